@@ -38,7 +38,7 @@ _DATA: Final = Kind(expected="a directory", accepts=lambda value: TEXT.accepts(v
 class ServiceConfig:
     """The process as a whole."""
 
-    data: str = setting(".freezeframe", "Directory of the log, the embedded store, the keys and `ports.json`.", _DATA)
+    data: str = setting(".freezeframe", "Directory of the log, the embedded store and `ports.json`.", _DATA)
     workers: int = setting(
         1,
         "Processes that receive and redact; if more than 1, they run in addition to the process that stores.",
@@ -152,7 +152,11 @@ class RedactionConfig:
 
     policy: str = setting("strict", "Name of a built-in policy, or the path of a TOML file.")
     tenants: str = setting("", "Policies for single tenants: `acme=/etc/freezeframe/acme.toml, beta=minimal`.")
-    keys: str = setting("", "Directory of the surrogate keys; empty means `keys` in the data directory.")
+    keys: str = setting(
+        "",
+        "Directory of the surrogate keys. Empty means one in the user's state directory. `keys` in the data directory links to "
+        "it.",
+    )
     span_cpu_s: float = setting(
         5.0,
         "CPU seconds for one span. If redaction takes longer, the span's longest texts become keyed hashes, and the span "
@@ -170,7 +174,9 @@ class RedactionConfig:
         "Also keep the originals, sealed, in `vault.db` in the data directory, for `freezeframe vault` to reveal or forget.",
     )
     vault_keys: str = setting(
-        "", "Directory of the vault's keys, ideally readable by few; empty means `vault-keys` in the data directory."
+        "",
+        "Directory of the vault's keys, ideally readable by few. Empty means one in the user's state directory. `vault-keys` "
+        "in the data directory links to it.",
     )
 
 
@@ -251,11 +257,6 @@ class CollectorConfig:
     def data_directory(self) -> Path:
         """Return the data directory as an absolute path."""
         return Path(self.service.data).expanduser().absolute()
-
-    @property
-    def keys_directory(self) -> Path:
-        """Return the directory of the surrogate keys."""
-        return Path(self.redaction.keys).expanduser().absolute() if self.redaction.keys else self.data_directory / "keys"
 
     @property
     def tokens_path(self) -> Path | None:

@@ -28,8 +28,9 @@ from freezeframe_collector.receivers.grpc import GrpcReceiver
 from freezeframe_collector.receivers.http import HttpReceiver
 from freezeframe_collector.receivers.pages import Pages
 from freezeframe_collector.tls import grpc_credentials, http_context
-from freezeframe_redaction.keys import load_or_create_keys
+from freezeframe_redaction.keys import KeyRing, keys_apart, load_or_create_keys
 from freezeframe_redaction.vault_keys import vault_of
+from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.listeners import who_listens
 from freezeframe_schemas.local_tokens import READER, SENDER, load_or_create_token
@@ -38,15 +39,19 @@ from freezeframe_schemas.otlp.decode import Limits
 
 def build_redaction(config: CollectorConfig) -> RedactStage:
     """Return the redaction stage; compiling its patterns takes seconds, most of them outside the GIL."""
-    keys = load_or_create_keys(config.keys_directory)
     redaction = config.redaction
     return RedactStage(
         load_policies(redaction),
-        keys,
+        load_keys(config),
         build_sealer(config),
         span_cpu_s=redaction.span_cpu_s,
         request_cpu_s=redaction.request_cpu_s,
     )
+
+
+def load_keys(config: CollectorConfig) -> KeyRing:
+    """Return the surrogate keys, made if there are none."""
+    return load_or_create_keys(keys_apart(config.data_directory, KEYS, _directory(config.redaction.keys)))
 
 
 def build_sealer(config: CollectorConfig) -> Sealer | None:
@@ -54,8 +59,12 @@ def build_sealer(config: CollectorConfig) -> Sealer | None:
     redaction = config.redaction
     if not redaction.vault:
         return None
-    keys = Path(redaction.vault_keys).expanduser().absolute() if redaction.vault_keys else None
+    keys = keys_apart(config.data_directory, VAULT_KEYS, _directory(redaction.vault_keys))
     return Sealer(vault_of(config.data_directory, keys).open())
+
+
+def _directory(named: str) -> Path | None:
+    return Path(named).expanduser().absolute() if named else None
 
 
 def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, own_spans: OwnSpans | None = None) -> Pipeline:

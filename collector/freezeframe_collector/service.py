@@ -30,6 +30,7 @@ from freezeframe_collector.front import (
     build_redaction,
     build_sealer,
     listen,
+    load_keys,
     refuse_taken_ports,
 )
 from freezeframe_collector.garbage import collect_rarely
@@ -48,7 +49,6 @@ from freezeframe_collector.telemetry import Reporter
 from freezeframe_collector.wal import Log
 from freezeframe_collector.workers.pool import WorkerPool
 from freezeframe_collector.writer import SpanSink, Writer
-from freezeframe_redaction.keys import load_or_create_keys
 from freezeframe_schemas.data_directory import PORTS_FILE
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.local_tokens import ADMIN, READER, load_or_create_token
@@ -91,7 +91,7 @@ class Service:
         if redact_later is None:
             # The workers redact. A fault of the policy shows here all the same, and the keys are made once.
             self._note(load_policies(config.redaction))
-            load_or_create_keys(config.keys_directory)
+            load_keys(config)
             self.meter, pipeline = Meter(), None
         else:
             redact = redact_later.result()
@@ -271,7 +271,7 @@ def _sink(config: CollectorConfig, store: SpanSink) -> SpanSink:
         return store
     from freezeframe_collector.processors.read_prose import ProseReader
 
-    return ProseReader(store, policies, load_or_create_keys(config.keys_directory), build_sealer(config))
+    return ProseReader(store, policies, load_keys(config), build_sealer(config))
 
 
 async def run(config: CollectorConfig, load_again: Callable[[], CollectorConfig]) -> int:

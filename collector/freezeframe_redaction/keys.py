@@ -11,11 +11,13 @@ import hashlib
 import os
 import re
 import secrets
+import tempfile
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import orjson
 
+from freezeframe_schemas.data_directory import state_directory
 from freezeframe_schemas.errors import ConfigError
 
 _VERSION = 1
@@ -88,6 +90,58 @@ def load_or_create_keys(directory: Path) -> KeyRing:
     if not any(key.id.startswith("default/") for key in keys):
         keys.append(_create(directory, "default", 1))
     return KeyRing(directory=directory, keys=tuple(sorted(keys, key=_order)))
+
+
+def keys_apart(data: Path, name: str, chosen: Path | None = None) -> Path:
+    """Return the folder of keys of a data directory, which is a link: a copy of the data alone holds no key.
+
+    Args:
+        data: the data directory.
+        name: of the folder in it.
+        chosen: where the keys are. By default a new folder in the user's state directory; for a user who has none, or whose
+            home is the data directory, the folder itself.
+
+    Raises:
+        ConfigError: the link leads nowhere, or the data directory holds keys and another place was chosen.
+    """
+    link = data / name
+    if link.is_dir() and not link.is_symlink():
+        if chosen is None or (chosen.exists() and chosen.samefile(link)):
+            return link
+        raise ConfigError(
+            f"{link}: found keys here, expected them in {chosen}", do="move the files there and remove the folder"
+        )
+    if chosen is None and link.is_symlink():
+        if not link.is_dir():
+            raise ConfigError(
+                f"{link}: the keys are missing, expected them in {link.readlink()}",
+                do="restore them from a backup, or if they are lost for good, remove the link and start with new ones",
+            )
+        return link
+    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    _point(link, chosen or _new_folder(data, name))
+    return link
+
+
+def _new_folder(data: Path, name: str) -> Path | None:
+    state = state_directory()
+    if state is None or state.is_relative_to(data):
+        return None
+    try:
+        (state / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        return Path(tempfile.mkdtemp(dir=state / name, prefix=f"{data.parent.name}-"))
+    except OSError:  # a service's home directory may be read-only
+        return None
+
+
+def _point(link: Path, place: Path | None) -> None:
+    if place is None or place == link:
+        link.mkdir(mode=0o700, exist_ok=True)
+        return
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    made = link.with_name(f"{link.name}.{secrets.token_hex(8)}")
+    made.symlink_to(place)
+    made.replace(link)  # also a link to another place
 
 
 def find_key(directory: Path, key_id: str, check: str) -> TenantKey | None:

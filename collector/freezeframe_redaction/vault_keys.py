@@ -7,7 +7,7 @@ from pathlib import Path
 
 from freezeframe_redaction.keys import create_key_file, read_key_file
 from freezeframe_redaction.vault import Vault
-from freezeframe_schemas.data_directory import VAULT
+from freezeframe_schemas.data_directory import VAULT, VAULT_KEYS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +41,8 @@ class VaultPlace:
 
 
 def vault_of(data_directory: Path, keys: Path | None = None) -> VaultPlace:
-    """Return where the vault of a collector is; its keys are in the data directory if no other place is named."""
-    return VaultPlace(file=data_directory / f"{VAULT}.db", keys=keys or data_directory / f"{VAULT}-keys")
+    """Return where the vault of a collector is, with the keys that its data directory links to if no others are named."""
+    return VaultPlace(file=data_directory / f"{VAULT}.db", keys=keys or data_directory / VAULT_KEYS)
 
 
 def _version(key_id: str) -> int:

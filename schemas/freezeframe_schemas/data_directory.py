@@ -17,9 +17,11 @@ NAME: Final = ".freezeframe"
 VARIABLE: Final = "FREEZEFRAME_DATA"
 PORTS_FILE: Final = "ports.json"
 KEYS: Final = "keys"
-"""Its folder of surrogate keys."""
+"""Its folder of surrogate keys, a link to where they are (`freezeframe_redaction.keys.keys_apart`)."""
 VAULT: Final = "vault"
-"""Prefix of the file of sealed originals and of the folder of its keys."""
+"""Prefix of the file of sealed originals."""
+VAULT_KEYS: Final = "vault-keys"
+"""The folder of the vault's keys, a link as well."""
 
 
 def find_data_directory(

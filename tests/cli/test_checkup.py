@@ -41,6 +41,18 @@ def test_a_key_that_others_may_read_fails(tmp_path: Path) -> None:
     assert findings(tmp_path)["redaction key"].grade is Grade.OK
 
 
+@pytest.mark.parametrize("name", ["keys", "vault-keys"])
+def test_keys_that_lie_in_the_data_directory_are_named(name: str, tmp_path: Path) -> None:
+    data, elsewhere = tmp_path / ".freezeframe", tmp_path / "elsewhere"
+    (data / name).mkdir(parents=True)
+    assert findings(data)["keys and data"].grade is Grade.WARN
+    (data / name).rename(elsewhere)
+    (data / name).symlink_to(elsewhere)
+    assert findings(data)["keys and data"].grade is Grade.OK
+    elsewhere.rmdir()
+    assert findings(data)["keys and data"].grade is Grade.FAIL
+
+
 @pytest.mark.parametrize("name", ["sender-token", "reader-token", "admin-token"])
 def test_a_token_that_others_may_read_fails(tmp_path: Path, name: str) -> None:
     token = tmp_path / name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import shutil
 import stat
 import sys
 from collections import Counter
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 
 from freezeframe_redaction import Policy, Redactor, TenantKey, load_or_create_keys, load_policy, redact_run
 from freezeframe_redaction.classes import CLASSES
+from freezeframe_redaction.keys import keys_apart
 from freezeframe_redaction.policy import BUILT_IN, CustomClass, parse_policy
 from freezeframe_redaction.vault import Vault
 from freezeframe_replay.cli import main
@@ -389,6 +391,56 @@ def test_the_command_lists_and_rotates_keys_and_shows_no_secret(tmp_path: Path, 
     assert "acme/2 takes over from acme/1" in shown.err
     assert base64.b64encode(secret).decode() not in shown.out + shown.err
     assert main(["redact", "--list-keys", "--keys", str(tmp_path / "none")]) == 2
+
+
+def test_a_copy_of_the_data_directory_holds_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    data = tmp_path / "shop" / ".freezeframe"
+    secret = load_or_create_keys(keys_apart(data, "keys")).current().secret
+    assert load_or_create_keys(data / "keys").current().secret == secret
+    assert load_or_create_keys(keys_apart(data, "keys")).current().secret == secret
+    shutil.copytree(data, tmp_path / "copy", symlinks=True)
+    shutil.rmtree(tmp_path / "state")
+    assert [path for path in (tmp_path / "copy").rglob("*") if path.is_file()] == []
+
+
+def test_missing_keys_are_not_replaced_by_new_ones(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    place = keys_apart(tmp_path / "data", "keys").resolve()
+    place.rmdir()
+    with pytest.raises(ConfigError, match="the keys are missing"):
+        keys_apart(tmp_path / "data", "keys")
+    place.mkdir()
+    assert keys_apart(tmp_path / "data", "keys").resolve() == place
+
+
+def test_keys_in_a_chosen_place_are_found_from_the_data_directory(tmp_path: Path) -> None:
+    for chosen in (tmp_path / "one", tmp_path / "two"):
+        keys_apart(tmp_path / "data", "keys", chosen)
+        for again in (chosen, None):
+            assert keys_apart(tmp_path / "data", "keys", again).resolve() == chosen
+    assert keys_apart(tmp_path / "here", "keys", tmp_path / "here" / "keys").resolve() == tmp_path / "here" / "keys"
+
+
+def test_keys_in_the_data_directory_stay_until_they_are_moved(tmp_path: Path) -> None:
+    """They are used, and never left behind without a word."""
+    load_or_create_keys(tmp_path / "keys")
+    assert not keys_apart(tmp_path, "keys").is_symlink()
+    with pytest.raises(ConfigError, match="move the files there"):
+        keys_apart(tmp_path, "keys", tmp_path / "elsewhere")
+
+
+@pytest.mark.parametrize("home", ["none", "read-only", "the data directory"])
+def test_without_a_place_for_state_the_keys_are_in_the_data_directory(
+    home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").touch()
+    place = {"none": "relative", "read-only": str(tmp_path / "file"), "the data directory": str(tmp_path / "data" / "state")}[
+        home
+    ]
+    monkeypatch.setenv("XDG_STATE_HOME", place)
+    assert not keys_apart(tmp_path / "data", "keys").is_symlink()
+    assert load_or_create_keys(tmp_path / "data" / "keys").current().secret
 
 
 def test_the_command_takes_the_keys_of_the_data_directory_that_the_collector_uses(

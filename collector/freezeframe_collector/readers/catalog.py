@@ -93,7 +93,9 @@ def state_of(writer: Path, cold: Path | None) -> tuple[tuple[str, int], ...]:
 
     The engine removes a dropped table's directory minutes later: one that goes while this looks is left out.
     """
-    tables = (table for root in (writer, cold) if root is not None for group in _entries(root / "store") for table in _entries(group))
+    tables = (
+        table for root in (writer, cold) if root is not None for group in _entries(root / "store") for table in _entries(group)
+    )
     return tuple(sorted(found for table in tables for found in _last_change(table)))
 
 

@@ -48,7 +48,7 @@ def _action(actions: argparse._SubParsersAction[argparse.ArgumentParser], name: 
     if name in ("reveal", "forget"):
         parser.add_argument("--tenant", default="default", help="whose run it is (default: default)")
     add_data(parser)
-    parser.add_argument("--keys", type=Path, metavar="DIR", help="directory of its keys (default: in the data directory)")
+    parser.add_argument("--keys", type=Path, metavar="DIR", help="directory of its keys (default: the collector's)")
     return parser
 
 

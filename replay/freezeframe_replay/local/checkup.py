@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home, otlp_url, pages_port
 from freezeframe_schemas.address import shown_address
-from freezeframe_schemas.data_directory import KEYS
+from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.listeners import port_is_free, who_listens
 from freezeframe_schemas.local_tokens import ADMIN, READER, SENDER
@@ -177,7 +177,21 @@ def _secret_files(home: Home) -> Iterable[Finding]:
         for path in open_to_others:
             yield Finding(check=check, grade=Grade.FAIL, found=f"other users can read {path}", do=f"chmod 600 {path}, {do}")
         if files and not open_to_others:
-            yield _ok(check, f"{len(files)} files, readable by their owner only")
+            yield _ok(check, f"{len(files)} found, readable by their owner only")
+    for folder in (home.directory / name for name in (KEYS, VAULT_KEYS)):
+        if not folder.is_dir() and not folder.is_symlink():
+            continue
+        place = folder.resolve()
+        if not place.is_dir():
+            do = f"restore them from a backup, or if they are lost for good, remove the link {folder} and start with new ones"
+            yield Finding(check="keys and data", grade=Grade.FAIL, found=f"the {folder.name} are missing: {place}", do=do)
+            continue
+        if place.is_relative_to(home.directory.resolve()):
+            do = f"stop the collector, move {place} elsewhere, and link to it: ln -s ELSEWHERE {folder}"
+            found = f"the {folder.name} are in the data directory: a copy of the data is also a copy of the keys"
+            yield Finding(check="keys and data", grade=Grade.WARN, found=found, do=do)
+        else:
+            yield _ok("keys and data", f"{folder.name} are apart from the data, in {place}")
 
 
 def _disk(home: Home) -> Iterable[Finding]:
