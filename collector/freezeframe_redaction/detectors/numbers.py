@@ -1,7 +1,8 @@
 """Numbers: one trigger, one reading of a run of digits, and the rules of each class that looks like a number, in a fixed order.
 
 A run is digits with single separators (``4111 1111-1111``). Rules see the whole run first; if none takes it and it holds
-spaces, its pieces are tried, so that two numbers side by side are not glued. Surrogates are recognised before any rule.
+spaces, its pieces are tried, so that two numbers side by side are not glued. Surrogates are recognised before any rule, but
+an IP address or a card is never a part of one: read together with its neighbour, it looks like one now and then.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ RULES: tuple[runs.Rule, ...] = (card.rule, ssn.rule, national.rule, medical.rule
 """The first that takes a run decides."""
 _WINDOW = 48
 _LEAST_FLOAT = 10
+_LEAST_CARD, _MOST_CARD = 12, 23
+"""Characters of a card: 12 to 19 digits in at most five groups."""
 _RUN = re.compile(r"[+(]{0,2}[0-9]+(?:(?:[ .\-/\t]|\)[ .\-]?|[ .\-]?\(|\)\(|\)? [/-] )[0-9]+)*")
 _TIMESTAMP = re.compile(
     r"(?:19|20)[0-9]{2}(?:[-/.](?:0?[1-9]|1[0-2])[-/.](?:0?[1-9]|[12][0-9]|3[01])(?:[ ][0-2][0-9])?|(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[ -][0-9]{4,6})?)$"
@@ -26,6 +29,9 @@ _TIMESTAMP = re.compile(
 )
 _DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$|\+?[0-9]{5,}\.(?!0$)[0-9]{1,2}$")
 """A measurement; no class of value is written like that."""
+_ADDRESS = re.compile(r"(?<![0-9.])(?<!\+[0-9] )(?<!\+[0-9]{2} )(?<!\+[0-9]{3} )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9.\-/])")
+"""An IP address, but not ``+45 12.34.56.78``."""
+_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+[ \t]")
 _PLAIN_NEIGHBOURS = frozenset(" \n\t\"',:;=()[]<>")
 
 
@@ -42,13 +48,23 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if match is None:
             return ()
         start, end = match.span()
+    for address in _ADDRESS.finditer(text, start, end):
+        if at <= address.start():
+            end = address.start() - 1
+            break
+        if at <= address.end():
+            return (Candidate(*address.span(), EXAMINED),)
+        start = min(address.end() + 1, end)
     examined = (Candidate(start, end, EXAMINED),)
     previous = text[start - 1] if start > low else " "
     following = text[end] if end < high else " "
     if previous not in _PLAIN_NEIGHBOURS:
         escaped = previous in "nrt" and start - 1 > low and text[start - 2] == "\\"
         if not escaped and (_joins(previous) or previous in "_%\\#$€£"):
-            return examined
+            version = _VERSION.match(text, start, end)
+            if version is None:
+                return examined
+            start, previous = version.end(), " "
     if (
         previous in "/.-"
         and text[start] not in "+("
@@ -82,11 +98,12 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return examined
     whole = runs.run_at(text, low, high, start, end, near=near)
     taken = classify(whole)
-    if taken is not None:
-        return (taken,) if taken.end >= end else (taken, *_pieces(text, low, high, taken.end, end))
-    spaced = " " in whole.raw or "\t" in whole.raw
-    pieces = _pieces(text, low, high, start, end) if spaced and len(whole.raw) > 9 else ()
-    return pieces or examined
+    spaced = len(whole.raw) > 9 and (" " in whole.raw or "\t" in whole.raw)
+    if spaced and (taken is None or (taken.class_ == CLAIM and _card_in(text, low, high, _spans(text, start, end)))):
+        return _pieces(text, low, high, start, end) or examined
+    if taken is None:
+        return examined
+    return (taken,) if taken.end >= end else (taken, *_pieces(text, low, high, taken.end, end))
 
 
 def _joins(char: str) -> bool:
@@ -110,29 +127,41 @@ def _is_nothing(text: str, end: int, raw: str, hints: int) -> bool:
 
 
 def _pieces(text: str, low: int, high: int, start: int, end: int) -> tuple[Candidate, ...]:
-    """Try the run's pieces between spaces, longest first at each start; at most eight pieces are looked at."""
-    spaces = [i for i in range(start, end) if text[i] in " \t"][:8]
-    starts = [start, *(i + 1 for i in spaces)]
-    ends = [*spaces, end]
+    """Return what the pieces of a run between spaces are: a card first, then the longest at each start."""
+    spans = _spans(text, start, end)
+    a_card = _card_in(text, low, high, spans)
+    if a_card is not None:
+        left = _pieces(text, low, high, start, a_card.start - 1)
+        return (*left, a_card, *_pieces(text, low, high, a_card.end + 1, end))
     found: list[Candidate] = []
-    index = 0
-    while index < len(starts):
-        step = 1
-        for last in range(len(ends) - 1, index - 1, -1):
-            piece_start, piece_end = starts[index], ends[last]
-            if (
-                piece_end - piece_start < 7
-                or (piece_start, piece_end) == (start, end)
-                or text[piece_start] not in "+(0123456789"
-            ):
-                continue
-            taken = classify(runs.run_at(text, low, high, piece_start, piece_end))
-            if taken is not None:
-                found.append(taken)
-                step = last - index + 1
-                break
-        index += step
+    reached = start
+    for span in spans:
+        if span[0] >= reached and (taken := classify(runs.run_at(text, low, high, *span))) is not None:
+            found.append(taken)
+            reached = span[1]
     return tuple(found)
+
+
+def _spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
+    """Return where the pieces between spaces are, longest first at each start; at most eight spaces are looked at."""
+    spaces = [i for i in range(start, end) if text[i] in " \t"][:8]
+    ends = [*spaces, end]
+    return [
+        (first, last)
+        for index, first in enumerate([start, *(i + 1 for i in spaces)])
+        for last in reversed(ends[index:])
+        if last - first >= 7 and text[first] in "+(0123456789"
+    ]
+
+
+def _card_in(text: str, low: int, high: int, spans: list[tuple[int, int]]) -> Candidate | None:
+    """Return the first span that is a card, or the surrogate of one."""
+    for start, end in spans:
+        if _LEAST_CARD <= end - start <= _MOST_CARD:
+            run = runs.run_at(text, low, high, start, end)
+            if card.rule(run) is not None:
+                return classify(run)
+    return None
 
 
 def classify(run: runs.Run) -> Candidate | None:
