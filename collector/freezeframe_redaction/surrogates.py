@@ -389,6 +389,7 @@ CLASSES: tuple[SurrogateClass, ...] = (
     SurrogateClass(name="EMAIL", replace=_email, canonical=_email_canonical, priority=3),
     SurrogateClass(name="MAC", replace=_mac, canonical=_bare_canonical, priority=3),
     SurrogateClass(name="IP", replace=_ip, canonical=_ip_canonical, priority=4),
+    SurrogateClass(name="PRIVATE_IP", replace=_ip, canonical=_ip_canonical, priority=4),
     identifier("NATID", 4, minimal=True),
     identifier("MEDID", 4),
     _also_spoken(SurrogateClass(name="US_SSN", replace=_ssn, canonical=_digits_canonical, priority=5, minimal=True)),

@@ -29,6 +29,8 @@ _VALUE_FOR = re.compile(
 """``o pin do cartão é 4482``: the word alone says little, so a verb or a sign must follow, perhaps after its purpose."""
 _PIN_BESIDE = re.compile(r" ([0-9]{4,6})(?![\w]|[.,-][0-9]|[ ]?%| (?:of|is|on)\b)")
 """``PIN 4821``: in capitals the word means the code, and no pin of a chip has a number of four digits."""
+_ASSIGNED = re.compile(r"[\"']? ?[:=] ?[\"']?([0-9]{3})(?![\w]|[.,-][0-9]|[ ]?%)")
+"""``pin: 482``: three digits only right behind a sign."""
 _CARD_BESIDE = re.compile(r"amex|visa|card|[0-9]{4} [0-9]{4,6} [0-9]{4}|[0-9]{13}|\bexp", re.IGNORECASE)
 _SAID = re.compile(r"\s?:?\s?[\"']?([0-9]{4,8}(?! [a-z])|[0-9]{3}[ -][0-9]{3})(?![\w]|[.,-][0-9]| ?%)")
 _FOREIGN = re.compile(
@@ -57,6 +59,9 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 def _find_pin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    assigned = _ASSIGNED.match(text, at, min(high, at + 16))
+    if assigned is not None:
+        return _candidate(assigned)
     match = _VALUE_FOR.match(text, at, min(high, at + 60))
     if match is None and text[max(low, at - 3) : at] == "PIN":
         match = _PIN_BESIDE.match(text, at, min(high, at + 16))
@@ -122,7 +127,7 @@ DETECTORS = (
         shows=("card 4111 1111 1111 1111, cvv ⟦123⟧", "cvv and pin are required", "your security code is ⟦482913⟧",
                "the security code was changed in 3 steps")),
     row("secret: pin", CLASS, _find_pin, r"(?i)\bpin\b",
-        shows=("o pin do cartão é ⟦4482⟧", "pin 1234 of the header, pin: 13", "wo ist A-7? PIN ⟦4821⟧",
+        shows=("o pin do cartão é ⟦4482⟧", "pin 1234 of the header, pin: 13", "pin: ⟦482⟧", "pin 482, gpio_pin: 12", "wo ist A-7? PIN ⟦4821⟧",
                "GPIO PIN 13, PIN 1024 of the BGA, PIN 3.3 V")),
     row("secret: code beside a card", CLASS, _find_beside_card,
         r"(?i)\b(?:cid|cvs|cav|sec(?:urity)? (?:no|number|#)|sec code|code au dos|3 digits)\b",

@@ -71,6 +71,7 @@ _CALLED = re.compile(
     r"|\bnet use\b[^\n]{0,160}? /user:\S{1,80} ([^\s*/]\S{3,127})"
     r"|\becho (?:-n )?[\"']?([^\s\"']{4,128})[\"']? ?\| ?sudo -S\b"
     r"|\becho [\"']?[\w.-]{1,32}:([^\s\"']{4,128})[\"']? ?\| ?(?:sudo )?chpasswd\b"
+    r"|(?:--(?:password|token)-stdin|--stdin|\b(?:mysql|sudo|kinit|passwd|login|su|cryptsetup|gpg)\b)[^\n<|;]{0,80}<<< ?[\"']?([^\s\"']{4,128})"
     r"|\bhtpasswd -[a-zA-Z]{0,6}b[a-zA-Z]{0,6} \S{1,80} \S{1,64} [\"']?([^\s\"']{4,128})"
     r"|/u:\S{1,64} /p:([^\s]{4,128})"
     r"|ConvertTo-SecureString (?:-String )?[\"']([^\"'\n]{4,128})[\"']"
@@ -130,10 +131,12 @@ DETECTORS = (
     row("secret: in a call or a command", CLASS, _called,
         r"(?:\bauth ?= ?|BasicAuth|\blogin|\bconnect)\([\"'][^\"'\n]+[\"'], ?[\"'][^\"']",
         r"\bnet use [^\n]*/user:[^ \n]+ [^ \n]", r"\| ?(?:sudo -S|chpasswd|sudo chpasswd)\b",
+        r"<<< ?[\"']?[^\s\"'$]{4}",
         r"\bhtpasswd -[a-zA-Z]*b[a-zA-Z]* [^\s]+ [^\s]+ [^\s]", r"/u:[^\s]+ /p:[^\s]",
         r"ConvertTo-SecureString (?:-String )?[\"'][^\"']", r"\baws_(?:secret_access_key|session_token) [A-Za-z0-9/+]{8}",
         r"\bWIFI:[STHP]:[^\n]*P:[^;\n]",
         shows=("requests.get(u, auth=('bot', '⟦pQ7-Iup01MyIs⟧'))", "auth=('bot', '')",
+               "sudo -S apt update <<<⟦hunter2secret⟧", "tr a b <<< banana",
                "WIFI:T:WPA;S:HomeNet;P:⟦Tr33house126⟧;;")),
     row("secret: flag that names it", CLASS, _named_flag,
         r"(?i)-(?:passphrase|storepass|keypass|password|passwd|token|api-?key|secret|auth-?key) {1,3}[^\s\-]",

@@ -19,7 +19,11 @@ _VERSION = re.compile(
 _NO_PERSON = re.compile(
     r"(?:127|0|255|24[0-9]|25[0-4])\.|192\.0\.2\.|198\.51\.100\.|203\.0\.113\.|2(?:2[4-9]|3[0-9])\.|169\.254\."
 )
+_PRIVATE = re.compile(r"10\.|192\.168\.|172\.(?:1[6-9]|2[0-9]|3[01])\.|100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])\.")
+"""Networks that are everybody's. Source: RFC 1918, RFC 6598."""
 _IPV6_CHARS = frozenset("0123456789abcdefABCDEF:.")
+_LOCAL_NETWORK = ipaddress.IPv6Network("fc00::/7")
+_PRIVATE_IP = "PRIVATE_IP"
 _MAC = re.compile(
     r"(?<![\w:.-])(?:[0-9a-fA-F]{2}([:-])(?:[0-9a-fA-F]{2}\1){4}[0-9a-fA-F]{2}|[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4})(?![\w:-]|\.\w)"
 )
@@ -39,7 +43,7 @@ def _ipv4(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return (Candidate(match.start(), match.end(), "*" if value[:2] in ("24", "25") else ""),)
     if _VERSION.search(text[max(low, match.start() - 12) : match.start()].lower()):
         return (Candidate(match.start(), match.end(), ""),)
-    return (Candidate(match.start(), match.end(), "IP", "v4"),)
+    return (Candidate(match.start(), match.end(), _PRIVATE_IP if _PRIVATE.match(value) else "IP", "v4"),)
 
 
 def _ipv6(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -67,7 +71,8 @@ def _ipv6(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         surrogate = cut.lower().startswith(("2001:db8:", "2001:0db8:", "3fff:"))
         if kept or surrogate or not any(char.isdigit() for char in cut) or _looks_like_code(cut):
             return (Candidate(start, start + len(cut), "*" if surrogate else ""),)
-        return (Candidate(start, start + len(cut), "IP", "v6"),)
+        everybodys = address.is_link_local or address in _LOCAL_NETWORK
+        return (Candidate(start, start + len(cut), _PRIVATE_IP if everybodys else "IP", "v6"),)
     return (Candidate(start, end, ""),)
 
 
@@ -123,9 +128,10 @@ def _url(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 DETECTORS = (
     row("ipv4", "IP", _ipv4, r"(?#digits)(?:[0-9]+\.){3}[0-9]",
-        shows=("client ⟦8.8.8.8⟧ refused", "Chrome/120.0.6099.109 v1.2.3.4 127.0.0.1")),
+        shows=("client ⟦8.8.8.8⟧ refused", "Chrome/120.0.6099.109 v1.2.3.4 127.0.0.1"), others=[_PRIVATE_IP]),
     row("ipv6", "IP", _ipv6, r"(?#rare):[0-9a-fA-F]{1,4}:[0-9a-fA-F]", r"(?#rare)[0-9a-fA-F]::[0-9a-fA-F]",
-        r"(?#rare)[^0-9A-Za-z:]::(?:ffff:)?[0-9a-fA-F]", shows=("from ⟦2a02:908:13b0:4c00::7⟧", "std::vector ::1 12:30:45")),
+        r"(?#rare)[^0-9A-Za-z:]::(?:ffff:)?[0-9a-fA-F]", shows=("from ⟦2a02:908:13b0:4c00::7⟧", "std::vector ::1 12:30:45"),
+        others=[_PRIVATE_IP]),
     row("mac", "MAC", _mac, r"(?#rare)[:\-](?:[0-9a-fA-F]{2}[:\-]){4}[0-9a-fA-F]{2}",
         r"(?#rare)\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\b", shows=("arp ⟦3c:22:fb:9a:10:0e⟧", "ff:ff:ff:ff:ff:ff")),
     row("url_credentials", "URL_CRED", _url, r"://[^/\s@\"'<>:\x1f]*:[^\s@\"'<>\x1f]+@",

@@ -85,7 +85,7 @@ _COLUMNS = (
     ),
     Column(
         class_="DOB",
-        words=r"dob|d\.o\.b\.?|(?:date of )?birth(?: da(?:te|y))?|geburtsdatum|geb datum|date de naissance|fecha(?: de)? nacimiento|data(?: de)? nascimento|data(?: di)? nascita|geboortedatum|data urodzenia|f[öø]de?lse?sdato?u?m?|do[gğ]um tarihi",
+        words=r"dob|d\.o\.b\.?|(?:date of )?birth(?: da(?:te|y))?|geburtsdatum|geburtstag|geb datum|(?:date de )?naissance|(?:fecha(?: de)? )?nacimiento|(?:data(?: de)? )?nascimento|(?:data(?: di)? )?nascita|cumplea[nñ]os|compleanno|verjaardag|geboortedatum|data urodzenia|f[öø]de?lse?sdato?u?m?|do[gğ]um tarihi",
         look=_DATE,
         is_marked=dates.is_surrogate,
     ),

@@ -201,6 +201,7 @@ DETECTORS = (
     row("name: key of a person's name", names.CLASS, _keyed, _PERSON_KEYS,
         r"(?i)(?:^|\x1f)(?:[fl]_?name|family|given|husband|wife|spouse|mother|father|son|daughter|brother|sister): [A-Za-z\xc0-\xff]",
         r"(?i)(?:[?&](?:first|last|[fl]name)=| (?:first|last|[fl]name|given|family|surname)=[\"'])[A-Za-z\xc0-\xff]",
+        r"(?i)\n {1,32}[fl]_?name: [A-Za-z\xc0-\xff]",  # a row of MySQL's \G
         r";CN=[A-Z\xc0-\xde]",
         r"(?i)<(?:[a-z]{1,12}:)?(?:given|family|sur|first|last|full|middle)(?:[_\-]?name)?>[A-Za-z\xc0-\xff]",
         shows=("first_name: ⟦Will⟧", "file_name: Report", "<given>Mehmet</given><family>⟦Sungurtekin⟧</family>",

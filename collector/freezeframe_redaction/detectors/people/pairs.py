@@ -281,7 +281,7 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     return names.accept(text, [(begin, comma), second.span()], "last, first")
 
 
-_CELLS = re.compile(rf"(?<!\w)({names.LETTER}{{3,20}})[,;\t|]({names.LETTER}{{3,20}})(?!\w)")
+_CELLS = re.compile(rf"(?<!\w)({names.LETTER}{{3,20}})(?:[,;\t|]|', ?')({names.LETTER}{{3,20}})(?!\w)")
 
 
 def _cells(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -350,5 +350,6 @@ DETECTORS = (
         shows=("PAX 1 ⟦MUELLER/HANS⟧ MR", "INPUT/OUTPUT ERROR")),
     row("name: two cells of a row", names.CLASS, _cells,
         rf"(?#names)[\n\x1f,;\t|]{names.CAPITAL}{names.SMALL}+[,;\t|]{names.CAPITAL}{names.SMALL}{{2}}",
-        shows=("id,1,⟦Latoya,Jefferson⟧,312", "Red,Green,Blue")),
+        rf"(?#names)'{names.CAPITAL}{names.SMALL}+', ?'{names.CAPITAL}{names.SMALL}{{2}}",
+        shows=("id,1,⟦Latoya,Jefferson⟧,312", "Red,Green,Blue", "VALUES (7, '⟦Maria', 'Keller⟧')", "('Red', 'Green')")),
 )  # fmt: skip
