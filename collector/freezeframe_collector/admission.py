@@ -9,6 +9,7 @@ finds none is refused, with the delay after which to try again. Nothing that was
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections import Counter
@@ -154,6 +155,14 @@ class ByteBudget:
                 victim.is_evicted = True
                 self._release(victim)
 
+    def shrink(self, lease: Lease, size_bytes: int) -> None:
+        """Take some of the lease's room back."""
+        with self._changed:
+            size_bytes = min(size_bytes, lease.held_bytes)
+            self.used_bytes -= size_bytes
+            lease.held_bytes -= size_bytes
+            self._changed.notify_all()
+
     def settle(self, lease: Lease) -> None:
         """Keep the lease's room until its end: its request is in progress.
 
@@ -250,6 +259,21 @@ class Lease:
             else:
                 return
         raise budget.busy(size_bytes)
+
+    def hold(self, size_bytes: int) -> bool:
+        """Hold so much, no more and no less, without a wait; return whether there was room. If not, it holds nothing."""
+        budget, more = self._budget, size_bytes - self.held_bytes
+        if self.is_evicted:
+            return False
+        if more <= 0:
+            budget.shrink(self, -more)
+            return True
+        budget.make_room(self, more)
+        with contextlib.suppress(BusyError):
+            if budget.grow(self, more):
+                return True
+        budget.end(self)
+        return False
 
     def settle(self) -> None:
         """Keep the room until the end: the request is in progress.

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from typing import Any
 
 import grpc
@@ -12,6 +14,7 @@ import httpx
 import pytest
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
+from hostile_senders import send_unfinished_message
 from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter as GrpcExporter
 from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter as HttpExporter
 from opentelemetry.sdk.trace import TracerProvider
@@ -156,6 +159,29 @@ def test_silent_grpc_calls_hold_up_nobody(start_collector: Callable[..., Any], m
     assert collector.receiving.used_bytes == 0
     collector.flush()
     assert len(collector.store.spans) == 20
+
+
+@pytest.mark.long
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts what came of a message")
+def test_unfinished_grpc_messages_take_room_by_their_bytes(
+    start_collector: Callable[..., Any], make_span: Callable[..., Any]
+) -> None:
+    """As HTTP bodies do: when there is no room for more, one of them ends, and what it held is free."""
+    collector = start_collector(in_flight_bytes=100_000, max_bytes=100_000)
+    address = ("127.0.0.1", collector.grpc_port)
+    with ThreadPoolExecutor(2) as pool, socket.create_connection(address) as one, socket.create_connection(address) as other:
+        first = pool.submit(send_unfinished_message, one, 90_000)
+        while collector.receiving.used_bytes < 90_000:
+            threading.Event().wait(0.005)
+        second = pool.submit(send_unfinished_message, other, 90_000)
+        wait([first, second], return_when=FIRST_COMPLETED)
+        assert collector.receiving.used_bytes <= 100_000
+        with grpc.insecure_channel(f"127.0.0.1:{collector.grpc_port}") as channel:
+            channel.unary_unary(EXPORT)(encode_traces([make_span(1)]))
+        for connection in (one, other):
+            connection.shutdown(socket.SHUT_RDWR)
+    while collector.receiving.used_bytes:
+        threading.Event().wait(0.005)
 
 
 def test_a_grpc_message_that_does_not_arrive_in_time_is_cancelled(

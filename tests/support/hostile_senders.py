@@ -31,6 +31,9 @@ SLOW = 20
 """Requests that never end, over each protocol."""
 _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 _PING = b"\x00\x00\x08\x06\x00\x00\x00\x00\x00" + bytes(8)
+_CALL = (  # POST, http, the path, a content type and te: trailers, as literals
+    b"\x83\x86\x04" + bytes([len(EXPORT)]) + EXPORT.encode() + b"\x01\x01x\x0f\x10\x10application/grpc\x00\x02te\x08trailers"
+)
 _SETTINGS = b"\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 
 
@@ -82,6 +85,44 @@ def _is_answered(one: socket.socket) -> bool:
     except TimeoutError:
         return False
     return True
+
+
+def http2_frame(kind: int, flags: int, stream: int, body: bytes = b"") -> bytes:
+    """Return one frame. Source: RFC 9113, section 4.1."""
+    return len(body).to_bytes(3, "big") + bytes([kind, flags]) + stream.to_bytes(4, "big") + body
+
+
+def send_unfinished_message(one: socket.socket, size_bytes: int) -> None:
+    """Begin a gRPC call over a new connection and send all of its message but the last byte, as fast as the server takes it.
+
+    Returns when the server has ended the call.
+    """
+    one.sendall(_HTTP2 + http2_frame(1, 4, 1, _CALL))
+    frames = one.makefile("rb")
+    windows = {0: 65_535, 1: 65_535}
+    message = memoryview(b"\0" + size_bytes.to_bytes(4, "big") + bytes(size_bytes - 1))
+    while True:
+        piece = message[: max(0, min(16_384, *windows.values()))]
+        if piece:
+            one.sendall(http2_frame(0, 0, 1, bytes(piece)))
+            message = message[len(piece) :]
+            windows = {stream: window - len(piece) for stream, window in windows.items()}
+            continue
+        head = frames.read(9)
+        if not head:
+            return
+        body = frames.read(int.from_bytes(head[:3], "big"))
+        if head[3] in (1, 3, 7):  # HEADERS, RST_STREAM, GOAWAY
+            return
+        if head[3] == 8:
+            windows[int.from_bytes(head[5:], "big")] += int.from_bytes(body, "big")
+
+
+def _unfinished_message(port: int, size_bytes: int) -> None:
+    while True:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port)) as one:
+            send_unfinished_message(one, size_bytes)
+        time.sleep(0.05)
 
 
 def _silent_call(channel: grpc.Channel) -> None:
@@ -145,6 +186,7 @@ def main() -> None:
     threading.Thread(target=_end_with_input, daemon=True).start()
     channel = grpc.insecure_channel(f"127.0.0.1:{grpc_port}")
     attacks = [partial(_flood, grpc_port, frame) for frame in (_PING, _SETTINGS)]
+    attacks += [partial(_unfinished_message, grpc_port, size_bytes)] * SLOW
     attacks += [partial(_unfinished_body, http_port, size_bytes)] * SLOW + [partial(_silent_call, channel)] * SLOW
     for attack in attacks:
         threading.Thread(target=attack).start()

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Generator, Iterator
 from concurrent import futures
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn
 
 import grpc
@@ -25,6 +26,7 @@ from freezeframe_collector.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.config import GrpcConfig
 from freezeframe_collector.pipeline import Decoder, Outcome, Pipeline
 from freezeframe_collector.receivers.compression import decompress
+from freezeframe_collector.receivers.unfinished import Unfinished, received_bytes
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import decode_traces
 
@@ -33,8 +35,11 @@ _LOGS: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 _METRICS: Final = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
 _EMPTY_ANSWER: Final = ExportTraceServiceResponse().SerializeToString()
 
-_WATCH_S: Final = 0.5
+_WATCH_S: Final = 0.1
 _SLOW_S: Final = 2.0
+_WINDOW_BYTES: Final = 65_536
+"""What gRPC takes of a message before the handler asks for it."""
+_CONNECTIONS_REMEMBERED: Final = 4_096
 _THREADS_THAT_READ: Final = 240
 _MOST_READING: Final = 192
 """Calls whose message may be on its way at once. One more ends the oldest, so that a thread is always free for a new call."""
@@ -45,23 +50,36 @@ _Messages = Iterator[bytes]
 _Handler = Callable[[_Messages, grpc.ServicerContext], bytes]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Waiting:
+    """A call whose message is on its way."""
+
+    since: float
+    connection: str
+    sender: str
+
+
 class _Receiving:
     """Bounds the messages that are on their way in.
 
-    gRPC shows nothing of a message before all of it is here. So a call takes room once its message has arrived, and the calls
-    whose message has not are bounded by number: the oldest of too many end, and of those that take longer than `_SLOW_S` only
-    as many stay as the budget has room for at their largest. A message that does not arrive in time is cancelled. Messages come
-    compressed as they were sent, so that what comes out of them is counted.
+    A call takes room once its message has arrived. Before that its connection holds what has come of it, which is counted every
+    tenth of a second; if there is no room for that, the connection's calls end. If nobody counts it (macOS), a call holds as
+    much as a message may have, from `_SLOW_S` on. The calls are bounded by number too, so that a thread is free for each: the
+    oldest of too many ends, and so does one whose message does not arrive in time. Messages come compressed as they were sent,
+    so that what comes out of them is counted.
     """
 
     def __init__(self, budget: ByteBudget, max_message_bytes: int, timeout_s: float) -> None:
         self._budget = budget
         self._max_message_bytes = max_message_bytes
         self._timeout_s = timeout_s
-        self._since: dict[grpc.ServicerContext, float] = {}
+        self._waiting: dict[grpc.ServicerContext, _Waiting] = {}
+        self._unfinished = Unfinished()
+        self._leases: dict[str, Lease] = {}
+        """Connection -> what it holds of unfinished messages."""
         self._stopped = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="freezeframe-grpc-watch", daemon=True)
-        self._watcher.start()
+        self.port = 0
 
     def lease(self, context: grpc.ServicerContext, tenant: str) -> Lease:
         """Return the room that the call's message will take."""
@@ -74,42 +92,71 @@ class _Receiving:
             BusyError: there was no room for it.
             WireError: there is no message, or it does not decompress.
         """
-        message = self._next(messages, context)
+        message = self._next(messages, context, lease.peer)
         lease.grow(len(message))
         plain = decompress(message, _ENCODINGS.get(message[0], "") if message else "", self._max_message_bytes, lease.grow)
         lease.settle()
         return plain
 
-    def _next(self, messages: _Messages, context: grpc.ServicerContext) -> bytes:
-        with self._watched(context):
+    def _next(self, messages: _Messages, context: grpc.ServicerContext, sender: str) -> bytes:
+        connection = context.peer()
+        with self._watched(context, _Waiting(since=time.monotonic(), connection=connection, sender=sender)):
             for message in messages:
+                self._unfinished.took(connection, len(message))
                 return message
         raise WireError("the request holds no message")
+
+    def start(self, port: int) -> None:
+        """Watch the connections to `port`."""
+        self.port = port
+        self._watcher.start()
 
     def stop(self) -> None:
         """End the watcher."""
         self._stopped.set()
 
     @contextmanager
-    def _watched(self, context: grpc.ServicerContext) -> Generator[None]:
-        waiting = self._since.copy()
+    def _watched(self, context: grpc.ServicerContext, call: _Waiting) -> Generator[None]:
+        waiting = self._waiting.copy()
         if len(waiting) >= _MOST_READING:
-            min(waiting, key=waiting.__getitem__).cancel()
-        self._since[context] = time.monotonic()
+            min(waiting, key=lambda one: waiting[one].since).cancel()
+        self._waiting[context] = call
         try:
             yield
         finally:
-            del self._since[context]
+            del self._waiting[context]
 
     def _watch(self) -> None:
         while not self._stopped.wait(_WATCH_S):
-            now = time.monotonic()
-            slow = sorted(
-                (since, id(context), context) for context, since in self._since.copy().items() if now - since > _SLOW_S
-            )
-            too_many = len(slow) - max(1, self._budget.limit_bytes // self._max_message_bytes)
-            for place, (since, _, context) in enumerate(slow):
-                if now - since > self._timeout_s or place < too_many:
+            before = time.monotonic() - _WATCH_S
+            if (
+                self._leases
+                or any(call.since < before for call in self._waiting.copy().values())
+                or len(self._unfinished) > _CONNECTIONS_REMEMBERED
+            ):
+                self._bound()
+
+    def _bound(self) -> None:
+        """Let each connection hold what came of its unfinished messages, and end the calls that may not go on."""
+        received = received_bytes(self.port)
+        calls: dict[str, dict[grpc.ServicerContext, _Waiting]] = {}
+        for context, call in self._waiting.copy().items():
+            calls.setdefault(call.connection, {})[context] = call
+        came = self._unfinished.count(received, {peer: len(own) * self._max_message_bytes for peer, own in calls.items()})
+        now = time.monotonic()
+        for peer in self._leases.keys() - calls.keys():
+            self._budget.end(self._leases.pop(peer))
+        for peer, own in calls.items():
+            slow = sum(now - call.since > _SLOW_S for call in own.values())
+            lease = self._leases.get(peer) or self._budget.lease(next(iter(own.values())).sender)
+            has_room = lease.hold(came.get(peer, slow * self._max_message_bytes))
+            if has_room:
+                self._leases[peer] = lease
+            else:
+                self._leases.pop(peer, None)
+                self._unfinished.dropped(peer, came.get(peer, 0))
+            for context, call in own.items():
+                if not has_room or now - call.since > self._timeout_s:
                     context.cancel()
 
 
@@ -216,6 +263,8 @@ class GrpcReceiver:
             ("grpc.so_reuseport", int(shares_port)),  # two collectors on one port is a mistake that should show
             ("grpc.per_message_decompression", 0),  # `decompress` bounds what comes out
             ("grpc.max_concurrent_streams", _STREAMS_PER_CONNECTION),
+            ("grpc.http2.lookahead_bytes", _WINDOW_BYTES),
+            ("grpc.http2.bdp_probe", 0),  # it would let a connection send megabytes before anyone asks for them
             ("grpc.server_handshake_timeout_ms", 10_000),
             ("grpc.max_connection_idle_ms", 300_000),  # senders open another without a loss
             ("grpc.keepalive_permit_without_calls", 1),
@@ -240,6 +289,7 @@ class GrpcReceiver:
         else:
             self.port = self._server.add_secure_port(self._address, self._credentials)
         self._server.start()
+        self._receiving.start(self.port)
 
     def stop(self, grace_s: float) -> None:
         """Take no new requests; wait for the ones in progress up to `grace_s`."""
