@@ -77,7 +77,7 @@ PHONE = words(
 )  # fmt: skip
 CARD = words(
     r"card", r"\bcc\b", r"\bvisa\b", r"master ?card", r"amex", r"\bpan\b", r"credit", r"debit", r"carte", r"karte", r"tarjeta", r"cart[aã]o",
-    r"carta", r"kaart", r"karta", r"\bkart", r"kort", r"карт", r"卡号", r"信用卡", r"カード", r"카드", r"charge", r"payment", r"بطاقة", r"कार्ड",
+    r"carta", r"kaart", r"karta", r"\bkart", r"kort", r"карт", r"卡号", r"信用卡", r"カード", r"카드", r"charge", r"payment", r"paid with", r"بطاقة", r"कार्ड",
 )  # fmt: skip
 SSN = words(
     r"\bssn\b",
@@ -123,7 +123,9 @@ _STEMS: tuple[tuple[int, tuple[str, ...]], ...] = (
     ),
     (
         HINT_CARD,
-        tuple("card cc visa master amex pan credit debit carte karte tarjeta cart kaart karta kort charge payment".split()),
+        tuple(
+            "card cc visa master amex pan credit debit carte karte tarjeta cart kaart karta kort charge payment paid".split()
+        ),
     ),
     (HINT_SSN, ("ssn", "soc", "ss", "itin", "taxpayer", "seguro")),
     (

@@ -73,21 +73,12 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     ):
         # Part of a path, a version, or an identifier with dashes.
         return examined
-    if following not in _PLAIN_NEIGHBOURS:
-        extension = following in "xX" and end + 1 < high and text[end + 1].isdigit()
-        if not extension and (_joins(following) or following == "_"):
-            cut = text.rfind(" ", start, end)
-            if cut - start < 7:
-                return examined
-            end = cut
-    if (
-        following == "-"
-        and end + 1 < high
-        and text[end + 1].isalpha()
-        and end == match.end()
-        and not phone.is_labelled_behind(text, end, high)
-    ):
-        return examined
+    if following not in _PLAIN_NEIGHBOURS and _goes_on(text, end, high):
+        cut = text.rfind(" ", start, end)
+        if cut - start < 7:
+            named = _card_in(text, low, high, [(start, end)]) if following in "_-" else None
+            return examined if named is None else (named,)
+        end = cut
     raw = text[start:end]
     if raw[-2:] == ".0" and len(raw) > _LEAST_FLOAT and raw[:-2].isdigit():
         raw, end = raw[:-2], end - 2  # a spreadsheet's number
@@ -104,6 +95,15 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if taken is None:
         return examined
     return (taken,) if taken.end >= end else (taken, *_pieces(text, low, high, taken.end, end))
+
+
+def _goes_on(text: str, end: int, high: int) -> bool:
+    """Whether the digits that end here are the beginning of a word or an identifier."""
+    following, next_ = text[end], text[end + 1 : min(high, end + 2)]
+    if following == "-":
+        return next_.isalpha() and not phone.is_labelled_behind(text, end, high)
+    extension = following in "xX" and next_.isdigit()
+    return not extension and (_joins(following) or following == "_")
 
 
 def _joins(char: str) -> bool:
