@@ -59,6 +59,15 @@ def pytest_collection_finish() -> None:
     gc.freeze()
 
 
+def pytest_runtest_setup() -> None:
+    """Let HTTP requests take as long as they need: httpx gives up after 5 s, which a busy machine may take."""
+    httpx: Any = sys.modules.get("httpx")
+    if httpx is not None:
+        patient = httpx.Timeout(400)
+        for name in ("connect", "read", "write", "pool"):
+            setattr(httpx._config.DEFAULT_TIMEOUT_CONFIG, name, getattr(patient, name))
+
+
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Do not even import a module whose tests are all long if long tests are not wanted: it may import a whole SDK."""
     wanted = str(config.getoption("markexpr"))

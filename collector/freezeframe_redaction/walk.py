@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, Final, cast
 
 import orjson
@@ -24,9 +25,10 @@ MAX_DEPTH: Final = 8
 _CHANNEL_IDS: Final = ("index", "item_id", "output_index", "content_index", "summary_index", "type", "object")
 _DELTA_KEYS: Final = frozenset(
     "delta content text arguments partial_json thinking reasoning reasoning_content refusal transcript completion response"
-    " input generated_text outputText summary_text".split()
+    " input generated_text outputText summary_text yields".split()
 )
-"""Keys under which providers send text piece by piece."""
+"""Keys under which providers send text piece by piece, and the one under which we keep what a generator yielded."""
+_YIELDS: Final = "yields"
 _ROW_KEYS: Final = frozenset(["rows", "data", "values"])
 """Keys of the rows of a table, next to the key ``columns``."""
 _JSON_BEGINS: Final = frozenset('{[" \t\r\n')
@@ -270,11 +272,15 @@ class _Walk:
         if len(items) == 2 and type(items[0]) is str and type(items[1]) is str and self._is_name(items[0]):
             # A pair, as headers are kept: the first names the second.
             return self.value(items[1], items[0], key, self.value(items[0], key, parent, ordinal))
+        outer = self._channel
+        if key == _YIELDS and outer is None and _spell_one_text(items):
+            self._channel = (object(),)  # what another generator yielded is another text
         for item in items:
             if type(item) is dict:
                 ordinal = self._object(item.items(), item, key, ordinal)
             else:
                 ordinal = self.value(item, key, parent, ordinal)
+        self._channel = outer
         return ordinal
 
     def _is_name(self, text: str) -> bool:
@@ -332,6 +338,15 @@ class _Walk:
                 leaf.child = child
         self.leaves.append(leaf)
         return ordinal + 1
+
+
+def _spell_one_text(items: list[Any]) -> bool:
+    """Whether yielded texts are pieces of one, as a model streams them, and not values of their own: they carry its spaces."""
+    texts = [item for item in items if type(item) is str and item]
+    for item in items:
+        if type(item) is dict:
+            texts += [text for name, text in item.items() if name in _DELTA_KEYS and type(text) is str and text]
+    return any(one[-1].isspace() or next_[0].isspace() for one, next_ in pairwise(texts))
 
 
 def _is_word(text: str) -> bool:

@@ -1,0 +1,49 @@
+"""What a streaming entry point or tool yields: pieces of one text are read as the text that they spell, values one by one."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe_redaction import Redactor, TenantKey, load_policy
+
+TEXT = "Dear Maria Keller, we wrote to maria.keller@corp.io and charged 4242 4242 4242 4242 today."
+VALUES = ("Maria", "Keller", "maria.keller@corp.io", "4242 4242 4242 4242")
+
+
+@pytest.fixture(scope="module")
+def redactor() -> Redactor:
+    return Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 32))
+
+
+def redacted(redactor: Redactor, yields: list[object]) -> list[object]:
+    """Return what the yields of a run are stored as."""
+    made = redactor.redact(json.dumps({"yields": yields, "return": None}))
+    assert redactor.redact(made.value).value == made.value
+    return json.loads(str(made.value))["yields"]
+
+
+@given(cuts=st.sets(st.integers(1, len(TEXT) - 1), max_size=30), shape=st.sampled_from(["text", "content"]))
+def test_pieces_spell_the_redacted_text_wherever_it_was_cut(redactor: Redactor, cuts: set[int], shape: str) -> None:
+    """As long as one cut is at a space, as those of models are."""
+    ends = [0, *sorted(cuts | {TEXT.index(" we")}), len(TEXT)]
+    pieces = [TEXT[a:b] for a, b in pairwise(ends)]
+    made = redacted(redactor, [piece if shape == "text" else {shape: piece} for piece in pieces])
+    texts = [str(piece[shape]) if isinstance(piece, dict) else str(piece) for piece in made]
+    assert len(texts) == len(pieces)
+    assert "".join(texts) == redactor.redact(TEXT).value
+
+
+def test_values_that_are_yielded_one_by_one_stay_apart(redactor: Redactor) -> None:
+    assert redacted(redactor, list(VALUES)) == [redactor.redact(value).value for value in VALUES]
+
+
+def test_two_generators_are_two_texts(redactor: Redactor) -> None:
+    """What one ends with does not join what the next begins with."""
+    one = {"yields": ["ring 415-", "867 ", "x"]}
+    made = redactor.redact(json.dumps({"a": one, "b": {"yields": ["-3309", " y"]}})).value
+    assert json.loads(str(made)) == {"a": one, "b": {"yields": ["-3309", " y"]}}
