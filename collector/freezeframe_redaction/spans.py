@@ -87,11 +87,11 @@ class SpanRedaction:
         self._key = key
         self._resources = Shared(
             lambda resource, allowance: self._in_time(resource, self._redact_resource, allowance),
-            lambda resource: resource.attributes,
+            lambda resource: resource.attributes or resource.schema_url,
         )
         self._scopes = Shared(
             lambda scope, allowance: self._in_time(scope, self._redact_scope, allowance),
-            lambda scope: scope.name or scope.version or scope.attributes,
+            lambda scope: scope.name or scope.version or scope.attributes or scope.schema_url,
         )
 
     def stamp(self, span: SpanRecord) -> SpanRecord:
@@ -169,15 +169,17 @@ class SpanRedaction:
 
     def _redact_resource(self, resource: Resource, deadline: Deadline) -> _Made[Resource]:
         work = _Work(self._texts, deadline)
-        attributes = work.attributes(resource.attributes)
+        schema_url, attributes = work.text(resource.schema_url), work.attributes(resource.attributes)
         work.settle()
-        return (resource if attributes == resource.attributes else replace(resource, attributes=attributes)), work.surrogates
+        return replace(resource, attributes=attributes, schema_url=schema_url.made), work.surrogates
 
     def _redact_scope(self, scope: Scope, deadline: Deadline) -> _Made[Scope]:
         work = _Work(self._texts, deadline)
-        name, version, attributes = work.text(scope.name), work.text(scope.version), work.attributes(scope.attributes)
+        name, version, schema_url = work.text(scope.name), work.text(scope.version), work.text(scope.schema_url)
+        attributes = work.attributes(scope.attributes)
         work.settle()
-        return replace(scope, name=name.made, version=version.made, attributes=attributes), work.surrogates
+        made = replace(scope, name=name.made, version=version.made, attributes=attributes, schema_url=schema_url.made)
+        return made, work.surrogates
 
 
 def _is_kept(name: str, value: AttributeValue) -> bool:

@@ -41,7 +41,8 @@ PLACES = {
     "name and status": _with(name=f"GET /users/{MAIL}", status_message=f"no account for {NAME} <{MAIL}>, {PHONE}"),
     "trace state": _with(trace_state=f"vendor={MAIL}"),
     "link": _with(links=(Link(trace_id="3" * 32, span_id="4" * 16, trace_state=f"v={MAIL}", attributes={"who": MAIL}),)),
-    "scope": _with(scope=Scope(name=f"lib {MAIL}", version=MAIL, attributes={"x": MAIL})),
+    "scope": _with(scope=Scope(name=f"lib {MAIL}", version=MAIL, attributes={"x": MAIL}, schema_url=f"https://x.io/{MAIL}")),
+    "schema of the resource": _with(resource=Resource(schema_url=f"https://{quote(MAIL)}/1")),
     "name of an attribute": _with(attributes={f"user.{MAIL}": 1, MAIL: "x"}),
     "exception": _with(
         events=(
