@@ -163,6 +163,13 @@ OTHERS = [
     "USE system",
     "SELECT getServerSetting('path')",
     "SELECT logTrace('x')",
+    "SELECT serverUUID()",
+    "SELECT tcpPort()",
+    "SELECT getOSKernelVersion()",
+    "SELECT dictGet('d', 'a', 1)",
+    "SELECT __getScalar('x')",
+    "SET DEFAULT ROLE NONE TO default",
+    "SET TRANSACTION SNAPSHOT 1",
 ]
 EXHAUSTION = [
     "SELECT 1 SETTINGS max_execution_time = 0",
@@ -173,6 +180,8 @@ EXHAUSTION = [
     "SELECT 1 SETTINGS readonly = 0",
     "SELECT 1 SETTINGS allow_ddl = 1",
     "SELECT 1 SETTINGS allow_introspection_functions = 1",
+    "SELECT 1 SETTINGS format_display_secrets_in_show_and_select = 1",
+    "SELECT 1 SETTINGS input_format_values_interpret_expressions = 1",
     "SELECT * FROM (SELECT 1 SETTINGS max_memory_usage = 999999999999)",
     "SELECT 1 /* x */ SETTINGS /* y */ `max_memory_usage` = 999999999999",
     "SELECT 1 SETTINGS max_threads = 2, max_memory_usage = 999999999999",

@@ -50,3 +50,8 @@ def from_engine(error: Exception) -> ClickHouseError:
 def denied(what: str) -> ClickHouseError:
     """Return the error for something that readers may not do."""
     return ClickHouseError(497, "ACCESS_DENIED", f"{what} is not allowed here: this endpoint only reads the store")
+
+
+def unknown_function(name: str) -> ClickHouseError:
+    """Return the error for a function that the engine does not have, or that nobody has looked at yet."""
+    return ClickHouseError(46, "UNKNOWN_FUNCTION", f"Function with name `{name}` does not exist, or is not allowed here")

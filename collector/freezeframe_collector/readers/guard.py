@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from freezeframe_collector.readers.errors import ClickHouseError, denied
+from freezeframe_collector.readers.errors import ClickHouseError, denied, unknown_function
+from freezeframe_collector.readers.functions import ELSE, is_allowed, refused_among
 
 DATABASES: Final = frozenset({"system", "information_schema"})
 STATEMENTS: Final = frozenset(
@@ -23,6 +24,15 @@ STATEMENTS: Final = frozenset(
 )
 """Roots of the trees of what may run. Not all that reads is here: SHOW PROCESSLIST shows others' statements, CHECK reads
 every file."""
+NODES: Final = STATEMENTS | {
+    *("SelectQuery", "SelectIntersectExceptQuery", "Subquery", "WithElement", "ExpressionList", "Literal", "Set"),
+    *("Identifier", "TableIdentifier", "Function", "WindowDefinition", "WindowListElement", "OrderByElement"),
+    *("TablesInSelectQuery", "TablesInSelectQueryElement", "TableExpression", "TableJoin", "ArrayJoin", "SampleRatio"),
+    *("Asterisk", "QualifiedAsterisk", "ColumnsListMatcher", "ColumnsRegexpMatcher", "InterpolateElement"),
+    *("QualifiedColumnsListMatcher", "QualifiedColumnsRegexpMatcher", "ColumnsTransformerList", "ColumnsApplyTransformer"),
+    *("ColumnsExceptTransformer", "ColumnsReplaceTransformer", "ColumnsReplaceTransformer::Replacement"),
+}
+"""All that a tree may be made of."""
 EXPLAINED: Final = frozenset(
     {
         *("EXPLAIN", "EXPLAIN PIPELINE", "EXPLAIN QUERY TREE", "EXPLAIN SYNTAX", "EXPLAIN ESTIMATE", "EXPLAIN AST"),
@@ -38,21 +48,6 @@ TABLE_FUNCTIONS: Final = frozenset(
 )
 """Those with a table's structure or rows as text (`format`, `generateRandom`, `null`) are not here: a DEFAULT in a structure
 and a row of `Values` are expressions that no tree shows. Nor is `merge`, which reads tables of any database."""
-FUNCTIONS_REFUSED: Final = frozenset(
-    {
-        # the host, its network, programs and models
-        *("file", "python", "catboostevaluate", "executable", "url", "remote", "cluster", "s3", "getclienthttpheader"),
-        *("hascolumnintable", "evalmlmethod", "showcertificate", "zookeepersessionuptime", "generateserialid"),
-        *("aigenerate", "aiextract", "aiclassify", "aifilter", "aiembed", "aisimilarity", "aitranslate", "airedact"),
-        *("filesystemavailable", "filesystemcapacity", "filesystemunreserved", "getserversetting", "getserverport", "getmacro"),
-        # the engine's internals
-        *("addresstoline", "addresstosymbol", "addresstolinewithinlines", "demangle", "logtrace", "hasthreadfuzzer"),
-        # time
-        *("sleep", "sleepeachrow"),
-    }
-)
-_COLUMNS: Final = frozenset({"url"})
-"""Those of the names above that are columns of the store, and not functions that take a value."""
 SYSTEM_TABLES: Final = frozenset(
     {
         *("one", "numbers", "numbers_mt", "zeros", "zeros_mt", "primes"),
@@ -93,16 +88,21 @@ SETTINGS: Final[Mapping[str, float | None]] = {
     ),
 }
 _SETTING_FAMILIES: Final = re.compile(
-    r"(output|input)_format_(?!schema)\w+(?<!_path)|format_(csv|tsv|custom|binary|display)\w*|show_\w+"
+    r"(?:output|input)_format_(?:allow|always|arrow|avro|binary|bson|capn|column|compression|csv|custom|decimal|defaults|enable"
+    r"|float|force|geojson|hive|image|import|ipv[46]|json|markdown|max|msgpack|mysql|native|null|orc|parallel|parquet|pretty"
+    r"|protobuf|read|skip|sql|trim|try|tsv|with|write)_\w+|output_format_values_\w+|format_(?:binary|csv|custom|tsv)_\w+"
+    r"|show_(?:create|table)_\w+"
 )
-"""Not those that name a file: `input_format_record_errors_file_path` is written to."""
+"""How values are written and read. None names a file, as `input_format_record_errors_file_path` does."""
 
 TOKEN: Final = re.compile(
     rb"""'(?:[^'\\]|\\.|'')*'|"(?:[^"\\]|\\.|"")*"|`(?:[^`\\]|\\.|``)*`|--[^\n]*|/\*.*?\*/|\#[ !][^\n]*"""
     rb"""|[A-Za-z_]\w*|[\d.]+(?:[eE][+-]?\d+)?|\s+|.""",
     re.DOTALL,
 )
+_SIGNS: Final = frozenset(b"()[]{},;.:+-*/%=<>!?|@^")
 _NAME: Final = re.compile(rb"[A-Za-z_]\w*|`[^`\\]*`|\"[^\"\\]*\"")
+_NAMED_LAMBDA: Final = re.compile(r"^ *Function lambda \(alias (.+)\) \(children [0-9]+\)$", re.MULTILINE)
 _AFTER_SETTINGS: Final = frozenset({b"FORMAT", b"UNION", b"EXCEPT", b"INTERSECT", b"INTO", b"SETTINGS"})
 
 
@@ -164,8 +164,8 @@ class Guard:
 
     def _control(self, sql: str, words: list[bytes]) -> Checked:
         match words[0].upper():
-            case b"SET" if len(words) > 1 and words[1].upper() not in {b"ROLE", b"DEFAULT", b"TRANSACTION"}:
-                for name, value in _assignments(words[1:]):
+            case b"SET" if settings := list(_assignments(words[1:])):
+                for name, value in settings:
                     check_setting(name, value)
             # not `system`: a name without a database is taken for one of the store's
             case b"USE" if _unquoted(words[-1]) in {*self._databases - {"system"}, "default"}:
@@ -182,6 +182,8 @@ class Guard:
         found: str | None = None
         parents: list[str] = []
         applied = 0
+        lambdas = set(_NAMED_LAMBDA.findall(tree))
+        named: set[str] = set()
         for line in tree.splitlines():
             depth = len(line) - len(line.lstrip(" "))
             node, _, rest = line.strip().partition(" ")
@@ -189,12 +191,15 @@ class Guard:
             del parents[depth:]
             parent = parents[-1] if parents else ""
             parents.append(node)
+            if node not in NODES:
+                raise denied(f"{node} in a statement")
             if node == "Function":
                 if parent == "TableExpression":
                     if name.lower() not in TABLE_FUNCTIONS:
                         raise denied(f"table function {name}")
-                elif name.lower() in FUNCTIONS_REFUSED:
-                    raise denied(f"function {name}")
+                elif not is_allowed(name) and name not in lambdas:
+                    raise denied(f"function {name}") if name.lower() in ELSE else unknown_function(name)
+                named.add(name)
             elif node == "TableIdentifier":
                 self._check_table(name)
             elif node == "ColumnsApplyTransformer":
@@ -207,8 +212,10 @@ class Guard:
                 raise denied("INTO OUTFILE")
             elif depth == 1 and node == "Identifier":
                 found = name
-            elif node == "Identifier" and name.rpartition(".")[2].lower() in FUNCTIONS_REFUSED - _COLUMNS:
-                raise denied(f"{name}, which is the name of a function,")  # arrayMap(file, ...) takes one by its name
+            elif node == "Identifier":
+                named.add(name.rpartition(".")[2])
+        if refused := refused_among(named, self._handle):
+            raise denied(f"{min(refused)}, which is the name of a function,")
         _check_applied(applied, words)
         return found
 
@@ -249,7 +256,7 @@ def _check_applied(count: int, words: list[bytes]) -> None:
         inner = words[at + 1 : at + 4]
         name = inner[1] if inner[:1] == [b"("] else inner[0] if inner else b""
         plain = re.fullmatch(rb"[A-Za-z_]\w*", name) is not None
-        if not plain or inner[2:3] == [b"-"] or name.lower().decode() in FUNCTIONS_REFUSED:
+        if not plain or inner[2:3] == [b"-"] or not is_allowed(name.decode()):
             raise denied("APPLY of anything but the name of a function")
 
 
@@ -293,13 +300,17 @@ def tokens(raw: bytes) -> Iterator[bytes]:
 
     Raises:
         ClickHouseError: a sign after which the engine's own lexer may split the rest differently: ``$``, which begins a
-            heredoc or is part of a name, an escape in a name, or a letter beyond ASCII (some are quotes) outside quotes.
+            heredoc or is part of a name, an escape in a name, a letter beyond ASCII (some are quotes) outside quotes, or
+            anything else that SQL does not have.
     """
     for match in TOKEN.finditer(raw.strip().removesuffix(b";")):
         token = match[0]
-        if token == b"$" or (token[:1] in b'`"' and b"\\" in token) or (len(token) == 1 and token[0] > 127):
+        unknown = len(token) == 1 and token[0] not in _SIGNS and not (token.isalnum() or token.isspace() or token == b"_")
+        if unknown or (token[:1] in b'`"' and b"\\" in token):
             raise ClickHouseError(
-                62, "SYNTAX_ERROR", "Syntax error: $, an escaped name or a letter beyond ASCII outside quotes"
+                62,
+                "SYNTAX_ERROR",
+                "Syntax error: $, an escaped name, a letter beyond ASCII or a sign that SQL lacks outside quotes",
             )
         if not (token.isspace() or token.startswith((b"--", b"/*", b"# ", b"#!"))):
             yield token
