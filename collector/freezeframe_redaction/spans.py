@@ -175,11 +175,10 @@ class SpanRedaction:
 
     def _redact_scope(self, scope: Scope, deadline: Deadline) -> _Made[Scope]:
         work = _Work(self._texts, deadline)
-        name, version, schema_url = work.text(scope.name), work.text(scope.version), work.text(scope.schema_url)
+        name, version, url = work.text(scope.name), work.text(scope.version), work.text(scope.schema_url)
         attributes = work.attributes(scope.attributes)
         work.settle()
-        made = replace(scope, name=name.made, version=version.made, attributes=attributes, schema_url=schema_url.made)
-        return made, work.surrogates
+        return replace(scope, name=name.made, version=version.made, attributes=attributes, schema_url=url.made), work.surrogates
 
 
 def _is_kept(name: str, value: AttributeValue) -> bool:
