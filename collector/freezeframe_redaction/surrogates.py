@@ -234,7 +234,14 @@ def number_for(prf: Prf, made: str, length: int) -> str:
     return mark_number(prf, "NUMBER", made, length) if length >= LEAST_MARKED else "9" * length
 
 
+_LINE_BREAK = re.compile(r"\r?\n[ \t]*")
+
+
 def _jwt(prf: Prf, value: str) -> str:
+    breaks = _LINE_BREAK.search(value)
+    if breaks is not None:  # over lines of one width: the surrogate is, too
+        made, width = _jwt(prf, _LINE_BREAK.sub("", value)), breaks.start()
+        return breaks.group().join(made[at : at + width] for at in range(0, len(made), width))
     parts = value.split(".")
     payload = base64.urlsafe_b64encode(f'{{"rdx":"{prf.letters("JWT", value, BASE62, 22)}"}}'.encode()).decode().rstrip("=")
     signature = prf.letters("JWT_SIGNATURE", value, BASE62, 43)

@@ -72,6 +72,11 @@ def _is_sample(value: str, tail: str) -> bool:
 
 
 _JWT = re.compile(r"eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{6,16000}(?:\.[A-Za-z0-9_-]{0,2000}){0,3}")
+_JWT_LINE = re.compile(r"[A-Za-z0-9_.-]{1,1000}")
+_LINE_BREAK = re.compile(r"\r?\n[ \t]{0,8}(?=[A-Za-z0-9_.-])")
+_MOST_LINES = 64
+_SIGNATURES = frozenset([43, 64, 86, 128, 176, 342, 512, 683])
+"""Characters of a signature by HMAC, ECDSA, EdDSA or RSA. Source: RFC 7518, sections 3.2 to 3.4; RFC 8037."""
 _PEM_BEGIN = re.compile(r"-----BEGIN ([A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?)-----")
 _PEM_LINES = re.compile(
     r"(?:\s|\\[nr]|[A-Za-z0-9+/=]|(?:Proc-Type|DEK-Info|Version|Comment|Hash)[^\n\\]{0,80}|[:,\"'-](?=\s*[A-Za-z0-9+/=]{16}))*"
@@ -83,9 +88,30 @@ def _jwt(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if start < 0 or (start > low and (text[start - 1].isalnum() or text[start - 1] in "_-+/")):
         return ()
     match = _JWT.match(text, start, high)
-    if match is None:
+    end = _end_of_wrapped(text, start, high) or (match.end() if match else start)
+    if end == start:
         return ()
-    return (Candidate(match.start(), match.end(), "*" if ".eyJyZHgiOi" in match.group() else CLASS, "jwt"),)
+    marked = ".eyJyZHgiOi" in "".join(text[start:end].split())
+    return (Candidate(start, end, "*" if marked else CLASS, "jwt"),)
+
+
+def _end_of_wrapped(text: str, start: int, high: int) -> int | None:
+    """Return the end of a token that a mail or a terminal broke into lines of one length, if that is what begins here."""
+    line = _JWT_LINE.match(text, start, high)
+    lines = [line.group()] if line else []
+    end = line.end() if line else start
+    while 0 < len(lines) < _MOST_LINES and len(lines[-1]) == len(lines[0]):
+        gap = _LINE_BREAK.match(text, end, high)
+        line = _JWT_LINE.match(text, gap.end(), high) if gap else None
+        if line is None or len(line.group()) > len(lines[0]):
+            break
+        lines.append(line.group())
+        end = line.end()
+    parts = "".join(lines).split(".")
+    return end if len(lines) > 1 and len(parts) == _PARTS and len(parts[-1]) in _SIGNATURES else None
+
+
+_PARTS = 3
 
 
 def _pem(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -169,7 +195,8 @@ DETECTORS = (
     row("secret: vendor's name", CLASS, _named, rf"(?i){_BY_NAME}",
         shows=("WEAVIATE = ⟦a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6⟧", "travis commit: 9fceb02d0ae598e95dc970b74767f19372d61af8")),
     row("secret: jwt", CLASS, _jwt, r"eyJ[A-Za-z0-9_\-]{12}",
-        shows=("t=⟦eyJhbGciOiJIUzI1NiJ9.eyJlbWFpbCI6ImJvYkBnbWFpbC5jb20ifQ.c2lnQUJDREVGR0hJSktMTU5PUA⟧",)),
+        shows=("t=⟦eyJhbGciOiJIUzI1NiJ9.eyJlbWFpbCI6ImJvYkBnbWFpbC5jb20ifQ.c2lnQUJDREVGR0hJSktMTU5PUA⟧",
+               "⟦eyJhbGciOiJIUzI1NiJ9.eyJlbWFpbCI6ImJvYkB\nnbWFpbC5jb20ifQ.c2lnQUJDREVGR0hJSktMTU5P\nUFFSU1RVVldYWVphYmN⟧")),
     row("secret: private key of PuTTY", CLASS, _putty, r"Private-Lines: [0-9]",
         shows=("Private-Lines: 1\n⟦TxLcfFCZiUoiFDynaZkJCgZ2qt2q6Vgx435uqSscGxt=⟧\nPrivate-MAC: 01cd",
                "Private-Lines: 1, of four")),
