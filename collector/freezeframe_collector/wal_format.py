@@ -192,9 +192,9 @@ def parse_segment(data: bytes, mark: bytes, *, is_sealed: bool) -> SegmentConten
         faults.append((len(data), synced.size_bytes))
     if not is_sealed:
         # Nothing is taken from the first fault after the synced part on: a power loss keeps any pages of the last write.
-        cut = next((start for start, _ in faults if start >= synced.size_bytes), len(data))
+        cut = next((max(start, synced.size_bytes) for start, stop in faults if stop > synced.size_bytes), len(data))
         found = [item for item in found if item.start < cut]
-        faults = [(start, min(stop, synced.size_bytes)) for start, stop in faults if start < cut or start < synced.size_bytes]
+        faults = [(start, min(stop, synced.size_bytes)) for start, stop in faults if start < synced.size_bytes]
     if not data.startswith(_LEAD) or header is None:
         if found or is_sealed:
             faults.insert(0, (0, HEADER_BYTES))
