@@ -13,7 +13,7 @@ CHANGED = $(shell git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-fi
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-model site demo test test-clients test-soak quick check lint types imports test-fast clean
+.PHONY: help setup setup-demo setup-model site demo test test-clients test-soak quick check lint types imports test-fast mutants clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -63,6 +63,9 @@ imports: setup ## the direction of imports
 
 test-fast: setup ## the tests without those marked long; names those that have become slow
 	$(PYTEST) -q --durations=5 --durations-min=0.5 -n 2 --dist loadfile -m "not long and not soak" --hypothesis-profile check $(filter tests/%,$(PART)) $(ARGS)
+
+mutants: setup ## break the cores one expression at a time, and list the breaks that no fast test notices (PART=schemas: there only)
+	$(BIN)/python tests/support/mutants.py $(PART)
 
 bench-%: setup ## one benchmark of tests/benchmarks; its last line is one JSON object
 	$(BIN)/python tests/benchmarks/bench_$(subst -,_,$*).py $(ARGS)

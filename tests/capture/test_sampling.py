@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,9 +14,9 @@ from opentelemetry import context, trace
 from opentelemetry.sdk.trace import TracerProvider
 
 import freezeframe
-from freezeframe import _instrument, seams
+from freezeframe import _instrument, _sampling, seams
 from freezeframe._config import load_settings
-from freezeframe._sampling import RunSampler, RunSampling
+from freezeframe._sampling import HeldRuns, RunSampler, RunSampling, remote_parent
 from freezeframe._tracing import make_provider
 from freezeframe.testing import MemoryExporter
 from freezeframe_schemas.lifecycle import settle
@@ -103,7 +104,8 @@ def test_a_run_with_an_id_is_kept_or_not_by_its_id(recording: Any) -> None:
                 step(number)
     ids = [build_run(spans).entry.run_id for spans in running.runs.values()]
     assert {ids.count(one) for one in ids} == {2}
-    assert 5 < len(set(ids)) < 35
+    first_bits = {f"ticket-{number}": hashlib.sha256(f"ticket-{number}".encode()).digest()[0] for number in range(40)}
+    assert set(ids) == {one for one, byte in first_bits.items() if byte < 128}
 
 
 def test_an_error_keeps_the_whole_run(recording: Any) -> None:
@@ -158,7 +160,9 @@ def test_the_decision_travels_downstream() -> None:
     """A service that is called from a run that is not kept sees that in the traceparent's flags."""
     for keep_errors in (False, True):
         provider = make_provider("shop", RunSampler(RunSampling(share=0.0, keep_errors=keep_errors)))
-        span = provider.get_tracer("app").start_span("run")
+        assert provider.sampler.get_description() == "freezeframe.RunSampler"
+        span: Any = provider.get_tracer("app").start_span("run", attributes={"order": 7})
+        assert dict(getattr(span, "attributes", {})) == ({"order": 7} if keep_errors else {})
         child = provider.get_tracer("app").start_span("call", context=trace.set_span_in_context(span))
         assert not span.get_span_context().trace_flags.sampled
         assert not child.get_span_context().trace_flags.sampled
@@ -174,3 +178,56 @@ def test_the_option_reaches_the_provider_that_instrument_makes() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=400, check=True)
     assert done.stdout.strip() == "freezeframe.RunSampler"
+
+
+def context_of(trace_id: int, *, is_remote: bool, sampled: bool = True) -> trace.SpanContext:
+    return trace.SpanContext(trace_id, 9, is_remote=is_remote, trace_flags=trace.TraceFlags(int(sampled)))
+
+
+def test_the_share_counts_by_the_low_64_bits_of_the_trace_id() -> None:
+    """As the SDK's own ratio sampler, so that both keep the same traces: at a share of 2**-64 that is the number 0 alone."""
+    sampling = RunSampling(share=2**-64, keep_errors=False)
+    assert [sampling.keeps(number) for number in (0, 7 << 64, 1, 1 << 63)] == [True, True, False, False]
+    assert not RunSampling(share=0.0, keep_errors=False).keeps(0)
+
+
+def test_the_last_runs_are_remembered_and_an_older_one_is_drawn_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sampling, "_REMEMBERED", 2)
+    sampling = RunSampling(share=0.0, keep_errors=False)
+    for number in (1, 2, 3):
+        assert sampling.begin(number, context_of(number, is_remote=True))
+        assert sampling.begin(number, context_of(number, is_remote=True, sampled=False)), "the first answer holds"
+    assert [sampling.keeps(number) for number in (1, 2, 3)] == [False, True, True]
+
+
+def test_only_a_valid_parent_in_another_process_is_remote() -> None:
+    parents = [context_of(7, is_remote=True), context_of(7, is_remote=False), context_of(0, is_remote=True)]
+    found = [remote_parent(trace.set_span_in_context(trace.NonRecordingSpan(parent))) for parent in parents]
+    assert found == [parents[0], None, None]
+
+
+def test_what_waits_fills_the_bound_and_one_byte_more_drops_the_oldest_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[str] = []
+
+    def note(place: str, *_: object) -> None:
+        said.append(place)
+
+    monkeypatch.setattr(_sampling, "say_once", note)
+    held = HeldRuns[str](10)
+    assert [held.add(run, f"{run}", 5, failed=True, ends=False) for run in (1, 2)] == [[], []]
+    assert said == []
+    assert held.add(3, "3", 1, failed=False, ends=False) == []
+    assert said == ["sampling.held"]
+    assert held.add(1, "late", 1, failed=True, ends=True) == [], "it gave way, whole"
+    assert held.add(2, "end", 1, failed=False, ends=True) == ["2", "end"]
+    assert held.add(3, "end", 1, failed=False, ends=True) == []
+    assert held.add(4, "4", 10, failed=False, ends=False) == []
+    assert said == ["sampling.held"], "what ended makes room"
+
+
+def test_what_comes_late_goes_the_way_of_its_run_as_long_as_that_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(_sampling, "_REMEMBERED", 2)
+    held = HeldRuns[str](100)
+    for run in (1, 2, 3):
+        assert held.add(run, "end", 1, failed=True, ends=True) == ["end"]
+    assert [held.add(run, "late", 1, failed=False, ends=False) for run in (1, 2, 3)] == [[], ["late"], ["late"]]

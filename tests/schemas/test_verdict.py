@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from freezeframe_schemas import values
 from freezeframe_schemas.divergence import (
     Ambiguous,
     Check,
@@ -23,7 +24,19 @@ from freezeframe_schemas.divergence import (
     Uncompared,
     Why,
 )
-from freezeframe_schemas.verdict import Verdict, exit_code, headline, judged_to_json, not_compared, verdict, why_incomparable
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import Entry
+from freezeframe_schemas.verdict import (
+    Verdict,
+    exit_code,
+    headline,
+    judged_to_json,
+    not_compared,
+    title,
+    verdict,
+    why_incomparable,
+    why_nothing_to_check,
+)
 
 WHOLE = Report(
     run_id="r1",
@@ -138,6 +151,34 @@ def test_the_headline_is_one_line_that_begins_with_the_verdict_or_the_code(repor
             {"exit_status": 1},
             "identical, except the program's exit status (1): 2 of 2 steps and the outcome, run r1",
         ),
+        (
+            {"exit_status": None},
+            "identical, except the program's exit status (not recorded): 2 of 2 steps and the outcome, run r1",
+        ),
+        (
+            {
+                "served": (
+                    Served(step=1, how="relaxed", relaxed=(Relaxed.NAMES, Relaxed.PLACE)),
+                    Served(step=2, how="relaxed", relaxed=(Relaxed.PLACE,)),
+                )
+            },
+            "identical, except 2 steps asked at a different place: 2 of 2 steps and the outcome, run r1",
+        ),
+        (
+            {"input_relaxed": (Relaxed.NAMES, Relaxed.OBJECTS), "outcome_relaxed": (Relaxed.CLOCK,)},
+            "identical, except objects compared by class only in the input and times read from the clock in the outcome: "
+            "2 of 2 steps and the outcome, run r1",
+        ),
+        (
+            {"unfinished": True, "beyond": ("model chat", "model chat", "tool track")},
+            "identical up to where the recording ends, except 3 calls beyond it (model chat, tool track): 2 of 2 steps and the "
+            "outcome; the run never finished, run r1",
+        ),
+        (
+            {"unfinished": True, "steps": 4, "beyond": ("model chat",)},
+            "identical up to where the recording ends, except 1 call beyond it (model chat) and 2 steps that the replay did "
+            "not reach: 2 of 4 steps and the outcome; the run never finished, run r1",
+        ),
     ],
 )
 def test_what_was_not_compared_is_on_the_line_of_the_verdict(changes: dict[str, Any], line: str) -> None:
@@ -159,7 +200,15 @@ def test_what_was_not_compared_is_on_the_line_of_the_verdict(changes: dict[str, 
             {"steps": 0, "served": (), "inside": 2, "outcome_check": Check.NOT_RECORDED},
             "nothing was compared: the run recorded no call that a replay asks for, and no outcome",
         ),
+        (
+            {"steps": 0, "served": (), "unfinished": True, "outcome_check": Check.NOT_RECORDED},
+            "nothing was compared: the recording ends before its first call, since the run never finished",
+        ),
         ({"served": (Served(step=1, how="exact"),)}, "1 of 2 recorded steps are not accounted for"),
+        (
+            {"served": (Served(step=1, how="exact"),), "live": (LiveCall(call_kind="model", name="m", step=None),)},
+            "1 of 2 recorded steps are not accounted for",
+        ),
         (
             {"uncompared": (value(Why.KEY),), "requires_values": True},
             "every private value had to be compared; not compared: 1 private value that needs the key to compare",
@@ -180,3 +229,77 @@ def test_json_says_what_the_other_doors_say() -> None:
     assert (said["verdict"], said["headline"]) == ("identical", headline(report))
     assert said["not_compared"] == list(not_compared(report)) == ["the outcome (not recorded)"]
     assert said["why_incomparable"] is None
+
+
+MISSING = Divergence(kind=DivergenceKind.MISSING_CALL, step=1)
+CHANGED = Divergence(kind=DivergenceKind.OUTCOME_CHANGED)
+NETWORK = Divergence(kind=DivergenceKind.NETWORK)
+
+
+def raised(name: str) -> str:
+    """Return an outcome as the replay reports it."""
+    return json.dumps({values.TAG: "exception", "class": name, "text": "no"})
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"divergences": (MISSING, MISSING), "served": ()}, "the program requested none of the recorded steps"),
+        ({"divergences": (MISSING,), "served": (), "outcome": "1"}, None),
+        ({"divergences": (MISSING,), "served": WHOLE.served[:1]}, None),
+        ({"divergences": (MISSING, CHANGED), "served": ()}, None),
+        ({"divergences": (CHANGED,), "outcome": raised("builtins:NameError")}, "the code did not run: NameError: no"),
+        ({"divergences": (CHANGED,), "outcome": raised("builtins:KeyError")}, None),
+        ({"divergences": (CHANGED,), "outcome": raised("NameError").replace("exception", "set")}, None),
+        ({"divergences": (CHANGED,), "outcome": json.dumps({"class": "NameError"})}, None),
+        ({"divergences": (CHANGED,), "outcome": '["NameError"]'}, None),
+        ({"divergences": (CHANGED,), "outcome": "NameError"}, None),
+        ({"divergences": (CHANGED,), "outcome": None}, None),
+        ({"divergences": (replace(CHANGED, kind=DivergenceKind.EXTRA_CALL),), "outcome": raised("NameError")}, None),
+        (
+            {"divergences": (replace(NETWORK, live="https://a.example", name="connect"),)},
+            "REPLAY-106 a client that no seam covers tried to reach the network (https://a.example)",
+        ),
+        (
+            {"divergences": (replace(NETWORK, name="connect"),)},
+            "REPLAY-106 a client that no seam covers tried to reach the network (connect)",
+        ),
+        ({"divergences": (NETWORK,)}, "REPLAY-106 a client that no seam covers tried to reach the network"),
+        (
+            {"divergences": (Divergence(kind=DivergenceKind.FENCED, call_kind="process", name="ls"),)},
+            "REPLAY-108 the program was blocked by a fence (process: ls)",
+        ),
+        (
+            {"divergences": (Divergence(kind=DivergenceKind.INPUT_CHANGED, live="x", name="y"),)},
+            "REPLAY-105 the entry point was called with input that differs from the recording",
+        ),
+    ],
+)
+def test_a_divergence_says_nothing_where_the_program_did_not_get_to_decide(changes: dict[str, Any], why: str | None) -> None:
+    report = replace(WHOLE, **changes)
+    assert verdict(report) is (Verdict.DIVERGED if why is None else Verdict.INCOMPARABLE)
+    if why is not None:
+        assert headline(report) == f"incomparable: {why}, run r1"
+
+
+@pytest.mark.parametrize(
+    ("divergence", "said"),
+    [
+        (Divergence(kind=DivergenceKind.REQUEST_CHANGED, step=3, call_kind="tool", name="track", lane="0.1"),
+         "diverged at step 3 (tool track, lane 0.1)"),
+        (Divergence(kind=DivergenceKind.MISSING_CALL, step=3), "a recorded step was never requested at step 3 (lane root)"),
+        (Divergence(kind=DivergenceKind.EXTRA_CALL, call_kind="model"),
+         "a call that is not in the recording (model, lane root)"),
+        (Divergence(kind=DivergenceKind.OUTCOME_CHANGED, lane="0.1"), "a different outcome"),
+    ],
+)  # fmt: skip
+def test_a_title_says_what_differs_and_where(divergence: Divergence, said: str) -> None:
+    assert title(divergence) == said
+
+
+@pytest.mark.parametrize("held", ["input", "output", "error"])
+def test_a_recording_can_be_checked_if_it_holds_anything_to_compare(held: str) -> None:
+    nothing = why_nothing_to_check(Fixture(run_id="r1", entry=Entry(), steps=()))
+    assert nothing is not None
+    assert nothing.startswith("nothing to check: run r1 recorded no calls, no input and no outcome")
+    assert why_nothing_to_check(Fixture(run_id="r1", entry=replace(Entry(), **{held: ""}), steps=())) is None
