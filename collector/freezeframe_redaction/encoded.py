@@ -1,10 +1,12 @@
-"""Text inside base64: found, read, and put back in the same alphabet with the same padding and lines."""
+"""Text inside base64, also compressed by gzip: found, read, and put back in the same alphabet, padding and lines."""
 
 from __future__ import annotations
 
 import base64
 import binascii
+import gzip
 import re
+import zlib
 from collections.abc import Callable
 
 from freezeframe_redaction.model import Candidate
@@ -14,6 +16,9 @@ CLASS = "ENCODED"
 """Not a class of values: the redactor looks inside and reports what it finds there."""
 _MAX_CHARACTERS = 65_536
 _BLOB = re.compile(r"[A-Za-z0-9+/_-]{24,65536}(?:\r?\n[A-Za-z0-9+/_-]{1,80})*={0,2}")
+_GZIP = "H4sI"
+"""How base64 of gzip begins. Source: RFC 1952, section 2.3.1."""
+_MAX_UNPACKED = 1 << 20
 _LINE_END = re.compile(r"\r?\n")
 _TEXT = re.compile(r"[\t\n\r -~\u00a0-\U0010ffff]*")
 
@@ -49,15 +54,39 @@ def decode(blob: str) -> str | None:
         return None
     try:
         raw = base64.b64decode(body.replace("-", "+").replace("_", "/") + "=" * (-len(body) % 4), validate=True)
-        text = raw.decode()
-    except (binascii.Error, ValueError):
+        text = (_unpacked(raw) if body.startswith(_GZIP) else raw).decode()
+    except (binascii.Error, ValueError, zlib.error):
         return None
     return text if _TEXT.fullmatch(text) else None
 
 
+def _unpacked(raw: bytes) -> bytes:
+    """Return what was compressed.
+
+    Raises:
+        ValueError, zlib.error: it is cut off, something follows it, or it is too large.
+    """
+    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
+    data = unpacker.decompress(raw, _MAX_UNPACKED)
+    if not unpacker.eof or unpacker.unused_data:
+        raise ValueError("not one whole gzip member of a reasonable size")
+    return data
+
+
+def _packed(raw: bytes) -> bytes:
+    """Return a gzip member, the same on every machine: stored, since what else zlib makes depends on its version."""
+    made = bytearray(gzip.compress(raw, compresslevel=0, mtime=0))
+    made[_FLAGS_AND_SYSTEM] = b"\x00\xff"
+    return bytes(made)
+
+
+_FLAGS_AND_SYSTEM = slice(8, 10)
+
+
 def encode(text: str, like: str) -> str:
-    """Return the text in base64, with the alphabet and the padding of `like`."""
-    made = base64.b64encode(text.encode()).decode()
+    """Return the text in base64, compressed if `like` is, with its alphabet and padding."""
+    raw = text.encode()
+    made = base64.b64encode(_packed(raw) if like.startswith(_GZIP) else raw).decode()
     if "-" in like or "_" in like:
         made = made.replace("+", "-").replace("/", "_")
     ending = _LINE_END.search(like)
@@ -102,13 +131,15 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if match.end() < high and text[match.end()].isalnum():
         return examined
     # The first characters distinguish text from noise before the rest is decoded.
-    if decode(blob[:24]) is None and decode(blob[:20]) is None and decode(blob[:16]) is None:
+    if not blob.startswith(_GZIP) and all(decode(blob[:most]) is None for most in (24, 20, 16)):
         return examined
     return (Candidate(match.start(), match.end(), CLASS),) if decode(blob) is not None else examined
 
 
 DETECTORS = (
     row("base64", CLASS, _find, rf"(?#base64)[^A-Za-z0-9+/_\-](?:{_group()}){{6}}",
+        rf"(?#base64)[^A-Za-z0-9+/_\-]{_GZIP}{_ANY}{{20}}",
         shows=("⟦Y29udGFjdCBib2Iuc21pdGhAZ21haWwuY29tIHRvZGF5⟧",
+               "payload=⟦H4sIAAAAAAACA0vOzytJTC5RSMpP0ivOzSzJcEjPTczM0UvOz1UoyU9JrAQARKJV7SEAAAA=⟧",
                "sha512-5CHv4CEaw+fChFx/+7CHlpKV2hfwBfwC0fGBO8LLa0I5hLfZ1k04tnJhOtqO")),
 )  # fmt: skip
