@@ -3,7 +3,8 @@
 Some instrumentations send the content of a call not on its span but in separate log records (semantic conventions 1.28 to
 1.36, and ``gen_ai.client.inference.operation.details`` today). The record may come before or after the span, in another
 request. So it is kept as a separate span, without duration, below the span that it belongs to; `genai.EVENT_NAME` marks it.
-Every other log record is counted and dropped: the collector does not keep logs.
+Coding agents tell all that they do in log records, without spans: `sessions` makes runs of them. Every other log record is
+counted and dropped: the collector does not keep logs.
 
 Source: opentelemetry-proto v1, ``logs.proto``.
 """
@@ -22,6 +23,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.common.v1.common_pb2 import KeyValue
 from opentelemetry.proto.logs.v1.logs_pb2 import LogRecord
 
+from freezeframe_collector.sessions import coding_agent, in_session, is_kept
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.count import LOGS, refuse_too_many
@@ -130,25 +132,39 @@ def _decoded(request: ExportLogsServiceRequest, limits: Limits) -> DecodedLogs:
             )
             for record in scope_logs.log_records:
                 name = _event_name(record)
-                if not name.startswith(genai.EVENT_PREFIX):
+                agent = coding_agent(scope.name, name)
+                if agent is None and not name.startswith(genai.EVENT_PREFIX):
                     others += 1
                 elif fault := _fault(record, limits):
                     events.faults.append(fault)
                 else:
-                    events.spans.append(_span(record, name, resource, scope))
+                    span = _span(record, name, resource, scope)
+                    if agent is not None and not is_kept(span):
+                        others += 1
+                        continue
+                    placed = span if agent is None else in_session(span, agent)
+                    if len(placed.trace_id) == 32 and (agent or len(placed.parent_span_id) == 16):
+                        events.spans.append(placed)
+                    else:
+                        events.faults.append(_without_a_place(placed, session=agent is not None))
     return DecodedLogs(events=events, others=others)
 
 
 def _event_name(record: LogRecord) -> str:
-    if record.event_name:
-        return record.event_name
-    return next((pair.value.string_value for pair in record.attributes if pair.key == _OLD_EVENT_NAME), "")
+    """Return the event's name. Codex writes the place in its source where today's conventions have the name."""
+    old = next((pair.value.string_value for pair in record.attributes if pair.key == _OLD_EVENT_NAME), "")
+    return old if old and not record.event_name.startswith(genai.EVENT_PREFIX) else record.event_name
+
+
+def _without_a_place(span: SpanRecord, *, session: bool) -> SpanFault:
+    reason, detail = "event without a span", "the log record has no trace id or no span id"
+    if session:
+        reason, detail = "event without a session", "the log record has no session id and no trace id"
+    return SpanFault(reason=reason, detail=detail, trace_id=span.trace_id[:32], span_id=span.parent_span_id[:16])
 
 
 def _fault(record: LogRecord, limits: Limits) -> SpanFault | None:
     ids = {"trace_id": record.trace_id.hex()[:32], "span_id": record.span_id.hex()[:16]}
-    if len(record.trace_id) != 16 or len(record.span_id) != 8:
-        return SpanFault(reason="event without a span", detail="the log record has no trace id or no span id", **ids)
     counts = (("bytes", record.ByteSize(), limits.span_bytes), ("attributes", len(record.attributes), limits.attributes))
     for what, found, limit in counts:
         if found > limit:

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from freezeframe_collector.logs import decode_logs
+from freezeframe_collector.logs import decode_json_logs, decode_logs
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.store import Store
 from freezeframe_collector.store import store as store_module
@@ -33,20 +33,24 @@ TESTS = Path(__file__).parents[1]
 RECORDED = TESTS / "data" / "otlp"
 GOLDEN = TESTS / "golden" / "calls.json"
 SCENARIOS = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
-TRUTH: dict[str, list[tuple[str, str, int, int]]] = json.loads((RECORDED / "truth.json").read_text())
-"""For each conversation: model asked for, model that answered, tokens in and out of every call."""
+TRUTH: dict[str, list[tuple[str, str, int, int, *tuple[float, ...]]]] = json.loads((RECORDED / "truth.json").read_text())
+"""For each conversation: model asked for, model that answered, tokens in and out of every call; what it cost, if tokens were
+cached or the sender says it."""
 DATABASE = "told_calls"
 PRICES = {"gpt-4o-mini": (0.15, 0.6), "gpt-4o": (2.5, 10), "claude-sonnet-4": (3, 15), "gemini-2.5-flash": (0.3, 2.5)}
 
 
-def truth_of(scenario: str) -> list[tuple[str, str, int, int]]:
+def truth_of(scenario: str) -> list[tuple[str, str, int, int, *tuple[float, ...]]]:
     client, api, _ = scenario.split("-")
     return TRUTH.get(f"{client}-{api}") or TRUTH[api]
 
 
-def cost_of(calls: list[tuple[str, str, int, int]]) -> float:
+def cost_of(calls: list[tuple[str, str, int, int, *tuple[float, ...]]]) -> float:
     usd = 0.0
-    for asked, _, tokens_in, tokens_out in calls:
+    for asked, _, tokens_in, tokens_out, *said in calls:
+        if said:
+            usd += said[0]
+            continue
         price = PRICES.get(max((name for name in PRICES if asked.startswith(name)), key=len, default=""), (0, 0))
         usd += (tokens_in * price[0] + tokens_out * price[1]) / 1e6
     return round(usd, 9)
@@ -54,9 +58,13 @@ def cost_of(calls: list[tuple[str, str, int, int]]) -> float:
 
 def decoded_batches(scenario: str) -> Iterable[list[SpanRecord]]:
     """Yield what was sent, request by request."""
-    for path in sorted((RECORDED / scenario).glob("*.pb")):
+    for path in sorted((RECORDED / scenario).iterdir()):
         body = path.read_bytes()
-        spans = decode_logs(body, Limits()).events.spans if path.name.endswith(".logs.pb") else decode_traces(body).spans
+        if path.name.endswith(".traces.pb"):
+            spans = decode_traces(body).spans
+        else:
+            decode = decode_logs if path.suffix == ".pb" else decode_json_logs
+            spans = decode(body, Limits()).events.spans
         yield [normalise(span, "") for span in spans]
 
 
@@ -102,7 +110,7 @@ def test_each_call_of_a_model_counts_once_and_what_is_lost_of_it_is_written_down
     assert found == json.loads(GOLDEN.read_text())
 
 
-def _lost(found: list[Any], truth: list[tuple[str, str, int, int]]) -> list[str]:
+def _lost(found: list[Any], truth: list[tuple[str, str, int, int, *tuple[float, ...]]]) -> list[str]:
     """Return what differs from the real calls, by name."""
     if len(found) != len(truth):
         return [f"{len(found)} calls of {len(truth)}"]
@@ -110,7 +118,7 @@ def _lost(found: list[Any], truth: list[tuple[str, str, int, int]]) -> list[str]
     checks = {
         "model_requested": [row[0] for row in found] == [call[0] for call in truth],
         "model_answered": [row[1] for row in found] == [call[1] for call in truth],
-        "tokens": [row[2:4] for row in found] == [list(call[2:]) for call in truth],
+        "tokens": [row[2:4] for row in found] == [list(call[2:4]) for call in truth],
         "cost": abs(sum(row[4] for row in found) - cost_of(truth)) < 1e-8,
         "request": all(row[5] for row in found),
         "response": all(row[6] for row in ok),

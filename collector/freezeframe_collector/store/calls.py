@@ -6,6 +6,9 @@
    of them has none, the same tokens (if neither has any: the same model asked for). The first of one goes with the first of
    the other, the second with the second.
 3. Across runs, the run that says most about a call shows it.
+4. The log records of a coding agent's session are below no span. There an answer belongs to the request that began when the
+   answer says it did; if it does not say, to the last one before it that has no answer yet. A prompt is what the next call was
+   asked, and a text is the answer with the same response id.
 
 Pure: the same answer for the same spans, in whatever order they came. `call_rows` reads and stores them.
 """
@@ -15,7 +18,7 @@ from __future__ import annotations
 import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 _OF_SPANS_ABOVE: Final = frozenset(
@@ -118,6 +121,7 @@ class _Group:
 
 def calls_of_run(tellings: Sequence[Telling]) -> list[tuple[Call, Mapping[str, Any]]]:
     """Return the calls that one run reports, each with its values by column."""
+    tellings = _sessions_joined(tellings)
     groups = {(call := _call(group)).place: (call, group) for group in _groups([one for one in tellings if one.tells])}
     for same in _joined([call for call, _ in groups.values()]):
         parts = sorted(
@@ -135,6 +139,68 @@ def calls_of_run(tellings: Sequence[Telling]) -> list[tuple[Call, Mapping[str, A
         if not one.tells:
             messages[one.parent].append(one)
     return [(call, _values(group, messages)) for call, group in groups.values()]
+
+
+def _sessions_joined(tellings: Sequence[Telling]) -> list[Telling]:
+    """Return the tellings, with one for each call where a coding agent's records told of it (rule 4)."""
+    if not any(one.is_event and not one.parent for one in tellings):
+        return list(tellings)
+    found: list[Telling] = []
+    records: list[Telling] = []
+    for one in tellings:
+        (found if one.parent else records).append(one)
+    messages = [one for one in records if not one.tells]
+    texts = {one.values["response_id"]: one for one in messages if one.values["response_id"]}
+    prompts = sorted((one for one in messages if one.values["input_preview"]), key=_moment)
+    requests: list[Telling] = []
+    calls: list[Telling] = []
+    for one in sorted((one for one in records if one.tells), key=_moment):
+        if _is_request(one):
+            requests.append(one)
+            continue
+        since = one.started_ns - _APART_NS if one.ended_ns > one.started_ns else 0
+        asked = min(
+            (request for request in requests if request.started_ns >= since),
+            key=lambda request: (abs(one.started_ns - request.started_ns), request.span_id),
+            default=None,
+        )
+        if asked is not None:
+            requests.remove(asked)
+        calls.append(_filled(one, asked, texts.get(one.values["response_id"])))
+    unanswered = [replace(one, is_event=False) for one in requests]
+    for call in sorted([*calls, *unanswered], key=lambda one: (one.started_ns, one.span_id)):
+        prompt = None
+        while prompts and prompts[0].started_ns <= call.started_ns:
+            prompt = prompts.pop(0)
+        found.append(_filled(call, prompt))
+    return found
+
+
+_APART_NS: Final = 100_000_000
+"""How much later than its request an answer may say that it was asked for: two clock readings, and the request made in between."""
+
+
+def _is_request(one: Telling) -> bool:
+    values = one.values
+    return values["input_tokens"] is None and values["output_tokens"] is None and values["status"] != "Error"
+
+
+def _filled(call: Telling, *others: Telling | None) -> Telling:
+    """Return the call with what the others say and it does not. It began when the first record of it did."""
+    values = dict(call.values)
+    started_ns, ended_ns = call.started_ns, call.ended_ns
+    for other in others:
+        if other is None:
+            continue
+        values |= {name: other.values[name] for name, value in values.items() if value in _NOTHING and name not in _OF_THE_LEAD}
+        if other.tells:
+            started_ns = min(started_ns, other.started_ns)
+    values |= {"start_time": started_ns, "ms": (ended_ns - started_ns) / 1e6}
+    return replace(call, values=values, started_ns=started_ns, is_event=False)
+
+
+def _moment(one: Telling) -> tuple[int, int, str]:
+    return one.ended_ns, one.started_ns, one.span_id
 
 
 def hidden(calls: Iterable[Call]) -> set[tuple[str, str, str]]:

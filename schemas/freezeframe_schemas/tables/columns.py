@@ -113,7 +113,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _span("session_id", "String", genai.SESSION_ID, "Session"),
     _span("conversation_id", "String", genai.CONVERSATION_ID, "Conversation"),
     _span("flag_values", "String", genai.FLAGS, "JSON object: feature flag -> value as seen by this run (entry span)"),
-    _span("entry_kind", _LC, genai.ENTRY_KIND, "function, command or request (entry span)"),
+    _span("entry_kind", _LC, genai.ENTRY_KIND, "function, command, request or prompt (entry span)"),
     _span("entry_target", _LC, genai.ENTRY_TARGET, "module:qualname of the entry point (entry span)"),
     _span("begun", "String", genai.ENTRY_BEGUN, "Of a pending span, which says that its parent began: the parent's own parent"),
     # the operation
@@ -136,6 +136,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _span("cache_read_tokens", _INT, genai.USAGE_CACHE_READ_TOKENS, "Input tokens read from the provider's cache"),
     _span("cache_write_tokens", _INT, genai.USAGE_CACHE_WRITE_TOKENS, "Input tokens written to the provider's cache"),
     _span("reasoning_tokens", _INT, genai.USAGE_REASONING_TOKENS, "Output tokens spent on reasoning"),
+    _span("told_cost_usd", _DOUBLE, genai.USAGE_COST_USD, "US dollars that the call cost, where its sender says so"),
     _span("ttft_s", _DOUBLE, genai.RESPONSE_TIME_TO_FIRST_CHUNK, "Seconds to the first chunk"),
     _span("tool_name", _LC, genai.TOOL_NAME, "Tool"),
     _span("tool_call_id", "String", genai.TOOL_CALL_ID, "The model's id of the tool call"),
@@ -339,7 +340,7 @@ _OF_A_CALL: Final = (
     "tenant, trace_id, span_id, parent_span_id, start_time, name, status, service, commit, run_id, user_id, operation,"
     " provider, agent_name, request_model, response_model, response_id, system_fingerprint, temperature, top_p, seed,"
     " max_tokens, stream, finish_reasons, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,"
-    " ttft_s, tools_hash, http_status, error_type"
+    " told_cost_usd, ttft_s, tools_hash, http_status, error_type"
 )
 TOLD_COLUMNS: Final[tuple[Column, ...]] = (
     *(column for name in _OF_A_CALL.split(", ") for column in SPAN_COLUMNS if column.name == name),

@@ -93,8 +93,17 @@ def _tells_of_model_call() -> str:
 
 
 def _is_event() -> str:
-    """Return whether a row `s` of spans comes from a log record: it has no duration, and the event's name."""
-    return f"(s.duration_ns = 0 AND startsWith(s.name, {quoted(genai.EVENT_PREFIX)}))"
+    """Return whether a row `s` of the view ``spans`` comes from a log record that tells of a call, or of a message of one.
+
+    It has no duration, and the event's name. A coding agent has many events that tell of neither.
+    """
+    operations = ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS))
+    of_agent = " OR ".join(f"startsWith(s.name, {quoted(prefix)})" for prefix in genai.CODING_AGENTS)
+    message = "s.operation = '' AND (s.input_preview != '' OR s.output_preview != '')"
+    return (
+        f"(s.duration_ns = 0 AND (startsWith(s.name, {quoted(genai.EVENT_PREFIX)})"
+        f" OR ((s.operation IN ({operations}) OR {message}) AND ({of_agent}))))"
+    )
 
 
 def _column_pairs(columns: Sequence[Column]) -> str:

@@ -6,7 +6,10 @@ from typing import Final
 
 from freezeframe_collector.processors.dialects import (
     adk,
+    claude_code,
+    codex,
     exchange,
+    gemini_cli,
     genai_history,
     langsmith,
     logfire,
@@ -32,6 +35,9 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     strands.DIALECT,
     adk.DIALECT,
     semantic_kernel.DIALECT,
+    claude_code.DIALECT,
+    codex.DIALECT,
+    gemini_cli.DIALECT,
 )
 """The first that fits a span is its vendor's."""
 

@@ -20,10 +20,10 @@ SELECT
     c.input_preview AS request, -- Start of what was asked
     c.output_preview AS response, -- Start of what was answered
     c.url AS url, c.exact AS exact, -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
-    (greatest(ifNull(c.input_tokens, 0) - ifNull(c.cache_read_tokens, 0) - ifNull(c.cache_write_tokens, 0), 0) * p.input_usd
+    ifNull(c.told_cost_usd, (greatest(ifNull(c.input_tokens, 0) - ifNull(c.cache_read_tokens, 0) - ifNull(c.cache_write_tokens, 0), 0) * p.input_usd
         + ifNull(c.cache_read_tokens, 0) * p.cache_read_usd + ifNull(c.cache_write_tokens, 0) * p.cache_write_usd
-        + ifNull(c.output_tokens, 0) * p.output_usd) / 1e6 AS cost_usd, -- US dollars, by the price of the call's day; 0 where the model has none
-    p.prefix != '' AS priced -- True where the model has a price
+        + ifNull(c.output_tokens, 0) * p.output_usd) / 1e6) AS cost_usd, -- US dollars: as its sender says, else by the price of the call's day; 0 where the model has none
+    p.prefix != '' OR c.told_cost_usd IS NOT NULL AS priced -- True where its sender says the cost, or the model has a price
 FROM (
     SELECT {CALL_COLUMNS}, if(response_model != '', response_model, request_model) AS model, toString(dialect) AS dialect,
         toString(completion) AS completion, url, ifNull(resend, 0) AS resend, toUInt8(1) AS exact
