@@ -156,7 +156,9 @@ def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
         session=span.text(genai.SESSION_ID),
         run_id=span.text(genai.RUN_ID),
         start_time_unix_nano=span.start_time_unix_nano,
-        end_time_unix_nano=max(item.end_time_unix_nano for item in spans) if unfinished else span.end_time_unix_nano,
+        end_time_unix_nano=max(item.end_time_unix_nano for item in spans)
+        if unfinished or kind == genai.ENTRY_PROMPT
+        else span.end_time_unix_nano,
         span_id=span.span_id,
         unfinished=unfinished,
     )

@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_collector.logs import decode_logs
+from freezeframe_collector.logs import decode_json_logs, decode_logs
 from freezeframe_collector.processors.normalise import normalise
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response, exchange_attributes
@@ -35,8 +35,9 @@ def spans_of(scenario: str) -> list[SpanRecord]:
         decoded = decode_traces(path.read_bytes())
         assert decoded.faults == []
         spans.extend(decoded.spans)
-    for path in sorted((RECORDED / scenario).glob("*.logs.pb")):
-        spans.extend(decode_logs(path.read_bytes(), Limits()).events.spans)
+    for path in sorted((RECORDED / scenario).glob("*.logs.*")):
+        decode = decode_logs if path.suffix == ".pb" else decode_json_logs
+        spans.extend(decode(path.read_bytes(), Limits()).events.spans)
     return spans
 
 

@@ -24,7 +24,7 @@ _NS: Final = 1_000_000_000
 _A_DAY_S: Final = 24 * 3600
 """A call of another run is looked for in runs that started up to this long before, or after."""
 _RUNS_AT_ONCE: Final = 1000
-_MESSAGES: Final = frozenset({genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES})
+_OF_CALL: Final = frozenset({genai.REQUEST_MODEL, genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES})
 _TOLD: Final = tuple("start_ns" if column.name == "start_time" else column.name for column in TOLD_COLUMNS)
 _FIELDS: Final = tuple(Call.__dataclass_fields__)
 _BLANK: Final[Mapping[str, Any]] = {
@@ -38,7 +38,7 @@ def tells_of_call(span: SpanRecord) -> bool:
     """Return whether another instrumentation's span or log record reports a model call, or may carry a message of one."""
     if genai.EXCHANGE_KIND in span.attributes:
         return False
-    if span.name.startswith(genai.CODING_AGENTS) and not _MESSAGES.isdisjoint(span.attributes):
+    if span.name.startswith(genai.CODING_AGENTS) and not _OF_CALL.isdisjoint(span.attributes):
         return True
     return span.text(genai.OPERATION_NAME) in genai.MODEL_OPERATIONS or span.name.startswith(genai.EVENT_PREFIX)
 

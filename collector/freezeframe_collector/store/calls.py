@@ -6,8 +6,8 @@
    of them has none, the same tokens (if neither has any: the same model asked for). The first of one goes with the first of
    the other, the second with the second.
 3. Across runs, the run that says most about a call shows it.
-4. The log records of a coding agent's session are below no span. There an answer belongs to the request that began when the
-   answer says it did; if it does not say, to the last one before it that has no answer yet. A prompt is what the next call was
+4. The log records of a coding agent's session are below no span. There an answer belongs to the request that was made when the
+   answer began; if it does not say when, to the last one before it that has no answer yet. A prompt is what the next call was
    asked, and a text is the answer with the same response id.
 
 Pure: the same answer for the same spans, in whatever order they came. `call_rows` reads and stores them.
@@ -142,33 +142,25 @@ def calls_of_run(tellings: Sequence[Telling]) -> list[tuple[Call, Mapping[str, A
 
 
 def _sessions_joined(tellings: Sequence[Telling]) -> list[Telling]:
-    """Return the tellings, with one for each call where a coding agent's records told of it (rule 4)."""
-    if not any(one.is_event and not one.parent for one in tellings):
+    """Return the tellings, each call of a coding agent's session with what its other records say of it (rule 4)."""
+    messages = [one for one in tellings if one.is_event and not one.tells and not one.parent]
+    if not messages:
         return list(tellings)
-    found: list[Telling] = []
-    records: list[Telling] = []
-    for one in tellings:
-        (found if one.parent else records).append(one)
-    messages = [one for one in records if not one.tells]
+    requests = [one for one in messages if one.values["request_model"]]
     texts = {one.values["response_id"]: one for one in messages if one.values["response_id"]}
-    prompts = sorted((one for one in messages if one.values["input_preview"]), key=_moment)
-    requests: list[Telling] = []
+    prompts = sorted((one for one in messages if one.values["input_preview"] and one not in requests), key=_moment)
     calls: list[Telling] = []
-    for one in sorted((one for one in records if one.tells), key=_moment):
-        if _is_request(one):
-            requests.append(one)
-            continue
+    for one in sorted((one for one in tellings if one.tells and not one.parent), key=_moment):
         since = one.started_ns - _APART_NS if one.ended_ns > one.started_ns else 0
-        asked = min(
-            (request for request in requests if request.started_ns >= since),
-            key=lambda request: (abs(one.started_ns - request.started_ns), request.span_id),
-            default=None,
-        )
-        if asked is not None:
-            requests.remove(asked)
-        calls.append(_filled(one, asked, texts.get(one.values["response_id"])))
-    unanswered = [replace(one, is_event=False) for one in requests]
-    for call in sorted([*calls, *unanswered], key=lambda one: (one.started_ns, one.span_id)):
+        asked = [
+            (abs(one.started_ns - request.started_ns), request.span_id, number)
+            for number, request in enumerate(requests)
+            if since <= request.started_ns <= one.ended_ns and request.values["name"] != one.values["name"]
+        ]
+        request = requests.pop(min(asked)[2]) if asked else None
+        calls.append(_filled(one, request, texts.get(one.values["response_id"])))
+    found = [one for one in tellings if one.parent]
+    for call in sorted(calls, key=lambda one: (one.started_ns, one.span_id)):
         prompt = None
         while prompts and prompts[0].started_ns <= call.started_ns:
             prompt = prompts.pop(0)
@@ -177,26 +169,20 @@ def _sessions_joined(tellings: Sequence[Telling]) -> list[Telling]:
 
 
 _APART_NS: Final = 100_000_000
-"""How much later than its request an answer may say that it was asked for: two clock readings, and the request made in between."""
-
-
-def _is_request(one: Telling) -> bool:
-    values = one.values
-    return values["input_tokens"] is None and values["output_tokens"] is None and values["status"] != "Error"
+"""How much later than its request an answer may say that it began: two clock readings, with the request made in between."""
 
 
 def _filled(call: Telling, *others: Telling | None) -> Telling:
-    """Return the call with what the others say and it does not. It began when the first record of it did."""
-    values = dict(call.values)
-    started_ns, ended_ns = call.started_ns, call.ended_ns
+    """Return the call with what the others say and it does not. It begins with its request, and is named after that."""
+    values, started_ns = dict(call.values), call.started_ns
     for other in others:
         if other is None:
             continue
         values |= {name: other.values[name] for name, value in values.items() if value in _NOTHING and name not in _OF_THE_LEAD}
-        if other.tells:
+        if other.values["request_model"]:
             started_ns = min(started_ns, other.started_ns)
-    values |= {"start_time": started_ns, "ms": (ended_ns - started_ns) / 1e6}
-    return replace(call, values=values, started_ns=started_ns, is_event=False)
+            values |= {"name": other.values["name"], "start_time": started_ns, "ms": (call.ended_ns - started_ns) / 1e6}
+    return replace(call, values=values, started_ns=started_ns)
 
 
 def _moment(one: Telling) -> tuple[int, int, str]:

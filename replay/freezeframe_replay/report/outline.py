@@ -17,6 +17,7 @@ from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.lifecycle import RunStatus, is_pending, status_of
 from freezeframe_schemas.run import KIT, LEVELS, Entry, Run, readiness, spans_in_scope
 from freezeframe_schemas.span import SpanRecord, StatusCode
+from freezeframe_schemas.tables.previews import input_preview
 from freezeframe_schemas.wire import decode_body
 
 ROOT_LANE = "root"
@@ -115,8 +116,11 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
     exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
     reached = readiness(run)
     entry_span = next((span for span in run.spans if span.span_id == run.entry.span_id), run.spans[0])
+    fields = _entry_fields(run.entry)
+    asked = (entry_span.text(genai.INPUT_MESSAGES) or "").encode(errors="replace")  # as another instrumentation reports it
+    fields["called_with"] = fields["called_with"] or input_preview({genai.INPUT_MESSAGES: asked})
     return Outline(
-        **_entry_fields(run.entry),
+        **fields,
         run_id=run.trace_id,
         status=run.status,
         environment=_environment(entry_span.resource.attributes),
@@ -136,12 +140,8 @@ def outline_fixture(fixture: Fixture, *, full: bool = False) -> Outline:
     depth: dict[int, int] = {}
     nodes: list[Node] = []
     for step in fixture.steps:
-        depth[step.number] = 0 if step.inside is None else depth.get(step.inside, 0) + 1
-        nodes.append(
-            _exchange_node(
-                step.exchange, depth=depth[step.number], step=step.number, inside=step.inside, model=step.model, full=full
-            )
-        )
+        at = depth[step.number] = 0 if step.inside is None else depth.get(step.inside, 0) + 1
+        nodes.append(_exchange_node(step.exchange, depth=at, step=step.number, inside=step.inside, model=step.model, full=full))
     return Outline(
         **_entry_fields(fixture.entry),
         run_id=fixture.run_id,
@@ -196,13 +196,14 @@ def _node(
             full=full,
         )
     failed = span.status_code is StatusCode.ERROR
+    tool = span.text(genai.TOOL_NAME) or ""
     told = "span" if run.exchanges else _TOLD.get(span.text(genai.OPERATION_NAME) or "", "span")
     return Node(
         depth=depth,
         step=None,
         kind="run" if span.span_id == run.entry.span_id else told,
         name=span.name,
-        detail=span.text(genai.REQUEST_MODEL) or "",
+        detail=span.text(genai.REQUEST_MODEL) or ("" if tool in span.name else tool),
         ms=_ms(span.start_time_unix_nano, run.entry.end_time_unix_nano if is_pending(span) else span.end_time_unix_nano),
         status=span.text(genai.ERROR_TYPE) or "error" if failed else RunStatus.UNFINISHED if is_pending(span) else "ok",
         failed=failed,
@@ -394,7 +395,6 @@ def _packages(text: str) -> str:
 def _kit(run: Run) -> Iterable[KitRow]:
     lacking = {item.field.name: len(item.span_ids) for item in readiness(run).missing}
     for field in KIT:
-        expected = len(spans_in_scope(run, field.scope))
-        if expected:
+        if expected := len(spans_in_scope(run, field.scope)):
             present = expected - lacking.get(field.name, 0)
             yield KitRow(name=field.name, level=field.level, means=field.means, present=present, expected=expected)

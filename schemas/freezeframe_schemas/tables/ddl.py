@@ -95,14 +95,14 @@ def _tells_of_model_call() -> str:
 def _is_event() -> str:
     """Return whether a row `s` of the view ``spans`` comes from a log record that tells of a call, or of a message of one.
 
-    It has no duration, and the event's name. A coding agent has many events that tell of neither.
+    It has no duration, and the event's name. Of a coding agent's events, most tell of neither; some of the others are calls
+    themselves, with a duration.
     """
-    operations = ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS))
     of_agent = " OR ".join(f"startsWith(s.name, {quoted(prefix)})" for prefix in genai.CODING_AGENTS)
-    message = "s.operation = '' AND (s.input_preview != '' OR s.output_preview != '')"
+    of_call = "s.request_model != '' OR s.input_preview != '' OR s.output_preview != ''"
     return (
-        f"(s.duration_ns = 0 AND (startsWith(s.name, {quoted(genai.EVENT_PREFIX)})"
-        f" OR ((s.operation IN ({operations}) OR {message}) AND ({of_agent}))))"
+        f"((s.duration_ns = 0 AND startsWith(s.name, {quoted(genai.EVENT_PREFIX)}))"
+        f" OR (s.operation = '' AND ({of_call}) AND ({of_agent})))"
     )
 
 

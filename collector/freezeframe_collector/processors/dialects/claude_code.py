@@ -1,6 +1,6 @@
 """Claude Code: its log events. It writes input tokens as Anthropic counts them, without what came from the cache.
 
-Written from its documentation, not from recorded traffic.
+Written from its documentation (as it names version 2.1.199), not from recorded traffic.
 
 Source: https://code.claude.com/docs/en/monitoring-usage
 """

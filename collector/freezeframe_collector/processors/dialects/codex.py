@@ -11,11 +11,12 @@ from freezeframe_collector.processors.dialects.session_records import (
     count_of,
     read_call,
     read_prompt,
+    read_request,
     read_tool,
     session_dialect,
 )
 from freezeframe_schemas import genai
-from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.wire.attributes import AttributeWriter
 
 _COUNTS: Final = (
@@ -35,7 +36,10 @@ def _derive(event: str, span: SpanRecord, out: AttributeWriter) -> None:
         case "user_prompt":
             read_prompt(span, out)
         case "api_request" | "websocket_request" if endpoint is None or any(word in endpoint for word in _OF_A_MODEL):
-            read_call(span, genai.OP_CHAT, out)
+            if span.status_code is StatusCode.ERROR:
+                read_call(span, genai.OP_CHAT, out)
+            else:
+                read_request(span, out)
         case "sse_event" if span.text("event.kind") == "response.completed":
             # Also written if the stream broke, then with the error in place of tokens.
             read_call(span, genai.OP_CHAT, out)

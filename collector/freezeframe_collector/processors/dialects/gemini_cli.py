@@ -12,6 +12,7 @@ from freezeframe_collector.processors.dialects.session_records import (
     count_of,
     read_call,
     read_prompt,
+    read_request,
     read_tool,
     session_dialect,
 )
@@ -36,9 +37,11 @@ def _derive(event: str, span: SpanRecord, out: AttributeWriter) -> None:
     match event:
         case "user_prompt":
             read_prompt(span, out)
-        case "api_request" | "api_error":
-            read_call(span, genai.OP_GENERATE_CONTENT, out)
+        case "api_request":
+            read_request(span, out)
             gemini.read_request({"contents": json_of(span, "request_text")}, out)
+        case "api_error":
+            read_call(span, genai.OP_GENERATE_CONTENT, out)
         case "api_response":
             read_call(span, genai.OP_GENERATE_CONTENT, out)
             out.texts(genai.RESPONSE_FINISH_REASONS, plain(span.attributes.get("finish_reasons")))

@@ -49,10 +49,15 @@ def read_text(name: str, role: str, text: str | None, out: AttributeWriter) -> N
         out.messages(name, [read_message({"role": role, "content": text})])
 
 
-def read_call(span: SpanRecord, operation: str, out: AttributeWriter) -> None:
-    """Write what a request, its answer and its failure have in common."""
-    out.text(genai.OPERATION_NAME, operation)
+def read_request(span: SpanRecord, out: AttributeWriter) -> None:
+    """Write what was asked for. It is no call by itself: the record of the answer, or of the failure, is."""
     out.text(genai.REQUEST_MODEL, span.text("model"))
+
+
+def read_call(span: SpanRecord, operation: str, out: AttributeWriter) -> None:
+    """Write what an answer and a failure have in common."""
+    out.text(genai.OPERATION_NAME, operation)
+    read_request(span, out)
     out.integer(genai.HTTP_RESPONSE_STATUS_CODE, count_of(span, "status_code"))
 
 
