@@ -131,36 +131,41 @@ def _decoded(request: ExportLogsServiceRequest, limits: Limits) -> DecodedLogs:
                 schema_url=scope_logs.schema_url,
             )
             for record in scope_logs.log_records:
-                name = _event_name(record)
-                agent = coding_agent(scope.name, name)
-                if agent is None and not name.startswith(genai.EVENT_PREFIX):
+                placed = _placed(record, resource, scope, limits)
+                if placed is None:
                     others += 1
-                elif fault := _fault(record, limits):
-                    events.faults.append(fault)
+                elif isinstance(placed, SpanFault):
+                    events.faults.append(placed)
                 else:
-                    span = _span(record, name, resource, scope)
-                    if agent is not None and not is_kept(span):
-                        others += 1
-                        continue
-                    placed = span if agent is None else in_session(span, agent)
-                    if len(placed.trace_id) == 32 and (agent or len(placed.parent_span_id) == 16):
-                        events.spans.append(placed)
-                    else:
-                        events.faults.append(_without_a_place(placed, session=agent is not None))
+                    events.spans.append(placed)
     return DecodedLogs(events=events, others=others)
+
+
+def _placed(record: LogRecord, resource: Resource, scope: Scope, limits: Limits) -> SpanRecord | SpanFault | None:
+    """Return the record's span, what keeps it from being one, or None for a record that is not kept."""
+    name = _event_name(record)
+    agent = coding_agent(scope.name, name)
+    if agent is None and not name.startswith(genai.EVENT_PREFIX):
+        return None
+    if fault := _fault(record, limits):
+        return fault
+    span = _span(record, name, resource, scope)
+    if agent is not None:
+        if not is_kept(span):
+            return None
+        span = in_session(span, agent)
+    ids = {"trace_id": span.trace_id[:32], "span_id": span.parent_span_id[:16]}
+    if len(span.trace_id) != 32 and agent is not None:
+        return SpanFault(reason="event without a session", detail="the log record has no session id, and no trace id", **ids)
+    if len(span.trace_id) != 32 or (len(span.parent_span_id) != 16 and agent is None):
+        return SpanFault(reason="event without a span", detail="the log record has no trace id or no span id", **ids)
+    return span
 
 
 def _event_name(record: LogRecord) -> str:
     """Return the event's name. Codex writes the place in its source where today's conventions have the name."""
     old = next((pair.value.string_value for pair in record.attributes if pair.key == _OLD_EVENT_NAME), "")
     return old if old and not record.event_name.startswith(genai.EVENT_PREFIX) else record.event_name
-
-
-def _without_a_place(span: SpanRecord, *, session: bool) -> SpanFault:
-    reason, detail = "event without a span", "the log record has no trace id or no span id"
-    if session:
-        reason, detail = "event without a session", "the log record has no session id and no trace id"
-    return SpanFault(reason=reason, detail=detail, trace_id=span.trace_id[:32], span_id=span.parent_span_id[:16])
 
 
 def _fault(record: LogRecord, limits: Limits) -> SpanFault | None:

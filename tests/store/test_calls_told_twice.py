@@ -12,6 +12,7 @@ import json
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -227,6 +228,33 @@ def test_a_run_that_is_kept_keeps_its_calls(store: Store) -> None:
     assert len(before[1]) == 2
     assert after == before
     assert kept == [[1]]
+
+
+def test_a_session_that_is_resumed_days_later_is_one_run(store: Store) -> None:
+    """Also by a collector that was started in between; its calls are joined from both parts."""
+    database = f"{DATABASE}_resumed"
+    first, *rest = decoded_batches("codexcli-resp-native")
+    own = Store(store.engine, database=database)
+    own.migrate()
+    own.insert(first, token="first")  # up to the request that the next part answers
+    days_ns = 3 * 24 * 3600 * 10**9
+    later = [
+        replace(
+            span, start_time_unix_nano=span.start_time_unix_nano + days_ns, end_time_unix_nano=span.end_time_unix_nano + days_ns
+        )
+        for batch in rest
+        for span in batch
+    ]
+    Store(store.engine, database=database).insert(later, token="later")
+    _, runs = own.query(f"SELECT model_calls, toUInt32(input_tokens), spans FROM {database}.runs")
+    _, calls = own.query(f"SELECT status, request, round(ms) FROM {database}.model_calls ORDER BY start_time")
+    store.engine.command(f"DROP DATABASE {database}")
+    assert runs == [[5, 3800, 20]]
+    answered_ms = days_ns / 1e6 + 321
+    assert [list(call) for call in calls[:2]] == [
+        ["error", "How many lamps did ada@example.com order?", 86],
+        ["ok", "", answered_ms],
+    ]
 
 
 def test_spans_whose_calls_cannot_be_joined_are_stored(

@@ -146,28 +146,32 @@ def _sessions_joined(tellings: Sequence[Telling]) -> list[Telling]:
     messages = [one for one in tellings if one.is_event and not one.tells and not one.parent]
     if not messages:
         return list(tellings)
-    requests = [one for one in messages if one.values["request_model"]]
+    requests = sorted((one for one in messages if one.values["request_model"]), key=_moment, reverse=True)
+    prompts = sorted((one for one in messages if not one.values["request_model"]), key=_moment, reverse=True)
     texts = {one.values["response_id"]: one for one in messages if one.values["response_id"]}
-    prompts = sorted((one for one in messages if one.values["input_preview"] and one not in requests), key=_moment)
     calls: list[Telling] = []
-    for one in sorted((one for one in tellings if one.tells and not one.parent), key=_moment):
-        since = one.started_ns - _APART_NS if one.ended_ns > one.started_ns else 0
-        asked = [
-            (abs(one.started_ns - request.started_ns), request.span_id, number)
-            for number, request in enumerate(requests)
-            if since <= request.started_ns <= one.ended_ns and request.values["name"] != one.values["name"]
-        ]
-        request = requests.pop(min(asked)[2]) if asked else None
-        calls.append(_filled(one, request, texts.get(one.values["response_id"])))
+    unanswered: list[Telling] = []
+    for call in sorted((one for one in tellings if one.tells and not one.parent), key=_moment):
+        while requests and requests[-1].started_ns <= call.ended_ns:
+            unanswered.append(requests.pop())
+        del unanswered[:-_AT_ONCE]
+        since = call.started_ns - _APART_NS if call.ended_ns > call.started_ns else 0
+        asked = [one for one in unanswered if one.started_ns >= since and one.values["name"] != call.values["name"]]
+        request = min(asked, key=lambda one, call=call: (abs(call.started_ns - one.started_ns), one.span_id), default=None)
+        if request is not None:
+            unanswered.remove(request)
+        calls.append(_filled(call, request, texts.get(call.values["response_id"])))
     found = [one for one in tellings if one.parent]
     for call in sorted(calls, key=lambda one: (one.started_ns, one.span_id)):
         prompt = None
-        while prompts and prompts[0].started_ns <= call.started_ns:
-            prompt = prompts.pop(0)
+        while prompts and prompts[-1].started_ns <= call.started_ns:
+            prompt = prompts.pop()
         found.append(_filled(call, prompt))
     return found
 
 
+_AT_ONCE: Final = 100
+"""Requests of one session that may wait for an answer. An older one was interrupted."""
 _APART_NS: Final = 100_000_000
 """How much later than its request an answer may say that it began: two clock readings, with the request made in between."""
 
@@ -186,6 +190,7 @@ def _filled(call: Telling, *others: Telling | None) -> Telling:
 
 
 def _moment(one: Telling) -> tuple[int, int, str]:
+    """Return what orders a session's records: when they were written. A request is written when its answer begins."""
     return one.ended_ns, one.started_ns, one.span_id
 
 

@@ -19,7 +19,7 @@ from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_collector.store.migrate import Migration, migrate
 from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, set_cold_tier
-from freezeframe_schemas import tables
+from freezeframe_schemas import genai, tables
 from freezeframe_schemas.address import shown_address, split_address, store_options
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 from freezeframe_schemas.span import SpanRecord
@@ -321,12 +321,15 @@ class Store:
             first[span.trace_id] = min(hour, first.get(span.trace_id, hour))
         with self._lock:
             known = {trace_id: self._hours[trace_id] for trace_id in first if trace_id in self._hours}
-        # a run that began before this process did may have rows already
-        older = {t: h for t, h in first.items() if t not in known and self._opened_s - _LOOK_BACK_S <= h <= self._opened_s}
+        # a run that began before this process did may have rows already; a coding agent's session, from any day
+        sessions = {span.trace_id for span in spans if span.name.startswith(genai.CODING_AGENTS)}
+        since = self._opened_s - _LOOK_BACK_S
+        older = {t: h for t, h in first.items() if t not in known and (t in sessions or since <= h <= self._opened_s)}
         if older:
+            begun = 0 if sessions & older.keys() else min(older.values()) - _LOOK_BACK_S
             _, rows = self.query(
-                f"SELECT trace_id, min(toUnixTimestamp(run_hour)) FROM {self.database}.span_rows"
-                f" WHERE run_hour >= toDateTime({min(older.values()) - _LOOK_BACK_S}, 'UTC')"
+                f"SELECT trace_id, min(toUnixTimestamp(run_hour)) FROM {self.database}.run_rows"
+                f" WHERE run_hour >= toDateTime({begun}, 'UTC')"
                 " AND trace_id IN {ids:Array(String)} GROUP BY trace_id",
                 {"ids": "[" + ",".join(f"'{trace_id}'" for trace_id in older if trace_id.isalnum()) + "]"},
             )
