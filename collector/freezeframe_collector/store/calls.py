@@ -147,7 +147,8 @@ def _sessions_joined(tellings: Sequence[Telling]) -> list[Telling]:
     if not messages:
         return list(tellings)
     requests = sorted((one for one in messages if one.values["request_model"]), key=_moment, reverse=True)
-    prompts = sorted((one for one in messages if not one.values["request_model"]), key=_moment, reverse=True)
+    asked = (one for one in messages if one.values["input_preview"] and not one.values["request_model"])
+    prompts = sorted(asked, key=_moment, reverse=True)
     texts = {one.values["response_id"]: one for one in messages if one.values["response_id"]}
     calls: list[Telling] = []
     unanswered: list[Telling] = []
@@ -156,8 +157,8 @@ def _sessions_joined(tellings: Sequence[Telling]) -> list[Telling]:
             unanswered.append(requests.pop())
         del unanswered[:-_AT_ONCE]
         since = call.started_ns - _APART_NS if call.ended_ns > call.started_ns else 0
-        asked = [one for one in unanswered if one.started_ns >= since and one.values["name"] != call.values["name"]]
-        request = min(asked, key=lambda one, call=call: (abs(call.started_ns - one.started_ns), one.span_id), default=None)
+        candidates = [one for one in unanswered if one.started_ns >= since and one.values["name"] != call.values["name"]]
+        request = min(candidates, key=lambda one, call=call: (abs(call.started_ns - one.started_ns), one.span_id), default=None)
         if request is not None:
             unanswered.remove(request)
         calls.append(_filled(call, request, texts.get(call.values["response_id"])))
