@@ -72,7 +72,7 @@ TOOLS = {
     "claude-code": [
         ["Bash", "toolu_01one", "ok", "", '{"command":"cat orders.txt","description":"Read the orders"}', ""],
         ["Edit", "toolu_01two", "error", "rejected", "", ""],
-        ["Read", "toolu_01three", "error", "Error:ENOENT", '{"file_path":"/home/ada/shop/order.txt"}', ""],
+        ["Read", "toolu_01three", "error", "Error:ENOENT", '{"file_path":"shop/order.txt"}', ""],
     ],
     "codex_exec": [["exec_command", "call_1", "ok", "", '{"cmd": "cat orders.txt"}', "Chunk ID: b6f226"]],
     "gemini-cli": [["list_directory", "", "ok", "", '{ "dir_path": "." }', ""]],
