@@ -189,6 +189,11 @@ def test_a_record_without_a_session_is_refused_by_name(collector: CollectorProce
     assert collector.rows("SELECT reason FROM rejected") == [["event without a session"]]
 
 
+def test_no_session_can_be_re_enacted_and_its_level_says_so(collector: CollectorProcess) -> None:
+    assert collector.rows("SELECT DISTINCT cause FROM cold_cases") == [["no_exchanges"]]
+    assert collector.rows("SELECT toUInt32(count()), toUInt32(max(level)) FROM readiness WHERE cold") == [[3, 2]]
+
+
 def test_private_values_of_prompts_and_answers_are_redacted() -> None:
     """In the agent's own attributes, in what is derived from them, and in the command line that Gemini CLI adds."""
     redactor = Redactor(load_policy("strict"), TenantKey(id="test/1", secret=b"k" * 32))

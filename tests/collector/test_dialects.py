@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from hypothesis import strategies as st
 
 from freezeframe_collector.logs import decode_json_logs, decode_logs
 from freezeframe_collector.processors.normalise import normalise
+from freezeframe_collector.sessions import coding_agent, in_session
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response, exchange_attributes
 from freezeframe_schemas.otlp.decode import Limits, decode_traces
@@ -310,6 +312,25 @@ def test_no_attributes_break_the_stage(attributes: dict[str, AttributeValue], sc
     once = normalise(_span(attributes, scope, (event,)), "")
     assert normalise(once, "") == once
     assert attributes.keys() <= once.attributes.keys()
+
+
+_SESSIONS = ("claudecode-msg-written", "codexcli-resp-native", "geminicli-gemini-native")
+_RECORDS = [span for scenario in _SESSIONS for span in spans_of(scenario)]
+
+
+@given(span=st.sampled_from(_RECORDS), draw=st.data())
+def test_no_value_breaks_the_reading_of_a_coding_agents_record(span: SpanRecord, draw: st.DataObject) -> None:
+    """Whatever is written under the names that it uses: one span, which has all of it and does not end before it starts."""
+    names = st.sampled_from(sorted({*span.attributes, "duration_ms", "error", "success", "status_code", "cost_usd"}))
+    attributes = {**span.attributes, **draw.draw(st.dictionaries(names, _VALUES, max_size=4))}
+    agent = coding_agent(span.scope.name, span.name)
+    assert agent is not None
+    placed = in_session(replace(span, attributes=attributes), agent)
+    assert 0 <= placed.start_time_unix_nano <= placed.end_time_unix_nano == span.end_time_unix_nano
+    once = normalise(placed, "")
+    assert normalise(once, "") == once
+    assert placed.attributes.items() <= once.attributes.items()
+    assert sorted(map(repr, placed.attributes.values())) == sorted(map(repr, attributes.values()))
 
 
 def test_two_spellings_of_one_index_are_read() -> None:
