@@ -34,8 +34,8 @@ A name is `client-api-instrumentation`: `oi` OpenInference, `tl` OpenLLMetry, `l
 not tell it on the spans and log records of its calls. smolagents has some of it in the text of a Python object, and LlamaIndex
 and ADK through OpenInference on spans of the workflow or the agent, which is not read. SDKs alone tell of no tools or agents.
 
-`codexcli`, `geminicli` and `claudecode` are [coding agents](guides/coding-agents.md). `claudecode-msg-written` was not recorded:
-it was written field by field from Claude Code's documentation.
+`codexcli`, `geminicli` and `claudecode` are [coding agents](guides/coding-agents.md). `claudecode-msg-written` was not
+recorded: it was written field by field from Claude Code's documentation.
 
 """
 
