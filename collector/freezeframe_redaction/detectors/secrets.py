@@ -47,6 +47,8 @@ def _finder(name: str, head: str, form: str) -> Find:
             if start > at or (start > low and text[start - 1].isalnum() and text[start - 1] != "n"):
                 return ()
             value = match.group()
+            if start > low and text[start - 1] in "+/-_n" and _is_in_blob(text, low, high, start, end):
+                return ()
             if is_marked_secret(value):
                 return (Candidate(start, end, "*"),)
             if _is_sample(value, begins.sub("", value, count=1) if head else value):
@@ -55,6 +57,18 @@ def _finder(name: str, head: str, form: str) -> Find:
         return ()
 
     return find
+
+
+_BLOB = 600
+"""Letters of base64 in a row that are a picture, a vector or a signature, in which any prefix of a key occurs by chance."""
+_LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
+_RUN_OF_LETTERS = re.compile(r"[A-Za-z0-9+/_=-]*")
+
+
+def _is_in_blob(text: str, low: int, high: int, start: int, end: int) -> bool:
+    before = text[max(low, start - _BLOB) : start]
+    behind = _RUN_OF_LETTERS.match(text, end, min(high, end + _BLOB))
+    return len(before) - len(before.rstrip(_LETTERS)) + (behind.end() - end if behind else 0) >= _BLOB
 
 
 def _is_sample(value: str, tail: str) -> bool:
