@@ -33,6 +33,11 @@ _NAME_OF_PASSWORD = (
     rf"|adgangskode|passord|parool|slaptažodis|geslo|\bpsk|\bp/w|sshpass|\bpw|{_IN_OTHER_LANGUAGES}"
 )
 _STRONG = re.compile(rf"(?:{_NAME_OF_PASSWORD}|jelsz[oó]|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$")
+_OPENS_NOTHING = re.compile(
+    r"(?:(?:cache|partition|sort|foreign|idempotency|dedup(?:e|lication)?|row)[_ -]?key"
+    r"|(?:(?:next|prev(?:ious)?|start|end)[_ -]?)?(?:page|continuation|sync|resume)[_ -]?token)$"
+)
+"""Keys that find something, and tokens that say where a list goes on."""
 _KEYISH = re.compile(r"(?:token|key)$")
 
 
@@ -101,7 +106,7 @@ def judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Can
             if len(value) >= 8 and not value.startswith(("$", "{", "<"))
             else ()
         )
-    if _REFERENCE.match(value):
+    if _REFERENCE.match(value) or _OPENS_NOTHING.search(name):
         return ()
     has_digit = any(char.isdigit() for char in value)
     has_letter = any(char.isalpha() for char in value)
@@ -267,7 +272,8 @@ DETECTORS = (
     row("secret: assigned", CLASS, _find,
         rf"(?i){_NAMES}{_SUFFIX}[\"'\]\\]{{0,4}}(?: {{1,3}}value)? {{0,3}}(?:[:=>]|->|; ?s:[0-9])",
         shows=('password: "⟦Tr0ub4dor&3⟧"', 'api_key = os.environ["OPENAI_API_KEY"]',
-               "Authorization: Basic ⟦YWRtaW46UzNjcmV0UGFzczk5⟧", "token = get_token(user)")),
+               "Authorization: Basic ⟦YWRtaW46UzNjcmV0UGFzczk5⟧", "token = get_token(user)",
+               "account_key: ⟦f3A9bC2dE8gH1jK4mN7pQ0sT⟧", "prompt_cache_key: f3A9bC2dE8gH1jK4mN7pQ0sT")),
     row("secret: spoken", CLASS, lambda text, low, high, at: _spoken(text, low, high, at - 1),
         rf"(?i)\b(?:{_IN_OTHER_LANGUAGES}|password|pass|pwd?|passphrase|contraseña|clave|lösenordet|passordet|hasło|jelszó|mot de passe|api key|secret key|access token|pin) ",
         shows=("my password is ⟦hunter2secret⟧!", "the password is wrong")),
