@@ -12,7 +12,7 @@ import re
 from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import bank, card, context, medical, national, phone, runs, ssn
 from freezeframe_redaction.model import CLAIM, EXAMINED, Candidate, Detector, Example
-from freezeframe_redaction.shapes import is_marked_number, is_marked_subscriber
+from freezeframe_redaction.shapes import is_marked_nanp, is_marked_number, is_marked_subscriber
 
 RULES: tuple[runs.Rule, ...] = (card.rule, ssn.rule, national.rule, medical.rule, phone.rule, bank.rule)
 """The first that takes a run decides."""
@@ -169,7 +169,9 @@ def classify(run: runs.Run) -> Candidate | None:
     length = len(run.digits)
     if length > 20 or length < 7:
         return None
-    if is_marked_number(run.digits, run.groups) or _is_marked_phone(run):
+    # After a plus only a phone number's own mark counts: one number in a hundred of India or Turkey (+9...) carries the other.
+    marked = is_marked_nanp(run.digits) if run.international else is_marked_number(run.digits, run.groups)
+    if marked or _is_marked_phone(run):
         return Candidate(run.start, run.end, CLAIM)
     if _TIMESTAMP.match(run.raw):
         # A Swedish number in its long form begins like a date.
