@@ -221,7 +221,8 @@ class _AsCompleted:
 
     async def _until_done(self, task: Any) -> Any:
         if not task.done():
-            await asyncio.tasks._wait((task,), self._left_s(), asyncio.ALL_COMPLETED, self._loop)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue] - what `asyncio.wait` calls
+            wait = asyncio.tasks._wait  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue] - as asyncio does
+            await wait((task,), self._left_s(), asyncio.ALL_COMPLETED, self._loop)
         if not task.done():
             raise TimeoutError
         return task

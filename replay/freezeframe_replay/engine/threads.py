@@ -41,7 +41,7 @@ _WAITS: Final[Mapping[CodeType, str]] = {
     if code is not None
 }
 """Functions in which a thread waits for another -> their local variable with the timeout."""
-_WORKER: Final[CodeType] = pools._worker.__code__  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - there is no other way to know an idle worker
+_WORKER: Final[CodeType] = pools._worker.__code__  # pyright: ignore[reportPrivateUsage, reportAttributeAccessIssue] - what an idle worker runs
 _OTHER_PROCESSES: Final = (subprocess.__file__, str(Path(multiprocessing.__file__).parent))
 
 Look = Mapping[int, object]
@@ -60,7 +60,8 @@ def rest_since(seen: Look, apart_from: Collection[int]) -> bool:
     if _KNOWS_STATES and not all(map(_is_asleep, seen)):
         return False
     now = look(apart_from)
-    if now.keys() != seen.keys() or threading._limbo:  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue] - threads that are about to begin
+    beginning = threading._limbo  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue] - it has no other name
+    if beginning or now.keys() != seen.keys():
         return False
     return all(now[thread] == seen[thread] for thread in now)
 
