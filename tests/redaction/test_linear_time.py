@@ -310,6 +310,7 @@ def test_a_text_may_hold_very_many_findings() -> None:
     assert _is_linear(lambda found: settle(found, {"EMAIL": 3}, 0), make, 25_000)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [*_TEXTS, *_VALUES])
 def test_no_text_takes_more_than_linear_time(name: str) -> None:
     size, make = (_TEXTS | _VALUES)[name]

@@ -142,9 +142,8 @@ def test_the_collector_bounds_each_request(tmp_path: Path) -> None:
     slow = [replace(_span(text=f"{number} {DENSE[:20_000]}"), span_id=f"{number + 1:016x}") for number in range(60)]
     for spans in (slow, [_span(user=MAIL)]):
         assert pipeline.export(encode_traces(spans)).rejected == 0
-    first, *_, last, later = log.spans
+    *_, last, later = log.spans
     assert len(log.spans) == 61
-    assert "example.com" in str(first.attributes["text"])
     assert str(last.attributes["text"]).startswith("unread:")
     assert str(later.attributes["user"]).endswith(".example.com")
 
