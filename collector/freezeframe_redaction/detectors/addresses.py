@@ -15,24 +15,47 @@ from freezeframe_redaction.rows import reaching, row
 CLASS = "ADDRESS"
 
 _SUFFIX = (
-    r"(?:street|str|st|avenue|ave|road|rd|lane|ln|drive|dr|boulevard|blvd|court|ct|way|place|pl|square|sq|terrace|close|crescent|highway|hwy|parkway|pkwy|circle|cir|trail|route|turnpike|plaza|loop|row|mews|grove|gardens"
-    r"|junctions?|forge|bypass|points?|estates?|hills?|creek|ridges?|views?|valleys?|villages?|mountains?|islands?|lakes?|meadows?|mills?|parks?|path|pines?|plains?|rapids?|river|shores?|springs?|station|stream|summit|track|tunnel|marg|nagar|chowk|salai|colony|layout|enclave|vihar|bagh|gali|cross|main|soi"
-    r"|union|vista|walk|wells?|crossing|cove|corners?|falls?|fields?|flats?|fords?|forest|fork|freeway|garden|gateway|glens?|greens?|harbors?|haven|heights|hollow|inlet|knolls?|landing|locks?|lodge|manors?|mission|motorway"
-    r"|orchard|oval|overpass|passage|pike|port|prairie|ranch|shoals?|skyway|spurs?|throughway|trafficway|underpass|viaduct|ville|causeway|center|cliffs?|club|common|course|courts|curve|dale|dam|divide|expressway|extensions?|camp|canyon"
-    r"|cape|branch|bridge|brooks?|burgs?|beach|bend|bluffs?|bottom|alley|annex|arcade|bayou|stravenue|isle|mall|mount|squares|streets|trace|keys?|lights?|neck|rest|rue|ramp|radial|run)"
+    r"(?:street|str|st|avenue|ave|road|rd|lane|ln|drive|dr|boulevard|blvd|court|ct|way|place|pl|square|sq|terrace|close|crescent|highway|hwy|parkway|pkwy"
+    r"|circle|cir|trail|route|turnpike|plaza|loop|row|mews|grove|gardens"
+    r"|junctions?|forge|bypass|points?|estates?|hills?|creek|ridges?|views?|valleys?|villages?|mountains?|islands?|lakes?|meadows?|mills?|parks?|path|pines?"
+    r"|plains?|rapids?|river|shores?|springs?|station|stream|summit|track|tunnel|marg|nagar|chowk|salai|colony|layout|enclave|vihar|bagh|gali|cross|main|soi"
+    r"|union|vista|walk|wells?|crossing|cove|corners?|falls?|fields?|flats?|fords?|forest|fork|freeway|garden|gateway|glens?|greens?|harbors?|haven|heights"
+    r"|hollow|inlet|knolls?|landing|locks?|lodge|manors?|mission|motorway"
+    r"|orchard|oval|overpass|passage|pike|port|prairie|ranch|shoals?|skyway|spurs?|throughway|trafficway|underpass|viaduct|ville|causeway|center|cliffs?"
+    r"|club|common|course|courts|curve|dale|dam|divide|expressway|extensions?|camp|canyon"
+    r"|cape|branch|bridge|brooks?|burgs?|beach|bend|bluffs?|bottom|alley|annex|arcade|bayou|stravenue|isle|mall|mount|squares|streets|trace|keys?|lights?"
+    r"|neck|rest|rue|ramp|radial|run)"
 )
 _UNIT = r"(?:,? ?(?:Apt|Apartment|Suite|Unit|Ste|Flat|Floor|Level|Room|Rm|#)\.? ?[0-9A-Za-z-]{1,6})?"
-_CITY = r"(?:,? (?:(?:[A-Z\xc0-\xde](?:[^\W\d_]|['-]){1,25}(?!\w)|[A-Z][a-z]{1,2}\.|(?:[A-Z]\.){2,3}) ?){1,3})?(?:,? [A-Z]{2}\b)?(?:,? ?(?:[0-9]{5}(?:-[0-9]{4})?|[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])\b)?"
+_CITY = (
+    r"(?:,? (?:(?:[A-Z\xc0-\xde](?:[^\W\d_]|['-]){1,25}(?!\w)|[A-Z][a-z]{1,2}\."
+    r"|(?:[A-Z]\.){2,3}) ?){1,3})?(?:,? [A-Z]{2}\b)?(?:,? ?(?:[0-9]{5}(?:-[0-9]{4})?|[A-Z]{1,2}[0-9][A-Z0-9]? ?[0-9][A-Z]{2}"
+    r"|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9])\b)?"
+)
 _ENGLISH = re.compile(
-    rf"(?<![\w.$€£#/-])[0-9]{{1,6}}[A-Za-z]?(?:[/-][0-9]{{1,4}})?,? (?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East|West)\.? )?(?:[A-Z0-9\xc0-\xde][\w.'-]{{0,20}} ){{1,4}}(?:(?i:{_SUFFIX})\b\.?|[A-Z]\w+(?:way|gate))(?: (?:N|S|E|W|NE|NW|SE|SW)\b\.?|(?: [0-9]{{1,2}}[A-Z]?)(?=,? ?#|,? (?:Singapore|S\()))?{_UNIT}{_CITY}"
+    rf"(?<![\w.$€£#/-])[0-9]{{1,6}}[A-Za-z]?(?:[/-][0-9]{{1,4}})?,? (?:(?:N|S|E|W|NE|NW|SE|SW|North|South|East"
+    rf"|West)\.? )?(?:[A-Z0-9\xc0-\xde][\w.'-]{{0,20}} ){{1,4}}(?:(?i:{_SUFFIX})\b\.?|[A-Z]\w+(?:way|gate))(?: (?:N|S|E|W|NE|NW|SE|SW)\b\.?"
+    rf"|(?: [0-9]{{1,2}}[A-Z]?)(?=,? ?#|,? (?:Singapore|S\()))?{_UNIT}{_CITY}"
 )
 _GERMAN = re.compile(
-    r"(?<!\w)(?:(?:[A-ZÄÖÜ][\wäöüß.]+[- ]){0,3}[A-ZÄÖÜ]?[\wäöüß.]*(?:stra(?:ß|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|hof|markt|chaussee|gracht|straat|laan|plein|dreef|singel|kade|gatan|vägen|v[aä]gen|gata|vej|gade|veien|gaten|katu|tie|polku|utca|ulice|gate|graben|bulvarı|caddesi|cad\.|sokak|sokağı|sok\.|mahallesi|mah\.|út|útja|körút|tere|náměstí|nám\.|třída|trieda|ulica|cesta|trg|iela|gatvė|tänav|puiestee|torget|gränd|plads|bakken|ntie|kuja|polku|kaari|esplanadi|Bulvarı|Caddesi|Cad\.|Sokak|Sokağı|Sok\.|Mahallesi|Markt|Straße|Strasse|Platz|Weg|Gasse|Allee|Ring|Damm|Ufer))"
-    r" (?:[Nn]o ?[:.]? ?)?[0-9]{1,4}(?: ?[a-zA-Z]\b(?!:))?(?: [0-9]{1,3}\b(?=[,\n]))?(?:[/-](?:[0-9]{1,4}|[IVX]{1,4}|hs|huis|bis)\b| (?:bis|ter|hs|huis)\b){0,2}(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
+    r"(?<!\w)(?:(?:[A-ZÄÖÜ][\wäöüß.]+[- ]){0,3}[A-ZÄÖÜ]?[\wäöüß.]*(?:stra(?:ß|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|hof|markt|chaussee"
+    r"|gracht|straat|laan|plein|dreef|singel|kade|gatan|vägen|v[aä]gen|gata|vej|gade|veien|gaten|katu|tie|polku|utca|ulice|gate|graben|bulvarı|caddesi|cad\."
+    r"|sokak|sokağı|sok\.|mahallesi|mah\.|út|útja|körút|tere|náměstí|nám\.|třída|trieda|ulica|cesta|trg|iela|gatvė|tänav|puiestee|torget|gränd|plads|bakken"
+    r"|ntie|kuja|polku|kaari|esplanadi|Bulvarı|Caddesi|Cad\.|Sokak|Sokağı|Sok\.|Mahallesi|Markt|Straße|Strasse|Platz|Weg|Gasse|Allee|Ring|Damm|Ufer))"
+    r" (?:[Nn]o ?[:.]? ?)?[0-9]{1,4}(?: ?[a-zA-Z]\b(?!:))?(?: [0-9]{1,3}\b(?=[,\n]))?(?:[/-](?:[0-9]{1,4}|[IVX]{1,4}|hs|huis|bis)\b| (?:bis|ter|hs"
+    r"|huis)\b){0,2}(?:,? (?:[A-Z]{1,2}-)?[0-9]{3,5}(?: ?[A-Z]{2})? [A-ZÄÖÜ][\w-]+(?: [A-ZÄÖÜ][\w-]+)?)?(?![\w])"
 )
 _ROMANCE = re.compile(
-    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:nám\.|náměstí|plac|rruga|bulevardul|[sș]os\.|pia[tț]a|rue|avenue|boulevard|bd\.?|chemin|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|вул\.|бул\.|пр\.|пер\.|наб\.|пл\.|улица|вулиця|бульвар|переулок|шоссе|площадь|str\.|bul\.|calea|aleea|проспект|пр-т|cadde|sokak|jalan|jl\.|jln\.?|lorong|gang|gg\.|persiaran|lebuh|thanon|soi|leof(?:oros|\.)|odos|οδός|λεωφόρος|λεωφ\.|πλατεία|taman|đường|phố|ngõ|ngách|hẻm|phường|duong)"
-    r" (?:(?:de|du|des|e|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|los|las|la|le|les|l'|san|santa|saint|sainte|pl\.) ?){0,2}(?:(?:[^\W\d_a-zß-öø-ÿ][\w'.-]*|[0-9](?![0-9]*\.[0-9])[\w'.-]*(?:/[0-9]{1,4})?)(?: (?:de|du|des|da|do|das|dos|del|la|le) )?[ ]?){1,5}(?:(?!,? ?(?:[0-9]{4,5}|[0-9]{3} [0-9]{2}) [A-ZÀ-Þ]),? ?(?:[Nn][º°.or]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9]|\.[0-9]|\.?[oa]\b)(?:[/-][0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[oa]\b\.?) ?\w{0,4}\.?)?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
+    r"(?<!\w)(?:[0-9]{1,5}(?: ?(?:[Bb]is|[Tt]er|[A-D]))?,? )?(?i:nám\.|náměstí|plac|rruga|bulevardul|[sș]os\.|pia[tț]a|rue|avenue|boulevard|bd\.?|chemin"
+    r"|all[ée]e|impasse|quai|cours|place|route|via|viale|vicolo|piazza|corso|strada|largo|calle|c/|avenida|avda|av\.|paseo|plaza|camino|rua|travessa|alameda"
+    r"|pra[çc]a|rodovia|carrer|ulica|ul\.|aleja|al\.|ulitsa|ул\.|вул\.|бул\.|пр\.|пер\.|наб\.|пл\.|улица|вулиця|бульвар|переулок|шоссе|площадь|str\.|bul\."
+    r"|calea|aleea|проспект|пр-т|cadde|sokak|jalan|jl\.|jln\.?|lorong|gang|gg\.|persiaran|lebuh|thanon|soi|leof(?:oros|\.)|odos|οδός|λεωφόρος|λεωφ\.|πλατεία"
+    r"|taman|đường|phố|ngõ|ngách|hẻm|phường|duong)"
+    r" (?:(?:de|du|des|e|de la|de l'|della|del|dei|delle|d'|do|da|dos|das|los|las|la|le|les|l'|san|santa|saint|sainte"
+    r"|pl\.) ?){0,2}(?:(?:[^\W\d_a-zß-öø-ÿ][\w'.-]*|[0-9](?![0-9]*\.[0-9])[\w'.-]*(?:/[0-9]{1,4})?)(?: (?:de|du|des|da|do|das|dos|del|la"
+    r"|le) )?[ ]?){1,5}(?:(?!,? ?(?:[0-9]{4,5}|[0-9]{3} [0-9]{2}) [A-ZÀ-Þ]),? ?(?:[Nn][º°.or]\.? ?|д(?:ом|\.)? ?)?[0-9]{1,5}(?![0-9]|\.[0-9]"
+    r"|\.?[oa]\b)(?:[/-][0-9]{1,4})?(?: ?[A-D]\b)?)?(?:,? (?:piso|bajo|[0-9]{1,2}[oa]\b\.?) ?\w{0,4}\.?)?(?:,? [0-9]{4,5}(?:-[0-9]{3})? [A-ZÀ-Þ][\w'-]+"
+    r"(?:[ -](?:[A-ZÀ-Þ][\w'-]+|de|la|le|les|sur|en|del|di)){0,4})?"
 )
 _NEEDS_NUMBER = re.compile(
     r"(?:via|str|plac|place|plaza|strada|route|largo|cours|c/|quai|al|ul|corso|jalan|aleja|gang|soi|lorong|taman|odos|ph|duong|lebuh)\b",
@@ -43,7 +66,8 @@ _KEYED = re.compile(
 )
 _AFTER_KEY = re.compile(r"[\s\"':=*_)]{1,6}(?:is |was |ist |est |es |[eé] |to |at |now |will be |in ){0,2}")
 _COLOMBIAN = re.compile(
-    r"(?<!\w)(?:calle|carrera|cra\.?|cll?\.?|kr|transversal|diagonal|dg\.?|avenida|av\.?) [0-9]{1,3} ?[a-z]?(?: (?:sur|bis|norte))? ?(?:#|no\.?|n[o°]\.?) ?[0-9]{1,3} ?[a-z]? ?(?:-|–) ?[0-9]{1,3}",
+    r"(?<!\w)(?:calle|carrera|cra\.?|cll?\.?|kr|transversal|diagonal|dg\.?|avenida|av\.?) [0-9]{1,3} ?[a-z]?(?: (?:sur|bis|norte))? ?(?:#|no\.?"
+    r"|n[o°]\.?) ?[0-9]{1,3} ?[a-z]? ?(?:-|–) ?[0-9]{1,3}",
     re.IGNORECASE,
 )
 _NO_SPACES = re.compile(
@@ -53,15 +77,19 @@ _NO_SPACES = re.compile(
     r"|(?:רחוב|רח'|שדרות|שד')(?: [\u05d0-\u05ea\"'-]+){1,4} [0-9]{1,4}"
 )
 _POSTBOX = re.compile(
-    r"(?:(?i:P\.?\s?O\.?\s?Box|Postfach|(?:Apartado|Apdo\.?)(?: de correos| postal)?|Casilla(?: de correos?| postal)?|Caixa Postal|Casella Postale|Bo[iî]te Postale|Postbus|Postboks|Postbox|Postilokero|Skrytka(?: pocztowa)?|(?:private|locked) bag|абонентский ящик|а/я|私書箱|郵政信箱|邮政信箱|사서함|صندوق البريد|صندوق بريد|ص\. ?ب\.?|ת\. ?ד\.?)(?: (?:no|nr|n[º°])\b\.?)?[ :#第]{0,2}[0-9]{1,6}(?: [0-9]{2,4}\b(?! [A-Z]))?[号號]?"
+    r"(?:(?i:P\.?\s?O\.?\s?Box|Postfach|(?:Apartado|Apdo\.?)(?: de correos| postal)?|Casilla(?: de correos?| postal)?|Caixa Postal|Casella Postale"
+    r"|Bo[iî]te Postale|Postbus|Postboks|Postbox|Postilokero|Skrytka(?: pocztowa)?|(?:private|locked) bag|абонентский ящик|а/я|私書箱|郵政信箱|邮政信箱|사서함"
+    r"|صندوق البريد|صندوق بريد|ص\. ?ب\.?|ת\. ?ד\.?)(?: (?:no|nr|n[º°])\b\.?)?[ :#第]{0,2}[0-9]{1,6}(?: [0-9]{2,4}\b(?! [A-Z]))?[号號]?"
     r"|\bB\.?P\.? [0-9]{1,5},? [0-9]{5} [A-Z][\w-]+)" + _CITY
 )
 _ROMAJI = re.compile(
-    r"(?<![\w-])(?:[0-9]{1,3}(?:-[0-9]{1,4}){1,3},? )?(?:[A-ZĀĪŪĒŌ][\w'-]{1,24} ){0,2}[A-ZĀĪŪĒŌ][\w'-]{1,24}(?: [0-9]{1,3}(?:-[0-9]{1,4}){1,3})?,(?: ?[A-ZĀĪŪĒŌ][\w'-]{1,24}-(?:ku|shi|cho|machi|gun|to|fu|ken)\b,?){1,4}(?: [A-Z]\w{2,20})?,?(?: 〒?[0-9]{3}-[0-9]{4})?"
+    r"(?<![\w-])(?:[0-9]{1,3}(?:-[0-9]{1,4}){1,3},? )?(?:[A-ZĀĪŪĒŌ][\w'-]{1,24} ){0,2}[A-ZĀĪŪĒŌ][\w'-]{1,24}(?: [0-9]{1,3}(?:-[0-9]{1,4}){1,3})?,"
+    r"(?: ?[A-ZĀĪŪĒŌ][\w'-]{1,24}-(?:ku|shi|cho|machi|gun|to|fu|ken)\b,?){1,4}(?: [A-Z]\w{2,20})?,?(?: 〒?[0-9]{3}-[0-9]{4})?"
 )
 """``1-2-3 Shibuya, Shibuya-ku, Tokyo 150-0002``."""
 _QUARTER = re.compile(
-    r"(?<!\w)(?:[A-Z]{2,4} [0-9]{1,4},? )?(?:(?:quadra|qd|qu|conjunto|conj|bloco|blok|no|bl|lote|lt|manzana|mz|mza|etapa|supermanzana|smz|casa|apto|andar|sala)\b\.? ?(?:[0-9]{1,4}[A-Z]?|[A-Z][0-9]{0,2})\b[ ,-]{0,3}){2,5}",
+    r"(?<!\w)(?:[A-Z]{2,4} [0-9]{1,4},? )?(?:(?:quadra|qd|qu|conjunto|conj|bloco|blok|no|bl|lote|lt|manzana|mz|mza|etapa|supermanzana|smz|casa|apto|andar"
+    r"|sala)\b\.? ?(?:[0-9]{1,4}[A-Z]?|[A-Z][0-9]{0,2})\b[ ,-]{0,3}){2,5}",
     re.IGNORECASE,
 )
 """``SQS 308 Bloco C Apto 402``, ``Mz. F Lt. 12``: blocks and lots instead of a street."""
@@ -70,10 +98,12 @@ _MILITARY = re.compile(
     re.IGNORECASE,
 )
 _JAPANESE = re.compile(
-    r"(?:〒?[0-9]{3}-[0-9]{4} ?)?(?:東京都|北海道|(?:大阪|京都)府|[\u4e00-\u9fff]{2,3}県|[\u4e00-\u9fff]{1,3}市[\u4e00-\u9fff]{1,3}区)[\u4e00-\u9fff\u3040-\u30ff]{1,16}[0-9一二三四五六七八九十]{1,3}(?:丁目|番地?|号|[-の][0-9]{1,4}){0,3}"
+    r"(?:〒?[0-9]{3}-[0-9]{4} ?)?(?:東京都|北海道|(?:大阪|京都)府|[\u4e00-\u9fff]{2,3}県"
+    r"|[\u4e00-\u9fff]{1,3}市[\u4e00-\u9fff]{1,3}区)[\u4e00-\u9fff\u3040-\u30ff]{1,16}[0-9一二三四五六七八九十]{1,3}(?:丁目|番地?|号|[-の][0-9]{1,4}){0,3}"
 )
 _CHINESE = re.compile(
-    r"[\u4e00-\u9fff]{2,8}(?:省|市|区|區|县|縣)[\u4e00-\u9fff]{1,16}(?:路|街|道|巷|弄)(?:[一二三四五六七八九十0-9]{1,3}段)?(?:[0-9]{1,4}巷)?(?:[0-9]{1,4}弄)?[0-9]{1,5}(?:号|號)(?:[0-9]{1,4}(?:室|楼|樓))?"
+    r"[\u4e00-\u9fff]{2,8}(?:省|市|区|區|县|縣)[\u4e00-\u9fff]{1,16}(?:路|街|道|巷|弄)(?:[一二三四五六七八九十0-9]{1,3}段)?(?:[0-9]{1,4}巷)?(?:[0-9]{1,4}弄)?[0-9]{1,5}(?:号"
+    r"|號)(?:[0-9]{1,4}(?:室|楼|樓))?"
 )
 _KOREAN = re.compile(
     r"(?:[가-힣]{1,4}(?:특별시|광역시|특별자치시|특별자치도|도|시) )?(?:[가-힣]{1,5}(?:시|군|구) ){1,2}(?:[가-힣]{1,5}(?:읍|면) )?[가-힣0-9]{1,10}(?:로|길|동|리) ?[0-9]{1,4}(?:-[0-9]{1,4})?"
@@ -84,18 +114,32 @@ _CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 # -- the block around a street: what is in front of it, and the lines after it -------------------------------------------
 
 _UNIT_NUMBER = (
-    r"(?:(?i:apt|apto|apartment|appt|appartement|ap|suite|ste|unit|flat|floor|level|fl|room|rm|house no|h\.? ?no|house|holding|plot no|plot|lot|moo|door no|block|blk|sector|phase|road|rd|lane|ward|daire|kapı|kat|no|n[º°o]|кв|квартира|корп|корпус|стр|подъезд|под|эт|этаж|оф|офис|d|bloco|bl|casa|sala|conj|andar|piso|planta|esc|escalera|puerta|pta|local|int|interior|ext|rt|rw|depto|dpto|dept|oficina"
-    r"|wohnung|whg|etage|stiege|top|tür|bâtiment|bât|bat|escalier|étage|porte|scala|piano|interno|bus|bte|boîte|lgh|lok|lokal|m|byt|em|emelet|ajtó|et|sc|po box|p\.o\. box|box)\b[.:]? ?#?[0-9]{1,5}(?:-[0-9]{1,4}){0,3}[A-Za-z]?\b(?:/[0-9A-Z]{1,4}\b)?"
-    r"|#[0-9]{1,3}-[0-9]{1,5}\b|(?i:block|blk|bl|unit|flat|esc|sc|scala|stiege|staircase|bloco|tower|b[âa]t|bâtiment|building)\b\.? [A-Z][0-9]{0,2}\b|[0-9]{1,2}\.?[oa]\.? (?:[A-Z]\b|(?i:izq\w*\.?|dcha\.?|der\.?|derecha|centro|andar|piso|floor|esq\.?|dto\.?|frente))(?!\w)|[0-9]{1,2}\. ?(?:tv|th|mf|sal)\b|Col\. (?:[A-ZÀ-Þ][\w.]+ ?){1,3})"
+    r"(?:(?i:apt|apto|apartment|appt|appartement|ap|suite|ste|unit|flat|floor|level|fl|room|rm|house no|h\.? ?no|house|holding|plot no|plot|lot|moo|door no"
+    r"|block|blk|sector|phase|road|rd|lane|ward|daire|kapı|kat|no|n[º°o]|кв|квартира|корп|корпус|стр|подъезд|под|эт|этаж|оф|офис|d|bloco|bl|casa|sala|conj"
+    r"|andar|piso|planta|esc|escalera|puerta|pta|local|int|interior|ext|rt|rw|depto|dpto|dept|oficina"
+    r"|wohnung|whg|etage|stiege|top|tür|bâtiment|bât|bat|escalier|étage|porte|scala|piano|interno|bus|bte|boîte|lgh|lok|lokal|m|byt|em|emelet|ajtó|et|sc"
+    r"|po box|p\.o\. box|box)\b[.:]? ?#?[0-9]{1,5}(?:-[0-9]{1,4}){0,3}[A-Za-z]?\b(?:/[0-9A-Z]{1,4}\b)?"
+    r"|#[0-9]{1,3}-[0-9]{1,5}\b|(?i:block|blk|bl|unit|flat|esc|sc|scala|stiege|staircase|bloco|tower|b[âa]t|bâtiment|building)\b\.? [A-Z][0-9]{0,2}\b"
+    r"|[0-9]{1,2}\.?[oa]\.? (?:[A-Z]\b|(?i:izq\w*\.?|dcha\.?|der\.?|derecha|centro|andar|piso|floor|esq\.?|dto\.?|frente))(?!\w)|[0-9]{1,2}\. ?(?:tv|th|mf"
+    r"|sal)\b|Col\. (?:[A-ZÀ-Þ][\w.]+ ?){1,3})"
 )
-_POSTCODE = r"(?:[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]|[0-9]{2}-[0-9]{3}|(?:[A-Z]{1,2}-)?[0-9]{3,6}(?:-[0-9]{3,4})?(?: ?[A-Z]{2})?|[0-9]{3} [0-9]{2})(?![\w-]| ?[0-9(+])"
-_PLACE = r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*[.']?(?:[ '-](?:de|del|di|da|do|dos|das|du|of|the|la|le|les|el|al|ul|e|y|am|an|auf|bei|ob|der|den|dem|upon|on|in|and|och|i|sur|sous|en|aan|nad|pod)\b|[ '-][^\W\d_a-zß-öø-ÿ(][^\W\d_]*[.)]?){0,5}"
+_POSTCODE = (
+    r"(?:[A-Z]{1,2}[0-9][0-9A-Z]? ?[0-9][A-Z]{2}|[A-Z][0-9][A-Z] ?[0-9][A-Z][0-9]|[0-9]{2}-[0-9]{3}"
+    r"|(?:[A-Z]{1,2}-)?[0-9]{3,6}(?:-[0-9]{3,4})?(?: ?[A-Z]{2})?|[0-9]{3} [0-9]{2})(?![\w-]| ?[0-9(+])"
+)
+_PLACE = (
+    r"[^\W\d_a-zß-öø-ÿ][^\W\d_]*[.']?(?:[ '-](?:de|del|di|da|do|dos|das|du|of|the|la|le|les|el|al|ul|e|y|am|an|auf|bei|ob|der|den|dem|upon|on|in|and|och|i"
+    r"|sur|sous|en|aan|nad|pod)\b|[ '-][^\W\d_a-zß-öø-ÿ(][^\W\d_]*[.)]?){0,5}"
+)
 _PART = re.compile(
-    rf"(?P<gap>,? ?\n[ \t>?]{{0,6}},? ?|, ?| [-–/·] ?|/| )(?:(?P<unit>{_UNIT_NUMBER})|(?P<code>(?:[A-Z]{{2}} |C\.?P\.? |CEP )?{_POSTCODE})(?P<town>,? {_PLACE}(?=[\n,.;?!)]|$))?|(?P<place>{_PLACE})(?!\w)(?P<placed>,? (?:nan |\(?[A-Z]{{2,3}}\)? )?{_POSTCODE})?|(?P<empty>nan)\b)"
+    rf"(?P<gap>,? ?\n[ \t>?]{{0,6}},? ?|, ?| [-–/·] ?|/| )(?:(?P<unit>{_UNIT_NUMBER})|(?P<code>(?:[A-Z]{{2}} |C\.?P\.? "
+    rf"|CEP )?{_POSTCODE})(?P<town>,? {_PLACE}(?=[\n,.;?!)]|$))?|(?P<place>{_PLACE})(?!\w)(?P<placed>,? (?:nan |\(?[A-Z]{{2,3}}\)? )?{_POSTCODE})?"
+    rf"|(?P<empty>nan)\b)"
 )
 _HEAD = re.compile(rf"(?:(?<![\w.,$-])(?:{_UNIT_NUMBER},? )?(?P<number>[0-9]{{1,6}}[A-Za-z]?(?:/[0-9]{{1,4}})? )?)$")
 _STREET_LINE = re.compile(
-    r"(?<![\w.,$-])(?:[0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?,? )?(?:[^\W\d_][\w.'’-]{0,24} ){1,6}?[0-9]{1,5}[A-Za-z]?(?:[/-][0-9]{1,4})?\.?(?:,? ?\n[ \t>?]{0,6}|,? )$"
+    r"(?<![\w.,$-])(?:[0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?,? )?(?:[^\W\d_][\w.'’-]{0,24} ){1,6}?[0-9]{1,5}[A-Za-z]?(?:[/-][0-9]{1,4})?\.?"
+    r"(?:,? ?\n[ \t>?]{0,6}|,? )$"
     r"|(?<![\w.,$-])[0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?,? (?:[^\W\d_][\w.'’-]{0,24} ?){1,6}(?:,? ?\n[ \t>?]{0,6}|,? )$"
 )
 
@@ -157,7 +201,10 @@ def _tail(text: str, end: int, high: int) -> int:
 
 _BEFORE_STATE = re.compile(r" [-–] ?[A-Z]{2}\b")
 _PLACE_WORDS = frozenset(
-    "new united north south east west northern southern eastern western central lower upper great saint federal republic kingdom states islands island city san santa".split()
+    (
+        "new united north south east west northern southern eastern western central lower upper great saint federal republic kingdom states islands island "
+        "city san santa"
+    ).split()
 )
 
 
@@ -289,7 +336,8 @@ def _other(pattern: re.Pattern[str], text: str, low: int, high: int, at: int) ->
 
 
 _HOUSE_AND_ROAD = re.compile(
-    r"(?<!\w)(?:house|flat|plot|holding|h|villa|bungalow)(?: no)?[.:]? ?#?[0-9]{1,4}[A-Z]?(?:/[0-9A-Z]{1,4})?,? ?(?:road|rd|street|st|lane|sector|block|phase|ward|cross|main|avenue)(?: no)?[.:]? ?#?[0-9A-Z]{1,4}\b",
+    r"(?<!\w)(?:house|flat|plot|holding|h|villa|bungalow)(?: no)?[.:]? ?#?[0-9]{1,4}[A-Z]?(?:/[0-9A-Z]{1,4})?,? ?(?:road|rd|street|st|lane|sector|block"
+    r"|phase|ward|cross|main|avenue)(?: no)?[.:]? ?#?[0-9A-Z]{1,4}\b",
     re.IGNORECASE,
 )
 """``HOUSE 12, ROAD 7``: streets of Dhaka, Islamabad and Lagos have numbers for names."""
@@ -348,13 +396,20 @@ DETECTORS = (
         r"[0-9][A-Za-z]?,? [0-9]+(?:st|nd|rd|th) ",
         shows=("Ship to ⟦1600 Pennsylvania Avenue NW, Washington, DC 20500⟧", "5 event selectors for a trail")),
     row("address: street and number", CLASS, _german,
-        r"(?i)(?:stra(?:ß|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|gracht|straat|laan|plein|gatan|vägen|gata|vej|gade|veien|gaten|katu|utca|ulice|markt|gate|graben|bulvarı|caddesi|cad\.|sokak|sokağı|sok\.|mahallesi|mah\.|út|útja|körút|tere|náměstí|nám\.|třída|trieda|ulica|cesta|trg|iela|gatvė|tänav|puiestee|torget|gränd|plads|bakken|ntie|kuja|polku|kaari|esplanadi) (?:no ?[:.]? ?)?[0-9]{1,4}",
+        r"(?i)(?:stra(?:ß|ss)e|str\.|platz|weg|gasse|allee|ring|damm|ufer|steig|gracht|straat|laan|plein|gatan|vägen|gata|vej|gade|veien|gaten|katu|utca"
+        r"|ulice|markt|gate|graben|bulvarı|caddesi|cad\.|sokak|sokağı|sok\.|mahallesi|mah\.|út|útja|körút|tere|náměstí|nám\.|třída|trieda|ulica|cesta|trg"
+        r"|iela|gatvė|tänav|puiestee|torget|gränd|plads|bakken|ntie|kuja|polku|kaari|esplanadi) (?:no ?[:.]? ?)?[0-9]{1,4}",
         shows=("wohnt in der ⟦Hettnerstraße 5, 10115 Berlin⟧", "platz 3")),
     row("address: street word first", CLASS, _romance,
-        r"(?i)[^A-Za-z0-9](?:rue|avenue|boulevard|chemin|allée|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|av\.|bd\.?|bulevardul|rruga e|rruga|largo|paseo|plaza|camino|rua|travessa|alameda|praça|carrer|ulica|ul\.|al\.|aleja|jalan|jl\.|c/|nám\.|náměstí|plac|strada|str\.|bul\.|calea|aleea|jln\.?|lorong|gang|persiaran|lebuh|thanon|soi|leoforos|leof\.|odos|taman|đường|phố|ng\xe9|ngách) (?:(?:de|du|des|della|del|dei|d'|do|da|dos|das|los|las|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
+        r"(?i)[^A-Za-z0-9](?:rue|avenue|boulevard|chemin|allée|impasse|quai|via|viale|vicolo|piazza|corso|calle|avenida|avda|av\.|bd\.?|bulevardul|rruga e"
+        r"|rruga|largo|paseo|plaza|camino|rua|travessa|alameda|praça|carrer|ulica|ul\.|al\.|aleja|jalan|jl\.|c/|nám\.|náměstí|plac|strada|str\.|bul\.|calea"
+        r"|aleea|jln\.?|lorong|gang|persiaran|lebuh|thanon|soi|leoforos|leof\.|odos|taman|đường|phố|ng\xe9|ngách) (?:(?:de|du|des|della|del|dei|d'|do|da|dos"
+        r"|das|los|las|la|le|les|l'|de l'|san|santa|saint|sainte) ?){0,2}(?-i:[A-Z\xc0-\xde])[a-z\xdf-\xff]",
         shows=("habite ⟦77, rue Élodie Guérin, 09822 Gillesdan⟧",)),
     row("address: announced", CLASS, _keyed,
-        r"(?i)(?:\baddress(?:[ _]?line)?[ _]?[12]?|anschrift|adresse|dirección|endereço|indirizzo|adres|bydliště|street_?1?|\baddr|live at|lives at|living at|reside at|resides at|residing at|moved? to|i['\x80-\xff]{0,3}m at|ship it to|ship to|deliver to|delivered to|send it to|wohne in|wohnhaft(?: in)?|habite|vivo en|moro na|abito in)[\"']{0,1}(?:[ :=]|\s(?:is|ist|est|es|é) )",
+        r"(?i)(?:\baddress(?:[ _]?line)?[ _]?[12]?|anschrift|adresse|dirección|endereço|indirizzo|adres|bydliště|street_?1?|\baddr|live at|lives at"
+        r"|living at|reside at|resides at|residing at|moved? to|i['\x80-\xff]{0,3}m at|ship it to|ship to|deliver to|delivered to|send it to|wohne in"
+        r"|wohnhaft(?: in)?|habite|vivo en|moro na|abito in)[\"']{0,1}(?:[ :=]|\s(?:is|ist|est|es|é) )",
         shows=("address: ⟦42 Wallaby Way, Sydney⟧", "address is required")),
     row("address: unit", CLASS, _unit, r"(?i)\b(?:apt|apartment|suite|unit|flat)\.? ?#?[0-9]",
         shows=("ship to ⟦6614 Luite tee 87, Apt. 931, Salumäe, Estonia 62031⟧ by Friday",
@@ -363,12 +418,14 @@ DETECTORS = (
         r"(?#digits)[0-9]{2}[0-9 \-]*(?:(?:[A-Z]{2})?,?[ \n]|[A-Z])[A-Z\xc0-\xde][a-z\xdf-\xff]",
         shows=("Adres: ⟦Długa 5/12, 00-950 Warszawa⟧.", "Monday, January 12, 2024 Paris")),
     row("address: unit first", CLASS, _unit_first,
-        r"(?i)\b(?:house(?: no)?|plot no|door no|no|plot|flat|holding|block|unit|villa|apartment|h\.? ?no|lot|moo)\.?:? ?#?[0-9]{1,5}(?:-[0-9]{1,4})*(?:/?[A-Z0-9]{1,3})?,? ?[A-Z0-9]",
+        r"(?i)\b(?:house(?: no)?|plot no|door no|no|plot|flat|holding|block|unit|villa|apartment|h\.? ?no|lot"
+        r"|moo)\.?:? ?#?[0-9]{1,5}(?:-[0-9]{1,4})*(?:/?[A-Z0-9]{1,3})?,? ?[A-Z0-9]",
         shows=("⟦House No. 45, Sector 17, Chandigarh 160017⟧", "Block 7, Tests and 160017 others")),
     row("address: Cyrillic street", CLASS, _romance, r"(?#rare)\xe9-?\xe9\.? É\xe9{2,30},? (?:\xe9{1,3}\.? ?)?[0-9]",
         shows=("⟦ул. Тверская, д. 7, кв. 12, Москва, 125009⟧",)),
     row("address: post box", CLASS, lambda text, low, high, at: _other(_POSTBOX, text, low, high, at),
-        r"(?i)\b(?:P\.? ?O\.? ?Box|Postfach|(?:Apartado|Apdo\.?)(?: de correos| postal)?|Casilla(?: de correos?| postal)?|Caixa Postal|Casella Postale|bo.te postale|postbus|postboks|postilokero|skrytka(?: pocztowa)?|(?:private|locked) bag)(?: n[roº°]\.?)? ?[0-9]",
+        r"(?i)\b(?:P\.? ?O\.? ?Box|Postfach|(?:Apartado|Apdo\.?)(?: de correos| postal)?|Casilla(?: de correos?| postal)?|Caixa Postal|Casella Postale"
+        r"|bo.te postale|postbus|postboks|postilokero|skrytka(?: pocztowa)?|(?:private|locked) bag)(?: n[roº°]\.?)? ?[0-9]",
         r"\xe9/\xe9 [0-9]", r"\bB\.?P\.? [0-9]{1,5},? [0-9]{5} [A-Z]",
         shows=("write to ⟦P.O. Box 1234, Austin, TX 78701⟧", "⟦Casilla 4482⟧, Correo Central", "BP 120 over 80")),
     row("address: Japan in Latin letters", CLASS, lambda text, low, high, at: _other(_ROMAJI, text, low, high, at),
@@ -379,7 +436,8 @@ DETECTORS = (
     row("address: military post", CLASS, lambda text, low, high, at: _other(_MILITARY, text, low, high, at),
         r"(?i)\b(?:APO|FPO|DPO),? (?:AA|AE|AP) [0-9]{5}", shows=("sent to ⟦PSC 7951, Box 9972\nAPO AA 69974⟧?",)),
     row("address: numbered streets", CLASS, lambda text, low, high, at: _other(_COLOMBIAN, text, low, high, at),
-        r"(?i)\b(?:calle|carrera|cra\.?|cll?\.?|kr|transversal|diagonal|dg\.?|avenida|av\.?) [0-9]{1,3} ?[a-z]?(?: (?:sur|bis|norte))? ?(?:#|no\.?|n[o°]\.?) ?[0-9]",
+        r"(?i)\b(?:calle|carrera|cra\.?|cll?\.?|kr|transversal|diagonal|dg\.?|avenida|av\.?) [0-9]{1,3} ?[a-z]?(?: (?:sur|bis|norte))? ?(?:#|no\.?"
+        r"|n[o°]\.?) ?[0-9]",
         shows=("⟦Calle 44 No. 12-30 Apto 501, Medellín⟧",)),
     row("address: Thai, Arabic, Hebrew", CLASS, lambda text, low, high, at: _other(_NO_SPACES, text, low, high, at) or _other(_POSTBOX, text, low, high, at),
         r"(?#rare)\xe9{2}[\xe9\xb7]?(?:, | |\xb7 )(?:\xe9{3} )?[0-9]{1,5}", r"(?#rare)[0-9] [\xe9\xb7]{6}",

@@ -12,11 +12,13 @@ from freezeframe_redaction.rows import after, never, reaching, row, value
 CLASS = "SECRET"
 
 _VALUE = re.compile(
-    r"[\"'\])\\]{0,4}(?: {1,3}value)?\s{0,3}(?:=>|:=|->|;\s?s:[0-9]{1,5}:|[:=>])\s{0,3}\\?[\"'`]{0,3}((?:(?i:Bearer|Basic|Token|Api-?Key|Digest|OAuth|SSWS|Splunk|GenieKey|PAT)\s{1,3}))?"
+    r"[\"'\])\\]{0,4}(?: {1,3}value)?\s{0,3}(?:=>|:=|->|;\s?s:[0-9]{1,5}:|[:=>])\s{0,3}\\?[\"'`]{0,3}((?:(?i:Bearer|Basic|Token|Api-?Key|Digest|OAuth|SSWS"
+    r"|Splunk|GenieKey|PAT)\s{1,3}))?"
     r"([^\s\"'`<>,;{}()\[\]\x1f]{4,512})"
 )
 _SPOKEN = re.compile(
-    r"(?:\s(?:is|was|ist|lautet|war|est|es|[eéè]|to|jest|är|er|este|on|adalah|là)|\s?(?:[=:]|->))\s{1,3}(?:set to |now |still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
+    r"(?:\s(?:is|was|ist|lautet|war|est|es|[eéè]|to|jest|är|er|este|on|adalah|là)|\s?(?:[=:]|->))\s{1,3}(?:set to |now "
+    r"|still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
@@ -158,7 +160,8 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _PHRASE = re.compile(
-    r"(?: is|:|=|->)?[\s\"'`]{1,4}(?:(?:is|was)[:\s]{1,2})?[\"'`(]?((?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}(?:[ \n,-]{1,2}(?!(?<=\n)[a-z]+ ?[:=])(?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}){3,24})(?![\w'])"
+    r"(?: is|:|=|->)?[\s\"'`]{1,4}(?:(?:is|was)[:\s]{1,2})?[\"'`(]?((?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}(?:[ \n,-]{1,2}(?!(?<=\n)[a-z]+ ?[:=])"
+    r"(?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}){3,24})(?![\w'])"
 )
 _NO_PHRASE = frozenset(phrases("assigned.no_phrase"))
 _SEED_WORDS = 12
@@ -275,10 +278,12 @@ DETECTORS = (
                "Authorization: Basic ⟦YWRtaW46UzNjcmV0UGFzczk5⟧", "token = get_token(user)",
                "account_key: ⟦f3A9bC2dE8gH1jK4mN7pQ0sT⟧", "prompt_cache_key: f3A9bC2dE8gH1jK4mN7pQ0sT")),
     row("secret: spoken", CLASS, lambda text, low, high, at: _spoken(text, low, high, at - 1),
-        rf"(?i)\b(?:{_IN_OTHER_LANGUAGES}|password|pass|pwd?|passphrase|contraseña|clave|lösenordet|passordet|hasło|jelszó|mot de passe|api key|secret key|access token|pin) ",
+        rf"(?i)\b(?:{_IN_OTHER_LANGUAGES}|password|pass|pwd?|passphrase|contraseña|clave|lösenordet|passordet|hasło|jelszó|mot de passe|api key|secret key"
+        rf"|access token|pin) ",
         shows=("my password is ⟦hunter2secret⟧!", "the password is wrong")),
     row("secret: spoken, with what it is for", CLASS, _spoken_for,
-        rf"(?i)\b(?:{_IN_OTHER_LANGUAGES}|password|passwd|pwd?|passphrase|passcode|mot de passe|contraseña|clave|hasło|api key|secret key|access token|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | é | è | jest |: | : | -> )",
+        rf"(?i)\b(?:{_IN_OTHER_LANGUAGES}|password|passwd|pwd?|passphrase|passcode|mot de passe|contraseña|clave|hasło|api key|secret key|access token"
+        rf"|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | é | è | jest |: | : | -> )",
         shows=("the password for staging is ⟦Winter2023⟧!", "the password for staging is weak")),
     row("secret: in SQL", CLASS, _in_sql, r"(?i)\b(?:password|identified by|psk) ['\"]",
         shows=("ALTER USER bob WITH PASSWORD '⟦Fern#grove71⟧';", "a password 'policy' is set")),

@@ -13,11 +13,16 @@ from freezeframe_redaction.shapes import is_marked_identifier
 CLASS = "BANK_ACCOUNT"
 
 _ROUTING = re.compile(r"routing|\baba\b|\brtn\b|transit")
-_ACCOUNT = re.compile(r"\b(?:bank )?(?:account|acct|a/c|konto(?:nummer)?|compte|cuenta|conta|rekening|konta|conto|rachunk|hesap|c/c|счет|счёт|账号|口座|계좌)(?: ?(?:number|no|num|nr|n°|#|番号|번호))?\b.{0,12}$")  # fmt: skip
+_ACCOUNT = re.compile(
+    r"\b(?:bank )?(?:account|acct|a/c|konto(?:nummer)?|compte|cuenta|conta|rekening|konta|conto|rachunk|hesap|c/c|счет|счёт|账号|口座|계좌)(?: ?(?:number|no|num"
+    r"|nr|n°|#|番号|번호))?\b.{0,12}$")  # fmt: skip
 _NOT_BANK = re.compile(r"user|twitter|github|aws|cloud|service|tenant|project")
 _NAMED = re.compile(
     rf"(?:[A-Za-z]{{0,12}}>{context.TAGS})?"
-    + r"[\s:=#\"'.]{0,4}(?:is |number |no\.? |:)?[\s\"']{0,2}([0-9]{2}[- ][0-9]{2}[- ][0-9]{2}(?![ -][0-9])|[0-9]{3}-[0-9]{3}(?![ -][0-9])|(?:[0-9]{1,6}-)?[0-9]{2,10}/[0-9]{4}|[0-9]{6,28}|[0-9]{2,6}(?:[ .-][0-9]{2,10}){1,7}|[0-9]{3,12}-[0-9Xx])(?![\w-])",
+    + (
+        r"[\s:=#\"'.]{0,4}(?:is |number |no\.? |:)?[\s\"']{0,2}([0-9]{2}[- ][0-9]{2}[- ][0-9]{2}(?![ -][0-9])|[0-9]{3}-[0-9]{3}(?![ -][0-9])"
+        r"|(?:[0-9]{1,6}-)?[0-9]{2,10}/[0-9]{4}|[0-9]{6,28}|[0-9]{2,6}(?:[ .-][0-9]{2,10}){1,7}|[0-9]{3,12}-[0-9Xx])(?![\w-])"
+    ),
     re.IGNORECASE,
 )
 
@@ -62,7 +67,8 @@ def _ifsc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _UPI_BANKS = (
-    "okaxis|okicici|oksbi|okhdfcbank|ybl|ibl|axl|paytm|pt(?:yes|axis|hdfc|sbi)|apl|yapl|rapl|upi|ikwik|freecharge|jupiteraxis|fam|slice|naviaxis|superyes|waaxis|wahdfcbank|waicici|wasbi"
+    "okaxis|okicici|oksbi|okhdfcbank|ybl|ibl|axl|paytm|pt(?:yes|axis|hdfc|sbi)|apl|yapl|rapl|upi|ikwik|freecharge|jupiteraxis|fam|slice|naviaxis|superyes"
+    "|waaxis|wahdfcbank|waicici|wasbi"
     "|sbi|icici|hdfcbank|axisbank|kotak|kmbl|yesbank|indus|federal|barodampay|pnb|unionbank|cnrb|idfcbank|idbi|rbl|aubank|postbank|airtel|jio"
 )
 """Source: NPCI, list of UPI apps and their handles."""
@@ -88,7 +94,9 @@ DETECTORS = (
     row("bank: account in a SWIFT message", CLASS, _of_message, r":(?:50[A-Z]|5[79][A-Z]?):/[/A-Z0-9]",
         shows=(":59:/⟦4417882031⟧\nMAX MUSTER", ":59:/ACMEBANK")),
     row("bank: account number", CLASS, _named,
-        r"(?i)(?:íslo účtu|účet č\.|\b(?:bank account|(?:cdtr|dbtr)acct|account(?: (?:number|no)| ?#)|\bccc\b|\bdda\b|account_number|acct|kontonummer|konto-?nr|numer konta|rachunek(?: nr)?|n[úu]mero de cuenta|n[º°] de compte|numéro de compte|número da conta|conto corrente|con?ta corrente|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]?code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
+        r"(?i)(?:íslo účtu|účet č\.|\b(?:bank account|(?:cdtr|dbtr)acct|account(?: (?:number|no)| ?#)|\bccc\b|\bdda\b|account_number|acct|kontonummer"
+        r"|konto-?nr|numer konta|rachunek(?: nr)?|n[úu]mero de cuenta|n[º°] de compte|numéro de compte|número da conta|conto corrente|con?ta corrente"
+        r"|cuenta corriente|rekeningnummer|bankgiro|plusgiro|sort[ _]?code|\bbsb|\bacc\.? (?:no|number)|\ba/c(?: no)?))",
         shows=("account number: ⟦12345678⟧", "account number is required", "sort code ⟦20-00-00⟧")),
     row("bank: account beside a bank's code", CLASS, _named,
         r"(?i)\b(?:bsb|sort code|sort [0-9\-]{6,8}|routing|transit|iban|swift|bic|blz)\b[^\n\x1f]*\b(?:account|acct|acc|a/c|konto|kto)\b",

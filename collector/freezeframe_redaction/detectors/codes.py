@@ -11,10 +11,14 @@ from freezeframe_redaction.rows import around, never, reaching, row, value
 from freezeframe_redaction.shapes import digits_of
 
 _WORDS = (
-    r"(?:cvv2?|cvc2?|csc|cvn|cvd|card verification(?: (?:code|value|number))?|(?:karten)?prüf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her|their|card|atm|sim|bank|door|der|die|meine?|deine?|ihre?|seine?|mi|tu|su|mon|ton|votre|mio|tuo|meu|seu|mijn) pin(?: code)?|pin[ _-]?code"
+    r"(?:cvv2?|cvc2?|csc|cvn|cvd|card verification(?: (?:code|value|number))?|(?:karten)?prüf(?:ziffer|nummer)|cryptogramme(?: visuel)?|(?:my|your|his|her"
+    r"|their|card|atm|sim|bank|door|der|die|meine?|deine?|ihre?|seine?|mi|tu|su|mon|ton|votre|mio|tuo|meu|seu|mijn) pin(?: code)?|pin[ _-]?code"
     r"|otp|mtan|(?:sms-)?tan|puk|geheimzahl|pincode|passcode|engangskode|engångskod|(?:kod|código|code|kode|codice|mã|koodi) (?:pin|otp|cvv)|clave dinámica"
-    r"|(?:security|verification|one[ \-]time|2fa|mfa|login|authentication|sign[ \-]?in|access|door|gate|alarm|entry|unlock|lockbox) ?_?(?:pass)?code|one[ \-]time (?:password|pin)|código de (?:seguridad|verificación|segurança|verificação|acceso)"
-    r"|code de (?:sécurité|vérification|confirmation|validation)|codice di (?:sicurezza|verifica)|sicherheitscode|(?:zugangs|freischalt|aktivierungs|einmal|toegangs)code|code d'accès|codice di accesso|kod dostępu|bestätigungscode|verifizierungscode|beveiligingscode|verificatiecode|kod weryfikacyjny|kod bezpieczeństwa|kod sms|doğrulama kodu(?:nuz)?"
+    r"|(?:security|verification|one[ \-]time|2fa|mfa|login|authentication|sign[ \-]?in|access|door|gate|alarm|entry|unlock|lockbox) ?_?(?:pass)?code"
+    r"|one[ \-]time (?:password|pin)|código de (?:seguridad|verificación|segurança|verificação|acceso)"
+    r"|code de (?:sécurité|vérification|confirmation|validation)|codice di (?:sicurezza|verifica)|sicherheitscode|(?:zugangs|freischalt|aktivierungs|einmal"
+    r"|toegangs)code|code d'accès|codice di accesso|kod dostępu|bestätigungscode|verifizierungscode|beveiligingscode|verificatiecode|kod weryfikacyjny"
+    r"|kod bezpieczeństwa|kod sms|doğrulama kodu(?:nuz)?"
     r"|kode verifikasi|mã x\xe9c (?:nhận|thực)|ověřovací kód|cod de verificare|bekræftelseskode|verifieringskod|vahvistuskoodi|ellenőrző kód)"
 )
 _VERB = r"(?:is|was|ist|lautet|est|es|[eèé]|jest|är|er|on|is:|to|war|(?:has been |was )?(?:set|changed|reset) to|của bạn là|là)"
@@ -23,7 +27,9 @@ _VALUE = re.compile(
     re.IGNORECASE,
 )
 _VALUE_FOR = re.compile(
-    rf"(?: (?:number|code|no\.?))?(?: (?:of|for|on|to|do|da|de|del|della|di|du|von|vom|für|zur|zum|van|voor|till|för|na|til|der|dla|meiner|meines|deiner|ihrer|seiner|my|your|the)\b(?:(?!\b{_VERB}\b)[^\n:=.;]){{1,28}}?)?(?: \([^()\n]{{1,12}}\))?\s?(?:[:=]|[-–] |{_VERB}\b)[\s\"'(*]{{0,3}}([0-9]{{3,8}}|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
+    rf"(?: (?:number|code|no\.?))?(?: (?:of|for|on|to|do|da|de|del|della|di|du|von|vom|für|zur|zum|van|voor|till|för|na|til|der|dla|meiner|meines|deiner"
+    rf"|ihrer|seiner|my|your|the)\b(?:(?!\b{_VERB}\b)[^\n:=.;]){{1,28}}?)?(?: \([^()\n]{{1,12}}\))?\s?(?:[:=]|[-–] |{_VERB}\b)[\s\"'(*]{{0,3}}([0-9]{{3,8}}"
+    rf"|[0-9]{{3}}[ -][0-9]{{3}})(?![\w]|[.,-][0-9]|[ ]?%)",
     re.IGNORECASE,
 )
 """``o pin do cartão é 4482``: the word alone says little, so a verb or a sign must follow, perhaps after its purpose."""
@@ -34,7 +40,9 @@ _ASSIGNED = re.compile(r"[\"']? ?[:=] ?[\"']?([0-9]{3})(?![\w]|[.,-][0-9]|[ ]?%)
 _CARD_BESIDE = re.compile(r"amex|visa|card|[0-9]{4} [0-9]{4,6} [0-9]{4}|[0-9]{13}|\bexp", re.IGNORECASE)
 _SAID = re.compile(r"\s?:?\s?[\"']?([0-9]{4,8}(?! [a-z])|[0-9]{3}[ -][0-9]{3})(?![\w]|[.,-][0-9]| ?%)")
 _FOREIGN = re.compile(
-    r"(?:认证码|認証番号|確認コード|ワンタイムパスワード|验证码|驗證碼|校验码|安全码|認証コード|暗証番号|인증번호|비밀번호|код подтверждения|(?:ваш|твой) код|код из смс|пин-?код|пин|код безопасности|קוד אימות|רמז אימות|κωδικός pin|รหัส otp|短信码|動態密碼|رمز التحقق|ओटीपी)(?:是|は|는|은|为|為| ?[^\x00-\x7f]{1,16}(?: [^\x00-\x7f]{1,16}){0,3})?[\s:：\[【(「]{0,3}([0-9]{3,8})(?![0-9])",
+    r"(?:认证码|認証番号|確認コード|ワンタイムパスワード|验证码|驗證碼|校验码|安全码|認証コード|暗証番号|인증번호|비밀번호|код подтверждения|(?:ваш|твой) код|код из смс|пин-?код|пин|код безопасности"
+    r"|קוד אימות|רמז אימות|κωδικός pin|รหัส otp|短信码|動態密碼|رمز التحقق|ओटीपी)(?:是|は|는|은|为|為"
+    r"| ?[^\x00-\x7f]{1,16}(?: [^\x00-\x7f]{1,16}){0,3})?[\s:：\[【(「]{0,3}([0-9]{3,8})(?![0-9])",
     re.IGNORECASE,
 )
 _BEFORE = re.compile(
@@ -45,7 +53,8 @@ _THE_CODE = re.compile(
 )
 """What only someone's code is called: ``4041 is the error code`` is not one."""
 _CODE_BEHIND = re.compile(
-    r"(?: [^\W\d_]+)? ?(?:verify|confirm|log ?in|sign ?in|authenticate)\b|(?: [^\W\d_]+){0,3} ?-?(?:code|c[óo]digo|codice|otp|pin|passcode|password|kod)\b|(?: ?[^\W\d_-]*)code\b",
+    r"(?: [^\W\d_]+)? ?(?:verify|confirm|log ?in|sign ?in|authenticate)\b|(?: [^\W\d_]+){0,3} ?-?(?:code|c[óo]digo|codice|otp|pin|passcode|password|kod)\b"
+    r"|(?: ?[^\W\d_-]*)code\b",
     re.IGNORECASE,
 )
 
@@ -69,7 +78,8 @@ def _find_pin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _LAST_FOUR = re.compile(
-    r"(?: digits)?(?: (?:of|on|for))?(?: (?:my|his|her|your|the|their|customer'?s?))?(?: (?:of|on|for))?[ _]?(?:ssn|social(?: security)?(?: (?:number|no))?|tax id|sin)[\s\"']{0,2}(?:is|are|ends in)?[\s\"':=]{1,4}([0-9]{4})(?![\w-])",
+    r"(?: digits)?(?: (?:of|on|for))?(?: (?:my|his|her|your|the|their|customer'?s?))?(?: (?:of|on|for))?[ _]?(?:ssn|social(?: security)?(?: (?:number|no))?"
+    r"|tax id|sin)[\s\"']{0,2}(?:is|are|ends in)?[\s\"':=]{1,4}([0-9]{4})(?![\w-])",
     re.IGNORECASE,
 )
 _LAST_FOUR_BEHIND = re.compile(

@@ -65,15 +65,24 @@ TAGS = r"(?:\s{0,8}</?[A-Za-z][^<>\n]{0,60}>\s{0,8}){0,6}"
 """Mark-up between a label and its value: ``<th>Passport</th><td>``, ``<Acct><Id><Othr><Id>``."""
 
 PHONE = words(
-    r"(?:from|to|caller|calling|called|callee|dest|destination|dialed|originating)[ _]?(?:number|no|num|phone)\b|caller[ _]?id", r"phone", r"\btel\b", r"\btlf\b", r"\btel[.:]", r"telef", r"télé", r"t[eé]l\.", r"\bcall", r"mobil", r"recipient", r"\bcalle[re]\b", r"\bmob\b", r"\bcell(?! (?:count|lines?|ids?|size|range|tower|value|references?)\b)", r"\bmy digits\b", r"\bfax", r"\btext\b",
+    r"(?:from|to|caller|calling|called|callee|dest|destination|dialed|originating)[ _]?(?:number|no|num|phone)\b|caller[ _]?id", r"phone", r"\btel\b",
+    r"\btlf\b", r"\btel[.:]", r"telef", r"télé", r"t[eé]l\.", r"\bcall", r"mobil", r"recipient", r"\bcalle[re]\b", r"\bmob\b",
+    r"\bcell(?! (?:count|lines?|ids?|size|range|tower|value|references?)\b)", r"\bmy digits\b", r"\bfax", r"\btext\b",
     r"\btext(?:ing|ed)?\b", r"\bsms\b", r"whats ?app", r"contact", r"\bdial", r"\bring(?:e|er|en)?\b", r"\breach", r"hotline", r"callback", r"voicemail",
-    r"handy", r"\brufnummer", r"rückruf", r"kontaktow", r"durchwahl", r"erreich", r"\banruf", r"\bruf(?:en)?\b", r"appel", r"portable", r"joindre", r"ll[aá]m", r"\bhabl(?:ar|a|e|o) con\b", r"\bfijo\b", r"m[oó]vil",
+    r"handy", r"\brufnummer", r"rückruf", r"kontaktow", r"durchwahl", r"erreich", r"\banruf", r"\bruf(?:en)?\b", r"appel", r"portable", r"joindre",
+    r"ll[aá]m", r"\bhabl(?:ar|a|e|o) con\b", r"\bfijo\b", r"m[oó]vil",
     r"celular", r"telem[oó]vel", r"ligue", r"ligar", r"chiam", r"cellulare", r"bel mij", r"bellen", r"telefoon", r"komórk", r"zadzwoń",
     r"dzwoni", r"\bring mig", r"telefonn", r"puhelin", r"telefonum", r"cep\b", r"ara(?:yın|yin|yabilir)", r"signal\b", r"viber", r"wechat",
-    r"\bcel\b", r"mb ?way", r"\bbizum", r"мой номер", r"номер тел", r"\bmy (?:new |old |cell |mobile )?(?:number|num\b|no\b)", r"number changed", r"\bt[eé]l\b", r"κιν", r"\bpuh", r"\bs[ií]mi\b", r"\bph\b", r"\bgsm\b", r"\bzap\b", r"bel me\b", r"\bnr to\b", r"\bnr tel", r"nomor", r"\bhp\b", r"điện thoại", r"\bsđt\b", r"โทร", r"번호", r"נייד",
+    r"\bcel\b", r"mb ?way", r"\bbizum", r"мой номер", r"номер тел", r"\bmy (?:new |old |cell |mobile )?(?:number|num\b|no\b)", r"number changed",
+    r"\bt[eé]l\b", r"κιν", r"\bpuh", r"\bs[ií]mi\b", r"\bph\b", r"\bgsm\b", r"\bzap\b", r"bel me\b", r"\bnr to\b", r"\bnr tel", r"nomor", r"\bhp\b",
+    r"điện thoại", r"\bsđt\b", r"โทร", r"번호", r"נייד",
     r"mein(?:e|er)? nummer", r"il mio numero", r"mi n[uú]mero", r"mon num[eé]ro", r"meu n[uú]mero", r"mitt nummer", r"mijn nummer", r"numaram",
     r"телефон", r"тел\b", r"тел\.", r"звон", r"моб", r"τηλ", r"电话", r"電話", r"手机", r"手機", r"携帯", r"连絡|連絡", r"전화", r"휴대폰", r"연락처",
-    r"هاتف", r"تلفن", r"همراه", r"جوال", r"موبايل", r"फ़?ोन", r"मोबाइल", r"ফোন", r"মোবাইল", r"தொலைபேசி", r"கைபேசி", r"ఫోన్", r"మొబైల్", r"ફોન", r"મોબાઇલ", r"فون", r"موبائل", r"ስልክ", r"ტელ", r"հեռ", r"ဖုန်း", r"ទូរស័ព្ទ", r"ໂທ", r"දුරකථන", r"утас", r"тэл", r"טלפון", r"נייד", r"desk", r"\bpager", r"\bphon", r"\bmsisdn", r"number is", r"answering at", r"my registered", r"messages to", r"hone:", r"gọi", r"(?:theo|qua|vào) số", r"hív", r"\bsun[aă]", r"\bvolej", r"zavol", r"nazov", r"mobitel", r"\bsoita", r"hubung", r"\bsimu\b", r"κάλεσ", r"дзвон", r"اتصل", r"رقم", r"تماس", r"نंबर|नंबर|कॉल", r"เบอร์", r"연락", r"致电|致電|联系|聯絡|拨打|撥打", r"番号は", r"תתקשר", r"hringdu", r"\bsím", r"\bring p[åa]\b",
+    r"هاتف", r"تلفن", r"همراه", r"جوال", r"موبايل", r"फ़?ोन", r"मोबाइल", r"ফোন", r"মোবাইল", r"தொலைபேசி", r"கைபேசி", r"ఫోన్", r"మొబైల్", r"ફોન",
+    r"મોબાઇલ", r"فون", r"موبائل", r"ስልክ", r"ტელ", r"հեռ", r"ဖုန်း", r"ទូរស័ព្ទ", r"ໂທ", r"දුරකථන", r"утас", r"тэл", r"טלפון", r"נייד", r"desk",
+    r"\bpager", r"\bphon", r"\bmsisdn", r"number is", r"answering at", r"my registered", r"messages to", r"hone:", r"gọi", r"(?:theo|qua|vào) số",
+    r"hív", r"\bsun[aă]", r"\bvolej", r"zavol", r"nazov", r"mobitel", r"\bsoita", r"hubung", r"\bsimu\b", r"κάλεσ", r"дзвон", r"اتصل", r"رقم",
+    r"تماس", r"نंबर|नंबर|कॉल", r"เบอร์", r"연락", r"致电|致電|联系|聯絡|拨打|撥打", r"番号は", r"תתקשר", r"hringdu", r"\bsím", r"\bring p[åa]\b",
 )  # fmt: skip
 CARD = words(
     r"card", r"\bcc\b", r"\bvisa\b", r"master ?card", r"amex", r"\bpan\b", r"credit", r"debit", r"carte", r"karte", r"tarjeta", r"cart[aã]o",
@@ -118,7 +127,8 @@ _STEMS: tuple[tuple[int, tuple[str, ...]], ...] = (
         tuple(
             "phon tel call mob cell fax text sms what contact dial ring reach hotline voice handy ruf durchwahl erreich appel portable joindre llam celular"
             " lig chiam bel komórk zadzwo dzwoni puhelin cep ara signal viber wechat desk pager msisdn number answer registered message hone digits recip"
-            " puh mbway way bizum simi simu suna volej zavol nazov mobitel soita hubung hringdu telefonsz ph gsm zap bel ^cel$ ^[tmfp]$ ^no$ tlf fijo nr nomor hp numm numero num numara".split()
+            " puh mbway way bizum simi simu suna volej zavol nazov mobitel soita hubung hringdu telefonsz ph gsm zap bel ^cel$ ^[tmfp]$ ^no$ tlf fijo nr "
+            "nomor hp numm numero num numara".split()
         ),
     ),
     (
@@ -131,24 +141,32 @@ _STEMS: tuple[tuple[int, tuple[str, ...]], ...] = (
     (
         HINT_ORDER,
         tuple(
-            "ord inv sku build v lat lon lng tracking ticket ref commit rev serial part page line chapter port isbn issn ean upc gtin asin ts time epoch nano micro at"
+            "ord inv sku build v lat lon lng tracking ticket ref commit rev serial part page line chapter port isbn issn ean upc gtin asin ts time epoch "
+            "nano micro at"
             " ns ms bestell rechnung commande pedido ordine zam zakaz item product id".split()
         ),
     ),
     (
         HINT_NATIONAL,
         tuple(
-            "nation nid idnp dpi civil azonos segur nss nuss ident id personal person tin tax citizen ausweis documento kimlik sin social insur assurance nas tfn bsn burger sofi nif contrib fiscal afm taj teudat zehut"
-            " israel ird inland nhs cpr pnr samordning egn rodn birth svnr sozial sv versicherung kennitala kt nip rnokpp ipn inn dula cedula nit iqama saudi cpf cadastro steuer"
-            " idnr pesel tckn tc t vatanda rijks niss insz registre dsels fnr isikukood asmens personas oib osobni amka snils cui nin nigeria aadha adhaar uid my number kojin"
-            " iin nric mykad ic kad cccd can cmnd ahv avs south sa rsa rrn resident cnp cod em jmbg thai cnic pakistan egypt raqam nir curit insee secu sociale emirates nik ktp"
+            "nation nid idnp dpi civil azonos segur nss nuss ident id personal person tin tax citizen ausweis documento kimlik sin social insur assurance "
+            "nas tfn bsn burger sofi nif contrib fiscal afm taj teudat zehut"
+            " israel ird inland nhs cpr pnr samordning egn rodn birth svnr sozial sv versicherung kennitala kt nip rnokpp ipn inn dula cedula nit iqama "
+            "saudi cpf cadastro steuer"
+            " idnr pesel tckn tc t vatanda rijks niss insz registre dsels fnr isikukood asmens personas oib osobni amka snils cui nin nigeria aadha adhaar "
+            "uid my number kojin"
+            " iin nric mykad ic kad cccd can cmnd ahv avs south sa rsa rrn resident cnp cod em jmbg thai cnic pakistan egypt raqam nir curit insee secu "
+            "sociale emirates nik ktp"
             " kependudukan shenfen code no card nuip dui sss phil pag umid pinfl nic jordan".split()
         ),
     ),
     (
         HINT_MEDICAL,
         tuple(
-            "npi provider mrn medical patient health chart member beneficiary medicare medicaid kranken versicherten kvnr dossier histor prontu cartella numer".split()
+            (
+                "npi provider mrn medical patient health chart member beneficiary medicare medicaid kranken versicherten kvnr dossier histor prontu "
+                "cartella numer"
+            ).split()
         ),
     ),
     (

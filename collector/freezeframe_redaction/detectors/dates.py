@@ -11,8 +11,10 @@ from freezeframe_redaction.rows import row, value
 CLASS = "DOB"
 
 _MONTH = (
-    r"(?:jan(?:uar[yi]?|vier|eiro)?|feb(?:ruar[yi]?|rero|braio|r)?|f[eé]v(?:rier|ereiro)?|mar(?:ch|s|zo|ço|et)?|m[aä]r(?:z|s|t|ts)|maart|apr(?:il|ile)?|avr(?:il)?|abr(?:il)?|ma[iyj]o?|maggio|mei"
-    r"|jun[ei]?o?|juin|giugno|jul[yi]?o?|juil(?:let)?|luglio|aug(?:ust|ustus|usti)?|ao[uû]t|ago(?:sto)?|sep(?:t(?:ember|embre)?|tiembre|tembre)?|set(?:embro|tembre)?|o[ck]t(?:ober|obre|ubre)?|ottobre|out(?:ubro)?"
+    r"(?:jan(?:uar[yi]?|vier|eiro)?|feb(?:ruar[yi]?|rero|braio|r)?|f[eé]v(?:rier|ereiro)?|mar(?:ch|s|zo|ço|et)?|m[aä]r(?:z|s|t|ts)|maart|apr(?:il|ile)?"
+    r"|avr(?:il)?|abr(?:il)?|ma[iyj]o?|maggio|mei"
+    r"|jun[ei]?o?|juin|giugno|jul[yi]?o?|juil(?:let)?|luglio|aug(?:ust|ustus|usti)?|ao[uû]t|ago(?:sto)?|sep(?:t(?:ember|embre)?|tiembre|tembre)?|set(?:embro"
+    r"|tembre)?|o[ck]t(?:ober|obre|ubre)?|ottobre|out(?:ubro)?"
     r"|nov(?:ember|embre|iembre|embro)?|de[cz](?:ember|embre|embro)?|dic(?:iembre|embre)?|d[eé]c(?:embre)?"
     r"|stycznia|lutego|marca|kwietnia|maja|czerwca|lipca|sierpnia|września|października|listopada|grudnia"
     r"|ocak|şubat|mart|nisan|mayıs|haziran|temmuz|ağustos|eylül|ekim|kasım|aralık"
@@ -22,12 +24,16 @@ _ERA = r"(?:明治|大正|昭和|平成|令和|民國|民国|[MTSHR])(?:[0-9]{1,
 _DATE = (
     rf"(?:{_ERA}[0-9]{{1,2}}月[0-9]{{1,2}}日|"
     r"[0-9]{4} ?[-/.年] ?[0-9]{1,2} ?[-/.月] ?[0-9]{1,2}(?:日)?|[0-9]{1,2} ?[-/.] ?[0-9]{1,2} ?[-/.] ?(?:[0-9]{4}|[0-9]{2})(?![0-9])"
-    rf"|{_MONTH}\.?,? ?[0-9]{{1,2}}(?:st|nd|rd|th)?,?(?: of)? [0-9]{{4}}|(?:the )?[0-9]{{1,2}}(?:st|nd|rd|th|er|\.|º)?(?: of| de| di)?[ -]{_MONTH}\.?,?(?: de| del)?[ -](?:of )?(?:[0-9]{{4}}|'[0-9]{{2}})"
-    rf"|[0-9]{{4}}[년 ]{{1,2}}[0-9]{{1,2}}[월 ]{{1,2}}[0-9]{{1,2}}일?|(?:19|20)[0-9]{{2}}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9])|(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:19|20)[0-9]{{2}}(?![0-9])|{_MONTH} [0-9]{{4}}|[0-9]{{4}} {_MONTH} [0-9]{{1,2}}|[0-9]{{1,2}} {_MONTH}|(?:19|20)[0-9]{{2}}(?![0-9]))"
+    rf"|{_MONTH}\.?,? ?[0-9]{{1,2}}(?:st|nd|rd|th)?,?(?: of)? [0-9]{{4}}|(?:the )?[0-9]{{1,2}}(?:st|nd|rd|th|er|\.|º)?(?: of| de"
+    rf"| di)?[ -]{_MONTH}\.?,?(?: de| del)?[ -](?:of )?(?:[0-9]{{4}}|'[0-9]{{2}})"
+    rf"|[0-9]{{4}}[년 ]{{1,2}}[0-9]{{1,2}}[월 ]{{1,2}}[0-9]{{1,2}}일?|(?:19|20)[0-9]{{2}}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9])|(?:0[1-9]"
+    rf"|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:19|20)[0-9]{{2}}(?![0-9])|{_MONTH} [0-9]{{4}}|[0-9]{{4}} {_MONTH} [0-9]{{1,2}}|[0-9]{{1,2}} {_MONTH}|(?:19"
+    rf"|20)[0-9]{{2}}(?![0-9]))"
 )
 _AFTER = re.compile(
     context.TAGS
-    + r"(?:[\s\"'()\[\]:=：,._*/|\\>~?→–—-]|(?:is|was|on|at|in|the|date|day|of|year|ist|war|am|le|est|el|es|il|em|o|op|dnia|w|den|dia|giorno|as|recorded|listed|given|tarihi|der|een|рождения|на)\b){0,14}?"
+    + r"(?:[\s\"'()\[\]:=：,._*/|\\>~?→–—-]|(?:is|was|on|at|in|the|date|day|of|year|ist|war|am|le|est|el|es|il|em|o|op|dnia|w|den|dia|giorno|as|recorded"
+    r"|listed|given|tarihi|der|een|рождения|на)\b){0,14}?"
     rf"({_DATE})(?:(?=T[0-9]{{2}}:)|(?![0-9A-Za-z]))",
     re.IGNORECASE,
 )
@@ -51,14 +57,20 @@ def is_surrogate(value: str) -> bool:
 
 
 _WORDS = (
-    r"(?i)[^A-Za-z0-9](?:dob|d\.o\.b\.?|date[ _]?of[ _]?birth|dateofbirth|birth[ _\-]?date|birth[ _]?day|bday|born(?: on)?|geboren(?: am)?|geburtsdatum|geburtstag|geb\.(?:-?datum)?"
-    r"|date de naissance|n[ée]e?(?: le)|né\(e\)(?: le)?|fecha de nacimiento|fecha nac\.?|fec_?nac|birth_?dt|nacid[oa](?: el)?|data de nascimento|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
-    r"|data urodzenia|urodzon[ya]|födelsedatum|född(?: den)?|født|fødselsdato|do.um(?: tarihi(?:m|n.z)?)?|do.umluyum|nac[ií]|nasc[ií](?: em)?|\bur\.|naissance|ngày sinh|data na.terii|n.scut.?(?: la)?|datum ro.enja|ro.en[a]?|datum rojstva|dat.lindja|gimimo data|dzim.anas datums|sünniaeg|fæðingardagur|tarikh lahir|tarehe ya kuzaliwa|narozen[áa]?|datum narození|született|születési dátum|syntynyt|tanggal lahir|lahir|syntymäaika|birth)[^A-Za-z0-9]"
+    r"(?i)[^A-Za-z0-9](?:dob|d\.o\.b\.?|date[ _]?of[ _]?birth|dateofbirth|birth[ _\-]?date|birth[ _]?day|bday|born(?: on)?|geboren(?: am)?|geburtsdatum"
+    r"|geburtstag|geb\.(?:-?datum)?"
+    r"|date de naissance|n[ée]e?(?: le)|né\(e\)(?: le)?|fecha de nacimiento|fecha nac\.?|fec_?nac|birth_?dt|nacid[oa](?: el)?|data de nascimento"
+    r"|nascid[oa](?: em)?|data di nascita|nat[oa] il|geboortedatum|geboren op"
+    r"|data urodzenia|urodzon[ya]|födelsedatum|född(?: den)?|født|fødselsdato|do.um(?: tarihi(?:m|n.z)?)?|do.umluyum|nac[ií]|nasc[ií](?: em)?|\bur\."
+    r"|naissance|ngày sinh|data na.terii|n.scut.?(?: la)?|datum ro.enja|ro.en[a]?|datum rojstva|dat.lindja|gimimo data|dzim.anas datums|sünniaeg"
+    r"|fæðingardagur|tarikh lahir|tarehe ya kuzaliwa|narozen[áa]?|datum narození|született|születési dátum|syntynyt|tanggal lahir|lahir|syntymäaika"
+    r"|birth)[^A-Za-z0-9]"
 )
 
 
 _FOREIGN_WORD = re.compile(
-    r"(?:дата рождения|род\.|родил(?:ся|ась)|出生日期|出生于|生年月日|生日|誕生日|생년월일|생일|تاريخ الميلاد|जन्म ?तिथि|जन्मतिथि|תאריך לידה|ημερομηνία γέννησης|urodzon|doğum tarihi|ngày sinh)[:：]?\s?",
+    r"(?:дата рождения|род\.|родил(?:ся|ась)|出生日期|出生于|生年月日|生日|誕生日|생년월일|생일|تاريخ الميلاد|जन्म ?तिथि|जन्मतिथि|תאריך לידה|ημερομηνία γέννησης|urodzon"
+    r"|doğum tarihi|ngày sinh)[:：]?\s?",
     re.IGNORECASE,
 )
 

@@ -9,7 +9,8 @@ from freezeframe_redaction.model import Candidate, Find
 from freezeframe_redaction.rows import after, around, reaching, row, value
 
 _FILLER = context.TAGS + (
-    r"(?:[ ](?:marocaine?|nationale|\([A-Za-z .]{2,20}\)))?(?:[\s_-]{0,2}(?:number(?:'s)?|num|no|nr|nummer|numero|número|numéro|n(?=[°.])|id|book|card|code|holder|document|is|was|ist|est|es|[eé]|номер|号码|番号|numer|numarası|szám|číslo|č|br|broj|seria|serie|série)\b\.?){0,4}(?:[.·_]{3,60})?"
+    r"(?:[ ](?:marocaine?|nationale|\([A-Za-z .]{2,20}\)))?(?:[\s_-]{0,2}(?:number(?:'s)?|num|no|nr|nummer|numero|número|numéro|n(?=[°.])|id|book|card|code"
+    r"|holder|document|is|was|ist|est|es|[eé]|номер|号码|番号|numer|numarası|szám|číslo|č|br|broj|seria|serie|série)\b\.?){0,4}(?:[.·_]{3,60})?"
     r"[\s\"'()\[\]:=#：,.°]{0,6}(?:(?:is|was|ist|est|es|[eé])\s)?[\"'#(]{0,2}"
 )
 _PASSPORT = re.compile(
@@ -26,7 +27,10 @@ _SERIES = re.compile(
 )
 _LICENCE = re.compile(
     _FILLER
-    + r"((?=[A-Z0-9 -]{0,9}[0-9]{2})(?:[A-Z]{1,5}[- ]?)?[0-9][A-Z0-9-]{4,18}(?: [0-9][A-Z0-9]{1,4}){0,2}|[A-Z]{2,5}[0-9]{6}[A-Z0-9]{5,7}|[A-Z][0-9]{3,4}(?:[- ][0-9]{3,5}){2,4})(?![\w-])",
+    + (
+        r"((?=[A-Z0-9 -]{0,9}[0-9]{2})(?:[A-Z]{1,5}[- ]?)?[0-9][A-Z0-9-]{4,18}(?: [0-9][A-Z0-9]{1,4}){0,2}|[A-Z]{2,5}[0-9]{6}[A-Z0-9]{5,7}"
+        r"|[A-Z][0-9]{3,4}(?:[- ][0-9]{3,5}){2,4})(?![\w-])"
+    ),
     re.IGNORECASE,
 )
 
@@ -51,7 +55,8 @@ def _may_be_number(value: str) -> bool:
 
 
 _ID_OF = re.compile(
-    r"(?<!\w)(?!(?:(?-i:[A-Z])[a-z]+(?:an|ese|ish|ani)|national|huduma|citizen|resident|my|his|her|your|their|the|whose|with|and)\b)[^\W\d]{2,} id ?(?:no|number|nr)$",
+    r"(?<!\w)(?!(?:(?-i:[A-Z])[a-z]+(?:an|ese|ish|ani)|national|huduma|citizen|resident|my|his|her|your|their|the|whose|with|and)\b)[^\W\d]{2,} id ?(?:no"
+    r"|number|nr)$",
     re.IGNORECASE,
 )
 _ID_VALUE = re.compile(r"\.?(?: is)?[\s:=#\"']{1,4}([0-9]{6,14})(?![\w-])", re.IGNORECASE)
@@ -90,8 +95,12 @@ def _zone(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 DETECTORS = (
     row("identity card", "NATID", _finder("NATID", _CARD),
-        r"(?i)[^A-Za-z0-9](?:identity card|id[ \-]card|voter id|ghana ?card|carte (?:nationale )?d'identité|carte de identitate|\bcni\b|personalausweis|ausweis-?(?:nummer|nr)|documento de identidad|documento identidad|c[ée]dula(?: de (?:ciudadanía|identidad))?|\bdni(?: peruano| argentino)?|carn[ée]t de identidad|carta d'identità|identiteitskaart"
-        r"|cartão (?:de )?cidadão|bilhete de identidade|dowód(?: osobisty)?|dowodu|občanský průkaz|obe\xe9anský preukaz|osobna iskaznica|lična karta|osebna izkaznica|szem(?:élyi|\.) ?ig(?:azolvány|\.)(?: szám)?|henkilökortti|id-kort|legitimation|nüfus cüzdaný|isikutunnistus|civil id|id-nr\.?|national registration|\bnrc\b|\bbvn\b|philsys|\bpcn\b|\bomang\b|\bqid\b|\bcin\b|\bc\.i\.)(?:nummer|s)?[^A-Za-z0-9]",
+        r"(?i)[^A-Za-z0-9](?:identity card|id[ \-]card|voter id|ghana ?card|carte (?:nationale )?d'identité|carte de identitate|\bcni\b|personalausweis"
+        r"|ausweis-?(?:nummer|nr)|documento de identidad|documento identidad|c[ée]dula(?: de (?:ciudadanía|identidad))?|\bdni(?: peruano| argentino)?"
+        r"|carn[ée]t de identidad|carta d'identità|identiteitskaart"
+        r"|cartão (?:de )?cidadão|bilhete de identidade|dowód(?: osobisty)?|dowodu|občanský průkaz|obe\xe9anský preukaz|osobna iskaznica|lična karta"
+        r"|osebna izkaznica|szem(?:élyi|\.) ?ig(?:azolvány|\.)(?: szám)?|henkilökortti|id-kort|legitimation|nüfus cüzdaný|isikutunnistus|civil id|id-nr\.?"
+        r"|national registration|\bnrc\b|\bbvn\b|philsys|\bpcn\b|\bomang\b|\bqid\b|\bcin\b|\bc\.i\.)(?:nummer|s)?[^A-Za-z0-9]",
         shows=("Personalausweis ⟦L01X00T47⟧", "identity card required")),
     row("identity number", "NATID", _identity_number, r"(?i)\bid ?(?:no|number|nr)\b",
         shows=("Huduma/ID No. ⟦27718829⟧", "order id number 27718829")),
@@ -103,10 +112,13 @@ DETECTORS = (
     row("machine-readable zone", "PASSPORT", _zone, r"[A-Z]<<[A-Z]", r"(?#digits)[0-9]{7}[MFX<][0-9]{7}",
         shows=("⟦L898902C36UTO7408122F1204159ZE184226B<<<<<10⟧", "1234567M7654321")),
     row("passport", "PASSPORT", _finder("PASSPORT", _PASSPORT),
-        r"(?i)(?:passport|passeport|pasaporte|passaporte|passaporto|reisepass|reisepaß|paspoort|paszport|pasaport|passi?nummer|travel document)(?:e?(?:nummer|numarasi|u|s)?)(?:[^A-Za-z0-9]|_|$)",
+        r"(?i)(?:passport|passeport|pasaporte|passaporte|passaporto|reisepass|reisepaß|paspoort|paszport|pasaport|passi?nummer"
+        r"|travel document)(?:e?(?:nummer|numarasi|u|s)?)(?:[^A-Za-z0-9]|_|$)",
         shows=("passport no. ⟦SJ4952908⟧ expires 2030", "passport control at 10:30", "Reisepassnummer ⟦C01X00T47⟧")),
     row("driving licence", "DRIVING_LICENCE", _finder("DRIVING_LICENCE", _LICENCE),
-        r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|führerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida|carta de condução|rijbewijs|prawo jazdy|\bcnh|körkort|driver'?s lic\b|patente n|\bDL[ _]?(?:no|number|#|:)|\bDVLA(?: no| number)?|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
+        r"(?i)(?:driv(?:er|ers|er's|ing)'?s?[ _\-]?licen[cs]e|führerschein|permis de conduire|licencia de conducir|carnet de conducir|patente di guida"
+        r"|carta de condução|rijbewijs|prawo jazdy|\bcnh|körkort|driver'?s lic\b|patente n|\bDL[ _]?(?:no|number|#|:)|\bDVLA(?: no| number)?"
+        r"|licen[cs]e (?:number|no\.?|#))(?:nummer)?(?:[^A-Za-z0-9]|_|$)",
         shows=("driver's license ⟦D1234-56789-01234⟧", "driving licence required", "driving licence ⟦MORGA657054SM9IJ⟧",
                "NHS, then DVLA ⟦MORGA657054SM9IJ⟧", "the DVLA answered in 2 weeks")),
 )  # fmt: skip

@@ -108,7 +108,8 @@ DETECTORS = (
         shows=("reach me at ⟦b.smith@gmail.com⟧, please", "npm i lodash@4.17.21", "https://x.io/?e=⟦bob%40gmail.com⟧&p=1",
                "img@2x.png", "⟦bob [at] gmail [dot] com⟧", "git@github.com:org/repo.git")),
     row("email, spoken", CLASS, _spoken,
-        r"(?i)[a-z0-9] (?:at|ät|ma[łl]pa|arroba|arobase|chiocciola|apenstaartje) [a-z0-9\-\x80-\xff]{2,40}(?:\.| (?:dot|punkt|punto|point|ponto|kropka|punt) )[a-z]{2}",
+        r"(?i)[a-z0-9] (?:at|ät|ma[łl]pa|arroba|arobase|chiocciola|apenstaartje) [a-z0-9\-\x80-\xff]{2,40}(?:\.| (?:dot|punkt|punto|point|ponto|kropka"
+        r"|punt) )[a-z]{2}",
         shows=("it is ⟦john dot smith at gmail dot com⟧, ok", "look at line 3 dot com files",
                "or ⟦j.smith at acme.com⟧, any time", "java.io.IOException at com.acme.Shop.open")),
 )  # fmt: skip

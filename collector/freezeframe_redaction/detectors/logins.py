@@ -11,7 +11,9 @@ from freezeframe_redaction.rows import around, reaching, row, value
 
 _LOGIN = re.compile(r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?([A-Za-z0-9._@-]{1,64}):([^\s\"'@/]{4,128})")
 _FLAG = re.compile(
-    r"\b(?:sshpass[ ]+-p[ ]?|redis-cli\b[^\n|;]{0,80}? -a |(?:mysql|mariadb)\w*\b[^\n|;]{0,80}? -p|(?:docker|podman|helm registry) login\b[^\n|;]{0,80}? (?:-p|--password)[ =]|sqlcmd\b[^\n|;]{0,80}? -P |mongo(?:sh|dump|restore|export|import)?\b[^\n|;]{0,80}? -p |ldap(?:search|modify|add|passwd|whoami)\b[^\n|;]{0,80}? -w |smbclient\b[^\n|;]{0,80}? -U [\w.\\-]{1,40}%)[\"']?([^\s\"']{4,128})"
+    r"\b(?:sshpass[ ]+-p[ ]?|redis-cli\b[^\n|;]{0,80}? -a |(?:mysql|mariadb)\w*\b[^\n|;]{0,80}? -p|(?:docker|podman"
+    r"|helm registry) login\b[^\n|;]{0,80}? (?:-p|--password)[ =]|sqlcmd\b[^\n|;]{0,80}? -P |mongo(?:sh|dump|restore|export|import)?\b[^\n|;]{0,80}? -p "
+    r"|ldap(?:search|modify|add|passwd|whoami)\b[^\n|;]{0,80}? -w |smbclient\b[^\n|;]{0,80}? -U [\w.\\-]{1,40}%)[\"']?([^\s\"']{4,128})"
 )
 
 
@@ -111,7 +113,8 @@ def _named_flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
 
 _CODE_LIST = re.compile(r"[^\n\dA-Za-z]{0,3}(?:are |for [\w .-]{1,30})?[:\s]{1,6}(?:[-*•]|[0-9]{1,2}[.)])?\s{0,3}")
 _ONE_CODE = re.compile(
-    r"((?=[A-Za-z-]{0,16}[0-9])[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,3}|[0-9]{6,10}|(?=[a-z]{0,9}[0-9])[a-z0-9]{8,12})(?![\w-])[\s,;]{0,4}(?:(?:[-*•]|[0-9]{1,2}[.)])\s{0,3})?"
+    r"((?=[A-Za-z-]{0,16}[0-9])[A-Za-z0-9]{4,6}(?:[ -][A-Za-z0-9]{4,6}){1,3}|[0-9]{6,10}|(?=[a-z]{0,9}[0-9])[a-z0-9]{8,12})(?![\w-])[\s,;]{0,4}(?:(?:[-*•]"
+    r"|[0-9]{1,2}[.)])\s{0,3})?"
 )
 _MOST_CODES = 20
 
@@ -146,7 +149,9 @@ DETECTORS = (
     row("secret: command line", CLASS, _login, r"(?:-u|--user|--proxy-user)[ =]{1,2}[\"']?[A-Za-z0-9._@\-]+:[^\s\"'$/]",
         shows=("curl -u admin:⟦hunter2secret⟧ https://api.x.io", "curl -u admin: https://x.io")),
     row("secret: command line flag", CLASS, _flag,
-        r"\b(?:sshpass +-p|redis-cli(?: [^\s|;]+)* -a|(?:mysql|mariadb)[a-z]*(?: [^\s|;]+)* -p|(?:docker|podman|helm registry) login(?: [^\s|;]+)* (?:-p|--password)[ =]|sqlcmd(?: [^\s|;]+)* -P|mongo[a-z]*(?: [^\s|;]+)* -p|ldap[a-z]+(?: [^\s|;]+)* -w|smbclient(?: [^\s|;]+)* -U [^\s%]+%)[ \"']{0,2}[^\s]",
+        r"\b(?:sshpass +-p|redis-cli(?: [^\s|;]+)* -a|(?:mysql|mariadb)[a-z]*(?: [^\s|;]+)* -p|(?:docker|podman|helm registry) login(?: [^\s|;]+)* (?:-p"
+        r"|--password)[ =]|sqlcmd(?: [^\s|;]+)* -P|mongo[a-z]*(?: [^\s|;]+)* -p|ldap[a-z]+(?: [^\s|;]+)* -w"
+        r"|smbclient(?: [^\s|;]+)* -U [^\s%]+%)[ \"']{0,2}[^\s]",
         shows=("mysql -u root -p⟦S3cr3tPa55⟧ shop", "mysql -u root -p$PASS shop", "sshpass -p '⟦hunter2!x⟧' ssh host")),
     row("secret: .netrc", CLASS, _netrc, r"\spassword\s{1,9}[^\s:=]{4}",
         shows=("machine api.acme.io login ci password ⟦Tr0ub4dor-x⟧", "the login page, and the password prompt")),

@@ -12,7 +12,10 @@ from freezeframe_redaction.rows import after, around, reaching, row, value
 CLASS = "MEDID"
 
 _NPI = re.compile(r"\bnpi\b|provider (?:id|number)|national provider")
-_WORD = context.words(r"\bmrn\b|medical rec|patient[ _-]?(?:id|no|number|mrn)|health (?:card|insurance|plan)|chart (?:no|number)|member[ _]?id|beneficiary|medicare|medicaid|krankenversich|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|hospital (?:no|number|id)|num[eé]ro de dossier|kvnr|dossier (?:m[eé]dical|patient)|policy (?:no|number)|adh[ée]rent|subscriber|historia cl[ií]nica|prontu[aá]rio|cartella clinica|numer pacjenta|病历|病歴|カルテ")  # fmt: skip
+_WORD = context.words(
+    r"\bmrn\b|medical rec|patient[ _-]?(?:id|no|number|mrn)|health (?:card|insurance|plan)|chart (?:no|number)|member[ _]?id|beneficiary|medicare|medicaid"
+    r"|krankenversich|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|hospital (?:no|number|id)|num[eé]ro de dossier|kvnr|dossier (?:m[eé]dical"
+    r"|patient)|policy (?:no|number)|adh[ée]rent|subscriber|historia cl[ií]nica|prontu[aá]rio|cartella clinica|numer pacjenta|病历|病歴|カルテ")  # fmt: skip
 _MBI = re.compile(
     r"(?<![0-9A-Za-z])[1-9][AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y][AC-HJKMNP-RT-Y0-9][0-9]-?[AC-HJKMNP-RT-Y]{2}[0-9]{2}(?![0-9A-Za-z])"
 )
@@ -20,7 +23,8 @@ _DEA = re.compile(r"(?<![0-9A-Za-z])[ABCDEFGHJKLMPRSTUX][A-Z9][0-9]{7}(?![0-9A-Z
 _DEA_WORD = context.words(r"\bdea\b")
 _NAMED = re.compile(
     context.TAGS
-    + r"(?:[\s_-]{0,2}(?:number|num|no|nr|nummer|numero|número|numéro|id|card|record|code)\b\.?){0,3}(?:[.·_]{3,60})?[\s\"'()\]:=#：]{0,6}(?:is |was |ist |est |es |[eé] )?[\"'#]{0,2}"
+    + r"(?:[\s_-]{0,2}(?:number|num|no|nr|nummer|numero|número|numéro|id|card|record|code)\b\.?){0,3}(?:[.·_]{3,60})?[\s\"'()\]:=#：]{0,6}(?:is |was |ist "
+    r"|est |es |[eé] )?[\"'#]{0,2}"
     r"((?=[A-Z0-9-]{0,12}[0-9]{3})[A-Z0-9][A-Z0-9-]{3,15}[A-Z0-9](?: [0-9]{2,6}){0,2})(?![\w-])",
     re.IGNORECASE,
 )
@@ -72,6 +76,9 @@ DETECTORS = (
     row("medical: record number that says so", CLASS, _said, r"\bMRN[\-_]?[0-9]{5}",
         shows=("admitted as ⟦MRN4482719⟧", "MRN12")),
     row("medical: record number", CLASS, _named,
-        r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member ?(?:id|_id|#|no|number)|hicn|medicare|medicaid|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)|numéro de dossier|n° de dossier|kvnr|insurance (?:policy )?(?:no|number|#|id)|policy (?:no|number|#)|subscriber (?:id|no|number)|adhérent n°|n° adhérent|numéro d.adhérent|historia clínica|dossier médical|prontuário|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
+        r"(?i)(?:^|[^A-Za-z0-9])(?:mrn|medical record|patient[ _\-]?(?:id|mrn|no|number)|health card|member ?(?:id|_id|#|no|number)|hicn|medicare|medicaid"
+        r"|versicherten-?(?:nummer|nr)|patienten-?(?:nummer|nr|id)|kranken(?:versicherten|versicherungs|kassen)-?(?:nummer|nr)|hospital (?:no|number|id)"
+        r"|numéro de dossier|n° de dossier|kvnr|insurance (?:policy )?(?:no|number|#|id)|policy (?:no|number|#)|subscriber (?:id|no|number)|adhérent n°"
+        r"|n° adhérent|numéro d.adhérent|historia clínica|dossier médical|prontuário|chart ?(?:no|number|#))(?:[^A-Za-z0-9]|_|$)",
         shows=("MRN: ⟦00482913⟧", "MRN is required")),
 )  # fmt: skip

@@ -17,7 +17,10 @@ from freezeframe_redaction.shapes import is_marked_identifier
 
 CLASS = "NATID"
 
-_ANY_SAID = r"national[ _-]?(?:id|identi|insurance|number|no)|identity[ _-]?(?:card|no|number|document)|\bid[ _-]?(?:card|number|no)\b|personal (?:id|number|code)|identification|tax[ _-]?(?:id|no|number|payer|file)|\btin\b|citizen|ausweis|documento|identidad|identità|identité|kimlik|identit"
+_ANY_SAID = (
+    r"national[ _-]?(?:id|identi|insurance|number|no)|identity[ _-]?(?:card|no|number|document)|\bid[ _-]?(?:card|number|no)\b|personal (?:id|number|code)"
+    r"|identification|tax[ _-]?(?:id|no|number|payer|file)|\btin\b|citizen|ausweis|documento|identidad|identità|identité|kimlik|identit"
+)
 _ANY = context.words(_ANY_SAID)
 
 
@@ -124,8 +127,10 @@ _SHAPES = frozenset(shape for number in _NUMBERS for shape in number.shapes)
 
 _UNMISTAKABLE = re.compile(
     r"(?:\bcpf\b|pesel|\bbsn\b|burgerservice|\btfn\b|tax file|\bnhs n|personnummer|f(?:ø|o|oe)dselsn|\bcpr\b|steuer-?id|steueridentifik|\bidnr|snils|снилс"
-    r"|\bинн\b|aad?haa?r|आधार|マイナンバー|個人番号|身份证|주민|\bcnp\b|\bcui[tl]\b|\bamka\b|αμκα|αφμ|\boib\b|\begn\b|егн|em[sš]o|jmbg|isikukood|kimlik n|tckn|zehut|ת[.\"'״]?ז|c[eé]dula de|personas kod|asmens kod|adóazonosító|\bcnic\b|\brut\b|\bnuip\b|\bc\.i\."
-    r"|social insurance|rodné číslo|rijksregister|emirates id|iqama|ประชาชน|kennitala|\bsvnr\b|s[eé]curité sociale|\bdni\b|codice fiscale|henkilötunnus|\bcurp\b|\bnric\b|\bnino\b|national insurance)[^0-9\n\x1f;,]{0,18}$"
+    r"|\bинн\b|aad?haa?r|आधार|マイナンバー|個人番号|身份证|주민|\bcnp\b|\bcui[tl]\b|\bamka\b|αμκα|αφμ|\boib\b|\begn\b|егн|em[sš]o|jmbg|isikukood|kimlik n|tckn|zehut"
+    r"|ת[.\"'״]?ז|c[eé]dula de|personas kod|asmens kod|adóazonosító|\bcnic\b|\brut\b|\bnuip\b|\bc\.i\."
+    r"|social insurance|rodné číslo|rijksregister|emirates id|iqama|ประชาชน|kennitala|\bsvnr\b|s[eé]curité sociale|\bdni\b|codice fiscale|henkilötunnus"
+    r"|\bcurp\b|\bnric\b|\bnino\b|national insurance)[^0-9\n\x1f;,]{0,18}$"
 )
 """Right after these a number counts even if its check digits fail: people mistype their own."""
 

@@ -31,7 +31,8 @@ _NEAR = re.compile(
 
 
 _COUNTED = re.compile(
-    r" (?:times|bytes|rows|records|items|users|tokens|char(?:acter)?s|words|lines|ms|milliseconds|seconds|samples|events|requests|calls|iterations|points|pixels|px|entries|files|people|copies|units|euros?|dollars?|usd|eur)\b",
+    r" (?:times|bytes|rows|records|items|users|tokens|char(?:acter)?s|words|lines|ms|milliseconds|seconds|samples|events|requests|calls|iterations|points"
+    r"|pixels|px|entries|files|people|copies|units|euros?|dollars?|usd|eur)\b",
     re.IGNORECASE,
 )
 """What is counted after a number: ``call 1234567 times``."""
@@ -133,7 +134,10 @@ NUMBERS = (
         class_=CLASS,
         triggers=(
             # Short national numbers do not reach nine digits; here the word before them is the trigger.
-            r"(?i)(?:phone|tel|tlf|gsm|mobile?|cell|fax|whatsapp|handy|rufnummer|celular|móvil|\bcall|\btext|\bsms|\bring|reach|appel|contact|answering at|registered|messages to|number)[^0-9\n\x1f;]*[0-9](?:[ .()/\-]{0,3}[0-9]){6}",
+            (
+                r"(?i)(?:phone|tel|tlf|gsm|mobile?|cell|fax|whatsapp|handy|rufnummer|celular|móvil|\bcall|\btext|\bsms|\bring|reach|appel|contact"
+                r"|answering at|registered|messages to|number)[^0-9\n\x1f;]*[0-9](?:[ .()/\-]{0,3}[0-9]){6}"
+            ),
             # Words outside Latin-1 are letters to the engine; the rules read them.
             r"(?#rare)[\x80-\xff]{2}[ :=#\xb7(]{0,3}[+(]{0,2}[0-9](?:[ .\-/]?[0-9]){6}",
             r"(?i)(?:phone|tel|mobile?|cell|fax|handy|telefon)[^0-9\n\x1f;]{0,3}\n[ \t]*[+(]{0,2}[0-9](?:[ .()/\-]{0,2}[0-9]){5}",

@@ -79,7 +79,8 @@ def said_behind(text: str, end: int, high: int) -> tuple[str, int] | None:
 
 REACH_BEHIND = 56
 _SAID_BEHIND = re.compile(
-    r",? (?:is|was|ist|es|est|è|é|to|jest|är|er|adalah)(?: also)? ((?:(?!not\b|in\b|at\b|on\b)[^\W\d_][^\W\d]*[ -]?){1,5})|,? ?[(\[]((?:[^\W\d_][^\W\d]*[ .-]{0,2}){1,4})[)\]]"
+    r",? (?:is|was|ist|es|est|è|é|to|jest|är|er|adalah)(?: also)? ((?:(?!not\b|in\b|at\b|on\b)[^\W\d_][^\W\d]*[ -]?){1,5})"
+    r"|,? ?[(\[]((?:[^\W\d_][^\W\d]*[ .-]{0,2}){1,4})[)\]]"
 )
 
 

@@ -176,13 +176,17 @@ def _detector(vendor: Vendor) -> Detector:
 
 
 _BY_NAME = (
-    r"(?:adafruit|adobe|airtable|algolia|alibaba|artifactory|asana|assemblyai|atlassian|beamer|bintray|bitbucket|bittrex|cloudflare|codecov|cohere|coinbase|confluent|contentful|datadog|deepgram|deepseek|discord|droneci|dropbox|elevenlabs"
-    r"|etsy|facebook|fastly|finicity|finnhub|fireworks|flickr|freshbooks|gitter|gocardless|heroku|hubspot|intercom|jfrog|jira|kraken|kucoin|launchdarkly|linkedin|looker|mailgun|mapbox"
-    r"|mattermost|meraki|message[_-]?bird|mistral|netlify|new[_-]?relic|nytimes|okta|openweather|pinecone|plaid|privateai|rapidapi|sendbird|sentry|serpapi|serper|snyk|sonar|squarespace|sumologic|telegram|together"
+    r"(?:adafruit|adobe|airtable|algolia|alibaba|artifactory|asana|assemblyai|atlassian|beamer|bintray|bitbucket|bittrex|cloudflare|codecov|cohere|coinbase"
+    r"|confluent|contentful|datadog|deepgram|deepseek|discord|droneci|dropbox|elevenlabs"
+    r"|etsy|facebook|fastly|finicity|finnhub|fireworks|flickr|freshbooks|gitter|gocardless|heroku|hubspot|intercom|jfrog|jira|kraken|kucoin|launchdarkly"
+    r"|linkedin|looker|mailgun|mapbox"
+    r"|mattermost|meraki|message[_-]?bird|mistral|netlify|new[_-]?relic|nytimes|okta|openweather|pinecone|plaid|privateai|rapidapi|sendbird|sentry|serpapi"
+    r"|serper|snyk|sonar|squarespace|sumologic|telegram|together"
     r"|travis|twitch|twitter|wandb|weaviate|yandex|zendesk)"
 )
 _NAMED = re.compile(
-    r"(?i)(?P<what>[a-z0-9_ .\-]{0,20})[\"' ]{0,2}(?:=>|[:?|]{0,3}=|:{1,3}|\|\||[>,]| )[\"'` =]{0,4}(?P<value>[A-Za-z0-9]{14,19}|[A-Za-z0-9_\-]{20,90})(?![A-Za-z0-9_\-])"
+    r"(?i)(?P<what>[a-z0-9_ .\-]{0,20})[\"' ]{0,2}(?:=>|[:?|]{0,3}=|:{1,3}|\|\||[>,]| )[\"'` =]{0,4}(?P<value>[A-Za-z0-9]{14,19}"
+    r"|[A-Za-z0-9_\-]{20,90})(?![A-Za-z0-9_\-])"
 )
 _ITS_KEY = re.compile(r"(?i)(?:key|secret|token|ssws)\Z")
 _NOT_ITS_KEY = re.compile(r"(?i)commit|sha|hash|digest|version|image|ref|rev|etag|url|path|file|trace|span|request|rdx")

@@ -73,19 +73,24 @@ class Column:
 _COLUMNS = (
     Column(
         class_="PERSON",
-        words="(?:full|first|last|given|family|sur|middle|maiden|customer|patient|employee|contact|client|cardholder|holder) name|surname|vorname|nachname|pr[eé]nom|apellidos?|cognome|imi[eę]|nazwisko",
+        words="(?:full|first|last|given|family|sur|middle|maiden|customer|patient|employee|contact|client|cardholder|holder) name|surname|vorname|nachname"
+        "|pr[eé]nom|apellidos?|cognome|imi[eę]|nazwisko",
         look=_NAME,
         is_marked=holds_invented,
     ),
     Column(
         class_="PHONE",
-        words="(?:(?:home|work|cell|mobile|contact|day|customer) )?(?:tele)?phone(?: (?:no|number|num))?|mobile(?: (?:no|number))?|cell|fax|gsm|msisdn|whatsapp|telefon(?:nummer)?|handy(?:nummer)?|t[eé]l[eé]phone|tel[eé]fono|m[oó]vil|celular|telefone|telefoon|(?:nr|numer|nomor) tel(?:efonu|epon)?|puhelin",
+        words="(?:(?:home|work|cell|mobile|contact|day|customer) )?(?:tele)?phone(?: (?:no|number|num))?|mobile(?: (?:no|number))?|cell|fax|gsm|msisdn"
+        "|whatsapp|telefon(?:nummer)?|handy(?:nummer)?|t[eé]l[eé]phone|tel[eé]fono|m[oó]vil|celular|telefone|telefoon|(?:nr|numer|nomor) tel(?:efonu"
+        "|epon)?|puhelin",
         look=_PHONE,
         is_marked=_is_phone_mark,
     ),
     Column(
         class_="DOB",
-        words=r"dob|d\.o\.b\.?|(?:date of )?birth(?: da(?:te|y))?|geburtsdatum|geburtstag|geb datum|(?:date de )?naissance|(?:fecha(?: de)? )?nacimiento|(?:data(?: de)? )?nascimento|(?:data(?: di)? )?nascita|cumplea[nñ]os|compleanno|verjaardag|geboortedatum|data urodzenia|f[öø]de?lse?sdato?u?m?|do[gğ]um tarihi",
+        words=r"dob|d\.o\.b\.?|(?:date of )?birth(?: da(?:te|y))?|geburtsdatum|geburtstag|geb datum|(?:date de )?naissance|(?:fecha(?: de)? )?nacimiento"
+        r"|(?:data(?: de)? )?nascimento|(?:data(?: di)? )?nascita|cumplea[nñ]os|compleanno|verjaardag|geboortedatum|data urodzenia"
+        r"|f[öø]de?lse?sdato?u?m?|do[gğ]um tarihi",
         look=_DATE,
         is_marked=dates.is_surrogate,
     ),
@@ -97,7 +102,8 @@ _COLUMNS = (
     ),
     Column(
         class_="NATID",
-        words="national id(?: (?:no|number))?|identity (?:no|number)|tax (?:id|no|number)|id (?:card|number|no)|nin|nino|pesel|cpf|cnp|egn|dni|nie|nif|nik|curp|cui[tl]|rut|oib|jmbg|bsn|cpr|personnummer|codice fiscale|steuer id|tc kimlik(?: no)?|aadhaar|nhs (?:no|number)",
+        words="national id(?: (?:no|number))?|identity (?:no|number)|tax (?:id|no|number)|id (?:card|number|no)|nin|nino|pesel|cpf|cnp|egn|dni|nie|nif|nik"
+        "|curp|cui[tl]|rut|oib|jmbg|bsn|cpr|personnummer|codice fiscale|steuer id|tc kimlik(?: no)?|aadhaar|nhs (?:no|number)",
         look=_NUMBER,
     ),
     Column(
@@ -328,5 +334,6 @@ DETECTORS = (
         r"(?i)(?:first ?[|;\t,] ?last|last ?[|;\t,] ?first|given ?[|;\t,] ?family|family ?[|;\t,] ?given)[ \"|;\t,\r\n]",
         r"(?i)[|;\t,] ?pass(?: ?[|;\t]|,[a-z])",
         rf"(?i)(?:{_WORDS})[a-z0-9 _\-]*[\"'`]?[,;\t|)\n]",
-        shows=("id,last_name,birth_date\n1,⟦Krzyzewski⟧,1991-03-05\n", "field,last_name,birth_date\ntype,string(20),date\n"), others=frozenset(column.class_ for column in _COLUMNS)),
+        shows=("id,last_name,birth_date\n1,⟦Krzyzewski⟧,1991-03-05\n", "field,last_name,birth_date\ntype,string(20),date\n"),
+            others=frozenset(column.class_ for column in _COLUMNS)),
 )  # fmt: skip

@@ -36,7 +36,9 @@ def _either_case(listed: tuple[str, ...]) -> tuple[str, ...]:
 
 
 _SAID = _either_case(SAYS_NAME)
-_TITLES = as_alternatives([*(one for one in (*names.TITLES, *names.INFLECTED_TITLES) if one[0].isascii()), "Fr", "Me", "dhr", "mevr", "mw", "hr", "sig", "sra", "mevrouw", "meneer", "dott", "domnule", "doamna", "señor", "señora", "senhor", "senhora", "monsieur", "madame", "signor", "signora"])  # fmt: skip
+_TITLES = as_alternatives([*(one for one in (*names.TITLES, *names.INFLECTED_TITLES) if one[0].isascii()), "Fr", "Me", "dhr", "mevr", "mw", "hr",
+    "sig", "sra", "mevrouw", "meneer", "dott", "domnule", "doamna", "señor", "señora", "senhor", "senhora", "monsieur", "madame", "signor",
+    "signora"])  # fmt: skip
 """Those that are ordinary words too announce no more than ``Dear`` does."""
 _END_OF_LETTER = re.compile(
     rf"(?:(?<!\w)(?:{'|'.join(map(re.escape, _CLOSINGS))}),?[.! ]*\s*\n|\n ?--)[\s>*_-]*(?:(?:\(signed\)|i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) ?)?\Z",
@@ -179,7 +181,8 @@ DETECTORS = (
         rf"{names.START}(?:{as_alternatives([one for one in _SAID if not one[0].isascii()])})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
         rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
         rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}", rf"\b{_CAPITALS}\.? {names.CAPITAL}",
-        rf"\b(?:Dr|Mr|Mrs|Ms|Mx|Prof|Herr|Frau|Mme|Sr|Sra|[Dd]hr|[Mm]evr|[Mm]evrouw|[Mm]eneer)\.? (?:van|von|de|del|di|da|du|der|ter|bin|al)(?: [a-z']{{2,3}})? {names.CAPITAL}",
+        rf"\b(?:Dr|Mr|Mrs|Ms|Mx|Prof|Herr|Frau|Mme|Sr|Sra|[Dd]hr|[Mm]evr|[Mm]evrouw|[Mm]eneer)\.? (?:van|von|de|del|di|da|du|der|ter|bin"
+        rf"|al)(?: [a-z']{{2,3}})? {names.CAPITAL}",
         shows=("My name is ⟦Will Page⟧ and I need help", "Dear Customer, thanks", "whether Dr. van den ⟦Heuvel⟧ signed",
                "Dr. of the University", "Kind regards,\n⟦Sara Lindqvist⟧", "This is Python",
                "Bien cordialement,\n⟦Wolverine Oyelaran⟧\nRH", "Regards,\nThe Support Team",

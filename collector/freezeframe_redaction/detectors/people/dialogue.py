@@ -27,10 +27,14 @@ def _asked(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _ANSWERED = re.compile(r"[ \t]*(?:$|[.,;!\n\x1f(]|[-–—] )")
-_QUESTION = r"(?i:name[^?\n]*\?[\"']?\r?\n[a-z0-9 .]*[:>-] ?(?:(?:yes|sure|of course|certainly|ok|okay|hi|hello|uh|um|it's|it is|that's|that is|my name is|the name is|name's|this is|i'm|i am)[, .]{1,3}){0,3})"
+_QUESTION = (
+    r"(?i:name[^?\n]*\?[\"']?\r?\n[a-z0-9 .]*[:>-] ?(?:(?:yes|sure|of course|certainly|ok|okay|hi|hello|uh|um|it's|it is|that's|that is|my name is"
+    r"|the name is|name's|this is|i'm|i am)[, .]{1,3}){0,3})"
+)
 
 _WROTE = re.compile(
-    rf"(?:^|[\n,>] ?|[0-9] |schrieb |at |um )((?:{names.TOKEN}\.? ){{1,4}})(?:<[^>\n]{{3,80}}> )?(?:wrote|a écrit|escribió|ha scritto|schreef|skrev|escreveu|napisał(?:\(a\)|a)?|написал(?:а)?|yazdı)"
+    rf"(?:^|[\n,>] ?|[0-9] |schrieb |at |um )((?:{names.TOKEN}\.? ){{1,4}})(?:<[^>\n]{{3,80}}> )?(?:wrote|a écrit|escribió|ha scritto|schreef|skrev|escreveu"
+    rf"|napisał(?:\(a\)|a)?|написал(?:а)?|yazdı)"
 )
 _WROTE_AS_SCANNED = "(?:wrote|a écrit|escribió|ha scritto|schreef|skrev|escreveu|napisał|yazdı) ?:"
 

@@ -10,11 +10,15 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rows import row
 
 _PERSON_KEY = (
-    r"(?:full|first|last|given|family|sur|middle|maiden|fore|nick|legal|preferred|customer|client|patient|contact|account[_ ]?holder|card[_ ]?holder|holder|employee|owner|author|assignee|sender|recipient|passenger|guest"
-    r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|from|to|reservation|booking|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
+    r"(?:full|first|last|given|family|sur|middle|maiden|fore|nick|legal|preferred|customer|client|patient|contact|account[_ ]?holder|card[_ ]?holder|holder"
+    r"|employee|owner|author|assignee|sender|recipient|passenger|guest"
+    r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|from|to"
+    r"|reservation|booking|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
 )
 _PERSON_KEYS = (
-    rf"(?i)[^A-Za-z](?:{_PERSON_KEY}[_ \-.]?names?|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname|familienname|geburtsname|nom[_ ]complet|pr[eé]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?(?:_?[pm]aterno)?|nome completo|cognome|sobrenome|voornaam|achternaam|imi[eę]|nazwisko|f[oö]rnamn|efternamn|etunimi|sukunimi"
+    rf"(?i)[^A-Za-z](?:{_PERSON_KEY}[_ \-.]?names?|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname"
+    rf"|familienname|geburtsname|nom[_ ]complet|pr[eé]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?(?:_?[pm]aterno)?"
+    rf"|nome completo|cognome|sobrenome|voornaam|achternaam|imi[eę]|nazwisko|f[oö]rnamn|efternamn|etunimi|sukunimi"
     r"|jm[eé]no|p.\xe9jmen[ií]|vezet[eé]kn[eé]v|keresztn[eé]v|soyad[iı]?|prenume|spouse|next of kin|nok|emergency[_ ]contact)"
     r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
 )
@@ -112,7 +116,8 @@ _SMALL_FIELD = re.compile(
     rf"({names.LETTER}{{3,20}}) ({names.LETTER}{{4,24}}(?:-{names.LETTER}{{2,24}})?)(?=[\n\r\x1f,;\"|]|$)"
 )
 _FIELD_ENDS = re.compile(
-    r"\.?(?:,? ?(?:Jr|Sr|PhD|MD|FRCS|MRCP|RN|Esq)\.?)*(?:['\"*]{0,3}[ \t]*(?:$|[\n\r\x1f;|,(<\[)]|\.(?:\s|$)|\\n| [-–—/•] |  |\t| [A-Z]{2,}\b|  ?(?:and|und|y|et|e) ))"
+    r"\.?(?:,? ?(?:Jr|Sr|PhD|MD|FRCS|MRCP|RN|Esq)\.?)*(?:['\"*]{0,3}[ \t]*(?:$|[\n\r\x1f;|,(<\[)]|\.(?:\s|$)|\\n| [-–—/•] |  |\t| [A-Z]{2,}\b|  ?(?:and|und"
+    r"|y|et|e) ))"
 )
 
 

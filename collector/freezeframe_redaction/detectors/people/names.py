@@ -45,7 +45,10 @@ START = r"[^A-Za-z0-9_\xc0-\xff]"
 CAPITAL, SMALL = r"[A-Z\xc0-\xd6\xd8-\xde]", r"[a-z'\xdf-\xff]"
 
 NOT_NAMES = frozenset(
-    "self customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague colleagues folks guys".split()
+    (
+        "self customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague "
+        "colleagues folks guys"
+    ).split()
 )
 """What greetings and fields hold instead of a name."""
 NAMED_AFTER_NOUNS = frozenset(phrases("names.named_after_nouns"))
@@ -69,8 +72,10 @@ NEVER_FIRST = frozenset(phrases("names.never_first"))
 SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(phrases("names.short_words"))
 """Given names that are ordinary words first; next to a surname they still say nothing."""
 SURNAME_ENDING = re.compile(
-    r"(?:[sc]k[iy]|[sc]ka|[sc]ký|[sc]ká|[aeiouy]v|[eoi]va|yev|ович|enko|czyk|wicz|vich|vić|ović|ević|[^\W\d_]ić|čić|ssons?|d[oó]tt?ir|sdatter|qvist|quist|lund|ström"
-    r"|strøm|gård|gaard|escu|eanu|oğlu|oglu|poulos|idis|ides|akis|yan|ian|adze|shvili|švili|nen|mäki|szky|ényi|ázi|áth[yi]|ová|čová|ez|úñez|inho|ães|guchi|moto|mura|yama|naga|[kg]awa|[sj]h?ima|[sz]aki|bayashi|matsu|kami|[^\W\d_]{2}sen)$"
+    r"(?:[sc]k[iy]|[sc]ka|[sc]ký|[sc]ká|[aeiouy]v|[eoi]va|yev|ович|enko|czyk|wicz|vich|vić|ović|ević|[^\W\d_]ić|čić|ssons?|d[oó]tt?ir|sdatter|qvist|quist"
+    r"|lund|ström"
+    r"|strøm|gård|gaard|escu|eanu|oğlu|oglu|poulos|idis|ides|akis|yan|ian|adze|shvili|švili|nen|mäki|szky|ényi|ázi|áth[yi]|ová|čová|ez|úñez|inho|ães|guchi"
+    r"|moto|mura|yama|naga|[kg]awa|[sj]h?ima|[sz]aki|bayashi|matsu|kami|[^\W\d_]{2}sen)$"
 )
 
 

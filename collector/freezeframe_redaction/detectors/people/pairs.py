@@ -73,7 +73,8 @@ _OTHERWISE = ("ing", "ed", "ly", "s", "tion", "ment", "er", "or", "ist", "ian", 
 """How verbs and words for occupations end: ``Producer James Sparks``."""
 _NAMED_AFTER = re.compile(
     r"(?:'s)? (?:algorithm|theorem|method|equation|equilibrium|distribution|filter|transform|test|conjecture|lemma|machine|constant|effect|inequality|matrix"
-    r"|integral|principle|paradox|syndrome|disease|criterion|polynomial|correction|estimator|heuristic|notation|prize|award|university|hospital|airport|foundation)s?\b",
+    r"|integral|principle|paradox|syndrome|disease|criterion|polynomial|correction|estimator|heuristic|notation|prize|award|university|hospital|airport"
+    r"|foundation)s?\b",
     re.IGNORECASE,
 )
 

@@ -26,7 +26,10 @@ _LEADS_TO = phrases("single.leads_to")
 _BEGIN_WITH_THEM = tuple("Both Copy Call With Hired Congratulations Tell Ask Is Did Has".split())
 """Those that a sentence begins with."""
 _TOWARDS = frozenset(_LEADS_TO) | frozenset(
-    "a asks boss colleague contact cousin dear dr dr. emailed featuring friends hello hey hi in inform informed invited miss mr mr. mrs mrs. ms ms. o reminded".split()
+    (
+        "a asks boss colleague contact cousin dear dr dr. emailed featuring friends hello hey hi in inform informed invited miss mr mr. mrs mrs. ms ms. o "
+        "reminded"
+    ).split()
 )
 
 
@@ -79,8 +82,10 @@ _SPEAKS = re.compile(r":(?:\*\*)? [a-z]")
 _FIRST_HALF = re.compile(r"(?<![\w-])[^\W\d_a-z][^\W\d_]{1,14}-\Z")
 """Of a double name: ``Ana-Sofía``."""
 _HUMAN = re.compile(
-    r" (?:shouted|whispered|laughed|smiled|married|divorced|is from|was born|lives (?:in|at|on)|lived (?:in|at|on)|began (?:writing|working|studying|teaching)|has a (?:headache|fever|daughter|son)"
-    r"|asked (?:me|him|her|us)|told (?:me|him|her|us)|called (?:me|him|her|us)|spent a (?:year|month|week)|wants to (?:cancel|book|return|speak|know)|listed (?:his|her)|had given|paid (?:his|her))\b|, can (?:I|you|we)\b"
+    r" (?:shouted|whispered|laughed|smiled|married|divorced|is from|was born|lives (?:in|at|on)|lived (?:in|at|on)|began (?:writing|working|studying"
+    r"|teaching)|has a (?:headache|fever|daughter|son)"
+    r"|asked (?:me|him|her|us)|told (?:me|him|her|us)|called (?:me|him|her|us)|spent a (?:year|month|week)|wants to (?:cancel|book|return|speak|know)"
+    r"|listed (?:his|her)|had given|paid (?:his|her))\b|, can (?:I|you|we)\b"
 )
 
 _ASKED_ABOUT = re.compile(
@@ -172,7 +177,10 @@ DETECTORS = (
         r"(?#names)[\n\x1f][A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
         r"(?#names)[\n\x1f;](?:\*\*|[-*] | )?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}:(?:\*\*)? [a-z]",
         r"(?#names) \([A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[ ,)]",
-        r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,} (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays|played|can|could|will|would|resigned|retired|confirmed|approved|declined|promised|prefers|missed|placed)[^A-Za-z0-9_]",
+        r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,} (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls"
+        r"|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed"
+        r"|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays"
+        r"|played|can|could|will|would|resigned|retired|confirmed|approved|declined|promised|prefers|missed|placed)[^A-Za-z0-9_]",
         r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) ",
         shows=("please tell ⟦Katarzyna⟧ that I called", "written with Django and Julia",
                "⟦Mathilde⟧, can I please have it back?", "Finally, can I have it?")),

@@ -53,7 +53,10 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 DETECTORS = (
     row("name: in small letters", names.CLASS, _small,
-        r"(?i:\b(?:mi chiamo|je m'appelle|mon nom est|me llamo|mi nombre es|meu nome é|me chamo|ich hei(?:ß|ss)e|mein name ist|ik heet|mijn naam is|jag heter|jeg hedder|nazywam się|mam na imię|ben(?:im)? adım|soy|ich bin|je suis|name is|name's|i am|i'm|im|sister|brother|wife|husband|mother|father|mum|mom|dad|son|daughter|friend|colleague|boss|neighbou?r|it's|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,?|cheers,|named|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
+        r"(?i:\b(?:mi chiamo|je m'appelle|mon nom est|me llamo|mi nombre es|meu nome é|me chamo|ich hei(?:ß|ss)e|mein name ist|ik heet|mijn naam is"
+        r"|jag heter|jeg hedder|nazywam się|mam na imię|ben(?:im)? adım|soy|ich bin|je suis|name is|name's|i am|i'm|im|sister|brother|wife|husband|mother"
+        r"|father|mum|mom|dad|son|daughter|friend|colleague|boss|neighbou?r|it's|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,?|cheers,|named"
+        r"|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
         r"|directed by|starring|written by|signed by|assigned to|contact|customer|patient|mr\.?|mrs\.?|ms\.?|dr\.?|miss))[ \n][a-z\xdf-\xff]",
         r"(?i:\b(?:hi|hey|heya|hello|yo)[,!.]{0,2} (?:there[,!.]? )?its )[a-z]",
         shows=("hi, my name is ⟦katarzyna nowak⟧ and i need help", "i am will and able", "thanks, ⟦zbigniew⟧",
