@@ -17,7 +17,7 @@ from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.wire import anthropic_messages, bedrock_converse, cohere, cohere_v1, openai_chat, prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
+from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -326,8 +326,6 @@ EMBEDDINGS: Final = WireDialect(
     provider="aws.bedrock",
     read_request=read_embeddings_request,
     read_response=read_embeddings_response,
-    assemble=never_streamed,
-    has_ended=never_tells,
     compose=compose_embeddings,
     error_body=bedrock_converse.error_body,
     read_headers=bedrock_converse.read_headers,

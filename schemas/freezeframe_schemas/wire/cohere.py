@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
-from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event, never_streamed, never_tells
+from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -254,8 +254,6 @@ EMBED: Final = WireDialect(
     provider="cohere",
     read_request=read_embed_request,
     read_response=read_embed_response,
-    assemble=never_streamed,
-    has_ended=never_tells,
     compose=compose_embed,
     error_body=error_body,
     set_system=prompts.without,

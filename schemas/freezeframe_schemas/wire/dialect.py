@@ -35,6 +35,16 @@ ErrorFrame: TypeAlias = "Callable[[JsonValue], Frame | None]"
 _FIRST_ERROR_STATUS: Final = 400
 
 
+def _last_object(frames: Sequence[Frame]) -> JsonObject:
+    """Return the last object among the frames: the `assemble` of an API that answers in one piece."""
+    return next((frame.value for frame in reversed(frames) if isinstance(frame.value, dict)), {})
+
+
+def _never_tells(body: Body) -> None:
+    """Let the end of the HTTP body decide: the `has_ended` of an API that does not stream, or that we cannot read."""
+    del body
+
+
 def _error_frame(error: JsonValue) -> Frame:
     return Frame(value={"error": error})
 
@@ -54,9 +64,9 @@ class WireDialect:
     """Provider name if the host does not show it."""
     read_request: ReadDocument
     read_response: ReadDocument
-    assemble: Assemble
-    has_ended: HasEnded
     compose: Compose
+    assemble: Assemble = _last_object
+    has_ended: HasEnded = _never_tells
     disassemble: Disassemble = in_one_piece
     streams_as: Form = Form.EVENTS
     asks_for_events: str = ""
@@ -164,7 +174,7 @@ class WireDialect:
         True: it did, whatever follows. False: it did not, even if the HTTP body ended properly. None: the bytes do not
         show it, and the answer is as complete as its HTTP body. `streamed` is what the request asked for.
         """
-        if self.has_ended is never_tells:
+        if self.has_ended is _never_tells:
             return None
         if (last := _last_event(body)) is not None and self._is_ended(read_body(last, "text/event-stream")):
             return True
@@ -193,11 +203,6 @@ def _response(status: int, form: Form, pieces: Sequence[bytes], *headers: tuple[
     return Response(status=status, headers=(("content-type", form.value), *headers), chunks=chunks)
 
 
-def never_tells(body: Body) -> None:
-    """Let the end of the HTTP body decide: the `has_ended` of an API that does not stream, or that we cannot read."""
-    del body
-
-
 def ended_by(body: Body, ends: Callable[[Frame], bool], speaks: Callable[[Frame], bool]) -> bool | None:
     """Return whether a frame `ends` the stream. None if no frame `speaks` the protocol, so that its end means nothing."""
     frames = body.frames or ()
@@ -217,11 +222,6 @@ def _last_event(body: bytes) -> bytes | None:
     start = trimmed.rfind(b"\n\n")
     last = trimmed[start + 2 :]
     return last if start >= 0 and last.startswith((b"data:", b"event:")) else None
-
-
-def never_streamed(frames: Sequence[Frame]) -> JsonObject:
-    """Return the last object among the frames: the `assemble` of an API that answers in one piece."""
-    return next((frame.value for frame in reversed(frames) if isinstance(frame.value, dict)), {})
 
 
 def _read_error(document: JsonObject, status: int, out: AttributeWriter) -> None:

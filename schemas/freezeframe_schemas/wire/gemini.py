@@ -14,7 +14,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
 from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
-from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
+from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -292,8 +292,6 @@ EMBEDDINGS: Final = WireDialect(
     provider="gcp.gemini",
     read_request=read_embeddings_request,
     read_response=read_embeddings_response,
-    assemble=never_streamed,
-    has_ended=never_tells,
     compose=compose_embeddings,
     error_body=_error_body,
     set_system=prompts.without,

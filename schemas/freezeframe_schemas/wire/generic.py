@@ -10,7 +10,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire.answer import not_written
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
+from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, as_object
 
 OPERATION: Final = "request"
@@ -36,7 +36,5 @@ DIALECT: Final = WireDialect(
     provider="unknown",
     read_request=read_request,
     read_response=read_response,
-    assemble=never_streamed,
-    has_ended=never_tells,
     compose=not_written,
 )

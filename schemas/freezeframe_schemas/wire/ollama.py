@@ -6,13 +6,14 @@ Source: https://github.com/ollama/ollama/blob/main/docs/api.md
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
-from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event, never_streamed, never_tells
+from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Body, Form, Frame
 from freezeframe_schemas.wire.messages import (
@@ -231,23 +232,13 @@ CHAT: Final = WireDialect(
     settings={"options": _OPTIONS},
 )
 
-GENERATE: Final = WireDialect(
+GENERATE: Final = replace(
+    CHAT,
     name="ollama.generate",
     operation=genai.OP_TEXT_COMPLETION,
-    provider="ollama",
-    transient_fields=frozenset({"keep_alive"}),
-    read_request=read_request,
-    read_response=read_response,
-    assemble=assemble,
-    has_ended=has_ended,
-    compose=compose,
-    disassemble=disassemble,
-    streams_as=Form.LINES,
-    streams_unasked=True,
-    error_body=_error_body,
     set_system=prompts.field("system"),
-    settings={"options": _OPTIONS},
 )
+
 
 EMBED: Final = WireDialect(
     name="ollama.embed",
@@ -256,8 +247,6 @@ EMBED: Final = WireDialect(
     transient_fields=frozenset({"keep_alive"}),
     read_request=read_embed_request,
     read_response=read_embed_response,
-    assemble=never_streamed,
-    has_ended=never_tells,
     compose=compose_embed,
     error_body=_error_body,
     set_system=prompts.without,

@@ -15,7 +15,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect, never_streamed, never_tells
+from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects
 from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS, read_usage
 
@@ -75,8 +75,6 @@ DIALECT: Final = WireDialect(
     transient_fields=TRANSIENT_FIELDS,
     read_request=read_request,
     read_response=read_response,
-    assemble=never_streamed,
-    has_ended=never_tells,
     compose=compose,
     set_system=prompts.without,
     call_path="/embeddings",
