@@ -72,7 +72,8 @@ class Door:
             except ClickHouseError as error:
                 code = {"X-ClickHouse-Exception-Code": str(error.code)}
                 return web.Response(status=error.http_status, text=error.text, headers=code)
-            return web.Response(headers={"X-ClickHouse-Summary": "{}"})
+            told = {"X-ClickHouse-Summary": "{}", "X-ClickHouse-Query-Id": http.query.get("query_id", "")}
+            return web.Response(headers=told)
         # what aiohttp took off or left on of the coding is settled by sending the body plain
         headers = {name: value for name, value in http.headers.items() if name.lower() not in _NOT_ON}
         if http.content_type == "multipart/form-data":

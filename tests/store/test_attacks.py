@@ -147,6 +147,7 @@ def test_what_a_reader_may_do_is_done(facade_url: str) -> None:
         "WITH 1 AS settings SELECT settings",
         "SELECT 'SETTINGS max_memory_usage = 0'",
         "SELECT 1 SETTINGS max_threads = 2, output_format_json_quote_64bit_integers = 0",
+        "SELECT 1 SETTINGS allow_experimental_variant_type = 1, json_type_escape_dots_in_keys = 1",
         "SELECT * APPLY(toString) FROM prices LIMIT 1",
         "SELECT COLUMNS('usd') APPLY(max) FROM prices",
         "SELECT settings, 2 FROM (SELECT 1 AS settings)",
