@@ -21,7 +21,7 @@ from types import CodeType, FunctionType
 from typing import Any, Final
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 
 ROOT: Final = Path(__file__).parents[2]
 CORES: Final[dict[str, Sequence[str]]] = {
@@ -181,7 +181,9 @@ def _run_all(session: pytest.Session) -> None:
 def run(core: str, tests: Sequence[str]) -> tuple[int, int]:
     """Print the mutants of a core that survive; return how many there are, of how many."""
     runner = _Runner(core)
-    options = "-q -s --no-header --no-summary -p no:cacheprovider -p no:xdist --tb=no -o timeout=30 --hypothesis-seed=0".split()
+    options = (
+        "-q -s --no-header --no-summary -p no:cacheprovider -p no:xdist --tb=no -o timeout=300 --hypothesis-seed=0".split()
+    )
     arguments: list[Any] = [*options, "--hypothesis-profile=mutants", "-m", "not long and not soak", *tests]
     if code := pytest.main(arguments, plugins=[runner]):
         sys.exit(int(code))
@@ -194,7 +196,10 @@ def run(core: str, tests: Sequence[str]) -> tuple[int, int]:
 if __name__ == "__main__":
     os.chdir(ROOT)
     unshrunk = [Phase.explicit, Phase.generate]
-    settings.register_profile("mutants", deadline=None, max_examples=15, database=None, phases=unshrunk)
+    patient = list(HealthCheck)  # on a busy machine, a slow test would count as one that noticed the break
+    settings.register_profile(
+        "mutants", deadline=None, max_examples=15, database=None, phases=unshrunk, suppress_health_check=patient
+    )
     chosen = {core: tests for core, tests in CORES.items() if any(core.startswith(part) for part in sys.argv[1:] or [""])}
     if not chosen:
         sys.exit(f"mutants: found {' '.join(sys.argv[1:])}, expected the beginning of one of: {', '.join(CORES)}")
