@@ -128,3 +128,4 @@ def test_what_is_missing_on_one_side_is_said_to_be_absent() -> None:
     [found] = differences({"a": [1]}, {"a": [1, "<absent>"]})
     assert (found.recorded, found.live) == ("<absent>", "<absent>")
     assert shorten("<other>") == '"<other>"'
+    assert shorten({"é": "<absent>"}) == '{"é": "<absent>"}'

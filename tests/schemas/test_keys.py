@@ -123,6 +123,17 @@ def test_headers_of_the_transport_do_not_decide() -> None:
     assert key_of(headers=(("Anthropic-Version", "2023-06-01"),)).differing(key_of()) == ("header.anthropic-version",)
 
 
+def test_the_boundary_of_a_form_does_not_decide() -> None:
+    """A client chooses it again for each request."""
+
+    def key(boundary: str, field: str) -> RequestKey:
+        body = f'--{boundary}\r\ncontent-disposition: form-data; name="a"\r\n\r\n{field}\r\n--{boundary}--\r\n'.encode()
+        headers = (("accept", "*/*"), ("Content-Type", f"multipart/form-data; boundary={boundary}"))
+        return request_key(Kind.HTTP, "", Request(method="POST", url="http://h/x", headers=headers, body=body))
+
+    assert key("f1a2", "1") == key("9c8d", "1") != key("9c8d", "2")
+
+
 def test_a_surrogate_and_its_value_have_one_key_by_alias() -> None:
     plain, redacted = {**BODY, "user": "ann@example.com"}, {**BODY, "user": "u1@d1.example.com"}
 
