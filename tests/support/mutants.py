@@ -36,6 +36,7 @@ CORES: Final[dict[str, Sequence[str]]] = {
     "instrumentation/freezeframe/_sampling.py": ["tests/capture/test_sampling.py"],
     "instrumentation/freezeframe/_spool.py": ["tests/capture/test_spool.py"],
     "replay/freezeframe_replay/engine/order.py": ["tests/replay/test_order.py"],
+    "replay/freezeframe_replay/engine/moments.py": ["tests/replay/test_moments.py"],
     "replay/freezeframe_replay/engine/compare.py": ["tests/replay/test_compare.py"],
     # A redacted run needs the redactor's engine, which takes two seconds to compile: those tests are long.
     "replay/freezeframe_replay/engine/lookup.py": [
