@@ -13,7 +13,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
-from freezeframe_replay.engine.private_values import PrivateValues
+from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_schemas.divergence import Why
 from freezeframe_schemas.fixture import Redaction
 
@@ -177,3 +177,90 @@ def test_what_all_secrets_of_a_kind_begin_with_is_no_sign_of_a_surrogate() -> No
     recorded, same, other = (_tree(values, text) for text in (made.value, f"token {tokens[0]}", f"token {tokens[1]}"))
     assert values.settle(recorded, same).agrees
     assert not values.settle(recorded, other).agrees
+
+
+def _settled(values: PrivateValues, recorded: Any, live: Any) -> Settled:
+    return values.settle(_tree(values, recorded), _tree(values, live))
+
+
+def test_values_of_two_classes_are_never_the_same() -> None:
+    values, (mail, *_) = _values(), _surrogates()
+    for one, other in ((mail, "Balomuzq"), (MAILS[0], "Balomuzq"), (MAILS[0], "+49 30 83921734")):
+        for recorded, live in ((one, other), (other, one)):
+            assert not _settled(values, f"tell {recorded}", f"tell {live}").agrees
+
+
+def test_two_values_of_the_programs_own_are_compared_as_they_are() -> None:
+    values = _values()
+    assert _settled(values, f"tell {MAILS[0]}", f"tell {MAILS[0]}").agrees
+    other = _settled(values, f"tell {MAILS[0]}", f"tell {MAILS[1]}")
+    assert (other.agrees, other.conflict) == (False, "a private value that differs from the recorded one")
+    assert other.tree == _tree(values, f"tell {MAILS[1]}")
+    longer = f"tell {MAILS[1]} or somebody else"
+    assert _settled(values, f"tell {MAILS[0]}", longer).tree == _tree(values, longer)
+    assert _settled(values, {"last_name": "Maria"}, {"last_name": "Maria"}).agrees
+    assert values.settle({"last_name": "Maria"}, _tree(values, {"last_name": "Maria"})).agrees
+
+
+def test_the_recorded_values_in_another_order_are_said_to_be_that() -> None:
+    values, (first, second, third, _) = _values(), _surrogates()
+    turned = _settled(values, [first, second], [second, first])
+    assert (turned.agrees, turned.conflict.partition(" (")[0]) == (False, "the recorded private values in a different order")
+    other = _settled(values, [first, second], [second, third])
+    assert (other.agrees, other.conflict) == (False, "a private value that differs from the recorded one")
+
+
+@pytest.mark.parametrize(
+    ("recorded", "live"),
+    [({"a": 1}, [1]), ([1], {"a": 1}), ({"a": 1}, {"b": 1, "c": 2}), ({"a": 1, "b": 2}, {"c": 1}), ({}, {"a": 1}), ([1], [])],
+)
+def test_values_of_another_shape_differ(recorded: Any, live: Any) -> None:
+    values = _values()
+    settled = _settled(values, recorded, live)
+    assert (settled.agrees, settled.tree) == (False, live)
+
+
+def test_a_year_of_birth_is_compared_although_its_day_cannot_be() -> None:
+    """The surrogate of a date of birth is the first day of its year, which many people share."""
+    values = PrivateValues(Redaction(policy="strict@x", surrogates={"1961-01-01": "DOB"}))
+    settled = _settled(values, "born 1961-01-01", "born 1961-03-05")
+    assert [pair.why for pair in settled.pairs] == [Why.SHARED]
+    assert settled.agrees
+    assert not _settled(values, "born 1961-01-01", "born 1962-03-05").agrees
+
+
+def test_a_value_made_from_a_surrogate_is_counted_as_that() -> None:
+    values, (mail, *_) = _values(), _surrogates()
+    settled = _settled(values, f"write to {mail}", f"write to {mail.partition('@')[0]}@corp-mail.io")
+    assert [pair.why for pair in settled.pairs] == [Why.DERIVED]
+    assert settled.agrees
+
+
+def test_what_breaks_a_pair_is_named_with_the_step_that_made_it() -> None:
+    values, (first, second, *_) = _values(), _surrogates()
+    values.assume(_settled(values, first, MAILS[0]), step=3)
+    one = _settled(values, second, MAILS[0]).conflict
+    assert one == f"one value of the program stands for {first} at step 3 and for {second} here"
+    other = _settled(values, first, MAILS[1]).conflict
+    assert other == f"{first} stands for one value of the program at step 3 and for another one here"
+    at_once = _settled(values, [second, second], [MAILS[1], MAILS[2]]).conflict
+    assert at_once == f"{second} stands for one value of the program before and for another one here"
+
+
+def test_what_was_assumed_before_is_not_new_and_the_input_is_said_to_be_that() -> None:
+    values, (first, second, *_) = _values(), _surrogates()
+    assert [pair.surrogate for pair in values.assume(_settled(values, first, MAILS[0]), is_input=True)] == [first]
+    both = [*_settled(_values(), [first, second], [MAILS[0], MAILS[1]]).pairs]
+    assert [pair.surrogate for pair in values.learn(both)] == [second]
+    assert [item.why for item in values.uncompared] == [Why.INPUT, Why.KEY]
+
+
+def test_a_report_shows_surrogates_and_classes_and_never_a_value() -> None:
+    values, (mail, *_) = _values(), _surrogates()
+    tree = {MAILS[0]: [f"to {mail}", 1, None], "cc": f"to {MAILS[1]}"}
+    assert values.show_tree(_tree(values, tree)) == {"<EMAIL>": [f"to {mail}", 1, None], "cc": "to <EMAIL>"}
+    values.assume(_settled(values, mail, MAILS[0]))
+    assert values.show(f"to {MAILS[0]}") == f"to {mail}"
+    assert _values(KEY).show(f"to {MAILS[0]}") == f"to {mail}"
+    plain = PrivateValues(Redaction())
+    assert plain.show_tree(tree) is tree

@@ -38,7 +38,11 @@ CORES: Final[dict[str, Sequence[str]]] = {
     "replay/freezeframe_replay/engine/order.py": ["tests/replay/test_order.py"],
     "replay/freezeframe_replay/engine/moments.py": ["tests/replay/test_moments.py"],
     "replay/freezeframe_replay/engine/compare.py": ["tests/replay/test_compare.py"],
-    # A redacted run needs the redactor's engine, which takes two seconds to compile: those tests are long.
+    # What follows needs the redactor's engine, which takes two seconds to compile: some of those tests are long.
+    "replay/freezeframe_replay/engine/private_values.py": [
+        *("tests/replay/test_pairing.py", "tests/replay/test_lookup.py"),
+        *("-m", "not soak"),
+    ],
     "replay/freezeframe_replay/engine/lookup.py": [
         *("tests/replay/test_lookup.py", "tests/replay/test_not_decided.py", "tests/replay/test_session.py"),
         *("-m", "not soak"),
