@@ -16,6 +16,7 @@ from freezeframe_schemas import genai, values
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.exchange import Exchange, Kind, Request
 from freezeframe_schemas.gaps import CEILINGS, Gap, GapKind, gaps_to_json
+from freezeframe_schemas.lifecycle import NO_PARENT, RunStatus
 from freezeframe_schemas.run import KIT, LEVELS, NO_EXCHANGES, OPERATION_IN, KitField, Readiness, Scope, build_run, readiness
 from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
 
@@ -205,14 +206,6 @@ def test_a_call_inside_a_call_belongs_to_the_outermost() -> None:
     assert run.enclosing == {middle: outer, inner: outer}
 
 
-def test_spans_of_two_traces_are_no_run() -> None:
-    first, second = make_run(), [replace(make_run()[0], trace_id="cd" * 16)]
-    with pytest.raises(RunError, match="found 2"):
-        build_run([*first, *second])
-    with pytest.raises(RunError, match="found 0"):
-        build_run([])
-
-
 def test_the_entry_is_the_marked_span_wherever_it_hangs() -> None:
     """A web framework's server span is the root; the function marked by `freezeframe.run` is below it."""
     entry, *others = complete_run()
@@ -257,3 +250,43 @@ def test_a_run_failed_where_its_entry_did() -> None:
 
 def test_the_run_is_known_by_its_trace() -> None:
     assert build_run(complete_run()).trace_id == TRACE
+
+
+def pending(entry: SpanRecord) -> SpanRecord:
+    """Return what stands for an entry span until it comes."""
+    return replace(entry, span_id="f" * 16, parent_span_id=entry.span_id, attributes={genai.ENTRY_BEGUN: NO_PARENT})
+
+
+def test_a_run_is_unfinished_until_its_entry_span_comes() -> None:
+    entry, *calls = complete_run()
+    begun = build_run([pending(entry), *calls])
+    assert (begun.status, [gap.kind for gap in begun.gaps]) == (RunStatus.UNFINISHED, [GapKind.UNFINISHED])
+    assert begun.entry.end_time_unix_nano == max(span.end_time_unix_nano for span in (entry, *calls))
+    ended = build_run([pending(entry), entry, *calls])
+    assert (ended.status, ended.gaps) == (RunStatus.OK, ())
+    failed = build_run([replace(entry, status_code=StatusCode.ERROR), *calls])
+    assert failed.status is RunStatus.FAILED
+
+
+@pytest.mark.parametrize(("kind", "is_last"), [("function", False), (genai.ENTRY_PROMPT, True)])
+def test_a_finished_run_ends_with_its_entry_point_and_a_prompt_with_its_last_span(kind: str, is_last: bool) -> None:
+    entry, *calls = complete_run()
+    late = replace(calls[-1], end_time_unix_nano=entry.end_time_unix_nano + 5)
+    run = build_run([entry.with_attributes({genai.ENTRY_KIND: kind}), *calls[:-1], late])
+    assert run.entry.end_time_unix_nano == entry.end_time_unix_nano + (5 if is_last else 0)
+
+
+@pytest.mark.parametrize(("made", "text"), [(2, None), (3, None), (4, "1 of the 4 calls that the run made are missing")])
+def test_calls_that_the_run_made_and_that_are_missing_are_counted(made: int, text: str | None) -> None:
+    entry, *calls = complete_run()
+    gaps = build_run([entry.with_attributes({genai.ENTRY_EXCHANGES: made}), *calls]).gaps
+    assert [(gap.kind, gap.text.partition(":")[0]) for gap in gaps] == ([(GapKind.EXCHANGES_LOST, text)] if text else [])
+
+
+def test_the_spans_of_several_traces_are_no_run() -> None:
+    spans = [replace(span, trace_id=f"{number}" * 32) for number, span in enumerate([*complete_run(), complete_run()[0]])]
+    found = f"found 5: {', '.join(f'{number}' * 32 for number in range(3))}$"
+    with pytest.raises(RunError, match=found):
+        build_run(spans)
+    with pytest.raises(RunError, match="found 0: none"):
+        build_run([])

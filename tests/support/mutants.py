@@ -27,6 +27,7 @@ ROOT: Final = Path(__file__).parents[2]
 CORES: Final[dict[str, Sequence[str]]] = {
     "schemas/freezeframe_schemas/keys.py": ["tests/schemas/test_keys.py"],
     "schemas/freezeframe_schemas/lifecycle.py": ["tests/schemas/test_lifecycle.py"],
+    "schemas/freezeframe_schemas/run.py": ["tests/schemas/test_run.py"],
     "schemas/freezeframe_schemas/verdict.py": ["tests/schemas/test_verdict.py"],
     "collector/freezeframe_redaction/engine.py:_rank settle _settled": ["tests/redaction/test_settle.py"],
     "collector/freezeframe_collector/wal_format.py": [
