@@ -69,3 +69,15 @@ def test_of_two_addresses_side_by_side_nothing_is_left(between: str) -> None:
 def test_an_address_ends_where_its_sentence_does(behind: str) -> None:
     made = _redacted(f"She lives at 12 Elm Street, Springfield{behind}")
     assert made == _redacted("She lives at 12 Elm Street, Springfield") + behind
+
+
+@pytest.mark.parametrize(
+    "address", ["12 Elm Street, Springfield", "350 Fifth Avenue, New York", "14 rue Victor Hugo", "Lindenstraße 4"]
+)
+@pytest.mark.parametrize("quote", ["'", '"', "’"])
+def test_an_address_is_the_same_inside_quotation_marks(address: str, quote: str) -> None:
+    """As Python prints a list of texts; and the marks stay."""
+    alone = _redacted(f"We live at {address}")
+    quoted = _redacted(f"[{quote}We live at {address}{quote}, {quote}the depot{quote}]")
+    assert alone != f"We live at {address}"
+    assert quoted == f"[{quote}{alone}{quote}, {quote}the depot{quote}]"

@@ -211,7 +211,7 @@ _PLACE_WORDS = frozenset(
 def _accept(match: re.Match[str], low: int, high: int, group: int = 0) -> tuple[Candidate, ...]:
     value = match.group(group)
     start = match.start(group)
-    trimmed = value.rstrip(" ,.;:-")
+    trimmed = value.rstrip(" ,.;:-'’")  # the quotation mark around it is not part of it
     if len(trimmed) < 6 or start < low:
         return ()
     if holds_invented(trimmed):
