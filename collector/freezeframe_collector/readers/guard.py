@@ -85,7 +85,8 @@ SETTINGS: Final[Mapping[str, float | None]] = {
             *("http_headers_progress_interval_ms", "allow_suspicious_low_cardinality_types", "optimize_read_in_order"),
             *("priority", "max_columns_to_read", "preferred_block_size_bytes", "connect_timeout", "receive_timeout"),
             *("allow_experimental_variant_type", "allow_experimental_dynamic_type", "allow_experimental_json_type"),
-            *("json_type_escape_dots_in_keys", "insert_deduplication_token"),
+            *("allow_experimental_qbit_type", "enable_time_time64_type", "json_type_escape_dots_in_keys"),
+            "insert_deduplication_token",
         )
     ),
 }
