@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import threading
-import urllib.error
 import urllib.request
+from urllib.error import HTTPError
 
 import agent_loops
 import pytest
