@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import urllib.request
-from urllib.error import HTTPError
 
 import agent_loops
 import pytest
