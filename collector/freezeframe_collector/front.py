@@ -21,7 +21,6 @@ from freezeframe_collector.config import CollectorConfig
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.policies import load_policies
-from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.processors.seal import Sealer
 from freezeframe_collector.receivers.grpc import GrpcReceiver
@@ -35,6 +34,7 @@ from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.listeners import who_listens
 from freezeframe_schemas.local_tokens import READER, SENDER, load_or_create_token
 from freezeframe_schemas.otlp.decode import Limits
+from freezeframe_schemas.vendors.normalise import normalise
 
 
 def build_redaction(config: CollectorConfig) -> RedactStage:
@@ -83,7 +83,9 @@ def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, o
 def _stages(redact: RedactStage, meter: Meter) -> tuple[Stage, ...]:
     redact.on_collisions = lambda count: meter.add(surrogate_collisions=count)
     redact.on_unread = lambda: meter.add(spans_not_read=1)
-    return Stage(name="normalise", apply=normalise), Stage(name="redaction", apply=redact, begin=redact.begin)
+    return Stage(name="normalise", apply=lambda span, _: normalise(span)), Stage(
+        name="redaction", apply=redact, begin=redact.begin
+    )
 
 
 def _limits(config: CollectorConfig) -> Limits:

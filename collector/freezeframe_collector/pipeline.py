@@ -18,12 +18,12 @@ from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.batch import Batch, LogDoor
 from freezeframe_collector.encoded import EncodedSpan, encode_spans
 from freezeframe_collector.gathering import Gathering
-from freezeframe_collector.logs import DecodedLogs, decode_json_logs, decode_logs
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.store import Rejected
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError, WireError
 from freezeframe_schemas.otlp.decode import Decoded, Limits, SpanFault, decode_traces
+from freezeframe_schemas.otlp.logs import DecodedLogs, decode_json_logs, decode_logs
 from freezeframe_schemas.span import SpanRecord
 
 _LOG = logging.getLogger(__name__)

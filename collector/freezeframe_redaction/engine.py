@@ -118,15 +118,12 @@ def _rank(class_: str, priority: Mapping[str, int]) -> int:
 def settle(
     candidates: list[tuple[Candidate, str]],
     priority: Mapping[str, int],
-    floor: int,
-    reported: str = "",
     deadline: Deadline = NEVER,
 ) -> list[tuple[Candidate, str]]:
     """Return the candidates that hold: claims first, then by priority and length, none overlapping, in order of start.
 
-    Claims (classes without a priority) block what overlaps them and are dropped, except the class `reported`; so is what begins
-    before `floor`. Only candidates that overlap one another, which are few, are compared: a text of 16 MB has half a million
-    candidates.
+    Claims (classes without a priority) block what overlaps them. Only candidates that overlap one another, which are few, are
+    compared: a text of 16 MB has half a million candidates.
     """
     kept: list[tuple[Candidate, str]] = []
     group: list[tuple[Candidate, str]] = []
@@ -141,8 +138,7 @@ def settle(
             group = []
         group.append(item)
         reached = max(reached, item[0].end)
-    kept += _settled(group, priority)
-    return [item for item in kept if (item[0].class_[0] != "*" or item[0].class_ == reported) and item[0].start >= floor]
+    return kept + _settled(group, priority)
 
 
 def _settled(group: list[tuple[Candidate, str]], priority: Mapping[str, int]) -> list[tuple[Candidate, str]]:

@@ -74,11 +74,12 @@ class ProseModel:
             if is_prose(window):
                 found.extend(
                     Candidate(start + one.start, start + one.end, one.class_, one.kind)
-                    for one in readings.combine(window, self._tokens(window))
+                    for one in readings.combine(window, self.tokens(window))
                 )
         return found
 
-    def _tokens(self, window: str) -> list[readings.Token]:
+    def tokens(self, window: str) -> list[readings.Token]:
+        """Return the pieces of words that may be part of a name or an address."""
         import numpy as np
 
         # Escapes that lost their JSON string say nothing, and half a pair of UTF-16 is not text; the offsets stay.

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline
+from freezeframe_redaction.detectors.people.evidence import Judgement
 from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.model import Redacted
 from freezeframe_redaction.policy import Policy
@@ -64,6 +65,13 @@ class Redactor:
         Shape: text, bytes (UTF-8, else byte by byte), numbers, tuples and dicts at any depth; JSON in text at any depth.
         """
         return self._texts.redact(value, key_path) if self.policy.redacts else Redacted(value=value)
+
+    def opinions(self, text: str) -> Iterator[tuple[str, Judgement]]:
+        """Yield each name in the text that the rules accept and the learned evidence judges, with what decided.
+
+        For the owner of the text: names, and words around them, are in clear.
+        """
+        return self._texts.opinions(text)
 
     def redact_span(self, span: SpanRecord, allowance: Allowance = UNBOUNDED) -> SpanRecord:
         """Return the span with every text in it redacted, stamped with policy, key id and surrogates.

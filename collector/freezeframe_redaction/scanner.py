@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
 
@@ -11,11 +12,12 @@ from freezeframe_redaction import detectors, encoded, linear, prose
 from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.custom import custom_detectors
 from freezeframe_redaction.deadline import NEVER, Deadline
-from freezeframe_redaction.detectors.people.names import MARKS
+from freezeframe_redaction.detectors.people import evidence
+from freezeframe_redaction.detectors.people.names import CLASS, MARKS
 from freezeframe_redaction.engine import Engine, settle
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.known import Known
-from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.model import CLAIM, Candidate
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.view import View, may_differ, view_of
 
@@ -37,6 +39,18 @@ def engine_of(policy: Policy) -> Engine:
     return Engine([*wanted, *custom_detectors(policy)])
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Read:
+    """What was found in a batch of leaves, in offsets of the batch."""
+
+    text: str
+    bounds: Sequence[evidence.Span]
+    """Where each leaf's text, without its key, begins and ends."""
+    views: Mapping[int, View]
+    """Of leaves that are not read as they are."""
+    found: dict[int, list[evidence.Item]]
+
+
 class Scanner:
     """Finds what a policy calls a finding."""
 
@@ -45,6 +59,7 @@ class Scanner:
         self.policy = policy
         self._prose = prose.load_model() if policy.model_tier and policy.redacts and not hot else None
         self._engine = engine_of(policy) if policy.redacts else None
+        self._evidence = evidence.load_evidence()
         telling = (*policy.custom, *(CLASSES[name] for name in policy.classes))
         self.keys = KeyContexts(frozenset(key for entry in telling for key in entry.keys))
         self._classes = policy.classes | {encoded.CLASS} | {entry.name for entry in policy.custom}
@@ -55,15 +70,36 @@ class Scanner:
 
     def scan(
         self, leaves: Sequence[tuple[str, str]], *, report_known: bool = False, deadline: Deadline = NEVER
-    ) -> dict[int, tuple[View, list[tuple[Candidate, str]]]]:
+    ) -> dict[int, tuple[View, list[evidence.Item]]]:
         """Return, for each (text, prefix) in which something was found, its view and the findings.
 
         Findings are in order, without overlap, in offsets of the view. Known surrogates block other findings; with
         `report_known` they are returned too, under their class.
         """
-        out: dict[int, tuple[View, list[tuple[Candidate, str]]]] = {}
+        out: dict[int, tuple[View, list[evidence.Item]]] = {}
         if self._engine is None or not leaves:
             return out
+        read = self._read(self._engine, leaves, deadline)
+        batch = read.text
+        for index in range(len(leaves)) if report_known else read.found:
+            floor, high = read.bounds[index]
+            candidates = [*read.found.get(index, ()), *self._known_in(batch, floor, high)]
+            kept = settle(candidates, _PRIORITY, deadline)
+            doubted = {one.item for one in self.judged(batch, kept, leaves[index][1], floor, high) if not one.is_name}
+            if doubted:
+                kept = settle([item for item in candidates if item not in doubted], _PRIORITY, deadline)
+            held: list[evidence.Item] = []
+            for candidate, name in kept:
+                if candidate.start >= floor and (candidate.class_[0] != CLAIM or (report_known and candidate.class_ == _KNOWN)):
+                    moved = self._moved(batch, candidate, floor)
+                    if moved is not None:
+                        held.append((moved, name))
+            if held:
+                out[index] = (read.views.get(index) or View(leaves[index][0], None), held)
+        return out
+
+    def _read(self, engine: Engine, leaves: Sequence[tuple[str, str]], deadline: Deadline = NEVER) -> _Read:
+        """Return what the detectors, and the model tier, find in the leaves."""
         parts = [prefix + text if prefix else text for text, prefix in leaves]
         batch = "\x1f".join(parts)
         views: dict[int, View] = {}
@@ -74,28 +110,51 @@ class Scanner:
                     parts[index] = prefix + view.text
             batch = "\x1f".join(parts)
         ends = list(accumulate(len(part) + 1 for part in parts))
-        found = self._engine.find(batch, ends, deadline)
+        bounds = [
+            (end - 1 - len(part) + len(prefix), end - 1) for end, part, (_, prefix) in zip(ends, parts, leaves, strict=True)
+        ]
+        found = engine.find(batch, ends, deadline)
         if self._prose is not None:
-            starts = [0, *ends]
-            for index, (text, prefix) in enumerate(leaves):
-                view = views[index].text if index in views else text
-                low = starts[index] + len(prefix)
-                read = [one._replace(start=one.start + low, end=one.end + low) for one in self._prose.find(view)]
-                if read:
-                    found.setdefault(index, []).extend((one, prose.NAME) for one in read)
-        for index in range(len(leaves)) if report_known else found:
-            text, prefix = leaves[index]
-            high = ends[index] - 1
-            floor = high - len(parts[index]) + len(prefix)
-            candidates = [*found.get(index, ()), *self._known_in(batch, floor, high)]
-            kept = settle(candidates, _PRIORITY, floor, _KNOWN if report_known else "", deadline)
-            moved = [self._moved(batch, candidate, name, floor) for candidate, name in kept]
-            held = [item for item in moved if item is not None]
-            if held:
-                out[index] = (views.get(index) or View(text, None), held)
-        return out
+            for index, (low, high) in enumerate(bounds):
+                model = self._prose.find(batch[low:high])
+                moved = [one._replace(start=one.start + low, end=one.end + low) for one in model]
+                if moved:
+                    found.setdefault(index, []).extend((one, prose.NAME) for one in moved)
+        return _Read(text=batch, bounds=bounds, views=views, found=found)
 
-    def _moved(self, batch: str, candidate: Candidate, name: str, floor: int) -> tuple[Candidate, str] | None:
+    def before_evidence(self, leaves: Sequence[tuple[str, str]]) -> Iterator[tuple[str, list[evidence.Item]]]:
+        """Yield each leaf's view and what holds in it by the rules alone, surrogates included, in offsets of the view."""
+        if self._engine is None or not leaves:
+            return
+        read = self._read(self._engine, leaves)
+        for index, (low, high) in enumerate(read.bounds):
+            kept = settle(read.found.get(index, []), _PRIORITY)
+            moved = [(one._replace(start=one.start - low, end=one.end - low), name) for one, name in kept if one.start >= low]
+            yield read.text[low:high], moved
+
+    def judged(
+        self, text: str, kept: Sequence[evidence.Item], prefix: str, low: int, high: int
+    ) -> Sequence[evidence.Judgement]:
+        """Return the second opinion on those names of the leaf ``text[low:high]`` that it is asked about."""
+        if not any(name in evidence.JUDGED for _, name in kept):
+            return ()
+        around = self.surroundings(text, kept, low, high)
+        judged = (self._evidence.judge(around, evidence.key_of(prefix), item) for item in kept if item[0].start >= low)
+        return [one for one in judged if one is not None]
+
+    def surroundings(self, text: str, kept: Sequence[evidence.Item], low: int, high: int) -> evidence.Surroundings:
+        """Return what surrounds the names of a leaf in which `kept` was found."""
+        return evidence.Surroundings(
+            text, low, high, [(one.start, one.end, self._is_name(text, one, name)) for one, name in kept]
+        )
+
+    def _is_name(self, text: str, candidate: Candidate, name: str) -> bool:
+        """Whether the candidate is a name or a name's surrogate."""
+        if candidate.class_ == _KNOWN:
+            return self.known.get(text[candidate.start : candidate.end]) == CLASS
+        return candidate.class_ == CLASS or (candidate.class_ == CLAIM and name.startswith("name: "))
+
+    def _moved(self, batch: str, candidate: Candidate, floor: int) -> Candidate | None:
         """Return the candidate in offsets of its leaf, or None if the policy lets it through."""
         value = batch[candidate.start : candidate.end]
         class_ = self.known.get(value, "") if candidate.class_ == _KNOWN else candidate.class_
@@ -104,7 +163,7 @@ class Scanner:
         shown = candidate.shown
         if shown is not None:
             shown = (max(0, shown[0] - floor), shown[1] - floor)
-        return Candidate(candidate.start - floor, candidate.end - floor, class_, candidate.kind, shown), name
+        return Candidate(candidate.start - floor, candidate.end - floor, class_, candidate.kind, shown)
 
     def _known_in(self, batch: str, low: int, high: int) -> list[tuple[Candidate, str]]:
         return [(Candidate(start, end, _KNOWN), "known surrogate") for start, end in self._known.spans(batch, low, high)]
@@ -117,7 +176,7 @@ class Scanner:
 
 def parts_of(candidate: Candidate, text: str) -> list[tuple[int, int]]:
     """Return the spans of the view that are replaced one by one: the words of a name, else the whole value."""
-    if candidate.class_ != "PERSON":
+    if candidate.class_ != CLASS:
         return [(candidate.start, candidate.end)]
     out: list[tuple[int, int]] = []
     for match in _NAME_WORD.finditer(text, candidate.start, candidate.end):

@@ -7,7 +7,7 @@ agents send their whole history with every turn.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, cast
 
@@ -16,6 +16,7 @@ from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.collisions import Collisions
 from freezeframe_redaction.custom import custom_replacement
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
+from freezeframe_redaction.detectors.people import evidence
 from freezeframe_redaction.histories import Growth, Histories, Settled
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
@@ -86,6 +87,13 @@ class Texts:
         found = _Found(deadline)
         made = self._value(value, path, found)
         return Redacted(value=made, findings=tuple(found.findings), surrogates=found.surrogates)
+
+    def opinions(self, text: str) -> Iterator[tuple[str, evidence.Judgement]]:
+        """Yield each name in the text that the rules accept and the learned evidence judges (see `Redactor.opinions`)."""
+        leaves = [(leaf.text, leaf.prefix) for leaf in walk.leaves_of(walk.plant(text, self.keys))]
+        for (_, prefix), (view, kept) in zip(leaves, self._scanner.before_evidence(leaves), strict=False):
+            for one in self._scanner.judged(view, kept, prefix, 0, len(view)):
+                yield view[one.item[0].start : one.item[0].end], one
 
     def _value(self, value: AttributeValue, path: tuple[str, ...], found: _Found) -> AttributeValue:
         if isinstance(value, str):

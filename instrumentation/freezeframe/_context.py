@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field
@@ -74,12 +74,24 @@ class RunContext:
     """What its unmarked code reached outside the process."""
     draws: Draws = field(default_factory=Draws)
     """What it drew from shared random generators."""
+    is_implied: bool = False
+    """It is a run only if a call is made in it: a request that an application answers. A marked run inside is its own."""
+    tracers: set[str] = field(default_factory=set[str])
+    """Other instrumentations that began spans in it."""
+    at_first_call: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
+    """What is done once, when the first call is about to be made in it."""
     span: Span | None = None
 
     def shared(self) -> dict[str, Any]:
         """Return the fields that a run inside this one shares with it."""
         shared = {"flags": self.flags, "readings": self.readings, "unrecorded": self.unrecorded}
-        return {**shared, "sights": self.sights, "draws": self.draws}
+        return {**shared, "sights": self.sights, "draws": self.draws, "at_first_call": self.at_first_call}
+
+    def calls(self) -> None:
+        """Note that a call is about to be made."""
+        while self.at_first_call:
+            with suppress(IndexError):  # another thread was first
+                self.at_first_call.pop()()
 
     def note_reading(self, feed: str, value: str) -> list[str] | None:
         """Keep a feed's value; return the list that now ends with it, None if that is full."""
@@ -126,6 +138,11 @@ class Place:
     """Span id of that call, if it is recorded."""
     sending: bool = False
     """True while a seam has the real request made: a transport's request through another HTTP client is the same call."""
+
+    @property
+    def takes_run(self) -> bool:
+        """Return whether a run that begins here is one by itself, not a part of another."""
+        return self.run is None or self.run.is_implied
 
 
 PLACE: Final[ContextVar[Place]] = ContextVar("freezeframe_place")

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -50,6 +51,8 @@ class EntryPoint:
     file: str | None
     input: str
     """Tagged JSON."""
+    late_input: Callable[[], str] | None = None
+    """Returns the input instead, once it is known that there is a run."""
     operation: str = genai.OP_INVOKE_WORKFLOW
     gaps: tuple[Gap, ...] = ()
     """The parts of the input that do not come back unchanged."""
@@ -107,6 +110,14 @@ class EntryPayload:
         """Return a copy of what is known when the run begins: the rest changes while the exporter reads it."""
         return EntryPayload(self._point, dict(self.flags), self._environment, random_state=self._random_state)
 
+    def rename(self, name: str) -> None:
+        """Change the run's name."""
+        self._point = replace(self._point, name=name)
+
+    def add_gap(self, gap: Gap) -> None:
+        """Add what does not come back unchanged of what the entry point was given after its start."""
+        self._point = replace(self._point, gaps=(*self._point.gaps, gap))
+
     def add_input(self, name: str, value: object) -> None:
         """Add what the entry point was given after its start."""
         given = {**values.decode(self._point.input), name: value}
@@ -155,7 +166,7 @@ class EntryScope:
         self._recorder: Recorder | None = None
         self.run = run
         self._place = Place(lane=Lane(), run=run)
-        if outer.run is not None:
+        if outer.run is not None and not outer.takes_run:
             self._place = replace(outer, run=replace(run, **outer.run.shared()))
         elif (responder := _port.serving()) is not None:
             self._responder = responder
@@ -163,32 +174,55 @@ class EntryScope:
         recorder = _port.recorder()
         if recorder is not None:
             with guard("entry.start"):
-                self._start(recorder, point, is_entry=outer.run is None)
+                self._start(recorder, point, outer)
 
-    def _start(self, recorder: Recorder, point: EntryPoint, *, is_entry: bool) -> None:
+    def _start(self, recorder: Recorder, point: EntryPoint, outer: Place) -> None:
+        from opentelemetry.context import Context
+
         self._recorder = recorder
+        is_entry = outer.takes_run
+        context = Context() if outer.run is not None and is_entry else recorder.root.context_for_run() if is_entry else None
         token = PLACE.set(self._place)  # so that the span's start sees the run's user and session
         try:
-            span = recorder.tracer.start_span(point.name, context=recorder.root.context_for_run() if is_entry else None)
+            span = recorder.tracer.start_span(point.name, context=context)
         finally:
             PLACE.reset(token)
         self._span = span
         self.run = replace(self._place.run or self.run, span=span)
         self._place = replace(self._place, run=self.run)
         if is_entry and span.is_recording():
-            environment = told_environment(recorder.settings.record_env)
+            random_state = randoms.mark(self.run.draws) or random.getstate()  # before the program draws
+            announce = partial(self._announce, recorder, span, point, random_state)
+            if self.run.is_implied:
+                self.run.at_first_call.append(announce)
+            else:
+                announce()
+
+    def _announce(self, recorder: Recorder, span: Span, point: EntryPoint, random_state: object) -> None:
+        with guard("entry.announce"):
             run = self.run
             self._payload = EntryPayload(
-                point,
+                point if point.late_input is None else replace(point, input=point.late_input()),
                 run.flags,
-                environment,
+                told_environment(recorder.settings.record_env),
                 run.readings,
                 run.unrecorded,
-                random_state=randoms.mark(run.draws),
+                random_state=random_state,
                 sights=run.sights,
                 draws=run.draws,
             )
             recorder.sink.announce(span, self._payload.beginning())
+
+    def rename(self, name: str) -> None:
+        """Change the run's name: a request's route is known once it is answered."""
+        if self._span is not None and self._payload is not None:
+            self._span.update_name(name)
+            self._payload.rename(name)
+
+    @property
+    def payload(self) -> EntryPayload | None:
+        """Return what is kept for the run's span; None if it is not recorded."""
+        return self._payload
 
     @contextmanager
     def inside(self) -> Generator[None]:
@@ -208,8 +242,11 @@ class EntryScope:
 
                 context.detach(otel_token)
 
-    def finish(self, *, output: str | None = None, error: BaseException | None = None) -> None:
-        """End the run with its output (tagged JSON) or the exception that it raised. Only the first call counts."""
+    def finish(self, *, output: str | None = None, error: BaseException | None = None, failure: str = "") -> None:
+        """End the run with its output (tagged JSON) or the exception that it raised. Only the first call counts.
+
+        `failure`: in what way an output tells of a failure, such as a status of HTTP.
+        """
         if self._done:
             return
         self._done = True
@@ -217,9 +254,15 @@ class EntryScope:
             self._responder.leave(output, None if error is None else values.encode_exception(error))
         if self._span is None:
             return
+        if self.run.is_implied and self._payload is None:  # it made no call, so it is no run
+            if self.run.tracers:  # but other spans stand below its own; else that never ends, and is never sent
+                self._span.end()
+            return
         with guard("entry.finish"):
             if error is not None:
                 self._mark_failed(self._span, error)
+            elif failure:
+                self._mark(self._span, failure)
             if self._payload is not None and self._recorder is not None:
                 self._payload.output = output
                 self._payload.error = None if error is None else values.encode_exception(error)
@@ -229,11 +272,14 @@ class EntryScope:
             self._span.end()
 
     def _mark_failed(self, span: Span, error: BaseException) -> None:
+        span.record_exception(error)
+        self._mark(span, values.class_path(type(error)).replace(":", "."), str(error)[:500])
+
+    def _mark(self, span: Span, kind: str, text: str = "") -> None:
         from opentelemetry.trace import Status, StatusCode
 
-        span.record_exception(error)
-        span.set_attribute(genai.ERROR_TYPE, values.class_path(type(error)).replace(":", "."))
-        span.set_status(Status(StatusCode.ERROR, str(error)[:500]))
+        span.set_attribute(genai.ERROR_TYPE, kind)
+        span.set_status(Status(StatusCode.ERROR, text or None))
 
 
 class ProcessRoot:
@@ -301,12 +347,15 @@ class ProcessRoot:
         """Return the root's context for an exchange that nothing else holds; None for the current context."""
         from opentelemetry import trace
 
+        run = current_place().run
+        if run is not None:
+            run.calls()
         current = trace.get_current_span()
         if current.get_span_context().is_valid:
             if current is self._span:
                 self._hold()
             return None
-        if current_place().run is not None or not self._wanted():
+        if run is not None or not self._wanted():
             return None
         with self._lock:  # the first calls may come from several threads at once, and belong to one run
             span = self._span or self._open()

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Final
 
@@ -84,9 +85,14 @@ def told_environment(patterns: tuple[str, ...]) -> dict[str, str]:
     """Return the environment variables whose names match a pattern; for secrets, only that they were set."""
     told: dict[str, str] = {}
     for name, value in os.environ.items():
-        if any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns):
+        if _matches(name, patterns):
             told[name] = SECRET_REMOVED if _SECRET_NAME.search(name) else clean_url(value)
     return told
+
+
+@lru_cache(maxsize=4096)
+def _matches(name: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch.fnmatchcase(name, pattern) for pattern in patterns)
 
 
 def time_zone() -> str:

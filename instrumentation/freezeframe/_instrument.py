@@ -66,7 +66,7 @@ class Handle:
     def uninstrument(self) -> None:
         """Restore every library, deliver what is queued, and stop."""
         global _active
-        from freezeframe import seams
+        from freezeframe import _servers, seams
 
         with _lock:
             if _active is self:
@@ -75,6 +75,7 @@ class Handle:
         unmarked.stop()
         if _port.serving() is None:
             seams.uninstall()
+            _servers.uninstall()
         if self._unwatch is not None:
             self._unwatch()
         self._close()
@@ -163,7 +164,7 @@ def active_handle() -> Handle | None:
 
 
 def _start(settings: Settings) -> Handle:
-    from freezeframe import seams
+    from freezeframe import _servers, seams
 
     for variable in _NATIVE_SPANS:
         os.environ.setdefault(variable, "false")
@@ -172,6 +173,7 @@ def _start(settings: Settings) -> Handle:
         return Handle(settings=settings)
     handle = start_recording(settings, make_exporter(settings))
     seams.install()
+    _servers.install()
     atexit.register(handle._close)
     handle.watch_termination()
     _flush_forked_workers(handle)

@@ -9,8 +9,8 @@
     with freezeframe.run("nightly", input={"day": "2026-11-21"}) as run:
         run.output = do_it()
 
-Without it there are still runs: a script is one run (see `freezeframe._entry.ProcessRoot`), and if another instrumentation
-has a span open, for example a web framework's, the calls are part of that trace.
+Without it there are still runs: a request to a web application is one (`freezeframe._servers`), and so is a script
+(`freezeframe._entry.ProcessRoot`). If another instrumentation has a span open, the calls are part of that trace.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class _MarkedFunction:
 
     def _gaps_of(self, positional: list[Any], named: dict[str, Any]) -> tuple[Gap, ...]:
         with guard("run.input"):
-            if _port.recorder() is not None and current_place().run is None:
+            if _port.recorder() is not None and current_place().takes_run:
                 self.reach.look()
                 arguments = {str(number): value for number, value in enumerate(positional, 1)} | named
                 return tuple(input_gaps(arguments))

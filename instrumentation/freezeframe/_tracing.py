@@ -131,6 +131,8 @@ class CaptureProcessor(SpanProcessor):
             run = current_place().run
             if run is not None and self.active:
                 span.set_attributes(run.attributes())
+                if span.instrumentation_scope is not None and span.instrumentation_scope.name != genai.SCOPE:
+                    run.tracers.add(span.instrumentation_scope.name)
             if self._sampling is not None and _is_local_root(span):
                 self._sampling.begin(span.get_span_context().trace_id, remote_parent(parent_context))
 

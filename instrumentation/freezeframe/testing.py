@@ -72,7 +72,7 @@ def capture(**options: Any) -> Generator[Captured]:
     Raises:
         RuntimeError: the process is instrumented already.
     """
-    from freezeframe import _instrument, seams
+    from freezeframe import _instrument, _servers, seams
     from freezeframe._config import load_settings
     from freezeframe._tracing import OwnIds, make_provider
 
@@ -96,6 +96,7 @@ def capture(**options: Any) -> Generator[Captured]:
     settings = load_settings({"root": "never", **options}, environ={})
     handle = _instrument.start_recording(settings, exporter, provider=provider, environment=dict)
     seams.install()
+    _servers.install()
     try:
         yield Captured(handle, exporter, provider)
     finally:

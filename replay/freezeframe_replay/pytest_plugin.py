@@ -63,11 +63,14 @@ class Result:
         _fail_with(assertions.grounded(self.report, self.fixture, text), self.report)
 
     def assert_identical(self) -> None:
-        """Fail unless the code re-enacts the recording exactly; a replay that compared nothing also fails."""
-        from freezeframe_replay.report.render import report_text
-        from freezeframe_schemas.verdict import Verdict, verdict
+        """Fail unless the code re-enacts the recording exactly; a replay that compared nothing also fails.
 
-        if verdict(self.report) is not Verdict.IDENTICAL:
+        A run of another instrumentation, whose bytes are not known, is re-enacted if it is the same in meaning.
+        """
+        from freezeframe_replay.report.render import report_text
+        from freezeframe_schemas.verdict import verdict
+
+        if not verdict(self.report).agrees:
             _fail(f"the recording is no longer re-enacted\n\n{report_text(self.report)}")
 
     def assert_not_reenacted(self) -> None:
@@ -76,9 +79,9 @@ class Result:
         Passes when the first divergence is a change of behaviour (REPLAY-101 to REPLAY-104).
         """
         from freezeframe_replay.report.render import report_text
-        from freezeframe_schemas.verdict import Verdict, verdict, why_incomparable
+        from freezeframe_schemas.verdict import verdict, why_incomparable
 
-        if verdict(self.report) is Verdict.IDENTICAL:
+        if verdict(self.report).agrees:
             _fail(f"the recorded failure is re-enacted exactly: the code still does the same\n\n{report_text(self.report)}")
         reason = why_incomparable(self.report)
         if reason is not None:

@@ -1,10 +1,11 @@
 """The replay service: runs, comparisons and replays over HTTP on the loopback interface.
 
     GET  /healthz                     {"status": "ok"}
-    GET  /api/runs?failed=1&limit=20  [{"trace_id": ...}, ...]; also service=, user=, since=1h, words=
+    GET  /api/runs?failed=1&limit=20  [{"trace_id": ...}, ...]; also service=, user=, since=1h, words=, sort=-time
     GET  /api/runs/ID                 the outline, bodies included
     GET  /api/runs/ID/fixture         the fixture as tar.gz
-    GET  /   and   GET /runs/ID       the same as pages
+    GET  /   and   GET /runs/ID       the same as pages; a run has the tabs transcript, timeline and kit
+    GET  /runs/ID/steps/N             one step, its bodies by pages; /request and /response below it as recorded
     GET  /diff?before=ID&after=ID     two runs side by side
     POST /runs/ID/replay              the run re-enacted, offline, by the code next to the data directory
     POST /links                       {"link": "/enter?code=..."}, which opens the pages in a browser, once
@@ -18,20 +19,16 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
 import dataclasses
 import datetime as dt
-import io
 import json
 import os
 import secrets
 import signal
 import sys
-import tarfile
-import tempfile
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from aiohttp import web
 
@@ -39,27 +36,32 @@ from freezeframe_replay.cli.options import json_form, seconds
 from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.outline import outline_run
-from freezeframe_replay.web import pages
-from freezeframe_replay.web.comparison import comparison_body
+from freezeframe_replay.sources.kept_store import KeptStore
+from freezeframe_replay.sources.run_list import NEWEST, NOT_OK, SORTS, STATUSES, RunPage, RunQuery, find_runs
+from freezeframe_replay.web import pages, run_pages
+from freezeframe_replay.web.comparison import comparison_page
 from freezeframe_replay.web.door import Door
+from freezeframe_replay.web.downloads import fixture_archive
+from freezeframe_replay.web.markup import content_security_policy
 from freezeframe_replay.web.replay import replay_page
 from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
-from freezeframe_schemas.lifecycle import NOT_OK
 from freezeframe_schemas.local_tokens import READER, load_or_create_token
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
 if TYPE_CHECKING:
     from freezeframe_replay.report.align import Comparison
-    from freezeframe_replay.sources.store import RunRow, RunStore
     from freezeframe_schemas.divergence import Report
     from freezeframe_schemas.run import Run
 
+_T = TypeVar("_T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 LOOPBACK: Final = "127.0.0.1"
 _MOST_RUNS: Final = 1000
+_PAGE_RUNS: Final = 100
 _HOME: Final = web.AppKey("home", Home)
+_STORE: Final = web.AppKey("store", KeptStore)
 _TOKEN: Final = web.AppKey("token", str)
 _DOOR: Final = web.AppKey("door", Door)
 _REPLAYING: Final = web.AppKey("replaying", asyncio.Lock)
@@ -67,6 +69,10 @@ _REPLAYING: Final = web.AppKey("replaying", asyncio.Lock)
 
 _OPEN: Final = frozenset({"/healthz", "/enter"})
 """Paths that are answered without token and cookie. A probe carries neither, and the link sets the cookie."""
+_FOR_PROGRAMS: Final = ("/api/", "/links", "/healthz")
+"""How the paths begin whose errors are JSON; all others are pages, and so are their errors."""
+_COMPRESSED_FROM: Final = 1000
+"""Bytes below which compressing an answer gains nothing."""
 _HEADERS: Final = {
     **ANSWER_HEADERS,
     "Referrer-Policy": "same-origin",  # with no-referrer a browser sends Origin: null with our own forms
@@ -75,13 +81,14 @@ _HEADERS: Final = {
 
 
 def make_app(home: Home) -> web.Application:
-    """Return the application over the data directory's store. The store is opened for each request, so a restarted collector
-    is found again."""
+    """Return the application over the data directory's store, which is opened by the first request."""
     app = web.Application(middlewares=[_guard])
     app[_HOME] = home
     app[_DOOR] = Door(load_or_create_token(home.directory, READER))
     app[_TOKEN] = secrets.token_urlsafe(24)
     app[_REPLAYING] = asyncio.Lock()
+    app[_STORE] = KeptStore(lambda: store_url(home))
+    app.on_cleanup.append(_close)
     app.add_routes(
         [
             web.get("/healthz", _healthz),
@@ -92,6 +99,8 @@ def make_app(home: Home) -> web.Application:
             web.get("/api/runs/{run}/fixture", _api_fixture),
             web.get("/", _runs_page),
             web.get("/runs/{run}", _run_page),
+            web.get("/runs/{run}/steps/{step}", _step_page),
+            web.get("/runs/{run}/steps/{step}/{part:request|response}", _step_body),
             web.get("/diff", _diff_page),
             web.post("/runs/{run}/replay", _replay_page),
         ]
@@ -156,8 +165,8 @@ async def _enter(request: web.Request) -> web.Response:
 
 
 async def _api_runs(request: web.Request) -> web.Response:
-    runs = await asyncio.to_thread(_list, request)
-    return _json([dataclasses.asdict(run) for run in runs])
+    page = await asyncio.to_thread(_list, request)
+    return _json([dataclasses.asdict(run) for run in page.rows])
 
 
 async def _api_run(request: web.Request) -> web.Response:
@@ -176,13 +185,63 @@ async def _api_fixture(request: web.Request) -> web.Response:
 
 
 async def _runs_page(request: web.Request) -> web.Response:
-    runs = await asyncio.to_thread(_list, request)
-    return _html(pages.runs_page(runs, request.query))
+    now = dt.datetime.now(dt.UTC)
+    try:
+        page = await asyncio.to_thread(_list, request)
+    except web.HTTPBadRequest as error:
+        return _html(pages.runs_page(RunPage(), request.query, now=now, wrong=error.text or ""), status=400)
+    return _html(pages.runs_page(page, request.query, now=now))
 
 
 async def _run_page(request: web.Request) -> web.Response:
+    tab = request.query.get("tab", "transcript")
+    if tab not in run_pages.TABS:
+        raise web.HTTPBadRequest(text=f"tab: found {tab!r}, expected one of {', '.join(run_pages.TABS)}")
+    part = _number(request, "from")
+
+    def build() -> str:
+        run = _load(request)
+        return run_pages.run_page(run, outline_run(run), tab=tab, part=part, token=request.app[_TOKEN])
+
+    return _html(await asyncio.to_thread(build))
+
+
+async def _step_page(request: web.Request) -> web.Response:
+    shown = {name: _number(request, name) for name in ("request", "response")}
+
+    def build() -> str:
+        run = _load(request)
+        outline = outline_run(run)
+        return run_pages.step_page(
+            run, outline, _step(request, run_pages.find_step(outline, request.match_info["step"])), shown
+        )
+
+    return _html(await asyncio.to_thread(build))
+
+
+async def _step_body(request: web.Request) -> web.Response:
     run = await asyncio.to_thread(_load, request)
-    return _html(pages.run_page(outline_run(run, full=True), token=request.app[_TOKEN]))
+    step, part = request.match_info["step"], request.match_info["part"]
+    numbered = enumerate(run.exchanges, 1)
+    exchange = _step(request, next((item for number, item in numbered if step in (str(number), item.span_id)), None))
+    return web.Response(
+        body=exchange.request.body if part == "request" else exchange.response.body,
+        content_type="application/octet-stream",
+        headers={"Content-Disposition": f'attachment; filename="{run.trace_id[:8]}-step-{step}-{part}"'},
+    )
+
+
+def _step(request: web.Request, found: _T | None) -> _T:
+    if found is None:
+        raise web.HTTPNotFound(text=f"step {request.match_info['step']!r:.80}: not in run {request.match_info['run']!r:.80}")
+    return found
+
+
+def _number(request: web.Request, name: str) -> int:
+    text = request.query.get(name, "1")
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise web.HTTPBadRequest(text=f"{name}: found {text!r:.80}, expected a whole number")
+    return int(text)
 
 
 async def _diff_page(request: web.Request) -> web.Response:
@@ -190,7 +249,7 @@ async def _diff_page(request: web.Request) -> web.Response:
     if not before or not after:
         raise web.HTTPBadRequest(text="diff: expected the ids of two runs, /diff?before=ID&after=ID")
     found = await asyncio.to_thread(_compare, request, before, after)
-    return _html(pages.page("diff", f'<nav><a href="/">all runs</a></nav>{comparison_body(found)}'))
+    return _html(comparison_page(found))
 
 
 async def _replay_page(request: web.Request) -> web.Response:
@@ -222,77 +281,48 @@ def _folder(home: Home) -> Path:
 def _compare(request: web.Request, before: str, after: str) -> Comparison:
     from freezeframe_replay.engine.freeze import freeze
     from freezeframe_replay.report.align import compare_runs
-    from freezeframe_schemas.run import build_run
 
-    with contextlib.closing(_open(request)) as store:
-        one, other = (freeze(build_run(store.load_spans(run))) for run in (before, after))
+    flush(request.app[_HOME])
+    one, other = (freeze(request.app[_STORE].load(run)) for run in (before, after))
     return compare_runs(one, other)
 
 
-def fixture_archive(run: Run) -> bytes:
-    """Return the run's fixture as a tar.gz with one folder, ``fixture-<run id>/``; equal runs give equal bytes."""
-    from freezeframe_replay.engine.freeze import freeze
-    from freezeframe_schemas.fixture import write_fixture
-
-    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
-        write_fixture(freeze(run), Path(scratch))
-        packed = io.BytesIO()
-        with tarfile.open(fileobj=packed, mode="w") as archive:
-            for path in sorted(Path(scratch).rglob("*")):
-                archive.add(path, f"fixture-{run.trace_id}/{path.relative_to(scratch)}", recursive=False, filter=_anonymous)
-    import gzip
-
-    return gzip.compress(packed.getvalue(), mtime=0)
-
-
-def _anonymous(member: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Remove owner and time from an archive entry."""
-    member.uid = member.gid = member.mtime = 0
-    member.uname = member.gname = ""
-    member.mode = 0o755 if member.isdir() else 0o644
-    return member
-
-
-def _open(request: web.Request) -> RunStore:
-    from freezeframe_replay.sources.store import open_runs
-
-    home = request.app[_HOME]
-    url = store_url(home)
-    flush(home)
-    return open_runs(url)
-
-
 def _load(request: web.Request) -> Run:
-    from freezeframe_schemas.run import build_run
-
-    with contextlib.closing(_open(request)) as store:
-        return build_run(store.load_spans(request.match_info["run"]))
+    flush(request.app[_HOME])
+    return request.app[_STORE].load(request.match_info["run"])
 
 
-def _list(request: web.Request) -> Sequence[RunRow]:
-    limit = request.query.get("limit", "100")
-    if not limit.isdecimal():
+def _list(request: web.Request) -> RunPage:
+    flush(request.app[_HOME])
+    query = _query(request.query)
+    return request.app[_STORE].use(lambda store: find_runs(store, query))
+
+
+def _query(given: Mapping[str, str]) -> RunQuery:
+    """Return what the address asks of the list; an empty field of the form filters nothing."""
+    limit, status, sort = given.get("limit", str(_PAGE_RUNS)), given.get("status", ""), given.get("sort") or NEWEST
+    if not (limit.isascii() and limit.isdecimal()):
         raise web.HTTPBadRequest(text=f"limit: found {limit!r}, expected a whole number")
-    with contextlib.closing(_open(request)) as store:
-        return store.list_runs(min(int(limit), _MOST_RUNS), **_filters(request.query))
-
-
-def _filters(query: Mapping[str, str]) -> dict[str, Any]:
-    """Return the filters of a list for `RunStore.list_runs`; an empty field of the form filters nothing."""
-    filters: dict[str, Any] = {name: query[name] for name in ("service", "user") if query.get(name)}
-    if query.get("failed", "") in ("1", "true"):
-        filters["statuses"] = NOT_OK
-    if query.get("since"):
+    if given.get("failed", "") in ("1", "true"):
+        status = NOT_OK
+    if status not in STATUSES:
+        raise web.HTTPBadRequest(text=f"status: found {status!r:.80}, expected one of {', '.join(filter(None, STATUSES))}")
+    if sort.removeprefix("-") not in SORTS:
+        raise web.HTTPBadRequest(
+            text=f"sort: found {sort!r:.80}, expected one of {', '.join(SORTS)}, with - for the largest first"
+        )
+    since = None
+    if given.get("since"):
         try:
-            age = dt.timedelta(seconds=seconds(query["since"]))
-        except argparse.ArgumentTypeError as error:
+            since = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=seconds(given["since"]))
+        except (argparse.ArgumentTypeError, OverflowError) as error:
             raise web.HTTPBadRequest(text=f"since: {error}") from None
-        filters["since"] = dt.datetime.now(dt.UTC) - age
-    if query.get("words"):
-        fields = ("name", "input", "output", "first_error", "run_id", "trace_id")
-        condition = " OR ".join(f"positionCaseInsensitiveUTF8({field}, {{words:String}}) > 0" for field in fields)
-        filters |= {"where": condition, "parameters": {"words": query["words"]}}
-    return filters
+    texts = {name: given.get(name, "").strip() for name in ("words", "service", "user", "after", "before")}
+    return RunQuery(**texts, since=since, status=status, sort=sort, size=min(int(limit), _MOST_RUNS))
+
+
+async def _close(app: web.Application) -> None:
+    app[_STORE].close()
 
 
 # -- answers ------------------------------------------------------------------------------------------------------------
@@ -312,11 +342,15 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         try:
             answer = await handler(request)
         except web.HTTPException as error:
-            answer = web.json_response({"error": error.text or error.reason}, status=error.status)
+            answer = _error(request, error.text or error.reason, status=error.status)
         except FreezeframeError as error:
-            answer = _error(request, error)
+            status = 404 if isinstance(error, RunError) else 422 if isinstance(error, ReplayError) else 503
+            answer = _error(request, error.message, error.do, status=status)
     answer.headers.update(_HEADERS)
-    answer.headers["Content-Security-Policy"] = pages.content_security_policy()
+    answer.headers["Content-Security-Policy"] = content_security_policy()
+    is_text = answer.content_type in ("text/html", "application/json")
+    if is_text and (answer.content_length or 0) > _COMPRESSED_FROM and "gzip" in request.headers.get("Accept-Encoding", ""):
+        answer.enable_compression(web.ContentCoding.gzip)
     return answer
 
 
@@ -338,11 +372,11 @@ def _cookie_name(request: web.Request) -> str:
     return f"freezeframe-{port}"
 
 
-def _error(request: web.Request, error: FreezeframeError) -> web.Response:
-    status = 404 if isinstance(error, RunError) else 422 if isinstance(error, ReplayError) else 503
-    if request.path.startswith("/api/"):
-        return web.json_response({"error": error.message, "do": error.do}, status=status)
-    return _html(pages.error_page(error.message, error.do), status=status)
+def _error(request: web.Request, message: str, do: str | None = None, *, status: int) -> web.Response:
+    """Return an error in the form that the client reads: JSON for programs, a page for people."""
+    if request.path.startswith(_FOR_PROGRAMS):
+        return web.json_response({"error": message} | ({"do": do} if do else {}), status=status)
+    return _html(pages.error_page(message, do), status=status)
 
 
 def _json(value: object) -> web.Response:
@@ -350,7 +384,8 @@ def _json(value: object) -> web.Response:
 
 
 def _html(text: str, status: int = 200) -> web.Response:
-    return web.Response(text=text, content_type="text/html", status=status)
+    # half a character of a recording is no reason to show nothing
+    return web.Response(body=text.encode(errors="replace"), content_type="text/html", charset="utf-8", status=status)
 
 
 def _announce(path: Path, port: int) -> None:

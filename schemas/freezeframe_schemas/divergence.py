@@ -71,6 +71,8 @@ class Relaxed(StrEnum):
     """A name that redaction saw on one side only."""
     OBJECTS = "objects"
     """An object that cannot be written down: only its class is compared."""
+    TOLD = "told"
+    """A tool call that no seam saw: a request with the same call and the same result answered for it."""
 
 
 class Check(StrEnum):
@@ -232,6 +234,9 @@ class Report:
     """The caller asked for a replay in which every private value is compared."""
     ambiguous: tuple[Ambiguous, ...] = ()
     """Steps that may have received each other's answers."""
+
+    reconstructed: bool = False
+    """The recording is another instrumentation's: meaning was compared, not bytes."""
 
     @property
     def relaxations(self) -> Mapping[str, int]:

@@ -31,6 +31,10 @@ SECRET_REMOVED: Final = "freezeframe-removed"  # noqa: S105 - a placeholder, not
 """Replaces a secret: header values, keys in URLs, environment variables. Secrets are never recorded."""
 
 
+RECONSTRUCTED: Final = "reconstructed"
+"""Seam of a call that another instrumentation recorded: its bodies hold meaning, and bytes are written when a replay asks."""
+
+
 class Kind(StrEnum):
     """What was on the other side of the seam."""
 

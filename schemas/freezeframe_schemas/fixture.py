@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.exchange import (
+    RECONSTRUCTED,
     Completion,
     Exchange,
     Headers,
@@ -75,6 +76,17 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Loss:
+    """A row of the ledger: something that the spans of another instrumentation do not hold, or hold elsewhere."""
+
+    field: str
+    source: str
+    """Where the value comes from: ``log records``, ``next request``, ``made up``; or ``absent``."""
+    step: int | None = None
+    """None if it is of the run as a whole."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Fixture:
     """A run, ready to be re-enacted."""
 
@@ -96,6 +108,14 @@ class Fixture:
     """What a framework held at its node borders, in the order of the run; empty if it was not recorded."""
     begin: tuple[FrameworkState, ...] = ()
     """The states that a replay begins with, one for each execution of a graph; empty if it begins at the start of the run."""
+
+    ledger: tuple[Loss, ...] = ()
+    """For a reconstructed run: what its spans do not hold, and where the value was taken from instead."""
+
+    @property
+    def reconstructed(self) -> bool:
+        """Return whether the steps hold meaning in place of bytes, since another instrumentation recorded them."""
+        return any(step.exchange.seam == RECONSTRUCTED for step in self.steps)
 
     @property
     def askable(self) -> tuple[Step, ...]:
@@ -132,6 +152,7 @@ def write_fixture(fixture: Fixture, directory: Path) -> None:
         "forked_from": fixture.forked_from,
         "edits": list(fixture.edits),
         "ignore": list(fixture.ignore),
+        "ledger": [_without_absent(dataclasses.asdict(loss)) for loss in fixture.ledger],
     }
     for name, states in (("states", fixture.states), ("begin", fixture.begin)):
         optional[name] = [state_to_json(state, body_to_json(state.state.encode(), blobs)) for state in states]
@@ -180,6 +201,7 @@ def load_fixture(directory: Path) -> Fixture:
             forked_from=manifest.get("forked_from", ""),
             edits=tuple(manifest.get("edits", ())),
             ignore=tuple(manifest.get("ignore", ())),
+            ledger=tuple(Loss(**row) for row in manifest.get("ledger", ())),
             states=_states_from_json(manifest.get("states", ()), directory),
             begin=_states_from_json(manifest.get("begin", ()), directory),
         )
@@ -232,8 +254,12 @@ def _digest(manifest: Mapping[str, Any], steps: list[dict[str, Any]]) -> str:
 _ENTRY_TEXTS: Final = ("input", "output", "error", "random_state", "clock_readings", "flags", "environment")
 
 
+def _without_absent(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: item for key, item in row.items() if item is not None}
+
+
 def _entry_to_json(entry: Entry) -> dict[str, Any]:
-    data = {key: item for key, item in dataclasses.asdict(entry).items() if item is not None}
+    data = _without_absent(dataclasses.asdict(entry))
     if not entry.unfinished:
         del data["unfinished"]
     for name in _ENTRY_TEXTS:

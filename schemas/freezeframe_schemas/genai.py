@@ -237,8 +237,6 @@ EVENT_BODY: Final = "freezeframe.event.body"
 """The log record's body: its text, or JSON of its structure."""
 EVENT_PREFIX: Final = "gen_ai."
 """Log records with an event of such a name are kept, and those of coding agents; all others are ignored."""
-CODING_AGENTS: Final = ("claude_code.", "codex.", "gemini_cli.")
-"""How the events of coding agents begin: Claude Code, Codex CLI, Gemini CLI."""
 
 # -- past and vendor names under ``gen_ai.``: read from senders, never written --------------------------------
 PAST_SYSTEM: Final = "gen_ai.system"

@@ -26,6 +26,12 @@ class EntryKind(StrEnum):
     FUNCTION = "function"
     COMMAND = "command"
     REQUEST = "request"
+    """An application is called with it."""
+
+    @property
+    def is_called(self) -> bool:
+        """Return whether a replay calls it in a process of its own; else the whole process is the run."""
+        return self is not EntryKind.COMMAND
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

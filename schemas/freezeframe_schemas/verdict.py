@@ -21,17 +21,29 @@ from freezeframe_schemas.fixture import Fixture
 
 
 class Verdict(StrEnum):
-    """The three things that a replay can say."""
+    """What a replay can say."""
 
     IDENTICAL = "identical"
     """Everything that was compared is equal, something was compared, and the headline names what was not."""
+    SAME_IN_MEANING = "same in meaning, reconstructed"
+    """The same of a run that another instrumentation recorded, where meaning was compared: its bytes are not known."""
     DIVERGED = "diverged"
     """The program behaved differently than recorded."""
     INCOMPARABLE = "incomparable"
     """The replay says nothing about the program's behaviour; `why_incomparable` says why."""
 
+    @property
+    def agrees(self) -> bool:
+        """Return whether nothing that was compared differs: identical, or the same in meaning."""
+        return self in (Verdict.IDENTICAL, Verdict.SAME_IN_MEANING)
 
-EXIT_CODES: Final[Mapping[Verdict, int]] = {Verdict.IDENTICAL: 0, Verdict.DIVERGED: 3, Verdict.INCOMPARABLE: 125}
+
+EXIT_CODES: Final[Mapping[Verdict, int]] = {
+    Verdict.IDENTICAL: 0,
+    Verdict.SAME_IN_MEANING: 0,
+    Verdict.DIVERGED: 3,
+    Verdict.INCOMPARABLE: 125,
+}
 """125 is what ``git bisect run`` skips."""
 
 TITLES: Final[Mapping[DivergenceKind, str]] = {
@@ -64,6 +76,7 @@ _BROKEN_CODE: Final = frozenset(
 _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.CLOCK: "times read from the clock",
     Relaxed.OBJECTS: "objects compared by class only",
+    Relaxed.TOLD: "tools seen only by what the model was told of them",
 }
 _LEFT_OPEN: Final[Mapping[Check, str]] = {
     Check.NOT_RECORDED: "not recorded",
@@ -85,7 +98,9 @@ def verdict(report: Report) -> Verdict:
     """Return whether the replay re-enacted the recording, diverged from it, or says nothing."""
     if why_incomparable(report) is not None:
         return Verdict.INCOMPARABLE
-    return Verdict.DIVERGED if report.divergences else Verdict.IDENTICAL
+    if report.divergences:
+        return Verdict.DIVERGED
+    return Verdict.SAME_IN_MEANING if report.reconstructed else Verdict.IDENTICAL
 
 
 def exit_code(report: Report) -> int:
@@ -132,7 +147,7 @@ def headline(report: Report) -> str:
     but_for = f", except {_enumerated(open_points)}" if open_points else ""
     how_far = " up to where the recording ends" if report.unfinished else ""
     no_end = "; the run never finished" if report.unfinished else ""
-    return f"identical{how_far}{but_for}: {_compared(report)}{no_end}, run {report.run_id}"
+    return f"{found.value}{how_far}{but_for}: {_compared(report)}{no_end}, run {report.run_id}"
 
 
 def why_nothing_to_check(fixture: Fixture) -> str | None:

@@ -23,7 +23,6 @@ from freezeframe_collector.audit import Counts
 from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.policies import Policies
-from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.wal_format import Extent, frame
@@ -32,6 +31,7 @@ from freezeframe_redaction.policy import load_policy
 from freezeframe_schemas.otlp.decode import Limits, decode_traces
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import CutMemory, rows_from_spans
+from freezeframe_schemas.vendors.normalise import normalise
 
 STAGES = (
     "decode",
@@ -71,7 +71,7 @@ def run_round(bodies: list[bytes], redact: RedactStage, store: Store, memory: Cu
         with watch.time("decode"):
             read = decode_traces(body, Limits()).spans
         with watch.time("normalise"):
-            read = [normalise(span, "") for span in read]
+            read = [normalise(span) for span in read]
         with watch.time("redact"):
             read = [redact(span, "") for span in read]
         with watch.time("encode"):

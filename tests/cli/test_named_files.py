@@ -15,9 +15,9 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.service import fixture_archive
 from freezeframe_replay.sources.fixture_archive import load_fixture_archive
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.fixture import write_fixture
 from freezeframe_schemas.otlp.encode import encode_traces

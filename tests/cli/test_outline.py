@@ -11,9 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.report.outline import call_text, error_text, input_text, outcome_text, outline_fixture, outline_run
+from freezeframe_replay.report.outline import outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text, printable, short, table_text, tree_text
-from freezeframe_replay.web.pages import run_page
+from freezeframe_replay.report.tagged import call_text, error_text, input_text, outcome_text
+from freezeframe_replay.web.run_pages import TABS, find_step, run_page, step_page
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Chunk, Response
 from freezeframe_schemas.lifecycle import RunStatus
@@ -176,12 +177,15 @@ def test_nothing_recorded_steers_the_terminal_or_the_page() -> None:
     spans = make_run(tool_call(HOSTILE, HOSTILE, HOSTILE), question=HOSTILE, answer=HOSTILE)
     spans[0] = spans[0].with_attributes({genai.USER_ID: HOSTILE, genai.ENTRY_TARGET: HOSTILE})
     spans[1] = replace(spans[1], name=HOSTILE, dropped_attributes_count=1)
-    outline = outline_run(build_run(spans), full=True)
+    run = build_run(spans)
+    outline = outline_run(run, full=True)
     text = outline_text(outline, full=True)
     assert all(char.isprintable() or char == "\n" for char in text)
-    page = run_page(outline)
-    assert "<script" not in page
-    assert "\x1b" not in page
+    step = find_step(outline, "1")
+    assert step is not None
+    for page in (*(run_page(run, outline, tab=tab) for tab in TABS), step_page(run, outline, step, {})):
+        assert "<script" not in page
+        assert not {"\x1b", "\u202e", "\r"}.intersection(page)
 
 
 @given(st.text())

@@ -13,7 +13,8 @@ from handmade_runs import make_run, tool_call
 from yarl import URL
 
 from freezeframe_replay.local.home import Home
-from freezeframe_replay.service import fixture_archive, make_app
+from freezeframe_replay.service import make_app
+from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.run import build_run
 

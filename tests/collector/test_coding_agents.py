@@ -19,12 +19,12 @@ from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from running_collector import CollectorProcess
 
-from freezeframe_collector.logs import decode_json_logs, decode_logs
-from freezeframe_collector.processors.normalise import normalise
 from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.policy import load_policy
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas.otlp.decode import Limits
+from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
+from freezeframe_schemas.vendors.normalise import normalise
 
 pytestmark = pytest.mark.long  # a collector process and its store
 
@@ -204,7 +204,7 @@ def test_private_values_of_prompts_and_answers_are_redacted() -> None:
         decoded = [
             (decode_json_logs if kind.endswith("json") else decode_logs)(body, Limits()).events for kind, body in bodies(agent)
         ]
-        spans = [normalise(span, "") for events in decoded for span in events.spans]
+        spans = [normalise(span) for events in decoded for span in events.spans]
         assert ADDRESS in repr(spans)
         redacted = repr([redactor.redact_span(span) for span in spans])
         assert ADDRESS not in redacted

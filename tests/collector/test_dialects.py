@@ -16,13 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_collector.logs import decode_json_logs, decode_logs
-from freezeframe_collector.processors.normalise import normalise
-from freezeframe_collector.sessions import coding_agent, in_session
 from freezeframe_schemas import genai
+from freezeframe_schemas.coding_agents import coding_agent
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response, exchange_attributes
 from freezeframe_schemas.otlp.decode import Limits, decode_traces
+from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
+from freezeframe_schemas.otlp.sessions import in_session
 from freezeframe_schemas.span import AttributeValue, Event, Scope, SpanRecord
+from freezeframe_schemas.vendors.normalise import normalise
 
 TESTS = Path(__file__).parents[1]
 RECORDED = TESTS / "data" / "otlp"
@@ -53,7 +54,7 @@ def _readable(value: AttributeValue) -> Any:
 
 
 def _added(span: SpanRecord) -> dict[str, Any]:
-    found = normalise(span, "").attributes
+    found = normalise(span).attributes
     return {name: _readable(found[name]) for name in sorted(found) if found[name] != span.attributes.get(name)}
 
 
@@ -72,8 +73,8 @@ def test_a_recorded_instrumentation_gives_its_golden_attributes(scenario: str) -
 def test_normalising_changes_nothing_twice_and_removes_nothing(scenario: str) -> None:
     """The stage is idempotent, and every attribute that the sender wrote is still there."""
     for span in spans_of(scenario):
-        once = normalise(span, "")
-        assert normalise(once, "") == once
+        once = normalise(span)
+        assert normalise(once) == once
         assert span.attributes.keys() <= once.attributes.keys()
         changed = {name for name, value in span.attributes.items() if once.attributes[name] != value}
         assert changed <= {genai.RESPONSE_FINISH_REASONS, genai.REQUEST_STOP_SEQUENCES}
@@ -101,7 +102,7 @@ CALLS = [name for name in SCENARIOS if name.startswith("openai-chat-") and name 
 @pytest.mark.parametrize("scenario", CALLS)
 def test_one_conversation_reads_the_same_through_each_instrumentation(scenario: str) -> None:
     """The same two calls, recorded by each instrumentation: the same messages, tokens and model after normalising."""
-    found = [normalise(span, "") for span in spans_of(scenario)]
+    found = [normalise(span) for span in spans_of(scenario)]
     calls = [span for span in found if span.text(genai.OPERATION_NAME) == "chat" and genai.EVENT_NAME not in span.attributes]
     answers = sorted(
         (span.integer(genai.USAGE_INPUT_TOKENS) or 0, _said(json.loads(span.text(genai.OUTPUT_MESSAGES) or "[]")))
@@ -133,7 +134,7 @@ FRAMEWORKS = ("adk-gemini-latest", "adk-gemini-v1", "mlflow-chat-autolog", "stra
 @pytest.mark.parametrize("scenario", FRAMEWORKS)
 def test_one_agent_reads_the_same_through_each_framework(scenario: str) -> None:
     """The same agent in each framework: its two calls and its tool call say the same after normalising."""
-    found = [normalise(span, "") for span in spans_of(scenario)]
+    found = [normalise(span) for span in spans_of(scenario)]
     calls = [span for span in found if span.text(genai.OPERATION_NAME) in ("chat", "generate_content")]
     answers = [_said(json.loads(span.text(genai.OUTPUT_MESSAGES) or "[]")) for span in calls]
     assert answers == [
@@ -162,7 +163,7 @@ def test_message_events_of_old_log_records_are_read() -> None:
     assert len(events) == 9
     said: list[tuple[str, str, str]] = []
     for event in events:
-        attributes = normalise(event, "").attributes
+        attributes = normalise(event).attributes
         for name in (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES):
             said.extend(_said(json.loads(str(attributes.get(name, "[]")))))
     assert said[:4] == [
@@ -188,7 +189,7 @@ def test_message_events_on_a_span_are_read() -> None:
             ),
         ),
     )
-    attributes = normalise(span, "").attributes
+    attributes = normalise(span).attributes
     assert json.loads(str(attributes[genai.INPUT_MESSAGES])) == [
         {"role": "user", "parts": [{"type": "text", "content": "hello"}]}
     ]
@@ -228,7 +229,7 @@ def test_an_exchange_span_without_attributes_is_filled_in() -> None:
             completion=Completion.COMPLETE,
         ),
     )
-    attributes = normalise(_span(exchange_attributes(exchange), genai.SCOPE), "").attributes
+    attributes = normalise(_span(exchange_attributes(exchange), genai.SCOPE)).attributes
     assert attributes[genai.PROVIDER_NAME] == "openai"
     assert attributes[genai.RESPONSE_MODEL] == "gpt-4o-x"
     assert "hi" in str(attributes[genai.OUTPUT_MESSAGES])
@@ -238,7 +239,7 @@ def test_an_exchange_span_without_attributes_is_filled_in() -> None:
 def test_a_span_that_no_dialect_knows_is_the_same_object() -> None:
     """Not a copy, not a mark: unchanged."""
     span = _span({"http.request.method": "GET"}, "requests")
-    assert normalise(span, "") is span
+    assert normalise(span) is span
 
 
 _NAMES = st.sampled_from(
@@ -309,8 +310,8 @@ _VALUES = st.one_of(
 def test_no_attributes_break_the_stage(attributes: dict[str, AttributeValue], scope: str) -> None:
     """Whatever a sender writes under a vendor's names, the stage gives a span, and the same one again."""
     event = Event(time_unix_nano=1, name=genai.PAST_CHOICE_EVENT, attributes=attributes)
-    once = normalise(_span(attributes, scope, (event,)), "")
-    assert normalise(once, "") == once
+    once = normalise(_span(attributes, scope, (event,)))
+    assert normalise(once) == once
     assert attributes.keys() <= once.attributes.keys()
 
 
@@ -327,8 +328,8 @@ def test_no_value_breaks_the_reading_of_a_coding_agents_record(span: SpanRecord,
     assert agent is not None
     placed = in_session(replace(span, attributes=attributes), agent)
     assert 0 <= placed.start_time_unix_nano <= placed.end_time_unix_nano == span.end_time_unix_nano
-    once = normalise(placed, "")
-    assert normalise(once, "") == once
+    once = normalise(placed)
+    assert normalise(once) == once
     assert placed.attributes.items() <= once.attributes.items()
     assert sorted(map(repr, placed.attributes.values())) == sorted(map(repr, attributes.values()))
 
@@ -345,7 +346,7 @@ def test_two_spellings_of_one_index_are_read() -> None:
         attributes={**attributes, genai.OPERATION_NAME: "chat"},
         scope=Scope(name="opentelemetry.instrumentation.openai"),
     )
-    assert "a" in str(normalise(span, "").attributes[genai.INPUT_MESSAGES])
+    assert "a" in str(normalise(span).attributes[genai.INPUT_MESSAGES])
 
 
 @pytest.mark.parametrize(
@@ -359,7 +360,7 @@ def test_two_spellings_of_one_index_are_read() -> None:
 )
 def test_an_agents_calls_tools_and_name_are_read_once_each(scenario: str, expected: list[str]) -> None:
     """Helper spans that look like a call or a tool are neither; each call has its prompt and its answer."""
-    spans = [normalise(span, "") for span in spans_of(f"../otlp_agents/{scenario}")]
+    spans = [normalise(span) for span in spans_of(f"../otlp_agents/{scenario}")]
     told = [span for span in spans if span.text(genai.OPERATION_NAME) not in (None, genai.OP_INVOKE_WORKFLOW)]
     names = [span.text(genai.TOOL_NAME) or span.text(genai.AGENT_NAME) or "" for span in told]
     assert (

@@ -27,10 +27,10 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
 from freezeframe_collector.pipeline import Stage
-from freezeframe_collector.processors.normalise import normalise
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
+from freezeframe_schemas.vendors.normalise import normalise
 
 RECORDED = sorted((Path(__file__).parents[1] / "data" / "otlp").glob("*/*.pb"))
 LONG_S = float(os.environ.get("FREEZEFRAME_FUZZ_S", "0"))
@@ -93,7 +93,7 @@ def _body(chance: random.Random) -> bytes:
 @pytest.fixture
 def collector(start_collector: Callable[..., Any]) -> Any:
     """Return a collector that normalises, with small limits."""
-    return start_collector(stages=(Stage(name="normalise", apply=normalise),), max_bytes=4 << 20)
+    return start_collector(stages=(Stage(name="normalise", apply=lambda span, _: normalise(span)),), max_bytes=4 << 20)
 
 
 @pytest.mark.long

@@ -13,12 +13,12 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 
 from freezeframe_collector.encoded import encode_spans
-from freezeframe_collector.logs import decode_json_logs, decode_logs
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import Decoded, Limits, decode_traces, decode_value
 from freezeframe_schemas.otlp.encode import encode_traces, request_parts
 from freezeframe_schemas.otlp.json_body import decode_json_traces
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
+from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
 from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp"

@@ -12,9 +12,9 @@ from google.protobuf.message import Message
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from freezeframe_collector.logs import decode_logs
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import Limits, decode_traces
+from freezeframe_schemas.otlp.logs import decode_logs
 
 RECORDED = sorted((Path(__file__).parents[1] / "data" / "otlp").glob("*/*.pb"))
 LIMITS = Limits(values=1_000)

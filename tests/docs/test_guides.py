@@ -58,6 +58,7 @@ def typed(block: str) -> list[Typed]:
 def run(command: Typed, folder: Path) -> subprocess.CompletedProcess[str]:
     words = shlex.split(command.line)
     environment = {**os.environ, "COLUMNS": "140", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), environment["PATH"]])
     while "=" in words[0]:
         name, _, value = words.pop(0).partition("=")
         environment[name] = value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import re
 import shutil
 import stat
 import sys
@@ -360,6 +361,29 @@ def test_explain_says_where_what_and_why(
     status, out, _ = _run(["--text", "--explain", str(source)], monkeypatch, capsys, tmp_path)
     assert status == 0
     assert out.startswith("2:6  EMAIL  'bob@gmail.com'  by email")
+
+
+def test_explain_says_which_evidence_decided_about_a_name(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Each feature with its weight, for a name that goes and one that stays: they add up to the score."""
+    text = "We sat by the Hudson River with Barbara Tuchman."
+    (tmp_path / "note.txt").write_text(text)
+    status, out, _ = _run(["--text", "--explain", str(tmp_path / "note.txt")], monkeypatch, capsys, tmp_path)
+    assert status == 0
+    river, tuchman = re.split(r"^(?='Hudson River'|'Barbara Tuchman')", out, flags=re.MULTILINE)[1:]
+    assert "not a name, kept as it is: evidence -" in river
+    assert "  a name: evidence +" in tuchman
+    assert re.search(r"^  [+-][0-9.]+  word before=the$", river, re.MULTILINE)
+    for said in (river, tuchman):
+        score, *weights = (float(one) for one in re.findall(r"(?:evidence |^  )([+-][0-9.]+)", said, re.MULTILINE))
+        assert abs(score - sum(weights)) < 0.2
+    (tmp_path / "in.jsonl").write_text(json.dumps({"id": 1, "text": text}))
+    _, out, _ = _run(["--explain", str(tmp_path / "in.jsonl")], monkeypatch, capsys, tmp_path)
+    assert [(one["text"], one["is_name"]) for one in json.loads(out)["names"]] == [
+        ("Hudson River", False),
+        ("Barbara Tuchman", True),
+    ]
 
 
 def test_the_command_uses_the_local_key(

@@ -25,34 +25,27 @@ items = st.builds(make_item, st.integers(0, 12), st.integers(0, 5), st.sampled_f
 """Dense, so that most of them overlap or touch; some are empty."""
 
 
-def by_the_rule(found: list[Item], floor: int, reported: str) -> list[Item]:
+def by_the_rule(found: list[Item]) -> list[Item]:
     """Take the candidates from the strongest on, each that overlaps none taken before it."""
     taken: list[Item] = []
     for item, name in sorted(found, key=lambda item: (RANKS[item[0].class_], item[0].start - item[0].end, item[0].start)):
         if item.start < item.end and all(item.end <= other.start or other.end <= item.start for other, _ in taken):
             taken.append((item, name))
-    held = [item for item in taken if item[0].class_ == reported or not item[0].class_.startswith("*")]
-    return sorted((item for item in held if item[0].start >= floor), key=lambda item: item[0].start)
+    return sorted(taken, key=lambda item: item[0].start)
 
 
 OVER_ALL = make_item(0, 12, "PHONE")
 """Makes one group of what it overlaps."""
 
 
-@example(
-    found=[OVER_ALL, make_item(0, 2, "CARD"), make_item(9, 2, "CARD"), make_item(5, 1, "EMAIL")], floor=0, reported=""
-)  # between two
-@example(
-    found=[OVER_ALL, make_item(0, 2, "CARD"), make_item(4, 4, "CARD"), make_item(6, 4, "EMAIL")], floor=0, reported=""
-)  # into the nearest
-@given(found=st.lists(items, max_size=12), floor=st.integers(0, 4), reported=st.sampled_from(["", "*", "**"]))
-def test_what_holds_is_what_the_rule_says(found: list[Item], floor: int, reported: str) -> None:
+@example(found=[OVER_ALL, make_item(0, 2, "CARD"), make_item(9, 2, "CARD"), make_item(5, 1, "EMAIL")])  # between two
+@example(found=[OVER_ALL, make_item(0, 2, "CARD"), make_item(4, 4, "CARD"), make_item(6, 4, "EMAIL")])  # into the nearest
+@given(found=st.lists(items, max_size=12))
+def test_what_holds_is_what_the_rule_says(found: list[Item]) -> None:
     def places(settled: list[Item]) -> list[tuple[int, int, str]]:
         return [(item.start, item.end, item.class_) for item, _ in settled]
 
-    assert places(settle(found, PRIORITY, floor, reported)) == places(by_the_rule(found, floor, reported))
-    if not (floor or reported):
-        assert places(settle(found, PRIORITY, floor)) == places(by_the_rule(found, 0, ""))
+    assert places(settle(found, PRIORITY)) == places(by_the_rule(found))
 
 
 @given(classes=st.lists(st.sampled_from(sorted({*RANKS} - {"*", "**"})), min_size=1, max_size=6), sizes=st.data())
@@ -62,14 +55,14 @@ def test_findings_that_touch_all_hold(classes: list[str], sizes: st.DataObject) 
     for class_ in classes:
         start, end = end, end + sizes.draw(st.integers(1, 3))
         found.append((Candidate(start, end, class_), class_))
-    assert settle(sizes.draw(st.permutations(found)), PRIORITY, 0) == found
+    assert settle(sizes.draw(st.permutations(found)), PRIORITY) == found
 
 
 @pytest.mark.parametrize("looks", [1, 2, 3])
 def test_the_clock_is_looked_at_once_in_64_candidates(looks: int) -> None:
     times = iter([0.0, *[0.0] * (looks - 1), 2.0])
     many: list[Item] = [(Candidate(start, start + 1, "EMAIL"), "") for start in range(64 * looks)]
-    settle(many[: 64 * (looks - 1)], PRIORITY, 0, "", Deadline(1.0, lambda: next(times)))
+    settle(many[: 64 * (looks - 1)], PRIORITY, Deadline(1.0, lambda: next(times)))
     times = iter([0.0, *[0.0] * (looks - 1), 2.0])
     with pytest.raises(OutOfTimeError):
-        settle(many, PRIORITY, 0, "", Deadline(1.0, lambda: next(times)))
+        settle(many, PRIORITY, Deadline(1.0, lambda: next(times)))

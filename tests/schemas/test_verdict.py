@@ -68,12 +68,14 @@ reports = st.builds(
     stopped=st.none() | st.just(STOPPED),
     uncompared=st.lists(st.sampled_from(Why).map(value), max_size=2).map(tuple),
     requires_values=st.booleans(),
+    reconstructed=st.booleans(),
 )
 
 
 @given(report=reports)
 def test_identical_is_said_only_where_something_was_compared_and_nothing_differed(report: Report) -> None:
-    if verdict(report) is Verdict.IDENTICAL:
+    if verdict(report).agrees:
+        assert (verdict(report) is Verdict.SAME_IN_MEANING) == report.reconstructed
         assert report.entered
         assert not report.divergences
         assert report.stopped is None
@@ -91,7 +93,12 @@ def test_incomparable_has_a_reason_and_nothing_else_has(report: Report) -> None:
 def test_the_headline_is_one_line_that_begins_with_the_verdict_or_the_code(report: Report) -> None:
     first = headline(report)
     assert first.count("\n") == 0
-    begins = {Verdict.IDENTICAL: "identical", Verdict.INCOMPARABLE: "incomparable: ", Verdict.DIVERGED: "REPLAY-10"}
+    begins = {
+        Verdict.IDENTICAL: "identical",
+        Verdict.SAME_IN_MEANING: "same in meaning, reconstructed",
+        Verdict.INCOMPARABLE: "incomparable: ",
+        Verdict.DIVERGED: "REPLAY-10",
+    }
     assert first.startswith(begins[verdict(report)])
 
 

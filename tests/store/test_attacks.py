@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import http.client
 import json
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import pytest
@@ -48,14 +50,19 @@ def unchanged(store: Store) -> object:
     return None
 
 
-@pytest.mark.parametrize("sql", WRITES)
+def some(attacks: Iterable[str]) -> list[Any]:
+    """Return every third; the others are soak tests. All of them run against the walls, one by one, in `test_walls`."""
+    return [pytest.param(sql, marks=pytest.mark.soak if number % 3 else ()) for number, sql in enumerate(attacks)]
+
+
+@pytest.mark.parametrize("sql", some(WRITES))
 def test_a_reader_cannot_write(facade_url: str, sql: str) -> None:
     status, text = ask(facade_url, sql)
     assert status >= 400, text
     assert "Code: " in text
 
 
-@pytest.mark.parametrize("sql", READS_OUTSIDE)
+@pytest.mark.parametrize("sql", some(READS_OUTSIDE))
 def test_a_reader_cannot_leave_the_store(facade_url: str, secret_file: Path, sql: str) -> None:
     status, text = ask(facade_url, sql.format(path=secret_file), param_p=str(secret_file), param_t=f"default.{secret_file}")
     assert status >= 400, text
@@ -63,7 +70,7 @@ def test_a_reader_cannot_leave_the_store(facade_url: str, secret_file: Path, sql
     assert not Path(f"{secret_file}.out").exists()
 
 
-@pytest.mark.parametrize("sql", HIDDEN)
+@pytest.mark.parametrize("sql", some(HIDDEN))
 def test_no_expression_escapes_the_check(facade_url: str, secret_file: Path, sql: str) -> None:
     status, text = ask(facade_url, sql.format(path=secret_file))
     assert status >= 400, text
@@ -75,7 +82,7 @@ def test_a_structure_as_text_evaluates_nothing(facade_url: str, secret_file: Pat
     assert SECRET not in text
 
 
-@pytest.mark.parametrize("sql", OTHERS)
+@pytest.mark.parametrize("sql", some(OTHERS))
 def test_a_reader_learns_nothing_of_others(facade_url: str, sql: str) -> None:
     status, text = ask(facade_url, sql)
     assert status >= 400, text

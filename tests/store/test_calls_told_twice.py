@@ -18,15 +18,15 @@ from typing import Any
 
 import pytest
 
-from freezeframe_collector.logs import decode_json_logs, decode_logs
-from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.store import Store
 from freezeframe_collector.store import store as store_module
 from freezeframe_collector.store.retention import Retention, expire, pin
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.otlp.decode import Limits, decode_traces
+from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
 from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord
+from freezeframe_schemas.vendors.normalise import normalise
 
 pytestmark = pytest.mark.long
 
@@ -66,7 +66,7 @@ def decoded_batches(scenario: str) -> Iterable[list[SpanRecord]]:
         else:
             decode = decode_logs if path.suffix == ".pb" else decode_json_logs
             spans = decode(body, Limits()).events.spans
-        yield [normalise(span, "") for span in spans]
+        yield [normalise(span) for span in spans]
 
 
 @pytest.fixture(scope="module")

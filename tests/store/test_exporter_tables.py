@@ -17,7 +17,6 @@ from effort import examples
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.store import Store
 from freezeframe_replay.sources.backends import load_backend_spans
 from freezeframe_replay.sources.store import open_runs
@@ -29,6 +28,7 @@ from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import build_run, readiness
 from freezeframe_schemas.span import Attributes, AttributeValue, Event, Link, SpanRecord
 from freezeframe_schemas.tables.cells import to_cell
+from freezeframe_schemas.vendors.normalise import normalise
 
 DATA = Path(__file__).parents[1] / "data"
 SENT = DATA / "backends" / "sent.jsonl.gz"
@@ -167,7 +167,7 @@ def test_a_stored_run_read_through_otel_traces_is_the_run(store: Store, facade_u
     """Over the demo, recorded OTLP, agents that send their history again each turn, and one that was killed."""
     recorded = [path.read_bytes() for path in sorted((DATA / "otlp").glob("*/*.traces.pb"))[::30]]
     recorded.append(gzip.decompress((DATA / "demo_runs" / "streamed.traces.pb.gz").read_bytes()))
-    batches = [[normalise(span, "") for span in decode_traces(raw).spans] for raw in recorded]
+    batches = [[normalise(span) for span in decode_traces(raw).spans] for raw in recorded]
     batches += [agent_loops.agent_run(number, turns=4) for number in range(40_000, 40_003)]
     entry, *others = agent_loops.agent_run(40_003, turns=2)
     begun = replace(entry, span_id="beef" * 4, parent_span_id=entry.span_id).with_attributes({genai.ENTRY_BEGUN: NO_PARENT})

@@ -19,13 +19,13 @@ import airline
 import pytest
 from handmade_runs import make_run, model_call, tool_call
 
-from freezeframe_collector.processors.normalise import normalise
 from freezeframe_collector.store import Rejected, Store
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Kind
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.tables.views import views
+from freezeframe_schemas.vendors.normalise import normalise
 
 pytestmark = pytest.mark.long
 
@@ -50,7 +50,7 @@ def filled(store: Store) -> Iterator[Store]:
     recorded = {f"{path.parent.name}/{path.name}": path.read_bytes() for path in sorted(RECORDED.glob("*/*.traces.pb"))}
     recorded["demo"] = gzip.decompress(DEMO.read_bytes())
     for name, raw in recorded.items():
-        made.insert([normalise(span, "") for span in decode_traces(raw).spans], token=name)
+        made.insert([normalise(span) for span in decode_traces(raw).spans], token=name)
     for number, spans in enumerate(airline_runs(2)):
         made.insert(spans, token=f"airline/{number}")
     made.insert(odd_run(), token="odd")

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import http.server
 import queue
 import shutil
 import subprocess
 import threading
 from pathlib import Path
+from typing import Any
 
 import aiohttp
 import httpx
 
+Command = tuple[str, dict[str, Any]]
+"""A command of Chromium's debugging protocol, with its arguments."""
+_TEXT = "location.pathname + '\\n' + document.body.innerText"
 CHROMIUM = shutil.which("chromium")
 _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
@@ -90,25 +95,73 @@ class Chromium:
         line = next(line for line in self._process.stderr if "DevTools listening on" in line)
         port = line.rpartition("127.0.0.1:")[2].partition("/")[0]
         tabs = httpx.get(f"http://127.0.0.1:{port}/json/list", timeout=400).json()
+        self._shown: tuple[Command, ...] = ()
         self._tab: str = next(tab["webSocketDebuggerUrl"] for tab in tabs if tab["type"] == "page")
 
     def visit(self, url: str) -> str:
         """Open a page in the tab and return its text once it has loaded."""
-        return asyncio.run(self._visit(url))
+        return str(self.do(("Page.navigate", {"url": url}), run=_TEXT, loads=True))
 
-    async def _visit(self, url: str) -> str:
+    def click(self, selector: str) -> str:
+        """Click the first element of this kind, which leads to another page, and return the text of that."""
+        left, top = self.run(f"""(() => {{
+            const found = document.querySelector({selector!r}); found.scrollIntoView({{block: "center"}});
+            const at = found.getBoundingClientRect(); return [at.x + at.width / 2, at.y + at.height / 2]; }})()""")
+        spot = {"x": left, "y": top, "button": "left", "clickCount": 1}
+        pressed = [("Input.dispatchMouseEvent", {"type": f"mouse{what}", **spot}) for what in ("Pressed", "Released")]
+        return str(self.do(*pressed, run=_TEXT, loads=True))
+
+    def run(self, expression: str) -> Any:
+        """Return the value of a JavaScript expression in the page, whatever the page's own policy says."""
+        return self.do(run=expression)
+
+    def show_as(self, *, width: int, height: int = 800, dark: bool = False) -> None:
+        """Give the tab this size, in CSS pixels, and this colour scheme, for as long as it is open."""
+        self._shown = (
+            (
+                "Emulation.setDeviceMetricsOverride",
+                {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500},
+            ),
+            (
+                "Emulation.setEmulatedMedia",
+                {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}]},
+            ),
+        )
+
+    def picture(self) -> bytes:
+        """Return the page as it is shown, as PNG."""
+        return base64.b64decode(self.do(("Page.captureScreenshot", {"captureBeyondViewport": False}))["data"])
+
+    def do(self, *commands: Command, run: str = "", loads: bool = False) -> Any:
+        """Give commands of the debugging protocol, then run an expression, after the next page has loaded if one `loads`.
+
+        Return what the expression gives, else what the last command answers.
+        """
+        return asyncio.run(self._do([*self._shown, *commands], run, loads=loads))
+
+    async def _do(self, commands: list[Command], run: str, *, loads: bool) -> Any:
         async with aiohttp.ClientSession() as session, session.ws_connect(self._tab, max_msg_size=0) as tab:
-            await tab.send_json({"id": 1, "method": "Page.enable"})
-            while (await tab.receive_json()).get("id") != 1:  # until then it may load without an event
-                pass
-            await tab.send_json({"id": 2, "method": "Page.navigate", "params": {"url": url}})
-            while (await tab.receive_json()).get("method") != "Page.loadEventFired":
-                pass
-            expression = {"expression": "location.pathname + '\\n' + document.body.innerText"}
-            await tab.send_json({"id": 3, "method": "Runtime.evaluate", "params": expression})
-            while (answer := await tab.receive_json()).get("id") != 3:
-                pass
-            return str(answer["result"]["result"]["value"])
+            loaded = False
+
+            async def give(name: str, arguments: dict[str, Any]) -> Any:
+                nonlocal loaded
+                await tab.send_json({"id": 1, "method": name, "params": arguments})
+                while (answer := await tab.receive_json()).get("id") != 1:
+                    loaded = loaded or answer.get("method") == "Page.loadEventFired"
+                assert "error" not in answer, answer
+                return answer["result"]
+
+            await give("Page.enable", {})  # until then a page may load without an event
+            result: Any = None
+            for name, arguments in commands:
+                result = await give(name, arguments)
+            while loads and not loaded:
+                loaded = (await tab.receive_json()).get("method") == "Page.loadEventFired"
+            if not run:
+                return result
+            told = await give("Runtime.evaluate", {"expression": run, "awaitPromise": True, "returnByValue": True})
+            assert "exceptionDetails" not in told, told
+            return told["result"].get("value")
 
     def close(self) -> None:
         """End the browser."""

@@ -20,7 +20,7 @@ import httpx
 from conventions_messages import from_json
 from dialects_page import dialects_page
 from freezeframe._environment import PACKAGES
-from freezeframe_collector.processors.dialects.genai_history import provider_of
+from freezeframe_schemas.vendors.genai_history import provider_of
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, edit_request
 from freezeframe_replay.stub import model_stub
 from freezeframe_schemas import genai

@@ -15,6 +15,7 @@ from freezeframe_collector.store.calls import Call, Telling, calls_of_run, hidde
 from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_collector.store.own_rows import as_new
 from freezeframe_schemas import genai
+from freezeframe_schemas.coding_agents import CODING_AGENT_EVENTS
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import Batch
 from freezeframe_schemas.tables.columns import CALL_COLUMNS, TOLD_COLUMNS
@@ -38,7 +39,7 @@ def tells_of_call(span: SpanRecord) -> bool:
     """Return whether another instrumentation's span or log record reports a model call, or may carry a message of one."""
     if genai.EXCHANGE_KIND in span.attributes:
         return False
-    if span.name.startswith(genai.CODING_AGENTS) and not _OF_CALL.isdisjoint(span.attributes):
+    if span.name.startswith(CODING_AGENT_EVENTS) and not _OF_CALL.isdisjoint(span.attributes):
         return True
     return span.text(genai.OPERATION_NAME) in genai.MODEL_OPERATIONS or span.name.startswith(genai.EVENT_PREFIX)
 

@@ -19,8 +19,9 @@ from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_collector.store.migrate import Migration, migrate
 from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, set_cold_tier
-from freezeframe_schemas import genai, tables
+from freezeframe_schemas import tables
 from freezeframe_schemas.address import shown_address, split_address, store_options
+from freezeframe_schemas.coding_agents import CODING_AGENT_EVENTS
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import Batch, CutMemory
@@ -322,7 +323,7 @@ class Store:
         with self._lock:
             known = {trace_id: self._hours[trace_id] for trace_id in first if trace_id in self._hours}
         # a run that began before this process did may have rows already; a coding agent's session, from any day
-        sessions = {span.trace_id for span in spans if span.name.startswith(genai.CODING_AGENTS)}
+        sessions = {span.trace_id for span in spans if span.name.startswith(CODING_AGENT_EVENTS)}
         since = self._opened_s - _LOOK_BACK_S
         older = {t: h for t, h in first.items() if t not in known and (t in sessions or since <= h <= self._opened_s)}
         if older:

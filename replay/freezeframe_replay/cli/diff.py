@@ -69,7 +69,7 @@ def _write_page(path: Path, found: Comparison) -> None:
     from freezeframe_replay.web.comparison import comparison_page
 
     try:
-        path.write_text(comparison_page(found), encoding="utf-8")
+        path.write_text(comparison_page(found, alone=True), encoding="utf-8")
     except OSError as error:
         raise FixtureError(f"{path}: cannot be written: {error.strerror}", do="name another file with --html") from error
 

@@ -77,10 +77,11 @@ def _frozen(arguments: argparse.Namespace) -> Fixture:
         RunError: no such run, or nothing in it to replay.
     """
     from freezeframe_replay.engine.freeze import freeze
+    from freezeframe_replay.engine.reconstruct import can_be_reconstructed
     from freezeframe_schemas.run import readiness
 
     run = load_run(place_of(arguments), arguments.run)
-    if not run.exchanges:
+    if not run.exchanges and not can_be_reconstructed(run):
         raise RunError(
             f"run {run.trace_id}: found no exchanges among its {len(run.spans)} spans, so there is nothing to replay",
             do="record it with freezeframe.instrument(); `freezeframe show` names what is missing",

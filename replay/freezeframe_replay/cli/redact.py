@@ -13,6 +13,7 @@ from typing import Any, Final, TextIO, cast
 import orjson
 
 from freezeframe_redaction import detectors
+from freezeframe_redaction.detectors.people.evidence import Judgement
 from freezeframe_redaction.keys import TenantKey, load_or_create_keys
 from freezeframe_redaction.model import Finding
 from freezeframe_redaction.policy import Policy, load_policy
@@ -69,7 +70,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--dry-run", action="store_true", help="write counts of findings by class and detector, and no text at all"
     )
     parser.add_argument(
-        "--explain", action="store_true", help="say for each finding which detector found it, and what the detector looks for"
+        "--explain",
+        action="store_true",
+        help="say for each finding which detector found it and what it looks for, and for names what the learned evidence says",
     )
     parser.add_argument("--json", action="store_true", help="with --dry-run or --list-keys: write JSON, for a script")
     parser.add_argument("--list-keys", action="store_true", help="say which keys there are, and nothing of their secrets")
@@ -161,7 +164,7 @@ def _text(text: str, redactor: Redactor, arguments: argparse.Namespace, tally: _
     result = redactor.redact(text)
     tally.add(result.findings, len(text))
     if arguments.explain:
-        for line in _explain(text, result.findings):
+        for line in (*_explain(text, result.findings), *_opinions(redactor, text)):
             print(line)
     elif not arguments.dry_run:
         sys.stdout.write(str(result.value).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
@@ -190,6 +193,8 @@ def _line(line: str, where: str, redactor: Redactor, arguments: argparse.Namespa
             shown["detector"] = finding.detector
             shown["looks_for"] = _looks_for(finding.detector)
     made = {"id": record.get("id"), "value": result.value, "findings": findings}
+    if arguments.explain and isinstance(given, str):
+        made["names"] = [_opinion(name, one) for name, one in redactor.opinions(given)]
     sys.stdout.write(_dump(made) + "\n")
     return True
 
@@ -223,6 +228,26 @@ def _explain(text: str, findings: Iterable[Finding]) -> Iterator[str]:
         column = finding.start - (text.rfind("\n", 0, finding.start) + 1) + 1
         value = text[finding.start : finding.end]
         yield f"{line}:{column}  {finding.class_}  {value!r}  by {finding.detector}: {_looks_for(finding.detector)}"
+
+
+def _opinions(redactor: Redactor, text: str) -> Iterator[str]:
+    """Yield, for each name that the learned evidence judges, what it says, and each feature with its weight below."""
+    for name, one in redactor.opinions(text):
+        says = "a name" if one.is_name else "not a name, kept as it is"
+        yield f"{name!r}  {says}: evidence {one.score:+.2f}, a name from {one.least:+.2f} on, by {one.item[1]}"
+        yield f"  {one.bias:+.2f}  every name"
+        for feature, weight in _by_weight(one):
+            yield f"  {weight:+.2f}  {feature}"
+
+
+def _opinion(name: str, one: Judgement) -> dict[str, Any]:
+    decided = [["every name", round(one.bias, 2)], *([feature, round(weight, 2)] for feature, weight in _by_weight(one))]
+    score = {"score": round(one.score, 2), "least": one.least, "is_name": one.is_name}
+    return {"text": name, "detector": one.item[1], **score, "evidence": decided}
+
+
+def _by_weight(one: Judgement) -> list[tuple[str, float]]:
+    return sorted(one.features.items(), key=lambda item: (-abs(item[1]), item[0]))
 
 
 def _looks_for(detector: str) -> str:

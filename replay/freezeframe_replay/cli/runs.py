@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, place_of, positive, print_json, seconds, terminal_width
 from freezeframe_replay.local.target import open_store
-from freezeframe_replay.report.outline import input_text
 from freezeframe_replay.report.render import ID_DIGITS, duration, moment, table_text
+from freezeframe_replay.report.tagged import input_text
 from freezeframe_schemas.lifecycle import NOT_OK, RunStatus
 
 if TYPE_CHECKING:

@@ -65,5 +65,5 @@ def _next_of_a_cold_case(outline: Outline, again: str) -> Iterator[str]:
     else:
         fields = ", ".join(outline.missing) or "exchanges"
         yield f"next: record it with freezeframe.instrument() and @freezeframe.run, so that it carries: {fields}"
-    if outline.steps:
+    if outline.steps or outline.ledger:
         yield f"      or name the command that starts it: freezeframe replay {again} -- CMD"

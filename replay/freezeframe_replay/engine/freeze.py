@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.engine.reconstruct import answerable, can_be_reconstructed, reconstruct
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Exchange, Lane, Request
@@ -40,7 +41,16 @@ Alias = Callable[[str], str]
 
 
 def freeze(run: Run) -> Fixture:
-    """Return the run as a fixture. Exchanges nested in another are kept, marked with the step that answers for them."""
+    """Return the run as a fixture. Exchanges nested in another are kept, marked with the step that answers for them.
+
+    A run of another instrumentation is reconstructed.
+
+    Raises:
+        RunError: such a run does not hold what its model was asked or answered.
+    """
+    if can_be_reconstructed(run):
+        made = answerable(reconstruct(run, _redaction(run.spans)))
+        return replace(made, steps=keyed_anew(made))
     redaction = _redaction(run.spans)
     alias = make_alias(redaction)
     numbers = {exchange.span_id: number for number, exchange in enumerate(run.exchanges, 1)}

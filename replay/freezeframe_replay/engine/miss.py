@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,10 +14,11 @@ from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_schemas import genai
 from freezeframe_schemas.divergence import Divergence, DivergenceKind
 from freezeframe_schemas.errors import WireError
-from freezeframe_schemas.exchange import Exchange, Kind, format_lane
+from freezeframe_schemas.exchange import RECONSTRUCTED, Exchange, Kind, format_lane
 from freezeframe_schemas.fixture import Step
 from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
 from freezeframe_schemas.wire import decode_body, find_dialect_of
+from freezeframe_schemas.wire.document import as_object, as_objects, parse
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,6 +144,9 @@ def miss_message(divergence: Divergence) -> str:
 def _answer_text(exchange: Exchange) -> str:
     if exchange.error is not None and not exchange.response.chunks:
         return shorten(exchange.error)
+    if exchange.seam == RECONSTRUCTED:
+        told = as_object(parse(exchange.response.body))
+        return shorten(told.get("error") or told.get("result") or _in_words(as_objects(told.get("parts"))))
     said = _what_the_model_said(exchange) if exchange.kind is Kind.MODEL else ""
     return shorten(said or exchange.response.body.decode(errors="replace"), 160)
 
@@ -161,6 +165,10 @@ def _what_the_model_said(exchange: Exchange) -> str:
     found = match.dialect.response_attributes(body, content_type=content_type, status=exchange.response.status or 200)
     messages: list[dict[str, Any]] = json.loads(str(found.get(genai.OUTPUT_MESSAGES) or "[]"))
     parts: list[dict[str, Any]] = [part for message in messages for part in message.get("parts") or ()]
+    return _in_words(parts)
+
+
+def _in_words(parts: Sequence[Mapping[str, Any]]) -> str:
     return " ".join(
         str(part.get("content") or "") if part.get("type") != "tool_call" else f"{part.get('name')}({part.get('arguments')})"
         for part in parts

@@ -38,9 +38,10 @@ from freezeframe_schemas.errors import ReplayMiss
 _LOOK_LONGEST_S: Final = 0.005
 """Interval between two looks at the threads of a busy program."""
 _BUSY_NS: Final = 1_000_000_000
-"""After this long without rest, time passes by itself: for code that waits by spinning."""
+"""After so much time without rest, time passes by itself: for code that waits by spinning or polling. What counts is processor
+time, and time in which all threads wait: not the time for which a busy machine has no processor for them."""
 _RESTLESS_NS: Final = 5_000_000_000
-"""After this long without rest, the next event is due anyway."""
+"""After so much time without rest, the next event is due anyway."""
 _PATIENCE_NS: Final = 5_000_000_000
 """How long a program may wait for anything but answers, if only calls are left that the run abandoned."""
 _GIVE_UP_WITHIN_NS: Final = 3600 * 1_000_000_000
@@ -252,20 +253,22 @@ class Pace:
             raise
 
     def _let_things_happen(self) -> None:
-        pause_s, happened_ns = threads.LOOK_S, time.monotonic_ns()
+        pause_s, happened_ns, restless_ns = threads.LOOK_S, time.monotonic_ns(), 0
         while True:
             with self._lock:
                 if not self._is_wanted():
                     self._pumps, self._passes_since_ns = False, None
                     return
-            seen = threads.look(self._waiting_threads)
+            seen, used_ns = threads.look(self._waiting_threads), _used_ns()
             waits.real_sleep(pause_s)
-            idle_ns = time.monotonic_ns() - happened_ns
-            rests = threads.rest_since(seen, self._waiting_threads)
-            if not rests and idle_ns > _BUSY_NS:
-                self._let_pass()
-            if (rests or idle_ns > _RESTLESS_NS) and self._happen(idle_ns):
-                pause_s, happened_ns = threads.LOOK_S, time.monotonic_ns()
+            activity = threads.activity_since(seen, self._waiting_threads)
+            rests = activity is threads.Activity.RESTED
+            if not rests:
+                restless_ns += int(pause_s * 1e9) if activity is threads.Activity.PAUSED else _used_ns() - used_ns
+                if restless_ns > _BUSY_NS:
+                    self._let_pass()
+            if (rests or restless_ns > _RESTLESS_NS) and self._happen(time.monotonic_ns() - happened_ns):
+                pause_s, happened_ns, restless_ns = threads.LOOK_S, time.monotonic_ns(), 0
             else:
                 pause_s = min(pause_s * 2, max(_LOOK_LONGEST_S, threads.LOOK_S))
 
@@ -334,6 +337,11 @@ class Pace:
             self._unanswered.remove(event)
             heapq.heapify(self._unanswered)
         _let_go([event])
+
+
+def _used_ns() -> int:
+    """Return the processor time of all threads but this one."""
+    return time.process_time_ns() - time.thread_time_ns()
 
 
 def _first(events: list[_Event]) -> _Event | None:

@@ -28,6 +28,7 @@ from freezeframe_replay.engine.miss import Recorded, miss_message
 from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.policy import Fence, Policy
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
+from freezeframe_replay.engine.speak import in_meaning, spoken, told_tools
 from freezeframe_replay.engine.standstill import stop_before
 from freezeframe_replay.engine.turns import Turns, still_waited
 from freezeframe_schemas.divergence import (
@@ -43,7 +44,6 @@ from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange, Kind, Request, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import RequestKey
-from freezeframe_schemas.run import EntryKind
 
 if TYPE_CHECKING:
     from freezeframe_redaction.keys import TenantKey
@@ -104,7 +104,7 @@ class ReplaySession:
         self._beyond: list[str] = []
         self._ends = Ends(fixture.entry, values=self._values, settle=self._lookup.settle_outcome)
         self._missed = False
-        self._entered = fixture.entry.kind is not EntryKind.FUNCTION
+        self._entered = fixture.entry.kind is None or not fixture.entry.kind.is_called
         self._left = False
         self._outcome: str | None = None
         self._sockets_tried = 0
@@ -125,25 +125,28 @@ class ReplaySession:
         finally:
             if self._on_divergence is not None and len(self._divergences) > known:
                 self._on_divergence()
-        return None if found is None else found.step.exchange
+        if found is None:
+            return None
+        return spoken(found.step.exchange, call) if self._fixture.reconstructed else found.step.exchange
 
     def _answer(self, call: Call) -> Recorded | None:
-        key = self._lookup.key_of(call)
+        asked = in_meaning(call) if self._fixture.reconstructed else call
+        key = self._lookup.key_of(asked)
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
-            found = self._lookup.find(call, key)
+            found = self._lookup.find(asked, key)
             self._note(call, found)
             if found is None:
                 if self._is_beyond(call):
                     return self._go_beyond(call)
-                return self._leave_recording(call, self._lookup.miss(call, key))
+                return self._leave_recording(call, self._lookup.miss(asked, key))
             item = found.item
             if item.step.number == self._policy.stop_before:
-                raise self._stop(item, call)
+                raise self._stop(item, asked)
             if self._asks_anew(item, call):
                 self._asked_anew.add(item.step.number)
                 return self._go_live(call, item.step.number)
-            self._claims.claim(self._use(found, call, key))
+            self._claims.claim(self._use(found, asked, key))
             return item
 
     def _hear(self, taken: Mapping[int, Served]) -> None:
@@ -232,6 +235,7 @@ class ReplaySession:
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             divergences = list(self._divergences)
+            told = told_tools(self._lookup.recorded, self._lookup.used) if self._fixture.reconstructed else {}
             if self._entered and not self._missed and not self._ends.raised_instead:
                 divergences += [
                     Divergence(
@@ -243,7 +247,7 @@ class ReplaySession:
                         note="recorded, but never requested in the replay",
                     )
                     for item in self._lookup.unused()
-                    if item.step.number not in self._asked_anew
+                    if item.step.number not in self._asked_anew and item.step.number not in told
                 ]
             if self._ends.outcome_changed is not None:
                 divergences.append(self._ends.outcome_changed)
@@ -251,7 +255,7 @@ class ReplaySession:
                 run_id=self._fixture.run_id,
                 steps=len(self._lookup.recorded),
                 inside=len(self._fixture.steps) - len(self._lookup.recorded),
-                served=tuple(self._lookup.used.values()),
+                served=(*self._lookup.used.values(), *told.values()),
                 divergences=tuple(divergences),
                 outcome=self._outcome,
                 entered=self._entered,
@@ -271,6 +275,7 @@ class ReplaySession:
                 uncompared=self._values.uncompared,
                 requires_values=self._policy.require_values,
                 ambiguous=tuple(self._lookup.ambiguous),
+                reconstructed=self._fixture.reconstructed,
             )
 
     def _ignored_too_much(self, divergences: Sequence[Divergence]) -> Iterator[str]:
@@ -344,7 +349,9 @@ class ReplaySession:
         step = found.item.step
         served = self._lookup.use(found, call, key)
         self._assume(found.settled, step=step.number)
-        before = self._order.broken_by(step.number, step.exchange.lane, call.lane)
+        # What a reconstructed call says holds all that came before it, and nothing tells what ran beside it.
+        is_ordered = not self._fixture.reconstructed
+        before = self._order.broken_by(step.number, step.exchange.lane, call.lane) if is_ordered else 0
         if before:
             self._divergences.append(
                 Divergence(

@@ -16,6 +16,7 @@ import sys
 import threading
 import time
 from collections.abc import Collection, Mapping
+from enum import Enum, auto
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
@@ -53,17 +54,28 @@ def look(apart_from: Collection[int]) -> Look:
     return {thread: _progress(thread) for thread in _native_ids(apart_from)} if _KNOWS_STATES else _frames(apart_from)
 
 
-def rest_since(seen: Look, apart_from: Collection[int]) -> bool:
-    """Return whether no thread has run since the look, and none is about to."""
+class Activity(Enum):
+    """What the threads did since a look."""
+
+    RESTED = auto()
+    """No thread has run, and none is about to."""
+    PAUSED = auto()
+    """A thread has run, and now all of them wait; or the system does not say what they do."""
+    RAN = auto()
+    """A thread runs, or is ready to and waits for a processor."""
+
+
+def activity_since(seen: Look, apart_from: Collection[int]) -> Activity:
+    """Return what the threads did since a look."""
     # First whether they sleep, then how far they came: one that ran between the two has moved on. (Reading a file releases the
     # GIL. A thread that was about to run may run then, and sleep again until it gets the GIL back.)
     if _KNOWS_STATES and not all(map(_is_asleep, seen)):
-        return False
+        return Activity.RAN
     now = look(apart_from)
     beginning = threading._limbo  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue] - it has no other name
-    if beginning or now.keys() != seen.keys():
-        return False
-    return all(now[thread] == seen[thread] for thread in now)
+    if beginning or now.keys() != seen.keys() or any(now[thread] != seen[thread] for thread in now):
+        return Activity.PAUSED
+    return Activity.RESTED
 
 
 def waiting_for_time() -> frozenset[threading.Thread]:

@@ -22,7 +22,12 @@ from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import Verdict, verdict, why_incomparable
 
-_WORDS: Final = {Verdict.IDENTICAL: "good", Verdict.DIVERGED: "bad", Verdict.INCOMPARABLE: "skip"}
+_WORDS: Final = {
+    Verdict.IDENTICAL: "good",
+    Verdict.SAME_IN_MEANING: "good",
+    Verdict.DIVERGED: "bad",
+    Verdict.INCOMPARABLE: "skip",
+}
 _FOUND: Final = re.compile(r"^([0-9a-f]{40,64}) is the first bad commit", re.MULTILINE)
 _ONLY_SKIPPED: Final = "only 'skip'ped commits left"
 
@@ -119,7 +124,7 @@ def _try_commit(worktree: Path, folder: Path, trial: Trial) -> Tried:
 
 
 def _check_end(name: str, found: Tried, expected: Verdict) -> None:
-    if found.verdict is expected:
+    if _WORDS[found.verdict] == name:
         return
     why = f" ({found.why})" if found.why else ""
     raise ConfigError(

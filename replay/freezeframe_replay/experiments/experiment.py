@@ -187,7 +187,7 @@ def _judge_row(
     open_question = why_incomparable(report)
     if open_question is not None:
         return RowResult(**common, finding=Finding.INCOMPARABLE, why=open_question)
-    if verdict(report) is Verdict.IDENTICAL:
+    if verdict(report).agrees:
         return RowResult(**common, finding=Finding.SAME, why=headline(report))
     structure = compare_structure(fixture, report)
     common["structure"] = structure

@@ -66,8 +66,13 @@ def fork(fixture: Fixture, edits: Sequence[Edit]) -> Fixture:
     """Return the fixture with the edits in it, under its own id.
 
     Raises:
-        FixtureError: no such step, a step inside another one, or a value that does not fit there.
+        FixtureError: no such step, a step inside another one, or a value that does not fit there; or a reconstructed run.
     """
+    if fixture.reconstructed:
+        raise FixtureError(
+            f"run {fixture.run_id}: another instrumentation recorded it, so there are no bytes to change",
+            do="keep a replay of it, `freezeframe replay RUN -o DIR -- CMD`, and fork that",
+        )
     changed = fixture
     for edit in edits:
         changed = _change_run(changed, edit) if edit.step is None else _change_step(changed, edit, edit.step)

@@ -23,7 +23,7 @@ from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture
-from freezeframe_schemas.verdict import Verdict, headline, verdict, why_incomparable
+from freezeframe_schemas.verdict import headline, verdict, why_incomparable
 
 CONVERSATION: Final = tuple(
     f"body.{field}" for field in ("messages", "input", "system", "instructions", "prompt", "contents", "system_instruction")
@@ -74,8 +74,13 @@ def fuzz(
     """Replay perturbed runs and return the effects. Short runs have fewer perturbations than rounds.
 
     Raises:
-        ReplayError: the unperturbed run is not re-enacted, so a difference would mean nothing.
+        ReplayError: the unperturbed run is not re-enacted, so a difference would mean nothing; or it is a reconstructed one.
     """
+    if fixture.reconstructed:
+        raise ReplayError(
+            f"run {fixture.run_id}: another instrumentation recorded it, so there are no bytes to perturb",
+            do="keep a replay of it, `freezeframe replay RUN -o DIR -- CMD`, and fuzz that",
+        )
     fuzzing = replace(fuzzing, policy=_held_to_its_words(fuzzing.policy))
     if not fuzzing.policy.goes_live:
         _check_baseline(fixture, fuzzing)
@@ -96,7 +101,7 @@ def _held_to_its_words(policy: Policy) -> Policy:
 
 def _check_baseline(fixture: Fixture, fuzzing: Fuzzing) -> None:
     report = _replay(fixture, fuzzing)
-    if verdict(report) is not Verdict.IDENTICAL:
+    if not verdict(report).agrees:
         raise ReplayError(
             f"without any perturbation its replay is not identical: {headline(report)}",
             do="see `freezeframe replay`, and fuzz the code that the run was recorded on, or a newer recording",

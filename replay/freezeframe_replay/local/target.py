@@ -35,11 +35,11 @@ class Place:
 def is_fixture(text: str) -> bool:
     """Return whether the argument names a fixture: its directory or manifest, or a path where nothing exists."""
     path = Path(text)
-    if path.is_dir() or path.name == "manifest.json":
-        return True
     from freezeframe_replay.sources.fixture_archive import is_archive
     from freezeframe_replay.sources.span_file import split_name
 
+    if (path.is_dir() and split_name(text) is None) or path.name == "manifest.json":
+        return True
     return is_archive(path) or ("/" in text and split_name(text) is None)
 
 
@@ -125,6 +125,7 @@ def load_run(place: Place, named: str) -> Run:
         RunError: no such run, or several.
     """
     from freezeframe_replay.sources.backends import is_backend, load_backend_spans
+    from freezeframe_replay.sources.foreign import in_conventions
     from freezeframe_replay.sources.span_file import load_run_of_file, split_name
     from freezeframe_replay.sources.store import open_runs
     from freezeframe_schemas.run import build_run
@@ -135,7 +136,7 @@ def load_run(place: Place, named: str) -> Run:
     if _LIKE_A_FILE.search(named):
         raise RunError(f"{named}: no such file", do="name a file of spans, a fixture, or the id of a run in the store")
     url = _store_of(place)
-    return build_run(load_backend_spans(url, named) if is_backend(url) else open_runs(url).load_spans(named))
+    return build_run(in_conventions(load_backend_spans(url, named)) if is_backend(url) else open_runs(url).load_spans(named))
 
 
 def load_as_fixture(place: Place, named: str) -> Fixture:

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._reach import import_root, is_nested
 from freezeframe.seams.functions import Binder
+from freezeframe_replay.process.requests import answer_request
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import report_to_json
 from freezeframe_schemas.errors import ReplayError, ReplayMiss
@@ -59,6 +60,7 @@ def activate() -> None:
     if directory is None or _state:
         return
     import freezeframe
+    from freezeframe import _servers
     from freezeframe.seams import serve
     from freezeframe.seams.framework_state import BEGINNINGS
     from freezeframe_replay.engine.policy import Policy, policy_from_json
@@ -89,13 +91,15 @@ def activate() -> None:
         on_instrument=begin,
     )
     freezeframe.instrument()
+    if fixture.entry.kind is EntryKind.REQUEST:
+        _servers.install()
     fence_sockets(lambda address: _refusal(session, address), session.is_open)
     clock.start()
     _quiet_misses()
     atexit.register(_write_report)
     begin()
     fences.raise_fences()
-    fences.up = fixture.entry.kind is not EntryKind.FUNCTION or not first
+    fences.up = not _is_called(fixture) or not first
 
 
 def _open_session(fixture: Fixture, policy: Policy) -> tuple[ReplaySession, Fences, RecordedClock]:
@@ -151,7 +155,7 @@ def _record(fixture: Fixture, *, is_first: bool) -> None:
         record_replay(
             kept,
             service_name=fixture.environment.get(genai.SERVICE_NAME, ""),
-            root="never" if fixture.entry.kind is EntryKind.FUNCTION else "always",
+            root="never" if _is_called(fixture) else "always",
         )
 
 
@@ -162,6 +166,10 @@ def key_of(fixture: Fixture, keys: Path) -> TenantKey | None:
     from freezeframe_redaction import find_key
 
     return find_key(keys, fixture.redaction.key_id, fixture.redaction.key_check)
+
+
+def _is_called(fixture: Fixture) -> bool:
+    return fixture.entry.kind is not None and fixture.entry.kind.is_called
 
 
 def _is_first() -> bool:
@@ -198,7 +206,10 @@ def main() -> int:
         print(f"freezeframe: {error}", file=sys.stderr)
         return ENTRY_MISSING
     try:
-        _call(entry_point, arguments, _taken(fixture))
+        if fixture.entry.kind is EntryKind.REQUEST:
+            answer_request(entry_point, arguments, fixture.entry.output)
+        else:
+            _call(entry_point, arguments, _taken(fixture))
     except BaseException as error:
         if _is_miss(error):
             return 3
@@ -216,9 +227,9 @@ def _is_miss(error: BaseException) -> bool:
 
 def _find_entry_point(fixture: Fixture) -> Any:
     entry = fixture.entry
-    if entry.kind is not EntryKind.FUNCTION:
+    if not _is_called(fixture) or not entry.target:
         raise ReplayError(
-            f"run {fixture.run_id}: its entry point is not a function (found: {entry.kind or 'none recorded'})",
+            f"run {fixture.run_id}: its entry point cannot be called (found: {entry.kind or 'none recorded'})",
             do="name the command that starts it: freezeframe replay RUN -- CMD",
         )
     if is_nested(entry.target):
@@ -228,7 +239,7 @@ def _find_entry_point(fixture: Fixture) -> Any:
         )
     module_name, _, qualname = entry.target.partition(":")
     found: Any = _load_module(module_name, entry.file)
-    for name in qualname.split("."):
+    for name in qualname.removesuffix("()").split("."):
         found = getattr(found, name, None)
     if found is None or not callable(found):
         raise ReplayError(
@@ -240,7 +251,7 @@ def _find_entry_point(fixture: Fixture) -> Any:
             f"run {fixture.run_id}: entry point {entry.target!r} is a method, and its object was not recorded",
             do="mark a function that creates the object and record again, or name a command: freezeframe replay RUN -- CMD",
         )
-    return found
+    return found() if qualname.endswith("()") else found
 
 
 def _load_module(module_name: str, file: str | None) -> Any:

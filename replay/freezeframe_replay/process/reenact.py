@@ -180,12 +180,12 @@ def _input_check(report: Report, fixture: Fixture, *, is_own: bool) -> Check:
 
 def _entry_command(fixture: Fixture) -> list[str]:
     entry = fixture.entry
-    if entry.kind is EntryKind.FUNCTION:
+    if entry.kind is not None and entry.kind.is_called:
         return [sys.executable, "-m", "freezeframe_replay.process.child"]
     argv: Any = values.decode(entry.input).get("argv") if entry.kind is EntryKind.COMMAND and entry.input else None
     if not isinstance(argv, list) or len(argv) < 2:
         raise ReplayError(
-            f"run {fixture.run_id}: neither a function nor a command was recorded as its entry point",
+            f"run {fixture.run_id}: no function, request or command was recorded as its entry point",
             do="mark it with @freezeframe.run, or name the command to start: freezeframe replay RUN -- CMD",
         )
     return [sys.executable, *(str(part) for part in argv[1:])]

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from freezeframe_schemas import genai, values
+from freezeframe_replay.engine.reconstruct import can_be_reconstructed, reconstruct
+from freezeframe_replay.report.tagged import call_text, error_text, outcome_text
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, Response, format_lane
-from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.fixture import Fixture, Loss
 from freezeframe_schemas.lifecycle import RunStatus, is_pending, status_of
 from freezeframe_schemas.run import KIT, LEVELS, Entry, Run, readiness, spans_in_scope
 from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.tables.previews import input_preview
 from freezeframe_schemas.wire import decode_body
+from freezeframe_schemas.wire.document import as_object, parse
 
 ROOT_LANE = "root"
 """How the lane of the entry point is written for people."""
@@ -29,7 +30,6 @@ _TOLD: Final[Mapping[str, str]] = {
     genai.OP_RETRIEVAL: Kind.RETRIEVAL.value,
 }
 """What a span of another instrumentation reports, by its operation."""
-_CUT_ARGUMENTS: Final = re.compile(r'^\{"args": ?\[(?:\], ?"kwargs": ?\{"(?P<name>\w+)": ?)?')
 _NO_END: Final = "none: no end was recorded; the run is still going, or was killed"
 _ASKED: Final = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY, genai.INPUT_MESSAGES)
 _ANSWERED: Final = (genai.TOOL_CALL_RESULT, genai.OUTPUT_MESSAGES, genai.RETRIEVAL_DOCUMENTS)
@@ -103,6 +103,8 @@ class Outline:
     """Whether the run cannot be re-enacted by itself."""
     advice: tuple[str, ...] = ()
     """What closes the gaps that keep it from the next level."""
+    ledger: tuple[Loss, ...] = ()
+    """What a run of another instrumentation does not hold, and where the value was taken from instead."""
 
     @property
     def steps(self) -> int:
@@ -132,6 +134,7 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
         gaps=tuple(str(gap) for gap in run.gaps),
         cold=reached.cold,
         advice=tuple(dict.fromkeys(gap.do for gap in run.gaps if gap.kind in reached.blocking and gap.do)),
+        ledger=reconstruct(run).ledger if can_be_reconstructed(run) else (),
     )
 
 
@@ -149,6 +152,7 @@ def outline_fixture(fixture: Fixture, *, full: bool = False) -> Outline:
         environment=_environment(fixture.environment),
         nodes=tuple(nodes),
         gaps=fixture.gaps,
+        ledger=fixture.ledger,
     )
 
 
@@ -197,7 +201,7 @@ def _node(
         )
     failed = span.status_code is StatusCode.ERROR
     tool = span.text(genai.TOOL_NAME) or ""
-    told = "span" if run.exchanges else _TOLD.get(span.text(genai.OPERATION_NAME) or "", "span")
+    told = "span" if run.exchanges else call_kind(span, None)
     return Node(
         depth=depth,
         step=None,
@@ -212,6 +216,13 @@ def _node(
         request=_first(span, _ASKED) if full else None,
         response=_first(span, _ANSWERED) if full else None,
     )
+
+
+def call_kind(span: SpanRecord, exchange: Exchange | None) -> str:
+    """Return the kind of the call that a span holds or tells of: a `Kind`, or ``span`` if it is no call."""
+    if exchange is not None:
+        return exchange.kind.value
+    return _TOLD.get(span.text(genai.OPERATION_NAME) or "", "span")
 
 
 def _first(span: SpanRecord, names: Iterable[str]) -> str | None:
@@ -305,71 +316,6 @@ def _entry_fields(entry: Entry) -> dict[str, Any]:
     }
 
 
-def call_text(name: str, text: str) -> str:
-    """Return recorded arguments (tagged JSON) as they would appear in a call: ``answer("Where?", user="u1")``."""
-    try:
-        data: Any = json.loads(text)
-    except ValueError:
-        return f"{name}({text})"
-    if not isinstance(data, dict):
-        return f"{name}({_plain(data)})"
-    if "argv" in data:
-        return " ".join(str(word) for word in data["argv"] or [])
-    if set(data) <= {"args", "kwargs"}:
-        positional = [_plain(item) for item in data.get("args") or []]
-        named = [f"{key}={_plain(item)}" for key, item in (data.get("kwargs") or {}).items()]
-        return f"{name}({', '.join([*positional, *named])})"
-    return f"{name}({', '.join(f'{key}={_plain(item)}' for key, item in data.items())})"
-
-
-def input_text(text: str) -> str:
-    """Return the preview of a recorded input without its envelope: ``"Where?", user="u1"``. A cut one is not valid JSON."""
-    if text.endswith("…"):
-        return _CUT_ARGUMENTS.sub(lambda cut: f"{cut['name']}=" if cut["name"] else "", text)
-    shown = call_text("", text)
-    return shown[1:-1] if shown.startswith("(") else shown
-
-
-def outcome_text(text: str | None, *, recorded_output: bool = True) -> str:
-    """Return ``returned ...`` or ``raised ...`` for tagged JSON of an outcome."""
-    if text is None:
-        return "not recorded"
-    raised = error_text(text)
-    if raised or not recorded_output:
-        return f"raised {raised or text}"
-    try:
-        return f"returned {_plain(json.loads(text))}"
-    except ValueError:
-        return f"returned {text}"
-
-
-def error_text(text: str) -> str:
-    """Return ``KeyError: 'x'`` for the tagged JSON of an exception; empty if it is not one."""
-    try:
-        node: Any = json.loads(text)
-    except ValueError:
-        return ""
-    if not isinstance(node, dict) or node.get(values.TAG) != "exception":
-        return ""
-    name = str(node.get("class", "")).rpartition(":")[2]
-    return f"{name}: {node.get('text', '')}".removesuffix(": ")
-
-
-def _plain(value: Any) -> str:
-    """Return a tagged JSON value as short JSON: the tags of containers go, an opaque value shows its text."""
-    return json.dumps(_untagged(value), ensure_ascii=False)
-
-
-def _untagged(value: Any) -> Any:
-    if isinstance(value, list):
-        return [_untagged(item) for item in value]
-    if not isinstance(value, dict):
-        return value
-    if values.TAG in value:
-        return _untagged(value.get("value"))
-    return {key: _untagged(item) for key, item in value.items()}
-
-
 def _environment(attributes: Mapping[str, Any]) -> dict[str, str]:
     """Return the environment of the code, with readable names."""
     dirty = str(attributes.get(genai.VCS_DIRTY, "")).lower() == "true"
@@ -385,11 +331,7 @@ def _environment(attributes: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _packages(text: str) -> str:
-    try:
-        data: Any = json.loads(text)
-    except ValueError:
-        return ""
-    return ", ".join(f"{name} {version}" for name, version in data.items()) if isinstance(data, dict) else ""
+    return ", ".join(f"{name} {version}" for name, version in as_object(parse(text)).items())
 
 
 def _kit(run: Run) -> Iterable[KitRow]:

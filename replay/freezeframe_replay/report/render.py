@@ -6,10 +6,11 @@ import datetime as dt
 import json
 import textwrap
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from freezeframe_replay.report.outline import ROOT_LANE, Node, Outline, outcome_text
+from freezeframe_replay.report.outline import ROOT_LANE, Node, Outline
+from freezeframe_replay.report.tagged import outcome_text
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, Relaxed, Report
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.lifecycle import RunStatus
@@ -134,9 +135,22 @@ def outline_text(outline: Outline, *, full: bool = False, width: int = WIDTH) ->
     parts = [_head(outline, width), tree_text(outline.nodes, full=full, width=width)]
     if outline.level is not None:
         parts.append(_kit_text(outline, width))
+    if outline.ledger:
+        parts.append("\n".join(ledger_lines(outline, width)))
     if outline.gaps:
         parts.append("\n".join(["gaps", *(_hanging(printable(gap), width) for gap in outline.gaps)]))
     return "\n\n".join(parts)
+
+
+def ledger_lines(outline: Outline, width: int) -> Iterator[str]:
+    """Yield what a reconstructed run does not hold, rows that say the same of several steps as one."""
+    yield "reconstructed from the spans of another instrumentation; what they lack, and where it comes from"
+    steps: dict[tuple[str, str], list[str]] = {}
+    for loss in outline.ledger:
+        steps.setdefault((loss.field, loss.source), []).extend([] if loss.step is None else [str(loss.step)])
+    for (name, source), numbers in steps.items():
+        where = f"step {', '.join(numbers)}: " if numbers else ""
+        yield _hanging(printable(f"{where}{name}: {source}"), width)
 
 
 def _head(outline: Outline, width: int) -> str:
@@ -347,7 +361,7 @@ def _next(report: Report, width: int, again: str) -> Iterable[str]:
     else:
         return
     yield from _wrapped("  next: ", advice.replace("RUN", again), width)
-    if first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed:
+    if first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed and not report.reconstructed:
         yield short(f"        if it varies by itself: --ignore {first.differed[0]}", width)
 
 

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 import re
 from typing import Any, Final, cast
 
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.decode import NO_LIMITS
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
+from freezeframe_schemas.otlp.logs import decode_json_logs
 from freezeframe_schemas.span import SpanRecord
 
 _WRAPPERS: Final = ("result", "trace")
@@ -43,6 +46,8 @@ def spans_of_document(document: Any) -> list[SpanRecord]:
         elif "data" in fields:
             _refuse_jaeger(fields["data"])
             value = {"resourceSpans": [{"scopeSpans": [{"spans": fields["data"]}]}]}
+    if isinstance(value, dict) and "resourceLogs" in value:
+        return decode_json_logs(json.dumps(value).encode(), NO_LIMITS).events.spans
     if not isinstance(value, dict) or "resourceSpans" not in value:
         raise WireError(f"found {_described(value)}, expected OTLP/JSON: an object with resourceSpans")
     return spans_from_otlp_json(value)

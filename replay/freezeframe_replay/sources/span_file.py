@@ -1,7 +1,8 @@
 """Runs from a file of spans: lines of OTLP/JSON, as `freezeframe run --file` and any OTLP file exporter write them, or one
 document, as the HTTP APIs of backends return it.
 
-OTLP as protobuf is read, too. Such a file is not redacted; it is for the machine on which it was recorded.
+OTLP as protobuf is read, too, and a directory of such files. They are not redacted; they are for the machine on which they were
+recorded. The file of another instrumentation is read as the collector reads it.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from freezeframe_replay.sources.foreign import joined
 from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_replay.sources.otlp_bytes import spans_of_bytes
 from freezeframe_schemas.errors import RunError, WireError
@@ -20,15 +22,30 @@ from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
 
 _HEAD_BYTES: Final = 4096
+_SUFFIXES: Final = frozenset({".pb", ".json", ".jsonl"})
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
 def split_name(text: str) -> tuple[Path, str] | None:
     """Return the file and the run that ``spans.jsonl`` or ``spans.jsonl:4bf9`` names, None if no such file is there."""
-    if Path(text).is_file():
+    if _holds_spans(Path(text)):
         return Path(text), ""
     name, _, run = text.rpartition(":")
-    return (Path(name), run) if name and Path(name).is_file() else None
+    return (Path(name), run) if name and _holds_spans(Path(name)) else None
+
+
+def _holds_spans(path: Path) -> bool:
+    """Return whether the path is a file, or a directory of OTLP files, which a fixture's is not."""
+    return path.is_file() or (path.is_dir() and not (path / "manifest.json").exists() and bool(files_of(path)))
+
+
+def files_of(directory: Path) -> list[Path]:
+    """Return the directory's files of spans and log records. OTLP files are named after their signal; metrics are not read."""
+    return sorted(
+        path
+        for path in directory.iterdir()
+        if path.suffix in _SUFFIXES and not any(word in path.name for word in ("metrics", "PROVENANCE"))
+    )
 
 
 def load_run_of_file(path: Path, run: str = "") -> Run:
@@ -56,15 +73,16 @@ def load_runs_of_file(path: Path) -> list[Run]:
     Raises:
         WireError: the file is not OTLP.
     """
-    spans: dict[str, list[SpanRecord]] = defaultdict(list)
-    for span in _spans_of(path):
-        spans[span.trace_id].append(span)
-    return sorted((build_run(members) for members in spans.values()), key=lambda item: item.entry.start_time_unix_nano)
+    files = files_of(path) if path.is_dir() else [path]
+    traces: dict[str, list[SpanRecord]] = defaultdict(list)
+    for span in (span for file in files for span in _spans_of(file)):
+        traces[span.trace_id].append(span)
+    return sorted(map(build_run, joined(traces.values())), key=lambda item: item.entry.start_time_unix_nano)
 
 
 def _spans_of(path: Path) -> Iterator[SpanRecord]:
     """Yield the spans of every line; of the document, if the file is one document over many lines; or of protobuf."""
-    if not _is_text(path):
+    if not is_text(path):
         try:
             yield from spans_of_bytes(path.read_bytes())
         except WireError as error:
@@ -98,7 +116,7 @@ def _of_whole(path: Path, document: Any) -> list[SpanRecord]:
         raise WireError(f"{path}: {error}") from error
 
 
-def _is_text(path: Path) -> bool:
+def is_text(path: Path) -> bool:
     """Return whether the file may be JSON, which holds no control character; the tags of protobuf are such characters."""
     with path.open("rb") as file:
         return _CONTROL.search(file.read(_HEAD_BYTES)) is None

@@ -234,8 +234,9 @@ class RunStore:
         until: dt.datetime | None = None,
         where: str = "",
         parameters: Mapping[str, Any] | None = None,
+        order: str = "",
     ) -> list[RunRow]:
-        """Return runs, the newest first.
+        """Return runs, the newest first unless `order` says otherwise.
 
         Args:
             limit: how many at most.
@@ -246,6 +247,7 @@ class RunStore:
             until: started before this time.
             where: a further condition in SQL over the view ``runs``.
             parameters: values for ``{name:Type}`` in `where`.
+            order: what to sort by in SQL, our own text; the newest first if empty.
 
         Raises:
             PermanentStoreError: the condition is not valid SQL, or names an unknown column.
@@ -266,11 +268,14 @@ class RunStore:
                 values[name] = moment
         condition, values = self._where(" AND ".join(tests), values)
         # the newest are nearly always from the last day: all days are read only if that day has too few
+        newest = f"run_hour >= (SELECT max(run_hour) FROM run_rows) - INTERVAL 1 DAY AND {condition}"
         columns: list[str] = []
         rows: list[Sequence[Any]] = []
-        for window in (f"run_hour >= (SELECT max(run_hour) FROM run_rows) - INTERVAL 1 DAY AND {condition}", condition):
+        for window in (condition,) if order else (newest, condition):
             columns, rows = self.sql(
-                f"SELECT {_RUN_COLUMNS} FROM runs WHERE {window} ORDER BY start_time DESC, trace_id LIMIT {int(limit)}", values
+                f"SELECT {_RUN_COLUMNS} FROM runs WHERE {window} "
+                f"ORDER BY {order or 'start_time DESC, trace_id'} LIMIT {int(limit)}",
+                values,
             )
             if len(rows) == limit:
                 break

@@ -14,6 +14,7 @@ from importlib import resources
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.coding_agents import CODING_AGENT_EVENTS
 from freezeframe_schemas.lifecycle import RunStatus, status_sql
 from freezeframe_schemas.tables.columns import (
     ATTRIBUTE_COLUMNS,
@@ -98,7 +99,7 @@ def _is_event() -> str:
     It has no duration, and the event's name. Of a coding agent's events, most tell of neither; some of the others are calls
     themselves, with a duration.
     """
-    of_agent = " OR ".join(f"startsWith(s.name, {quoted(prefix)})" for prefix in genai.CODING_AGENTS)
+    of_agent = " OR ".join(f"startsWith(s.name, {quoted(prefix)})" for prefix in CODING_AGENT_EVENTS)
     of_call = "s.request_model != '' OR s.input_preview != '' OR s.output_preview != ''"
     return (
         f"((s.duration_ns = 0 AND startsWith(s.name, {quoted(genai.EVENT_PREFIX)}))"

@@ -22,6 +22,20 @@ class ToolCall:
     id: str
     name: str
     arguments: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    extra: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+    """Fields that its provider wants back (Gemini's ``thoughtSignature``)."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Thought:
+    """A piece of the model's thinking, with the fields that its provider wants back (a signature, an encrypted form)."""
+
+    text: str
+    extra: Mapping[str, JsonValue] = field(default_factory=dict[str, JsonValue])
+
+    def only(self, *names: str) -> JsonObject:
+        """Return those of the extra fields that a provider knows: another one's mean nothing to it."""
+        return {name: self.extra[name] for name in names if name in self.extra}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +48,11 @@ class Answer:
     """Embeddings, for a model that returns nothing else."""
     id: str = "answer"
     model: str = "stub"
+    finish_reason: str | None = None
+    """The conventions' word: ``stop``, ``length``, ``content_filter``, ``tool_call``. None: as the rest implies."""
+    thoughts: Sequence[Thought] = ()
+    input_tokens: int = 0
+    output_tokens: int = 0
 
     @property
     def text(self) -> str:
@@ -43,6 +62,19 @@ class Answer:
     def split(self, text: str) -> Sequence[str]:
         """Return the pieces that a text of the answer is streamed in."""
         return self.pieces if text == self.text else (text,)
+
+    @property
+    def thinking(self) -> str:
+        """Return the thoughts as one text."""
+        return "".join(thought.text for thought in self.thoughts)
+
+    def finish(self, words: Mapping[str, str]) -> str:
+        """Return a provider's word for the end of the answer, out of its `words` for the conventions' ones.
+
+        An answer that asks for tools ended for that, whatever was told: some APIs have only a word for both.
+        """
+        reason = self.finish_reason or "stop"
+        return words.get("tool_call" if self.tool_calls and reason == "stop" else reason) or words["stop"]
 
     def embeddings(self) -> list[JsonValue]:
         """Return the vectors as JSON."""

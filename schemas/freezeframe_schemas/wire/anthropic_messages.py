@@ -260,17 +260,24 @@ def _merge_present(document: JsonObject, key: str, changes: JsonObject) -> None:
         document[key] = {**as_object(document.get(key)), **present}
 
 
+_STOP_REASONS: Final = {"stop": "end_turn", "tool_call": "tool_use", "length": "max_tokens", "content_filter": "refusal"}
+
+
 # -- writing ------------------------------------------------------------------------------------------------------------
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
     """Return a message."""
     del request
-    content: list[JsonValue] = [{"type": "text", "text": answer.text}] if answer.pieces else []
+    content: list[JsonValue] = [
+        {"type": "thinking", "thinking": thought.text, **thought.only("signature")} for thought in answer.thoughts
+    ]
+    content.extend([make_object(type="text", text=answer.text)] if answer.pieces else [])
     content.extend(
         make_object(type="tool_use", id=call.id, name=call.name, input=dict(call.arguments)) for call in answer.tool_calls
     )
-    reason = "tool_use" if answer.tool_calls else "end_turn"
+    reason = answer.finish(_STOP_REASONS)
+    usage: JsonObject = {"input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens}
     document: JsonObject = {"id": answer.id, "type": "message", "role": "assistant", "model": answer.model, "content": content}
-    return {**document, "stop_reason": reason, "stop_sequence": None, "usage": {"input_tokens": 0, "output_tokens": 0}}
+    return {**document, "stop_reason": reason, "stop_sequence": None, "usage": usage}
 
 
 def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:

@@ -264,18 +264,31 @@ def _finished(block: JsonObject) -> JsonObject:
     return {"toolUse": {**use, "input": arguments if arguments is not None else text}}
 
 
+_STOP_REASONS: Final = {
+    "stop": "end_turn",
+    "tool_call": "tool_use",
+    "length": "max_tokens",
+    "content_filter": "content_filtered",
+}
+
+
 # -- writing ------------------------------------------------------------------------------------------------------------
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
     """Return a converse answer."""
     del request
-    content: list[JsonValue] = [{"text": answer.text}] if answer.pieces else []
+    into, out = answer.input_tokens, answer.output_tokens
+    content: list[JsonValue] = [
+        {"reasoningContent": {"reasoningText": {"text": thought.text, **thought.only("signature")}}}
+        for thought in answer.thoughts
+    ]
+    content.extend([make_object(text=answer.text)] if answer.pieces else [])
     for call in answer.tool_calls:
         use = make_object(toolUseId=call.id, name=call.name, input=dict(call.arguments))
         content.append({"toolUse": use})
     return {
         "output": {"message": {"role": "assistant", "content": content}},
-        "stopReason": "tool_use" if answer.tool_calls else "end_turn",
-        "usage": {"inputTokens": 0, "outputTokens": 0, "totalTokens": 0},
+        "stopReason": answer.finish(_STOP_REASONS),
+        "usage": {"inputTokens": into, "outputTokens": out, "totalTokens": into + out},
         "metrics": {"latencyMs": 0},
     }
 

@@ -141,14 +141,14 @@ def compose(answer: Answer, request: JsonObject) -> JsonObject:
         message["content"] = [{"type": "text", "text": answer.text}]
     if answer.tool_calls:
         message["tool_calls"] = [write_call(call) for call in answer.tool_calls]
-    reason = "TOOL_CALL" if answer.tool_calls else "COMPLETE"
-    return {"id": answer.id, "finish_reason": reason, "message": message, "usage": NO_USAGE}
+    reason = answer.finish({"stop": "COMPLETE", "tool_call": "TOOL_CALL", "length": "MAX_TOKENS"})
+    return {"id": answer.id, "finish_reason": reason, "message": message, "usage": write_usage(answer)}
 
 
-NO_USAGE: Final[JsonObject] = {
-    "billed_units": {"input_tokens": 0, "output_tokens": 0},
-    "tokens": {"input_tokens": 0, "output_tokens": 0},
-}
+def write_usage(answer: Answer) -> JsonObject:
+    """Return the counts of an answer."""
+    counts: JsonObject = {"input_tokens": answer.input_tokens, "output_tokens": answer.output_tokens}
+    return {"billed_units": dict(counts), "tokens": counts}
 
 
 def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:

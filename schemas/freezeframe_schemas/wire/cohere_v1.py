@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.cohere import NO_USAGE, SAMPLING_FIELDS, error_body, read_sampling, read_usage
+from freezeframe_schemas.wire.cohere import SAMPLING_FIELDS, error_body, read_sampling, read_usage, write_usage
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, make_object
 from freezeframe_schemas.wire.frames import Body, Form, Frame
@@ -102,7 +102,8 @@ def compose(answer: Answer, request: JsonObject) -> JsonObject:
     del request
     calls: list[JsonValue] = [{"name": call.name, "parameters": dict(call.arguments)} for call in answer.tool_calls]
     document: JsonObject = {"response_id": answer.id, "generation_id": answer.id, "text": answer.text}
-    return {**document, "finish_reason": "COMPLETE", **({"tool_calls": calls} if calls else {}), "meta": NO_USAGE}
+    reason = answer.finish({"stop": "COMPLETE", "length": "MAX_TOKENS"})
+    return {**document, "finish_reason": reason, **({"tool_calls": calls} if calls else {}), "meta": write_usage(answer)}
 
 
 def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:

@@ -217,16 +217,27 @@ def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
     out.json(genai.USAGE_DETAILS, usage)
 
 
+_SIGNATURE: Final = "thoughtSignature"
+_FINISH_REASONS: Final = {"stop": "STOP", "tool_call": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
+
+
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
     """Return a generateContent answer."""
     del request
-    parts: list[JsonValue] = [{"text": answer.text}] if answer.pieces else []
-    parts.extend(
-        make_object(functionCall=make_object(id=call.id, name=call.name, args=dict(call.arguments)))
-        for call in answer.tool_calls
-    )
-    candidate: JsonObject = {"content": {"role": "model", "parts": parts}, "finishReason": "STOP", "index": 0}
-    usage: JsonObject = {"promptTokenCount": 0, "candidatesTokenCount": 0, "totalTokenCount": 0}
+    parts: list[JsonValue] = [
+        {"text": thought.text, "thought": True, **thought.only(_SIGNATURE)} for thought in answer.thoughts
+    ]
+    parts.extend([make_object(text=answer.text)] if answer.pieces else [])
+    for call in answer.tool_calls:
+        signed: JsonObject = {_SIGNATURE: call.extra[_SIGNATURE]} if _SIGNATURE in call.extra else {}
+        parts.append(make_object(signed, functionCall=make_object(id=call.id, name=call.name, args=dict(call.arguments))))
+    candidate: JsonObject = {
+        "content": {"role": "model", "parts": parts},
+        "finishReason": answer.finish(_FINISH_REASONS),
+        "index": 0,
+    }
+    into, out = answer.input_tokens, answer.output_tokens
+    usage: JsonObject = {"promptTokenCount": into, "candidatesTokenCount": out, "totalTokenCount": into + out}
     return {"candidates": [candidate], "usageMetadata": usage, "modelVersion": answer.model, "responseId": answer.id}
 
 

@@ -150,17 +150,19 @@ def compose(answer: Answer, request: JsonObject) -> JsonObject:
     calls: list[JsonValue] = [
         {"id": call.id, "function": {"name": call.name, "arguments": dict(call.arguments)}} for call in answer.tool_calls
     ]
-    said: JsonObject = {"response": answer.text}
+    thinking: JsonObject = {"thinking": answer.thinking} if answer.thinking else {}
+    said: JsonObject = {"response": answer.text, **thinking}
     if "messages" in request:
-        said = {"message": {"role": "assistant", "content": answer.text, **({"tool_calls": calls} if calls else {})}}
+        message: JsonObject = {"role": "assistant", "content": answer.text, **thinking}
+        said = {"message": {**message, **({"tool_calls": calls} if calls else {})}}
     head: JsonObject = {
         "model": answer.model,
         "created_at": "1970-01-01T00:00:00Z",
         **said,
         "done": True,
-        "done_reason": "stop",
+        "done_reason": answer.finish({"stop": "stop", "length": "length"}),
     }
-    return {**head, "total_duration": 0, "prompt_eval_count": 0, "eval_count": 0}
+    return {**head, "total_duration": 0, "prompt_eval_count": answer.input_tokens, "eval_count": answer.output_tokens}
 
 
 def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:

@@ -145,14 +145,21 @@ def _first_integer(values: Sequence[JsonValue]) -> int | None:
     return next((number for value in values if (number := as_integer(value)) is not None), None)
 
 
+FINISH_REASONS: Final = {"stop": "stop", "tool_call": "tool_calls", "length": "length", "content_filter": "content_filter"}
+
+
 # -- writing ------------------------------------------------------------------------------------------------------------
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
     """Return a chat completion."""
     message: JsonObject = {"role": "assistant", "content": answer.text if answer.pieces else None}
     if answer.tool_calls:
         message["tool_calls"] = [write_call(call) for call in answer.tool_calls]
-    reason = "tool_calls" if answer.tool_calls else "stop"
-    return write_completion(answer, request, "chat.completion", {"message": message, "finish_reason": reason})
+    if answer.thinking:
+        message["reasoning_content"] = answer.thinking
+    # With a tool that the request insists on, the API says "stop".
+    reason = "stop" if answer.finish_reason == "stop" else answer.finish(FINISH_REASONS)
+    choice: JsonObject = {"message": message, "finish_reason": reason}
+    return write_completion(answer, request, "chat.completion", choice)
 
 
 def write_completion(answer: Answer, request: JsonObject, kind: str, choice: JsonObject) -> JsonObject:
@@ -161,7 +168,8 @@ def write_completion(answer: Answer, request: JsonObject, kind: str, choice: Jso
     document["choices"] = [{"index": 0, **choice}]
     # A stream has a chunk without choices for the usage, and only clients that ask for it expect one.
     if not request.get("stream") or as_object(request.get("stream_options")).get("include_usage"):
-        document["usage"] = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+        into, out = answer.input_tokens, answer.output_tokens
+        document["usage"] = {"prompt_tokens": into, "completion_tokens": out, "total_tokens": into + out}
     return document
 
 

@@ -15,7 +15,14 @@ from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Frame
 from freezeframe_schemas.wire.messages import GenericPart, Message, TextPart, finish_reason_of
-from freezeframe_schemas.wire.openai_chat import SAMPLED, TRANSIENT_FIELDS, read_completion, read_sampling, write_completion
+from freezeframe_schemas.wire.openai_chat import (
+    FINISH_REASONS,
+    SAMPLED,
+    TRANSIENT_FIELDS,
+    read_completion,
+    read_sampling,
+    write_completion,
+)
 from freezeframe_schemas.wire.openai_stream import chunks_of, has_ended, merge_top_level
 
 
@@ -84,7 +91,7 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
 
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
     """Return a text completion."""
-    choice: JsonObject = {"text": answer.text, "logprobs": None, "finish_reason": "stop"}
+    choice: JsonObject = {"text": answer.text, "logprobs": None, "finish_reason": answer.finish(FINISH_REASONS)}
     return write_completion(answer, request, "text_completion", choice)
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
-from freezeframe_schemas.wire.answer import Answer
+from freezeframe_schemas.wire.answer import Answer, Thought
 from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
@@ -215,10 +215,20 @@ def _finish_reason(document: JsonObject) -> str | None:
 
 
 # -- writing ------------------------------------------------------------------------------------------------------------
+def _write_thought(thought: Thought, made_id: str) -> JsonObject:
+    """Return a reasoning item; what it says is a summary, unless a summary stands beside it."""
+    text: JsonObject = {"type": "summary_text", "text": thought.text}
+    extra = thought.only("id", "encrypted_content", "summary")
+    if "summary" in extra:
+        text["type"] = "reasoning_text"
+        return {"id": made_id, "type": "reasoning", "content": [text], **extra}
+    return {"id": made_id, "type": "reasoning", "summary": [text] if thought.text else [], **extra}
+
+
 def compose(answer: Answer, request: JsonObject) -> JsonObject:
     """Return a response whose items are a message and the calls."""
     del request
-    output: list[JsonValue] = []
+    output: list[JsonValue] = [_write_thought(thought, f"rs_{answer.id}_{n}") for n, thought in enumerate(answer.thoughts)]
     if answer.pieces:
         content: JsonObject = {"type": "output_text", "text": answer.text, "annotations": []}
         message: JsonObject = {"id": f"msg_{answer.id}", "type": "message", "status": "completed", "role": "assistant"}
@@ -226,16 +236,24 @@ def compose(answer: Answer, request: JsonObject) -> JsonObject:
     for call in answer.tool_calls:
         item: JsonObject = {"id": f"fc_{call.id}", "type": "function_call", "status": "completed", "call_id": call.id}
         output.append({**item, "name": call.name, "arguments": json.dumps(dict(call.arguments), ensure_ascii=False)})
-    usage: JsonObject = {"input_tokens": 0, "output_tokens": 0, "total_tokens": 0}
+    into, out = answer.input_tokens, answer.output_tokens
+    usage: JsonObject = {"input_tokens": into, "output_tokens": out, "total_tokens": into + out}
     usage |= {"input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0}}
+    cut = answer.finish({"stop": "", "length": "max_output_tokens", "content_filter": "content_filter"})
     document: JsonObject = {
         "id": answer.id,
         "object": "response",
         "created_at": 0,
         "model": answer.model,
-        "status": "completed",
+        "status": "incomplete" if cut else "completed",
     }
-    document |= {"error": None, "incomplete_details": None, "instructions": None, "metadata": {}, "parallel_tool_calls": True}
+    document |= {
+        "error": None,
+        "incomplete_details": {"reason": cut} if cut else None,
+        "instructions": None,
+        "metadata": {},
+        "parallel_tool_calls": True,
+    }
     return {**document, "tool_choice": "auto", "tools": [], "output": output, "usage": usage}
 
 

@@ -110,7 +110,7 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
     shouted = before.rstrip(" .")[-2:].isupper() or (first.isupper() and len(first) > 1)
     if shouted and not (strong or dotted) and (names.is_ordinary(first) or not any(map(names.is_known, words))):
         return ()  # "MS EXCEL"
-    return names.accept(text, kept, "context")
+    return names.accept(text, kept, "said" if strong else "context")
 
 
 _PARTICLES_BEFORE = re.compile(rf"(?<!\w)(?:{names.PARTICLE} ){{1,3}}\Z")

@@ -6,7 +6,9 @@ SELECT
     toString(p.attribute) AS attribute, -- Attribute in which the text was first met
     p.run_hour AS run_hour,
     lower(hex(p.hash)) AS hash, -- Name of the piece that has the words, in payloads; empty where they are in a template
-    substring(p.body, greatest(1, toInt64(positionCaseInsensitive(p.body, splitByNonAlpha({words:String})[1])) - 60), 200) AS snippet -- The text around the first of the words
+    substring(p.body, greatest(1, toInt64(ifNull(nullIf(positionCaseInsensitive(p.body, {words:String}), 0),
+        positionCaseInsensitive(p.body, arraySort(word -> -length(word), splitByNonAlpha({words:String}))[1]))) - 60), 200)
+        AS snippet -- The text around the words, or around the longest if they do not stand together
 FROM {db}.piece_rows AS p
 WHERE hasAllTokens(lower(p.body), splitByNonAlpha(lower({words:String})))
 UNION ALL
@@ -15,9 +17,9 @@ SELECT
     toString(mapKeys(s.refs)[arrayFirstIndex(text -> hasAllTokens(lower(text), splitByNonAlpha(lower({words:String}))),
         splitByChar('\x01', s.templates))]) AS attribute,
     s.run_hour AS run_hour, '' AS hash,
-    replaceRegexpAll(substring(s.templates,
-        greatest(1, toInt64(positionCaseInsensitive(s.templates, splitByNonAlpha({words:String})[1])) - 60), 200), '[\x00\x01]', '…')
-        AS snippet
+    replaceRegexpAll(substring(s.templates, greatest(1, toInt64(ifNull(nullIf(positionCaseInsensitive(s.templates, {words:String}), 0),
+        positionCaseInsensitive(s.templates, arraySort(word -> -length(word), splitByNonAlpha({words:String}))[1]))) - 60), 200),
+        '[\x00\x01]', '…') AS snippet
 FROM {db}.span_rows AS s
 WHERE hasAllTokens(lower(s.templates), splitByNonAlpha(lower({words:String})))
 LIMIT 1 BY tenant, trace_id, attribute;

@@ -1,0 +1,156 @@
+"""`freezeframe import KIND SOURCE...`: recorded telemetry to the collector of this machine, through its door, so redacted."""  # noqa: N999 - a module is named after its command
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import json
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.options import add_data, add_json, home_of, positive, print_json, terminal_width
+from freezeframe_schemas.errors import ConfigError, FreezeframeError, WireError
+
+if TYPE_CHECKING:
+    from freezeframe_replay.local.home import Home
+    from freezeframe_replay.sources.otlp_requests import OtlpRequest
+
+COMMAND: Final = Command(
+    description="SOURCE is a file of OTLP (JSON lines, one JSON document, or protobuf; also what the file exporter of the "
+    "OpenTelemetry Collector writes), or a directory of such files. What is stored already is not stored twice, so the command "
+    "can be repeated.",
+    examples={
+        "freezeframe import otlp spans.jsonl": "one file",
+        "freezeframe import otlp traces/ --dry-run": "what a replay will lack; sends nothing",
+        "freezeframe import otlp spans.jsonl --from 4001": "go on where it stopped",
+    },
+)
+
+_TRIES: Final = 8
+_TIMEOUT_S: Final = 60.0
+_BUSY: Final = frozenset({429, 503})
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("kind", choices=["otlp"], metavar="KIND", help="what the files hold: otlp")
+    parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help="file or directory")
+    parser.add_argument(
+        "--from", dest="first", type=positive, default=1, metavar="N", help="begin with request N of the first file"
+    )
+    parser.add_argument("--dry-run", action="store_true", help="send nothing; print what each run does not hold")
+    add_json(parser)
+    add_data(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Send the requests, or print what a replay of their runs will lack."""
+    from freezeframe_replay.sources.span_file import files_of
+
+    missing = next((source for source in arguments.sources if not source.exists()), None)
+    if missing is not None:
+        raise ConfigError(f"{missing}: no such file or directory")
+    if arguments.dry_run:
+        return _show(arguments)
+    files = [file for source in arguments.sources for file in (files_of(source) if source.is_dir() else [source])]
+    sent = _send_all(files, arguments.first, home_of(arguments))
+    if arguments.json:
+        print_json(dict(sent))
+    else:
+        print(f"sent {sent['requests']} requests of {len(files)} files" + _left_out(sent))
+    return 1 if sent["rejected"] else 0
+
+
+def _left_out(sent: Counter[str]) -> str:
+    parts = [f"{sent['rejected']} spans were refused (freezeframe status)"] if sent["rejected"] else []
+    parts += [f"{sent['metrics']} requests of metrics were left out"] if sent["metrics"] else []
+    return "; ".join(["", *parts])
+
+
+def _send_all(files: list[Path], first: int, home: Home) -> Counter[str]:
+    """Send every request of the files, from the `first` of the first file on."""
+    from freezeframe_replay.local.daemon import collector_answers, flush
+    from freezeframe_replay.local.home import read_ports
+    from freezeframe_replay.sources.otlp_requests import METRICS, requests_of_file
+
+    port = read_ports(home).get("http")
+    if not port or not collector_answers(home):
+        raise ConfigError(f"no collector is running for {home.directory}", do="start it with `freezeframe up`")
+    sent: Counter[str] = Counter()
+    for file in files:
+        for request in requests_of_file(file):
+            if file == files[0] and request.number < first:
+                continue
+            if request.signal == METRICS:
+                sent["metrics"] += 1
+                continue
+            sent["rejected"] += _send(request, file, home, port)
+            sent["requests"] += 1
+        print(f"{file}: done", file=sys.stderr)
+    flush(home)
+    return sent
+
+
+def _send(request: OtlpRequest, file: Path, home: Home, port: int) -> int:
+    """Send one request, again if the collector is busy; return how many of its spans were refused.
+
+    Raises:
+        WireError: the collector does not take it.
+        FreezeframeError: it does not answer, or stays busy.
+    """
+    from freezeframe_replay.local.daemon import loopback_opener
+    from freezeframe_schemas.local_tokens import SENDER, bearer, read_token
+
+    where = f"{file}, request {request.number}"
+    headers = {"Content-Type": request.content_type, **bearer(read_token(home.directory, SENDER))}
+    asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/{request.signal}", data=request.body, headers=headers)
+    again = f"what came before is stored; go on with `freezeframe import otlp {file} --from {request.number}`"
+    for tried in range(_TRIES):
+        try:
+            with loopback_opener().open(asked, timeout=_TIMEOUT_S) as answer:
+                return _rejected(request.content_type, answer.read())
+        except urllib.error.HTTPError as error:
+            if error.code not in _BUSY:
+                raise WireError(f"{where}: refused with HTTP {error.code}", do=again) from None
+            time.sleep(min(float(error.headers.get("Retry-After") or 1), 2.0**tried))
+        except OSError as error:
+            raise FreezeframeError(f"{where}: the collector does not answer: {error}", do=again) from error
+    raise FreezeframeError(f"{where}: the collector is still busy after {_TRIES} tries", do=again)
+
+
+def _rejected(content_type: str, body: bytes) -> int:
+    """Return how many spans or records the collector's answer says it refused."""
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    from freezeframe_replay.sources.otlp_requests import JSON
+
+    if content_type == JSON:
+        partial: dict[str, Any] = json.loads(body or b"{}").get("partialSuccess") or {}
+        return int(partial.get("rejectedSpans") or partial.get("rejectedLogRecords") or 0)
+    # The answer for log records has the same form.
+    return ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans
+
+
+def _show(arguments: argparse.Namespace) -> int:
+    """Print the ledger of every run in the sources."""
+    from freezeframe_replay.report.outline import outline_run
+    from freezeframe_replay.report.render import ledger_lines
+    from freezeframe_replay.sources.span_file import load_runs_of_file
+
+    runs = [outline_run(run) for source in arguments.sources for run in load_runs_of_file(source)]
+    if arguments.json:
+        rows = [
+            {"run": run.run_id, "name": run.name, "ledger": [dataclasses.asdict(loss) for loss in run.ledger]} for run in runs
+        ]
+        print_json(rows)
+        return 0
+    for run in runs:
+        lines = ledger_lines(run, terminal_width() - 2) if run.ledger else ["nothing to reconstruct"]
+        print("\n".join([f"{run.run_id}  {run.name}", *(f"  {line}" for line in lines)]))
+    return 0

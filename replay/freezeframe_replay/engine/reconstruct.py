@@ -1,0 +1,307 @@
+"""Reconstruct: a run that another instrumentation recorded, as steps that hold meaning in place of bytes. Pure.
+
+Such a run has no exchanges: it tells of model calls and tools in attributes (`normalise`), in as many ways as there are
+vendors. Each call becomes a step whose request is what the call said (`meaning`) and whose answer is what the model said; bytes
+are written when a replay asks (`speak`). Whatever the spans did not hold is a row of the ledger, with the place that the value
+was taken from instead.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final, NamedTuple
+
+from freezeframe_replay.engine.model_calls import ModelCall, model_calls, parts_in_request, spans_above
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import RunError
+from freezeframe_schemas.exchange import RECONSTRUCTED, Chunk, Completion, Exchange, Kind, Request, Response
+from freezeframe_schemas.fixture import Fixture, Loss, Redaction, Step
+from freezeframe_schemas.keys import request_key
+from freezeframe_schemas.meaning import (
+    REPORTED,
+    arguments_of,
+    result_value,
+    same,
+)
+from freezeframe_schemas.run import Run
+from freezeframe_schemas.span import SpanRecord, StatusCode
+from freezeframe_schemas.told import told_calls
+from freezeframe_schemas.vendors.envelopes import tool_call_of
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, dump, parse
+
+MODEL_NAME: Final = "chat"
+"""The name of every model call of such a run: which operation it was called is the vendor's choice."""
+RETRIEVAL_NAME: Final = "retrieval"
+
+_NEEDED: Final = frozenset({("request messages", "absent"), ("answer", "absent")})
+_UNREDACTED: Final = Redaction()
+_STATUS: Final = re.compile(r"\b([45]\d\d)\b")
+_NEVER_THERE: Final = (
+    Loss(field="bytes, chunk borders, headers", source="written anew in the form that the program asks for"),
+    Loss(field="lanes", source="absent: of two equal requests, the order decides"),
+    Loss(field="model, parameters, tools offered", source="span, where it has them: reported, not compared"),
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class _Tool:
+    """A tool call, while it is put together."""
+
+    name: str
+    arguments: JsonValue
+    result: JsonValue
+    call_id: str | None
+    span: SpanRecord
+    error: str = ""
+    losses: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+
+
+class _Found(NamedTuple):
+    """A call, with the span that tells of it and what this does not hold."""
+
+    span: SpanRecord
+    exchange: Exchange
+    losses: list[tuple[str, str]]
+
+
+def can_be_reconstructed(run: Run) -> bool:
+    """Return whether the run is another instrumentation's, and tells of a model call."""
+    return not run.exchanges and bool(told_calls(run.spans))
+
+
+def reconstruct(run: Run, redaction: Redaction = _UNREDACTED) -> Fixture:
+    """Return the run as a fixture whose steps hold meaning."""
+    ledger: list[Loss] = list(_NEVER_THERE)
+    calls = model_calls(run, ledger)
+    ignore = [f"body.{name}" for name in REPORTED]
+    if calls and not any(call.asked["system"] for call in calls):
+        ignore.append("body.system")
+        ledger.append(Loss(field="system prompt", source="absent from every call: reported, not compared"))
+    found = [_Found(call.span, _model_exchange(call), call.losses) for call in calls]
+    found += [_Found(tool.span, _tool_exchange(tool), tool.losses) for tool in _tools(run, calls, ledger)]
+    retrievals = (span for span in run.spans if span.text(genai.OPERATION_NAME) == genai.OP_RETRIEVAL)
+    found += [_Found(span, _retrieval_exchange(span), []) for span in retrievals]
+    found.sort(key=lambda item: item.exchange.start_time_unix_nano)
+    return Fixture(
+        run_id=run.trace_id,
+        entry=run.entry,
+        steps=tuple(_steps(found, ignore, {span.span_id: span for span in run.spans}, ledger)),
+        redaction=redaction,
+        gaps=tuple(str(gap) for gap in run.gaps),
+        ignore=tuple(ignore),
+        ledger=tuple(ledger),
+        created_by="another instrumentation",
+    )
+
+
+def _steps(
+    found: Sequence[_Found], ignore: Sequence[str], by_id: Mapping[str, SpanRecord], ledger: list[Loss]
+) -> Iterator[Step]:
+    """Yield the calls as steps, and write what each lacks into the ledger, and which of them ask the same."""
+    tools = {item.exchange.span_id: number for number, item in enumerate(found, 1) if item.exchange.kind is Kind.TOOL}
+    issued: defaultdict[str, list[int]] = defaultdict(list)
+    for number, (span, exchange, losses) in enumerate(found, 1):
+        key = request_key(exchange.kind, exchange.name, exchange.request, ignore=ignore).digest
+        around = next((tools[above.span_id] for above in spans_above(span, by_id) if above.span_id in tools), None)
+        yield Step(
+            number=number,
+            exchange=exchange,
+            key=key,
+            ordinal=len(issued[key]),
+            inside=None if exchange.kind is Kind.TOOL else around,
+            provider=span.text(genai.PROVIDER_NAME),
+            model=span.text(genai.REQUEST_MODEL),
+        )
+        ledger += [Loss(step=number, field=name, source=source) for name, source in losses]
+        issued[key].append(number)
+    for numbers in issued.values():
+        if len(numbers) > 1:
+            told = ", ".join(map(str, numbers))
+            ledger.append(
+                Loss(field="order", source=f"steps {told} ask the same: their order alone decides which answer comes")
+            )
+
+
+def answerable(fixture: Fixture) -> Fixture:
+    """Return the fixture.
+
+    Raises:
+        RunError: a model call lacks its request or its answer, so that no replay gets past it.
+    """
+    lacking = sorted({loss.step for loss in fixture.ledger if loss.step and (loss.field, loss.source) in _NEEDED})
+    if lacking:
+        numbers = f"step {lacking[0]}" if len(lacking) == 1 else f"steps {', '.join(map(str, lacking))}"
+        raise RunError(
+            f"run {fixture.run_id}: its spans do not hold the content of {numbers}, so it cannot be re-enacted",
+            do="switch on the recording of content where the run was recorded; for OpenTelemetry's instrumentations, "
+            "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=span_only (before 1.37: true)",
+        )
+    return fixture
+
+
+# -- model calls ----------------------------------------------------------------------------------------------------------
+
+
+def _model_exchange(call: ModelCall) -> Exchange:
+    return _exchange(call.span, Kind.MODEL, MODEL_NAME, dict(call.asked), _answer(call))
+
+
+def _answer(call: ModelCall) -> JsonObject:
+    """Return what the model answered, for `speak`: parts, and what stands beside them; or the failure."""
+    attributes = call.attributes
+    if not call.parts:
+        message = _error_text(call.span)
+        status = attributes.get(genai.HTTP_RESPONSE_STATUS_CODE)
+        found = _STATUS.search(message)
+        return {"error": message, "status": status if isinstance(status, int) else int(found[1]) if found else 500}
+    reasons = attributes.get(genai.RESPONSE_FINISH_REASONS)
+    finish = reasons[0] if isinstance(reasons, tuple) and reasons else reasons
+    made = f"call_{call.span.span_id}_"  # frameworks take two answers with equal ids for one
+    parts = [
+        {**part, "id": part.get("id") or f"{made}{n}"} if part.get("type") == "tool_call" else part
+        for n, part in enumerate(call.parts)
+    ]
+    plain: JsonObject = {"parts": list(parts), "finish_reason": finish if isinstance(finish, str) else None}
+    for name, attribute in (
+        ("id", genai.RESPONSE_ID),
+        ("model", genai.RESPONSE_MODEL),
+        ("input_tokens", genai.USAGE_INPUT_TOKENS),
+        ("output_tokens", genai.USAGE_OUTPUT_TOKENS),
+    ):
+        value = attributes.get(attribute)
+        plain[name] = value if isinstance(value, str | int) else None
+    return {**plain, "id": plain["id"] or f"made_{call.span.span_id}"}
+
+
+def _error_text(span: SpanRecord) -> str:
+    raised = (event.attributes.get("exception.message") for event in span.events if event.name == "exception")
+    return str(next(raised, None) or span.status_message or "the call failed; the recording does not say how")
+
+
+# -- tools and retrievals -------------------------------------------------------------------------------------------------
+
+
+def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator[_Tool]:
+    """Yield the tool calls: those that a span tells of, and those that only a later request tells of."""
+    told = [_tool_of(span) for span in run.spans if span.text(genai.OPERATION_NAME) == genai.OP_EXECUTE_TOOL]
+    spans = [tool for tool in told if tool.error or tool.result is not None or tool.arguments is not None]
+    if len(spans) < len(told):
+        ledger.append(Loss(field="tools", source=f"{len(told) - len(spans)} of {len(told)} spans hold no content: left out"))
+    results = {part.get("id"): part for call in calls for part in parts_in_request(call, "tool_call_response")}
+    free = list(spans)
+    lost = 0
+    for call in calls:
+        for part in call.parts:
+            if part.get("type") != "tool_call":
+                continue
+            name, call_id = str(part.get("name") or ""), part.get("id")
+            arguments = arguments_of(part.get("arguments"))
+            fitting = [tool for tool in free if _is_asked_for(tool, name, arguments)]
+            # Some histories give several calls one id: it only tells equal calls apart.
+            tool = next((tool for tool in fitting if tool.call_id == call_id), fitting[0] if fitting else None)
+            result = results.get(call_id)
+            if tool is not None:
+                free.remove(tool)
+                tool.name, tool.arguments = name, arguments
+                tool.call_id = call_id if isinstance(call_id, str) else None
+                if result is not None and not tool.error and same(_result_of(result)) != same(tool.result):
+                    # What the model was told; the span may have it in an envelope that we do not know.
+                    has_another = "" if tool.result is None else ": the span has another form of it"
+                    tool.result = _result_of(result)
+                    tool.losses.append(("result", f"next request{has_another}"))
+            elif result is not None:
+                yield _Tool(
+                    name=name,
+                    arguments=arguments,
+                    result=_result_of(result),
+                    call_id=call_id if isinstance(call_id, str) else None,
+                    span=call.span,
+                    losses=[("arguments and result", "next request: no span tells of the tool")],
+                )
+            else:
+                lost += 1
+    if lost:
+        ledger.append(Loss(field="tool results", source=f"absent for {lost} of the calls that the model asked for"))
+    for tool in spans:
+        if tool.result is None and not tool.error:
+            tool.losses.append(("result", "absent"))
+        yield tool
+
+
+def _is_asked_for(tool: _Tool, name: str, arguments: JsonValue) -> bool:
+    """Return whether a tool's span may be that of a call: by name and arguments. Some have a lone argument without its name."""
+    if tool.name != name:
+        return False
+    bare = list(arguments.values()) if isinstance(arguments, dict) else []
+    known = tool.arguments
+    return known is None or same(known) == same(arguments) or (len(bare) == 1 and known == bare[0])
+
+
+def _tool_of(span: SpanRecord) -> _Tool:
+    told = tool_call_of(span)
+    failed = span.status_code is StatusCode.ERROR and told.result is None
+    return _Tool(
+        name=span.text(genai.TOOL_NAME) or span.name,
+        arguments=None if told.arguments is None else arguments_of(told.arguments),
+        result=None if told.result is None else result_value(told.result),
+        call_id=told.call_id,
+        span=span,
+        error=_error_text(span) if failed else "",
+        losses=list(_lost(told.envelope, failed=failed)),
+    )
+
+
+def _lost(envelope: str, *, failed: bool) -> Iterator[tuple[str, str]]:
+    if envelope:
+        yield "arguments and result", f"span, in {envelope}"
+    if failed:
+        yield "exception", "made from its text: its class is not known"
+
+
+def _result_of(part: JsonObject) -> JsonValue:
+    return result_value(part.get("response", part.get("result")))
+
+
+def _tool_exchange(tool: _Tool) -> Exchange:
+    asked: JsonObject = {"arguments": tool.arguments}
+    answer: JsonObject = {"error": tool.error} if tool.error else {"result": tool.result}
+    # A tool that only the next request tells of ran when its call had been answered.
+    late = tool.span.text(genai.OPERATION_NAME) != genai.OP_EXECUTE_TOOL
+    made = _exchange(tool.span, Kind.TOOL, tool.name, asked, answer, call_id=tool.call_id)
+    if not late:
+        return made
+    at = tool.span.end_time_unix_nano
+    return replace(made, span_id=f"{made.span_id}:{tool.call_id}", start_time_unix_nano=at, end_time_unix_nano=at)
+
+
+def _retrieval_exchange(span: SpanRecord) -> Exchange:
+    documents = span.text(genai.RETRIEVAL_DOCUMENTS)
+    asked: JsonObject = {"query": span.text(genai.RETRIEVAL_QUERY)}
+    answer: JsonObject = {"documents": parse(documents) if documents else []}
+    return _exchange(span, Kind.RETRIEVAL, RETRIEVAL_NAME, asked, answer)
+
+
+def _exchange(
+    span: SpanRecord,
+    kind: Kind,
+    name: str,
+    asked: JsonObject,
+    answer: JsonObject,
+    *,
+    call_id: str | None = None,
+) -> Exchange:
+    return Exchange(
+        kind=kind,
+        name=name,
+        seam=RECONSTRUCTED,
+        request=Request(body=dump(asked).encode()),
+        response=Response(chunks=(Chunk(data=dump(answer).encode()),), completion=Completion.COMPLETE),
+        span_id=span.span_id,
+        parent_span_id=span.parent_span_id,
+        call_id=call_id,
+        start_time_unix_nano=span.start_time_unix_nano,
+        end_time_unix_nano=span.end_time_unix_nano,
+    )

@@ -1,0 +1,227 @@
+"""Speak: between a program's calls and a reconstructed run. A live call as what it says, a recorded answer as what it expects.
+
+One recording serves every client: the answer is written in the dialect of the live request, streamed if that is asked for.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from freezeframe.seams import Call
+from freezeframe_replay.engine.miss import Recorded
+from freezeframe_replay.engine.reconstruct import MODEL_NAME, RETRIEVAL_NAME
+from freezeframe_schemas import values
+from freezeframe_schemas.divergence import Relaxed, Served
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response
+from freezeframe_schemas.meaning import arguments_of, request_meaning
+from freezeframe_schemas.wire import decode_body, find_dialect_of
+from freezeframe_schemas.wire.answer import Answer, Thought, ToolCall
+from freezeframe_schemas.wire.document import (
+    JsonObject,
+    JsonValue,
+    as_integer,
+    as_object,
+    as_objects,
+    as_text,
+    dump,
+    dump_canonical,
+    parse,
+)
+from freezeframe_schemas.wire.messages import finish_reason_of
+
+_CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments"})
+_COMPLETED: Final = "completed"
+"""How OpenAI's Responses end, whatever for."""
+_PIECE: Final = 24
+"""Characters of a streamed piece: where the recorded ones ended is not known."""
+_QUERY_NAMES: Final = ("query", "input", "question", "text")
+
+
+def in_meaning(call: Call) -> Call:
+    """Return the call as a reconstructed step would ask it: what it says, in no lane."""
+    match call.kind:
+        case Kind.MODEL:
+            return replace(call, name=MODEL_NAME, lane=(), request=Request(body=dump(_asked_of_a_model(call.request)).encode()))
+        case Kind.TOOL:
+            asked: JsonObject = {"arguments": _arguments(call.request)}
+            return replace(call, lane=(), request=Request(body=dump(asked).encode()))
+        case Kind.RETRIEVAL:
+            asked = {"query": _query(_arguments(call.request))}
+            return replace(call, name=RETRIEVAL_NAME, lane=(), request=Request(body=dump(asked).encode()))
+        case _:
+            return replace(call, lane=())
+
+
+def spoken(step: Exchange, call: Call) -> Exchange:
+    """Return the step as the exchange that the call expects.
+
+    Raises:
+        WireError: the dialect of the request has no place for such an answer.
+    """
+    answer = as_object(parse(step.response.body))
+    common = replace(step, request=call.request, name=call.name, lane=call.lane, dialect=call.dialect)
+    if call.kind is Kind.MODEL:
+        return replace(common, response=_model_response(answer, call.request))
+    if "error" in answer:
+        error = values.encode_exception(RuntimeError(str(answer["error"])))
+        return replace(common, response=Response(completion=Completion.NONE), error=error)
+    result = _documents(answer, call.seam) if call.kind is Kind.RETRIEVAL else _result(answer.get("result"), call)
+    text = json.dumps(result, ensure_ascii=False)
+    return replace(common, response=Response(chunks=(Chunk(data=text.encode("utf-8", "backslashreplace")),)))
+
+
+# -- model calls ----------------------------------------------------------------------------------------------------------
+
+
+def _asked_of_a_model(request: Request) -> JsonObject:
+    match = find_dialect_of(request)
+    if match is None:
+        return {}
+    try:
+        body = decode_body(request.body, request.headers)
+    except WireError:
+        return {}
+    return request_meaning(match.dialect.request_attributes(body))
+
+
+def _model_response(answer: JsonObject, request: Request) -> Response:
+    match = find_dialect_of(request)
+    if match is None:
+        raise WireError("a model call of a dialect that is not known")
+    if "error" in answer:
+        return match.dialect.write_error(as_integer(answer.get("status")) or 500, str(answer["error"]))
+    return match.dialect.write_answer(answer_of(answer), request)
+
+
+def answer_of(told: Mapping[str, JsonValue]) -> Answer:
+    """Return a step's answer as the value that dialects write."""
+    parts = as_objects(told.get("parts"))
+    text = "".join(str(part.get("content") or "") for part in parts if part.get("type") == "text")
+    calls = [part for part in parts if part.get("type") == "tool_call"]
+    finish = as_text(told.get("finish_reason")) or ""
+    return Answer(
+        pieces=tuple(text[at : at + _PIECE] for at in range(0, len(text), _PIECE)),
+        tool_calls=tuple(
+            ToolCall(
+                id=str(part.get("id")),
+                name=str(part.get("name")),
+                arguments=as_object(arguments_of(part.get("arguments"))),
+                extra={name: item for name, item in part.items() if name not in _CALL_FIELDS},
+            )
+            for part in calls
+        ),
+        id=as_text(told.get("id")) or "answer",
+        model=as_text(told.get("model")) or "unknown",
+        finish_reason=None if finish == _COMPLETED else finish_reason_of(finish.replace("-", "_")),
+        thoughts=tuple(_thought(part) for part in parts if part.get("type") == "reasoning"),
+        input_tokens=as_integer(told.get("input_tokens")) or 0,
+        output_tokens=as_integer(told.get("output_tokens")) or 0,
+    )
+
+
+def _thought(part: JsonObject) -> Thought:
+    return Thought(
+        text=str(part.get("content") or ""),
+        extra={name: item for name, item in part.items() if name not in ("type", "content")},
+    )
+
+
+# -- tools and retrievers -------------------------------------------------------------------------------------------------
+
+
+def _arguments(request: Request) -> JsonValue:
+    """Return a function's arguments by name; a single text that is a JSON object, as frameworks hand it on, as that object."""
+    given = as_object(parse(request.body))
+    args, kwargs = given.get("args"), as_object(given.get("kwargs"))
+    named: JsonObject = {name: _plain(item) for name, item in kwargs.items() if not _is_object(item)}
+    if not isinstance(args, list) or not args:
+        return arguments_of(named)
+    first = arguments_of(_plain(args[0]))
+    if len(args) == 1 and isinstance(first, dict):
+        return {**first, **as_object(arguments_of(named))}
+    return arguments_of({"args": [_plain(item) for item in args], **named})
+
+
+def _is_object(item: JsonValue) -> bool:
+    """Return whether an argument is an object that no model can have asked for: a context, a client."""
+    return as_object(item).get(values.TAG) == "opaque"
+
+
+def _plain(item: JsonValue) -> JsonValue:
+    """Return a tagged value as the JSON that a model writes for it."""
+    if isinstance(item, list):
+        return [_plain(inner) for inner in item]
+    if isinstance(item, dict):
+        return _plain(item.get("value")) if values.TAG in item else {name: _plain(inner) for name, inner in item.items()}
+    return item
+
+
+def _query(arguments: JsonValue) -> JsonValue:
+    given = as_object(arguments)
+    args = given.get("args")
+    if isinstance(args, list) and args:
+        return args[0]
+    return next((given[name] for name in _QUERY_NAMES if name in given), next(iter(given.values()), None))
+
+
+def _result(result: JsonValue, call: Call) -> Any:
+    """Return a tool's result as tagged JSON; LangChain's tools return a message if a model's call asked for them."""
+    if call.seam != "langchain" or call.call_id is None:
+        return result
+    content = result if isinstance(result, str) else dump(result)
+    fields = {"content": content, "name": call.name, "tool_call_id": call.call_id, "status": "success"}
+    return {
+        values.TAG: "model",
+        "class": "langchain_core.messages.tool:ToolMessage",
+        "set": sorted(fields),
+        "value": fields,
+    }
+
+
+def _documents(answer: JsonObject, seam: str) -> Any:
+    """Return the documents that a retriever found, as its library has them."""
+    documents = as_objects(answer.get("documents"))
+    if seam != "langchain":
+        return documents
+    return [
+        {
+            values.TAG: "model",
+            "class": "langchain_core.documents.base:Document",
+            "set": ["metadata", "page_content"],
+            "value": {
+                "id": document.get("id"),
+                "metadata": as_object(document.get("metadata")),
+                "page_content": str(document.get("content") or ""),
+            },
+        }
+        for document in documents
+    ]
+
+
+# -- tools that no seam saw -----------------------------------------------------------------------------------------------
+
+
+def told_tools(steps: Sequence[Recorded], used: Collection[int]) -> dict[int, Served]:
+    """Return the tool steps that no seam asked for, and whose result a later model call was told as recorded."""
+    known = {call for item in steps if item.step.number in used for call in _told_in(item.step.exchange)}
+    return {
+        item.step.number: Served(step=item.step.number, how="relaxed", relaxed=(Relaxed.TOLD,))
+        for item in steps
+        if item.step.number not in used and item.step.exchange.kind is Kind.TOOL and _as_told(item.step.exchange) in known
+    }
+
+
+def _told_in(asked: Exchange) -> set[tuple[str, str]]:
+    """Return the tool calls, each with its arguments, that stand with their results in a model step's request."""
+    if asked.kind is not Kind.MODEL:
+        return set()
+    said = as_objects(as_object(parse(asked.request.body)).get("messages"))
+    return {(str(item.get("call")), dump_canonical(item.get("arguments"))) for item in said if "call" in item}
+
+
+def _as_told(tool: Exchange) -> tuple[str, str]:
+    return tool.name, dump_canonical(as_object(parse(tool.request.body)).get("arguments"))

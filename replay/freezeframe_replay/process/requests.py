@@ -1,0 +1,174 @@
+"""Calls an application with a recorded request, in process: no port is opened, and lifespan is run around it as a server does.
+
+What the application answers is recorded and compared where it was recorded, around the application itself
+(`freezeframe._servers`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import io
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from freezeframe._servers import Message, is_asgi
+from freezeframe_schemas import values
+
+_SERVER: Final = ("127.0.0.1", 80)
+
+
+def answer_request(app: Any, given: Mapping[str, Any], output: str | None) -> None:
+    """Call the application with the request; whatever it raises is raised.
+
+    Args:
+        app: an ASGI or WSGI application.
+        given: the request, as `freezeframe._servers` recorded it.
+        output: the recorded response, which says when the client went away; None if the application raised.
+    """
+    answered: Any = values.decode(output) if output else None
+    left_after = answered.get("client_left_after") if isinstance(answered, dict) else None
+    if is_asgi(type(app)):
+        asyncio.run(_ask_asgi(app, given, left_after))
+    else:
+        _ask_wsgi(app, given, left_after)
+
+
+def _body(given: Mapping[str, Any]) -> bytes:
+    body: str | bytes = given.get("body") or b""
+    return body if isinstance(body, bytes) else body.encode()
+
+
+async def _ask_asgi(app: Any, given: Mapping[str, Any], left_after: int | None) -> None:
+    lifespan = _Lifespan(app)
+    await lifespan.start()
+    try:
+        client = _Client(_body(given), left_after)
+        scope: Message = {
+            "type": "http",
+            "asgi": {"version": "3.0", "spec_version": "2.3"},
+            "http_version": "1.1",
+            "method": given["method"],
+            "scheme": "http",
+            "path": given["path"],
+            "raw_path": quote(given["path"]).encode(),
+            "query_string": given["query"].encode("latin-1"),
+            "root_path": "",
+            "headers": [(name.encode("latin-1"), value.encode("latin-1")) for name, value in given["headers"].items()],
+            "client": (given["client"], 0) if given["client"] else None,
+            "server": _SERVER,
+            "state": dict(lifespan.state),
+        }
+        await app(scope, client.receive, client.send)
+    finally:
+        await lifespan.stop()
+
+
+class _Client:
+    """Sends the request, and goes away when it did."""
+
+    def __init__(self, body: bytes, left_after: int | None) -> None:
+        self._requests: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+        self._left_after = left_after
+        self._pieces = 0
+        self._gone = asyncio.Event()
+        self._look(ended=False)
+
+    async def receive(self) -> Message:
+        """Return the request, then that the client is gone, once it is."""
+        if self._requests:
+            return self._requests.pop()
+        await self._gone.wait()
+        return {"type": "http.disconnect"}
+
+    async def send(self, message: Message) -> None:
+        """Take a message of the response."""
+        if message["type"] == "http.response.body":
+            self._pieces += bool(message.get("body"))
+            self._look(ended=not message.get("more_body", False))
+
+    def _look(self, *, ended: bool) -> None:
+        if ended or (self._left_after is not None and self._pieces >= self._left_after):
+            self._gone.set()
+
+
+class _Lifespan:
+    """What a server does when it starts and stops. An application that knows nothing of it is left alone."""
+
+    def __init__(self, app: Any) -> None:
+        self._app = app
+        self._events: asyncio.Queue[Message] = asyncio.Queue()
+        self._answers: asyncio.Queue[Message | None] = asyncio.Queue()
+        self._task: asyncio.Task[None] | None = None
+        self.state: dict[str, Any] = {}
+
+    async def start(self) -> None:
+        """Start the application.
+
+        Raises:
+            RuntimeError: it says that it could not start.
+        """
+        self._task = asyncio.create_task(self._run())
+        await self._ask("startup")
+
+    async def stop(self) -> None:
+        """Stop it."""
+        if self._task is not None and not self._task.done():
+            await self._ask("shutdown")
+            await self._task
+
+    async def _ask(self, event: str) -> None:
+        await self._events.put({"type": f"lifespan.{event}"})
+        answer = await self._answers.get()
+        if answer is not None and answer["type"] == f"lifespan.{event}.failed":
+            raise RuntimeError(f"the application failed at {event}: {answer.get('message', '')}")
+
+    async def _run(self) -> None:
+        scope: Message = {"type": "lifespan", "asgi": {"version": "3.0", "spec_version": "2.0"}, "state": self.state}
+        try:
+            await self._app(scope, self._events.get, self._answers.put)
+        except Exception as error:
+            print(f"freezeframe: the application does not support lifespan: {error}", file=sys.stderr)
+        finally:
+            await self._answers.put(None)
+
+
+def _ask_wsgi(app: Any, given: Mapping[str, Any], left_after: int | None) -> None:
+    body = _body(given)
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": given["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": given["path"].encode().decode("latin-1"),
+        "QUERY_STRING": given["query"],
+        "CONTENT_LENGTH": str(len(body)),
+        "REMOTE_ADDR": given["client"],
+        "SERVER_NAME": _SERVER[0],
+        "SERVER_PORT": str(_SERVER[1]),
+        "SERVER_PROTOCOL": "HTTP/1.1",
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": "http",
+        "wsgi.input": io.BytesIO(body),
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": False,
+        "wsgi.multiprocess": False,
+        "wsgi.run_once": True,
+    }
+    environ |= {f"HTTP_{name.upper().replace('-', '_')}": value for name, value in given["headers"].items()}
+    if "content-type" in given["headers"]:
+        environ["CONTENT_TYPE"] = environ.pop("HTTP_CONTENT_TYPE")
+
+    def start_response(status: str, headers: list[tuple[str, str]], *error: Any) -> Callable[[bytes], None]:
+        return lambda piece: None
+
+    answer = app(environ, start_response)
+    pieces = 0
+    try:
+        for piece in answer if left_after != 0 else ():
+            pieces += bool(piece)
+            if left_after is not None and pieces >= left_after:
+                break
+    finally:
+        close = getattr(answer, "close", None)
+        if close is not None:
+            close()

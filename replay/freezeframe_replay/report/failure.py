@@ -1,0 +1,72 @@
+"""Failure: why a run failed, or which steps of it did, in the order in which one asks. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from freezeframe_replay.report.outline import Node, Outline
+from freezeframe_replay.report.tagged import error_text
+from freezeframe_schemas import genai
+from freezeframe_schemas.run import Run
+from freezeframe_schemas.span import SpanRecord
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """What went wrong in a run."""
+
+    what: str
+    """Class and message of the exception that ended the run, else its status message; empty for a run that is ok."""
+    steps: tuple[Node, ...]
+    """The steps that failed, the first of them first. Of a failed call inside a failed call, the inner one comes first."""
+    reason: str
+    """What the first of them says."""
+    stack: str
+    """Traceback of the exception, of the run if it has one, else of the first failed step."""
+
+
+def find_failure(run: Run, outline: Outline) -> Failure | None:
+    """Return why the run failed, or what failed in it; None if nothing did."""
+    spans = {span.span_id: span for span in run.spans}
+    entry = spans.get(run.entry.span_id)
+    failed = [node for node in outline.nodes if node.failed and node.span_id != run.entry.span_id]
+    if run.exchanges:
+        failed = [node for node in failed if node.step is not None]
+    failed.sort(key=lambda node: (spans[node.span_id].end_time_unix_nano, -node.depth))
+    if not failed and not run.failed:
+        return None
+    first = spans[failed[0].span_id] if failed else None
+    reason = "" if first is None else _reason(first)
+    ended = _reason(entry) if entry is not None and run.failed else ""
+    kept = [span for span in (entry if run.failed else None, first) if span is not None]
+    return Failure(what=ended, steps=tuple(failed), reason=reason, stack=next(_stacks(kept), ""))
+
+
+def _reason(span: SpanRecord) -> str:
+    """Return what a failed span says, the most telling first: its exception, its message, the provider's error."""
+    raised = error_text(span.text(genai.ERROR_CHAIN) or "")
+    told = next(
+        (
+            _told(event.attributes.get(genai.EXCEPTION_TYPE), event.attributes.get(genai.EXCEPTION_MESSAGE))
+            for event in span.events
+            if genai.EXCEPTION_TYPE in event.attributes
+        ),
+        "",
+    )
+    kind = span.text(genai.ERROR_TYPE) or ""
+    reported = span.text(genai.RESPONSE_ERROR) or ""
+    message = span.status_message if kind in span.status_message else _told(kind, span.status_message)
+    return raised or told or (message if span.status_message else reported or kind)
+
+
+def _told(kind: object, message: object) -> str:
+    return ": ".join(str(text) for text in (kind, message) if text)
+
+
+def _stacks(spans: Iterable[SpanRecord]) -> Iterator[str]:
+    for span in spans:
+        for event in reversed(span.events):
+            text = event.attributes.get(genai.EXCEPTION_STACKTRACE)
+            if isinstance(text, str) and text:
+                yield text

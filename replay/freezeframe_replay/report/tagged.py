@@ -1,0 +1,77 @@
+"""Tagged JSON of arguments, results and exceptions, as a person writes them. Pure; nothing here raises on any text."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any, Final
+
+from freezeframe_schemas import values
+from freezeframe_schemas.wire.document import as_object, parse
+
+_CUT_ARGUMENTS: Final = re.compile(r'^\{"args": ?\[(?:\], ?"kwargs": ?\{"(?P<name>\w+)": ?)?')
+
+
+def call_text(name: str, text: str) -> str:
+    """Return recorded arguments (tagged JSON) as they would appear in a call: ``answer("Where?", user="u1")``."""
+    try:
+        data: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return f"{name}({text})"
+    if not isinstance(data, dict):
+        return f"{name}({_plain(data)})"
+    if "argv" in data:
+        return " ".join(str(word) for word in data["argv"] or [])
+    if set(data) <= {"args", "kwargs"}:
+        positional = [_plain(item) for item in data.get("args") or []]
+        named = [f"{key}={_plain(item)}" for key, item in (data.get("kwargs") or {}).items()]
+        return f"{name}({', '.join([*positional, *named])})"
+    return f"{name}({', '.join(f'{key}={_plain(item)}' for key, item in data.items())})"
+
+
+def input_text(text: str) -> str:
+    """Return the preview of a recorded input without its envelope: ``"Where?", user="u1"``. A cut one is not valid JSON."""
+    if text.endswith("…"):
+        return _CUT_ARGUMENTS.sub(lambda cut: f"{cut['name']}=" if cut["name"] else "", text)
+    shown = call_text("", text)
+    return shown[1:-1] if shown.startswith("(") else shown
+
+
+def outcome_text(text: str | None, *, recorded_output: bool = True) -> str:
+    """Return ``returned ...`` or ``raised ...`` for tagged JSON of an outcome."""
+    if text is None:
+        return "not recorded"
+    raised = error_text(text)
+    if raised or not recorded_output:
+        return f"raised {raised or text}"
+    try:
+        return f"returned {_plain(json.loads(text))}"
+    except (ValueError, RecursionError):
+        return f"returned {text}"
+
+
+def error_text(text: str) -> str:
+    """Return ``KeyError: 'x'`` for the tagged JSON of an exception; empty if it is not one."""
+    node = as_object(parse(text))
+    if node.get(values.TAG) != "exception":
+        return ""
+    name = str(node.get("class", "")).rpartition(":")[2]
+    return f"{name}: {node.get('text', '')}".removesuffix(": ")
+
+
+def _plain(value: Any) -> str:
+    try:
+        return json.dumps(untagged(value), ensure_ascii=False)
+    except RecursionError:
+        return "<nested too deep to be shown>"
+
+
+def untagged(value: Any) -> Any:
+    """Return a tagged JSON value as plain JSON: the tags of containers go, an opaque value is its text."""
+    if isinstance(value, list):
+        return [untagged(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if values.TAG in value:
+        return untagged(value.get("value"))
+    return {key: untagged(item) for key, item in value.items()}

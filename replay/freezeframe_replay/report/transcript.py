@@ -1,0 +1,379 @@
+"""Transcript: what was said in a run, as one conversation in which each message stands once. Pure.
+
+A model call sends its whole history again. What is shown of it is what no earlier call of the same conversation had: two
+calls are one conversation if the messages of one begin those of the other, or if one names the other's response. A call of a
+tool is one card: what the model asked for, what the tool answered, and what the model was told where that differs.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+from freezeframe_replay.report.messages import (
+    INSTRUCTIONS,
+    Document,
+    Said,
+    arguments_by_name,
+    instructions_of,
+    message_key,
+    parts_of,
+    plain,
+    read_documents,
+    read_messages,
+    readable,
+    said_in,
+)
+from freezeframe_replay.report.outline import Node, Outline, call_kind, outline_run
+from freezeframe_replay.report.reported import call_texts, error_of, first_chunk_ms, readable_body, reported, text_of
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Completion, Exchange, Kind
+from freezeframe_schemas.run import Run
+from freezeframe_schemas.span import AttributeValue, SpanRecord
+from freezeframe_schemas.wire.document import JsonObject, as_list, as_object, parse
+
+_SETTINGS: Final[Mapping[str, str]] = {
+    genai.REQUEST_MODEL: "model",
+    genai.REQUEST_TEMPERATURE: "temperature",
+    genai.REQUEST_TOP_P: "top_p",
+    genai.REQUEST_TOP_K: "top_k",
+    genai.REQUEST_MAX_TOKENS: "max_tokens",
+    genai.REQUEST_SEED: "seed",
+    genai.REQUEST_STOP_SEQUENCES: "stop",
+    genai.REQUEST_PARAMETERS: "other parameters",
+}
+"""What a change of is worth a line, by the name that people know."""
+_SETTING: Final = 100
+"""Characters of a setting that are shown."""
+_CUT: Final[Mapping[Completion, str]] = {
+    Completion.CLOSED_EARLY: "closed early by the program",
+    Completion.BROKEN: "broken off",
+    Completion.NONE: "no answer",
+}
+_MOST_CONVERSATIONS: Final = 50
+"""Conversations in which a call's history is looked for, the latest first."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A call of a tool, a retriever, an MCP server or over HTTP."""
+
+    kind: str
+    name: str
+    arguments: str
+    node: Node | None
+    """The recorded call; None if the model asked for one and none was recorded."""
+    result: str = ""
+    """What it answered; of a retriever the same as `documents`, if these could be read."""
+    told: str = ""
+    """What the model was told, if that is not the result."""
+    error: str = ""
+    documents: tuple[Document, ...] = ()
+    asked_in: int | None = None
+    """Step of the model call that asked for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A model call: what was new in its request, and its answer."""
+
+    node: Node
+    conversation: int
+    changes: tuple[str, ...] = ()
+    """What changed since the previous call of the conversation, beside the new messages."""
+    instructions: str = ""
+    """The system prompt, if it is new or changed."""
+    tools: tuple[str, ...] = ()
+    """Names of the offered tools, if they are new or changed."""
+    new: tuple[Said, ...] = ()
+    answer: tuple[Said | Call, ...] = ()
+    model: str = ""
+    finish: str = ""
+    cut: str = ""
+    """How the answer ended, if not as its protocol ends one."""
+    error: str = ""
+    """What the provider or the client reported."""
+    first_chunk_ms: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transcript:
+    """A run as a conversation."""
+
+    items: tuple[Turn | Call, ...]
+    conversations: int
+
+
+def make_transcript(run: Run, outline: Outline | None = None) -> Transcript:
+    """Return the transcript of a run; `outline` saves making it again."""
+    return _Reader(run, outline or outline_run(run)).read()
+
+
+@dataclass(slots=True, kw_only=True)
+class _Conversation:
+    """What is remembered of a conversation to see what the next call adds."""
+
+    number: int
+    lane: str
+    text: str
+    """JSON of the last call's messages."""
+    seen: list[str]
+    """Keys of its messages, instructions left out."""
+    instructions: str
+    tools: str
+    settings: Mapping[str, str]
+    response_id: str
+    place: str
+    """``step 3``, or the name of the span."""
+
+
+@dataclass(slots=True)
+class _Asked:
+    """A call that a model asked for, until its result is met."""
+
+    call: Call
+    turn: int
+    """Index of the turn in the items."""
+    part: int
+    """Index of the part in the turn's answer."""
+    id: str | None
+
+
+class _Reader:
+    """Goes through a run's calls in the order in which they were made."""
+
+    def __init__(self, run: Run, outline: Outline) -> None:
+        self._spans = {span.span_id: span for span in run.spans}
+        self._exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
+        self._nodes = _in_order(outline.nodes, self._spans, exchanges=bool(run.exchanges))
+        self._items: list[Turn | Call] = []
+        self._conversations: list[_Conversation] = []
+        self._answered: set[str] = set()
+        """Keys of the messages that a model gave: in a later request they are not new."""
+        self._asked: list[_Asked] = []
+        self._number = 0
+        self._ids = bool(run.exchanges)
+        """Whether ids make messages different. Two instrumentations that report one call may give them other ids."""
+
+    def read(self) -> Transcript:
+        for node in self._nodes:
+            span, exchange = self._spans[node.span_id], self._exchanges.get(node.span_id)
+            if call_kind(span, exchange) == Kind.MODEL.value:
+                self._model(node, span, exchange)
+            else:
+                self._call(node, span, exchange)
+        return Transcript(items=tuple(self._items), conversations=self._number)
+
+    # -- model calls ----------------------------------------------------------------------------------------------------
+
+    def _model(self, node: Node, span: SpanRecord, exchange: Exchange | None) -> None:
+        said = reported(span, exchange)
+        text = text_of(said, genai.INPUT_MESSAGES)
+        place = f"step {node.step}" if node.step is not None else node.name
+        settings = {name: _shown(said[key]) for key, name in _SETTINGS.items() if key in said}
+        tools = text_of(said, genai.TOOL_DEFINITIONS)
+        conversation, fresh, changes = self._find(text, text_of(said, genai.REQUEST_PREVIOUS_RESPONSE_ID), node.lane)
+        own = text_of(said, genai.SYSTEM_INSTRUCTIONS)
+        instructions = own and instructions_of([{"role": "system", "parts": parse(own)}])
+        rest = [message for message in fresh if message.get("role") not in INSTRUCTIONS]
+        begins = conversation is None
+        if conversation is None:
+            self._number += 1
+            conversation = _Conversation(
+                number=self._number,
+                lane=node.lane,
+                text=text,
+                seen=[],
+                instructions="",
+                tools="",
+                settings=settings,
+                response_id="",
+                place=place,
+            )
+            self._conversations.append(conversation)
+        instructions = instructions or instructions_of(fresh) or conversation.instructions
+        changes += _changed(conversation, instructions, tools, settings)
+        answers = read_messages(text_of(said, genai.OUTPUT_MESSAGES))
+        new = [message for message in rest if self._key(message) not in self._answered and not self._joined(message)]
+        keys = [self._key(message) for message in answers]
+        if exchange is None and not new and keys and not begins and self._answered.issuperset(keys):
+            return  # a second span that reports the call above: several instrumentations were at work
+        turn = Turn(
+            node=node,
+            conversation=conversation.number,
+            changes=() if begins else tuple(changes),
+            instructions=instructions if instructions != conversation.instructions else "",
+            tools=_tool_names(tools) if tools != conversation.tools else (),
+            new=tuple(part for message in new for part in parts_of(message)),
+            model=text_of(said, genai.RESPONSE_MODEL) or text_of(said, genai.REQUEST_MODEL),
+            finish=", ".join(map(str, _list(said.get(genai.RESPONSE_FINISH_REASONS)))),
+            cut="" if exchange is None else _CUT.get(exchange.response.completion, ""),
+            error=error_of(span, exchange, said),
+            first_chunk_ms=first_chunk_ms(exchange),
+        )
+        parts = self._answer(turn, answers)
+        if not parts and exchange is not None and exchange.response.body and not turn.error:
+            # an embedding's vectors, or a format that no dialect reads
+            kind = "vectors" if text_of(said, genai.OPERATION_NAME) == genai.OP_EMBEDDINGS else "as it came"
+            parts = (Said(role="assistant", kind=kind, text=readable_body(exchange)),)
+        self._items.append(replace(turn, answer=parts))
+        self._answered.update(keys)
+        conversation.text = text
+        conversation.seen += [self._key(message) for message in rest] + keys
+        conversation.instructions, conversation.tools = instructions, tools
+        conversation.settings, conversation.place = settings, place
+        conversation.response_id = text_of(said, genai.RESPONSE_ID)
+
+    def _answer(self, turn: Turn, answers: Sequence[JsonObject]) -> tuple[Said | Call, ...]:
+        parts: list[Said | Call] = []
+        for message in answers:
+            for part in map(as_object, as_list(message.get("parts"))):
+                if part.get("type") != "tool_call":
+                    parts += said_in("assistant", part)
+                    continue
+                name, identity = str(part.get("name") or ""), part.get("id")
+                asked = Call(
+                    kind=Kind.TOOL.value,
+                    name=name,
+                    arguments=readable(plain(part.get("arguments"))),
+                    node=None,
+                    asked_in=turn.node.step,
+                )
+                where = _Asked(asked, len(self._items), len(parts), identity if isinstance(identity, str) else None)
+                self._asked.append(where)
+                parts.append(asked)
+        return tuple(parts)
+
+    def _find(self, text: str, previous: str, lane: str) -> tuple[_Conversation | None, list[JsonObject], list[str]]:
+        """Return the conversation that a call continues, its messages that are not in there, and what became of the others."""
+        recent = self._conversations[: -_MOST_CONVERSATIONS - 1 : -1]
+        recent.sort(key=lambda item: item.lane != lane)  # stable: of this lane first, then the latest
+        if previous:
+            for known in recent:
+                if known.response_id == previous:
+                    return known, read_messages(text), []
+        for known in recent:
+            # one writer made both texts, so a history that goes on begins with the same characters
+            if len(known.text) > 2 and text.startswith(known.text[:-1]):
+                if len(text) == len(known.text):
+                    return known, [], [f"the same messages as {known.place}"]
+                if text[len(known.text) - 1] == ",":
+                    return known, read_messages("[" + text[len(known.text) :]), []
+        messages = read_messages(text)
+        keys = [self._key(message) for message in messages if message.get("role") not in INSTRUCTIONS]
+        for known in recent:
+            kept = set(known.seen)
+            if not keys or not kept.intersection(keys):
+                continue
+            shared = next((index for index, pair in enumerate(zip(keys, known.seen, strict=False)) if pair[0] != pair[1]), None)
+            if shared == 0 and known.lane != lane:
+                continue
+            gone = len([key for key in known.seen if key not in set(keys)])
+            fresh = [message for message in messages if message.get("role") in INSTRUCTIONS or self._key(message) not in kept]
+            return known, fresh, [f"{_count(gone, 'earlier message')} left out"] if gone else []
+        return None, messages, []
+
+    # -- other calls ----------------------------------------------------------------------------------------------------
+
+    def _call(self, node: Node, span: SpanRecord, exchange: Exchange | None) -> None:
+        request, answer, error = call_texts(span, exchange)
+        made = Call(
+            kind=call_kind(span, exchange),
+            name=(span.text(genai.TOOL_NAME) or node.name) if exchange is None else node.name,
+            arguments=readable(arguments_by_name(plain(request))),
+            node=node,
+            error=error,
+        )
+        documents = read_documents(answer) if made.kind == Kind.RETRIEVAL.value else ()
+        made = replace(made, documents=documents, result=readable(plain(answer)))
+        asked = self._asking(made, span.text(genai.TOOL_CALL_ID))
+        if asked is None:
+            self._items.append(made)
+            return
+        self._asked.remove(asked)
+        self._put(asked, replace(made, asked_in=asked.call.asked_in))
+        if asked.id is not None:
+            self._asked.append(asked)  # what the model is told of it is still to come
+
+    def _asking(self, made: Call, call_id: str | None) -> _Asked | None:
+        """Return the request of a model that this call answers: by its id, else by name and arguments."""
+        open_ones = [item for item in self._asked if item.call.node is None]
+        if call_id:
+            found = next((item for item in open_ones if item.id == call_id), None)
+            if found is not None:
+                return found
+        named = [item for item in open_ones if item.call.name == made.name]
+        equal = [item for item in named if item.call.arguments == made.arguments]
+        return next(iter(equal), named[0] if len(named) == 1 else None)
+
+    def _joined(self, message: JsonObject) -> bool:
+        """Return whether the message only tells the model results of calls that stand there already, and note them there."""
+        parts = [as_object(part) for part in as_list(message.get("parts"))]
+        if not parts or any(part.get("type") != "tool_call_response" for part in parts):
+            return False
+        joined = True
+        for part in parts:
+            asked = next((item for item in reversed(self._asked) if item.id is not None and item.id == part.get("id")), None)
+            if asked is None:
+                joined = False
+                continue
+            told = readable(plain(part.get("response")))
+            call = asked.call
+            if call.node is None and not call.result:
+                self._put(asked, replace(call, result=told))
+            elif told != call.result:
+                self._put(asked, replace(call, told=told))
+            self._asked.remove(asked)
+        return joined
+
+    def _key(self, message: JsonObject) -> str:
+        return message_key(message, ids=self._ids)
+
+    def _put(self, asked: _Asked, call: Call) -> None:
+        asked.call = call
+        turn = self._items[asked.turn]
+        assert isinstance(turn, Turn)
+        answer = (*turn.answer[: asked.part], call, *turn.answer[asked.part + 1 :])
+        self._items[asked.turn] = replace(turn, answer=answer)
+
+
+def _in_order(nodes: Sequence[Node], spans: Mapping[str, SpanRecord], *, exchanges: bool) -> list[Node]:
+    """Return the calls of a run in the order in which they were made."""
+    if exchanges:
+        return sorted((node for node in nodes if node.step is not None), key=lambda node: node.step or 0)
+    told = [node for node in nodes if call_kind(spans[node.span_id], None) != "span"]
+    return sorted(told, key=lambda node: spans[node.span_id].start_time_unix_nano)
+
+
+def _changed(known: _Conversation, instructions: str, tools: str, settings: Mapping[str, str]) -> list[str]:
+    changes: list[str] = []
+    if known.instructions and instructions != known.instructions:
+        changes.append(f"the system prompt changed since {known.place}")
+    if known.tools and tools != known.tools:
+        changes.append(f"the offered tools changed since {known.place}")
+    for name in dict.fromkeys([*known.settings, *settings]):
+        before, now = known.settings.get(name, "not set"), settings.get(name, "not set")
+        if before != now:
+            changes.append(f"{name}: {before} → {now}")
+    return changes
+
+
+def _tool_names(tools: str) -> tuple[str, ...]:
+    found = [as_object(tool) for tool in as_list(parse(tools))]
+    return tuple(str(tool.get("name") or as_object(tool.get("function")).get("name") or tool.get("type")) for tool in found)
+
+
+def _list(value: AttributeValue) -> Iterator[AttributeValue]:
+    if isinstance(value, Sequence) and not isinstance(value, str | bytes):
+        yield from value
+
+
+def _shown(value: AttributeValue) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, default=str)
+    return text if len(text) <= _SETTING else f"{text[:_SETTING]}…"
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" if number == 1 else f"{number} {word}s"

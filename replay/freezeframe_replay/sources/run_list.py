@@ -1,0 +1,171 @@
+"""The list of runs as a page shows it: filtered, sorted, a hundred at a time, with what the words were found in.
+
+A page begins after a run, not at a number, so that runs which arrive meanwhile move nothing.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from freezeframe_replay.sources.store import RunRow, RunStore
+from freezeframe_schemas.lifecycle import RunStatus
+
+NOT_OK: Final = "not ok"
+STATUSES: Final[Mapping[str, str]] = {
+    "": "1",
+    "failed": f"status = '{RunStatus.FAILED.value}'",
+    "partly": f"status = '{RunStatus.OK.value}' AND errors > 0",
+    "unfinished": f"status = '{RunStatus.UNFINISHED.value}'",
+    "ok": f"status = '{RunStatus.OK.value}' AND errors = 0",
+    NOT_OK: f"status != '{RunStatus.OK.value}'",
+}
+"""Choice of a status -> condition over the view ``runs``. ``partly``: the run is ok, and a step of it failed."""
+SORTS: Final[Mapping[str, str]] = {
+    "started": "start_time",
+    "entry": "name",
+    "steps": "exchanges",
+    "failed steps": "errors",
+    "tokens": "input_tokens + output_tokens",
+    "time": "ms",
+    "status": "status",
+}
+"""Column -> expression over the view ``runs``."""
+NEWEST: Final = "-started"
+_FIELDS: Final = ("name", "input", "output", "first_error", "run_id", "trace_id")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunQuery:
+    """Which runs, in which order, from where on. Empty texts filter nothing."""
+
+    words: str = ""
+    service: str = ""
+    user: str = ""
+    since: dt.datetime | None = None
+    status: str = ""
+    """One of `STATUSES`."""
+    sort: str = NEWEST
+    """One of `SORTS`, with ``-`` before it for the largest first."""
+    after: str = ""
+    """Trace id of the run before the page's first; empty for the first page."""
+    before: str = ""
+    """Trace id of the run after the page's last, to go back."""
+    size: int = 100
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    """A page of the list."""
+
+    rows: Sequence[RunRow] = ()
+    first: int = 1
+    """Number of the first row among all that match."""
+    total: int = 0
+    counts: Mapping[str, int] = field(default_factory=dict[str, int])
+    """Choice of a status -> how many runs match everything else."""
+    snippets: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Trace id -> the text around the words, for runs in whose payloads they were found."""
+
+    @property
+    def last(self) -> int:
+        """Return the number of the last row."""
+        return self.first + len(self.rows) - 1
+
+
+def find_runs(store: RunStore, query: RunQuery) -> RunPage:
+    """Return a page of the runs that a query names, and how many there are.
+
+    Raises:
+        PermanentStoreError: the store refuses the query.
+        RetryableStoreError: the store does not answer.
+    """
+    conditions, parameters = _conditions(query)
+    key, down = SORTS[query.sort.removeprefix("-")], query.sort.startswith("-")
+    cursor = query.after or query.before
+    beyond = _beyond(key, down=down)
+    with ThreadPoolExecutor(1) as beside:
+        counted = beside.submit(_count, store, conditions, beyond if cursor else "0", {**parameters, "_cursor": cursor})
+        back = bool(query.before) and not query.after
+        tests = [conditions, STATUSES[query.status]]
+        if cursor:
+            tests.append(f"NOT ({beyond}) AND trace_id != {{_cursor:String}}" if not back else beyond)
+        rows = store.list_runs(
+            query.size,
+            where=" AND ".join(f"({test})" for test in tests),
+            parameters={**parameters, "_cursor": cursor},
+            # given always: looking at the last day first is a statement more, and all runs are counted anyway
+            order=f"{key} {'DESC' if down != back else 'ASC'}, trace_id {'DESC' if back else 'ASC'}",
+        )
+        counts, passed = counted.result()
+    if back:
+        rows.reverse()
+    total = counts[query.status]
+    first = 1 if not cursor else passed[query.status] + (1 - len(rows) if back else 2)
+    snippets = _snippets(store, query.words, [row.trace_id for row in rows])
+    return RunPage(
+        rows=rows,
+        first=max(first, 1),
+        total=total,
+        counts=counts,
+        snippets=snippets,
+    )
+
+
+def _conditions(query: RunQuery) -> tuple[str, dict[str, Any]]:
+    """Return everything but the status and the place as a condition, with its parameters."""
+    tests, parameters = ["1"], dict[str, Any]()
+    for column, value in (("service", query.service), ("user_id", query.user)):
+        if value:
+            tests.append(f"{column} = {{_{column}:String}}")
+            parameters[f"_{column}"] = value
+    if query.since is not None:
+        tests.append("start_time >= {_from:DateTime64(6)}")
+        parameters["_from"] = query.since
+    if query.words:
+        named = [f"positionCaseInsensitiveUTF8({name}, {{_words:String}}) > 0" for name in _FIELDS]
+        if has_words(query.words):
+            named.append("trace_id IN (SELECT trace_id FROM search(words = {_words:String}))")
+        tests.append(" OR ".join(named))
+        parameters["_words"] = query.words
+    return " AND ".join(f"({test})" for test in tests), parameters
+
+
+def has_words(text: str) -> bool:
+    """Return whether there is a word to search payloads for: letters or digits, as the store's index cuts texts."""
+    return any(char.isalnum() for char in text)
+
+
+def _value(key: str) -> str:
+    return f"(SELECT {key} FROM runs WHERE trace_id = {{_cursor:String}} LIMIT 1)"
+
+
+def _beyond(key: str, *, down: bool) -> str:
+    """Return the condition for the rows before the one that the page begins or ends at."""
+    return f"{key} {'>' if down else '<'} {_value(key)} OR ({key} = {_value(key)} AND trace_id < {{_cursor:String}})"
+
+
+def _count(
+    store: RunStore, conditions: str, beyond: str, parameters: Mapping[str, Any]
+) -> tuple[dict[str, int], dict[str, int]]:
+    """Return for each choice of a status how many runs match, and how many of them stand before the page."""
+    totals = [f"countIf({test})" for test in STATUSES.values()]
+    before = [f"countIf(({test}) AND ({beyond}))" for test in STATUSES.values()]
+    _, rows = store.sql(f"SELECT {', '.join([*totals, *before])} FROM runs WHERE {conditions}", parameters)
+    numbers = [int(number) for number in rows[0]]
+    names = list(STATUSES)
+    return dict(zip(names, numbers, strict=False)), dict(zip(names, numbers[len(names) :], strict=True))
+
+
+def _snippets(store: RunStore, words: str, trace_ids: Sequence[str]) -> dict[str, str]:
+    if not trace_ids or not has_words(words):
+        return {}
+    _, rows = store.sql(
+        "SELECT trace_id, argMax(snippet, positionCaseInsensitive(snippet, {words:String}) > 0) "
+        "FROM search(words = {words:String}) WHERE trace_id IN {ids:Array(String)} GROUP BY trace_id",
+        {"words": words, "ids": list(trace_ids)},
+    )
+    return {str(row[0]): str(row[1]) for row in rows}

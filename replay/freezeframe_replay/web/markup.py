@@ -1,0 +1,120 @@
+"""Templates to HTML: the one place that knows how a page is built and what a text of a recording becomes in it. Pure.
+
+Every value is escaped by the templates themselves. No page has a script, a style attribute or an address on another machine.
+"""
+
+from __future__ import annotations
+
+import base64
+import datetime as dt
+import hashlib
+import re
+from collections.abc import Callable
+from functools import cache
+from importlib.resources import files
+from typing import Final, cast
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from freezeframe_replay.report.render import ID_DIGITS, cost, duration, moment, printable
+
+_CONTROL: Final = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"  # \t and \n are layout
+)
+"""Characters that would steer a page's layout or direction, or are no characters."""
+
+
+@cache
+def style() -> str:
+    """Return the style sheet that every page contains."""
+    return files("freezeframe_replay.web").joinpath("style.css").read_text(encoding="utf-8")
+
+
+@cache
+def content_security_policy() -> str:
+    """Return the policy: no script, no request, no frame; the one style sheet by its hash."""
+    digest = base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()
+    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+
+
+def render(template: str, **values: object) -> str:
+    """Return the page that a template gives."""
+    return _environment().get_template(template).render(values)
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        loader=PackageLoader("freezeframe_replay.web"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_harmless,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    filters: dict[str, Callable[..., object]] = {
+        "line": printable,
+        "block": block,
+        "short_id": _short_id,
+        "duration": duration,
+        "cost": cost,
+        "count": _count,
+        "tokens": _tokens,
+        "moment": moment,
+        "plural": _plural,
+        "ago": _ago,
+        "marked": _marked,
+    }
+    # Jinja2 infers the types of these from its own filters
+    cast("dict[str, object]", made.filters).update(filters)
+    cast("dict[str, object]", made.globals)["style"] = lambda: Markup(style())  # noqa: S704 - our own file
+    return made
+
+
+def _harmless(value: object) -> object:
+    """Return any value that a template writes without characters that steer the page, whether or not it has a filter."""
+    return block(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def block(text: str, limit: int | None = None) -> str:
+    """Return a text of several lines without characters that steer the page, cut after `limit` characters."""
+    kept = text if limit is None or len(text) <= limit else text[:limit].rstrip() + " …"
+    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), kept.replace("\r\n", "\n"))
+
+
+def _short_id(text: str) -> str:
+    return text[:ID_DIGITS]
+
+
+def _count(number: int) -> str:
+    return f"{number:,}"
+
+
+def _plural(number: int, word: str) -> str:
+    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
+
+
+def _tokens(pair: tuple[int, int] | None) -> str:
+    return "" if pair is None else f"{pair[0]:,} → {pair[1]:,}"
+
+
+def _ago(time: dt.datetime, now: dt.datetime) -> str:
+    """Return how long ago a time was, in its largest unit."""
+    if time.tzinfo is None:
+        time = time.replace(tzinfo=dt.UTC)
+    seconds = max((now - time).total_seconds(), 0)
+    for unit, size in (("day", 86400), ("h", 3600), ("min", 60)):
+        if seconds >= size:
+            number = int(seconds // size)
+            return f"{number} {unit}{'s' if unit == 'day' and number > 1 else ''} ago"
+    return "just now"
+
+
+def _marked(text: str, words: str) -> Markup:
+    """Return one printable line with what was searched for marked: the words together if they stand so, else each."""
+    line, whole = printable(" ".join(text.split())), re.escape(words.strip())
+    found = [whole] if re.search(whole, line, re.IGNORECASE) else [rf"\b{word}\b" for word in re.findall(r"[^\W_]+", words)]
+    pieces = re.split(f"({'|'.join(found)})", line, flags=re.IGNORECASE) if words.strip() and found else [line]
+    parts = [Markup("<mark>{}</mark>").format(piece) if index % 2 else escape(piece) for index, piece in enumerate(pieces)]
+    return Markup("").join(parts)

@@ -1,0 +1,100 @@
+"""Told calls: the model calls that spans of another instrumentation tell of, each with all that is said of it. Pure.
+
+Some keep the content on the span, some in log records below it (`otlp.logs`), some in the provider's own JSON.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.meaning import messages_of
+from freezeframe_schemas.span import AttributeValue, SpanRecord
+from freezeframe_schemas.wire import anthropic_messages, openai_chat, openai_responses
+from freezeframe_schemas.wire.document import as_object, dump, parse
+
+SPOKEN: Final = frozenset({genai.OP_CHAT, genai.OP_TEXT_COMPLETION, genai.OP_GENERATE_CONTENT})
+_REQUEST: Final = "input.value"
+_ANSWER: Final = "output.value"
+_DIALECTS: Final = {
+    "response": openai_responses.DIALECT,
+    "chat.completion": openai_chat.DIALECT,
+    "message": anthropic_messages.DIALECT,
+}
+"""What an answer calls itself -> its dialect."""
+_MESSAGES: Final = (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldCall:
+    """What one span, with its log records, says of a model call."""
+
+    span: SpanRecord
+    """The span; or the log record, if several calls share a span."""
+    attributes: Mapping[str, AttributeValue]
+    taken_from: tuple[tuple[str, str], ...] = ()
+    """What the span itself does not hold -> where it was found."""
+
+
+def told_calls(spans: Sequence[SpanRecord]) -> list[ToldCall]:
+    """Return what the spans say of model calls. Two of them may tell of the same call."""
+    events: defaultdict[str, list[SpanRecord]] = defaultdict(list)
+    for span in spans:
+        if genai.EVENT_NAME in span.attributes:
+            events[span.parent_span_id].append(span)
+    plain = (span for span in spans if genai.EVENT_NAME not in span.attributes)
+    return [call for span in plain for call in _of_span(span, events[span.span_id])]
+
+
+def _of_span(span: SpanRecord, events: Sequence[SpanRecord]) -> Iterator[ToldCall]:
+    details = [event for event in events if event.text(genai.EVENT_NAME) == genai.OPERATION_DETAILS_EVENT]
+    if span.text(genai.OPERATION_NAME) not in SPOKEN and not details:
+        return
+    if len({event.text(genai.INPUT_MESSAGES) for event in details}) > 1:
+        yield from (ToldCall(span=event, attributes=event.attributes) for event in details)
+        return
+    attributes = dict(span.attributes)
+    for event in details:
+        for name, value in event.attributes.items():
+            if name not in (genai.EVENT_NAME, genai.EVENT_BODY) and not attributes.get(name):
+                attributes[name] = value
+    for name in _MESSAGES:
+        # Conventions 1.28 to 1.36 have a record for each message.
+        told = [message for event in events if event not in details for message in messages_of(event.attributes, name)]
+        if told and not attributes.get(name):
+            attributes[name] = dump(list(told))
+    taken_from = _moved(span.attributes, attributes, "log records")
+    whole = {**attributes, **_missing(span, attributes)}
+    yield ToldCall(
+        span=span, attributes=whole, taken_from=(*taken_from, *_moved(attributes, whole, "the provider's JSON in the span"))
+    )
+
+
+def _moved(
+    before: Mapping[str, AttributeValue], after: Mapping[str, AttributeValue], where: str
+) -> tuple[tuple[str, str], ...]:
+    return (("messages", where),) if any(before.get(name) != after.get(name) for name in _MESSAGES) else ()
+
+
+def _missing(span: SpanRecord, attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+    """Return what the span lacks and its copy of the provider's JSON has; all messages, if the SDK dropped attributes."""
+    verbatim = _verbatim(span)
+    names = {name for name in verbatim if attributes.get(name) in (None, "", ())}
+    if span.dropped_attributes_count:
+        names |= verbatim.keys() & {*_MESSAGES, genai.SYSTEM_INSTRUCTIONS}
+    if genai.INPUT_MESSAGES not in names:
+        names.discard(genai.SYSTEM_INSTRUCTIONS)  # it stands in the messages
+    return {name: verbatim[name] for name in names}
+
+
+def _verbatim(span: SpanRecord) -> dict[str, AttributeValue]:
+    """Return what the provider's own request and answer say, where the span keeps both whole."""
+    answer = as_object(parse(span.text(_ANSWER) or ""))
+    dialect = _DIALECTS.get(str(answer.get("object") or answer.get("type")))
+    if dialect is None:
+        return {}
+    said = dialect.response_attributes(dump(answer).encode(), content_type="application/json", status=200)
+    return {**dialect.request_attributes((span.text(_REQUEST) or "").encode()), **said}

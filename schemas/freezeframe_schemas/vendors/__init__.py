@@ -1,0 +1,45 @@
+"""Vendor dialects: one module per attribute convention. A new one is a module and its place in `DIALECTS`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from freezeframe_schemas.vendors import (
+    adk,
+    claude_code,
+    codex,
+    exchange,
+    gemini_cli,
+    genai_history,
+    langsmith,
+    logfire,
+    mlflow,
+    openinference,
+    openllmetry,
+    pydantic_ai,
+    semantic_kernel,
+    strands,
+    vercel,
+)
+from freezeframe_schemas.vendors.dialect import Dialect
+
+DIALECTS: Final[tuple[Dialect, ...]] = (
+    exchange.DIALECT,
+    openinference.DIALECT,
+    openllmetry.DIALECT,
+    vercel.DIALECT,
+    langsmith.DIALECT,
+    logfire.DIALECT,
+    pydantic_ai.DIALECT,
+    mlflow.DIALECT,
+    strands.DIALECT,
+    adk.DIALECT,
+    semantic_kernel.DIALECT,
+    claude_code.DIALECT,
+    codex.DIALECT,
+    gemini_cli.DIALECT,
+)
+"""The first that fits a span is its vendor's."""
+
+HISTORY: Final = genai_history.DIALECT
+"""For every span, after its vendor's."""

@@ -1,0 +1,102 @@
+"""Envelopes: what a tool was called with and what it returned, out of the callbacks' objects in which vendors write both. Pure.
+
+The collector keeps the attributes as they were sent; this reads them for a replay.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from dataclasses import dataclass
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.vendors.dialect import plain
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, parse
+
+_CALLBACK: Final = "a callback's envelope"
+_LANGCHAIN: Final = "a LangChain message"
+_CALL: Final = "a function call's envelope"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToldTool:
+    """What a span says of a tool call. None: it does not say."""
+
+    arguments: JsonValue
+    result: JsonValue
+    call_id: str | None
+    envelope: str = ""
+    """What the values were taken out of; empty if they stand for themselves."""
+
+
+def tool_call_of(span: SpanRecord) -> ToldTool:
+    """Return arguments, result and call id of a tool's span."""
+    arguments, id_of_call, around_call = _arguments(_json(span, genai.TOOL_CALL_ARGUMENTS))
+    result, id_of_result, around_result = _result(_json(span, genai.TOOL_CALL_RESULT))
+    return ToldTool(
+        arguments=arguments,
+        result=result,
+        call_id=span.text(genai.TOOL_CALL_ID) or id_of_call or id_of_result,
+        envelope=around_call or around_result,
+    )
+
+
+def _json(span: SpanRecord, name: str) -> JsonValue:
+    value = span.attributes.get(name)
+    if not isinstance(value, str):
+        return plain(value)
+    found = parse(value)
+    return value if found is None else found
+
+
+def _arguments(found: JsonValue) -> tuple[JsonValue, str | None, str]:
+    """Return arguments, call id, and the envelope they came in."""
+    match found:
+        case {"inputs": dict(inputs), "input_str": _}:  # OpenLLMetry on LangChain
+            return inputs, as_text(as_object(found.get("kwargs")).get("tool_call_id")), _CALLBACK
+        case {"input_str": str(text)}:
+            return _literal(text), as_text(as_object(found.get("kwargs")).get("tool_call_id")), _CALLBACK
+        case {"kwargs": dict(named)} if found.keys() <= {"args", "kwargs", "sanitize_inputs_outputs"}:  # smolagents, LlamaIndex
+            return named, None, _CALL
+        case str(text) if text.startswith("{"):
+            return _literal(text), None, ""
+        case _:
+            return found, None, ""
+
+
+def _literal(text: str) -> JsonValue:
+    """Return the value of a Python literal, which some callbacks get in place of JSON; other text unchanged."""
+    try:
+        found: object = ast.literal_eval(text)
+    except (ValueError, SyntaxError, RecursionError, MemoryError):
+        return text
+    try:
+        return parse(json.dumps(found))
+    except (TypeError, ValueError):  # sets, bytes, keys that are not text
+        return text
+
+
+def _result(found: JsonValue) -> tuple[JsonValue, str | None, str]:
+    """Return the result, the id of the call that it answers, and the envelope it came in."""
+    message = _message(found)
+    if message is not None:
+        return message.get("content"), as_text(message.get("tool_call_id")), _LANGCHAIN
+    match found:
+        case {"raw_output": result, "tool_name": _}:  # LlamaIndex
+            return result, None, _CALL
+        case {"name": str(_), "response": result} if found.keys() <= {"id", "name", "response"}:  # Google's function response
+            return result, None, _CALL
+        case _:
+            return found, None, ""
+
+
+def _message(found: JsonValue) -> JsonObject | None:
+    """Return the LangChain message that a result is, in the forms of its serialisers; None if it is none."""
+    value = as_object(found)
+    for inner in (value, as_object(value.get("output")), as_object(value.get("data"))):
+        for message in (inner, as_object(inner.get("kwargs"))):
+            if "tool_call_id" in message and "content" in message:
+                return message
+    return None

@@ -1,0 +1,63 @@
+"""Normalise: vendors' attributes to the pinned GenAI conventions, the originals kept.
+
+Pure and idempotent: what is derived never replaces what the sender wrote, and a span that was normalised is left alone. What
+no dialect knows passes unchanged.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import AttributeValue, SpanRecord
+from freezeframe_schemas.vendors import DIALECTS, HISTORY
+from freezeframe_schemas.vendors.dialect import Dialect
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.document import parse
+
+_LISTS: Final = (genai.RESPONSE_FINISH_REASONS, genai.REQUEST_STOP_SEQUENCES)
+"""Arrays that some senders write as JSON text."""
+
+
+def normalise(span: SpanRecord) -> SpanRecord:
+    """Return the span with the GenAI attributes that its vendor's attributes imply."""
+    if genai.NORMALISED_FROM in span.attributes:
+        return span
+    changes: dict[str, AttributeValue] = {}
+    source = ""
+    for dialect in _dialects_of(span):
+        out = AttributeWriter()
+        dialect.derive(span, out)
+        added = {name: value for name, value in out.attributes.items() if name not in span.attributes and name not in changes}
+        if added and not source:
+            source = dialect.name
+        changes.update(added)
+    lists = _mended_lists(span.attributes)
+    if not changes and not lists:
+        return span
+    return span.with_attributes({**changes, **lists, genai.NORMALISED_FROM: source or HISTORY.name})
+
+
+def _dialects_of(span: SpanRecord) -> list[Dialect]:
+    """Return the vendor's dialect, if one fits, and that of the conventions' own past, if it fits."""
+    found: list[Dialect] = []
+    for dialect in DIALECTS:
+        if dialect.fits(span):
+            found.append(dialect)
+            break
+    if HISTORY.fits(span):
+        found.append(HISTORY)
+    return found
+
+
+def _mended_lists(attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
+    """Return the arrays that came as the JSON text of one: the same value in the form that the conventions ask for."""
+    mended: dict[str, AttributeValue] = {}
+    for name in _LISTS:
+        value = attributes.get(name)
+        if isinstance(value, str) and value.startswith("["):
+            items = parse(value)
+            if isinstance(items, list) and items and all(isinstance(item, str) for item in items):
+                mended[name] = tuple(str(item) for item in items)
+    return mended

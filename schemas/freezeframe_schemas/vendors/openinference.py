@@ -1,0 +1,136 @@
+"""OpenInference (Arize), versions 0.1.30 to now: ``llm.input_messages.N.message.*``, ``llm.token_count.*``, span kinds.
+
+Source: https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conventions.md
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import SpanRecord, StatusCode
+from freezeframe_schemas.vendors.dialect import Dialect, in_order, indexed, json_of
+from freezeframe_schemas.wire import openai_chat, openai_responses
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, parse
+from freezeframe_schemas.wire.messages import Message
+from freezeframe_schemas.wire.openai_chat import read_sampling
+from freezeframe_schemas.wire.openai_content import read_message, read_tool
+
+_KIND: Final = "openinference.span.kind"
+_OPERATIONS: Final = {
+    "LLM": genai.OP_CHAT,
+    "TOOL": genai.OP_EXECUTE_TOOL,
+    "AGENT": genai.OP_INVOKE_AGENT,
+    "RETRIEVER": genai.OP_RETRIEVAL,
+    "EMBEDDING": genai.OP_EMBEDDINGS,
+}
+_TOKENS: Final = {
+    "llm.token_count.prompt": genai.USAGE_INPUT_TOKENS,
+    "llm.token_count.completion": genai.USAGE_OUTPUT_TOKENS,
+    "llm.token_count.prompt_details.cache_read": genai.USAGE_CACHE_READ_TOKENS,
+    "llm.token_count.prompt_details.cache_write": genai.USAGE_CACHE_WRITE_TOKENS,
+    "llm.token_count.completion_details.reasoning": genai.USAGE_REASONING_TOKENS,
+}
+
+_ANSWERS: Final = {"response": openai_responses.DIALECT, "chat.completion": openai_chat.DIALECT}
+"""Readers of an answer that is kept whole, by what it calls itself."""
+
+
+def _fits(span: SpanRecord) -> bool:
+    return _KIND in span.attributes
+
+
+def _derive(span: SpanRecord, out: AttributeWriter) -> None:
+    kind = (span.text(_KIND) or "").upper()
+    # LlamaIndex marks its preparation of a request as a model call, too: a private method, which calls no model.
+    if not (kind == "LLM" and "._" in span.name):
+        out.text(genai.OPERATION_NAME, _OPERATIONS.get(kind))
+    out.text(genai.PROVIDER_NAME, span.text("llm.provider") or span.text("llm.system"))
+    out.text(genai.CONVERSATION_ID, span.text("session.id"))
+    for name, conventional in _TOKENS.items():
+        out.integer(conventional, span.integer(name))
+    match kind:
+        case "LLM":
+            _model_call(span, out)
+        case "TOOL":
+            out.text(genai.TOOL_NAME, span.text("tool.name"))
+            out.text(genai.TOOL_DESCRIPTION, span.text("tool.description"))
+            out.text(genai.TOOL_CALL_ID, span.text("tool.id"))
+            out.text(genai.TOOL_CALL_ARGUMENTS, span.text("input.value"))
+            out.text(genai.TOOL_CALL_RESULT, span.text("output.value"))
+        case "AGENT":
+            out.text(genai.AGENT_NAME, span.text("agent.name") or span.text("graph.node.id"))
+        case "RETRIEVER":
+            out.text(genai.RETRIEVAL_QUERY, span.text("input.value"))
+            documents: list[JsonValue] = [_document(item) for item in indexed(span.attributes, "retrieval.documents")]
+            out.json(genai.RETRIEVAL_DOCUMENTS, documents or None)
+        case "EMBEDDING":
+            out.text(genai.REQUEST_MODEL, span.text("embedding.model_name"))
+        case _:
+            return
+
+
+def _model_call(span: SpanRecord, out: AttributeWriter) -> None:
+    parameters = as_object(json_of(span, "llm.invocation_parameters"))
+    read_sampling(parameters, out)
+    answer = as_object(json_of(span, "output.value"))
+    # The instrumentation names the model that answered; the one that was asked for is in the parameters, if anywhere. If no
+    # model answered, it names the one that was asked for.
+    failed = span.status_code is StatusCode.ERROR
+    if not failed:
+        out.text(genai.RESPONSE_MODEL, span.text("llm.model_name"))
+    if as_text(parameters.get("model")) is None and (failed or "object" not in answer):
+        out.text(genai.REQUEST_MODEL, span.text("llm.model_name"))
+    out.text(genai.RESPONSE_ID, answer.get("id"))
+    out.text(genai.OPENAI_SYSTEM_FINGERPRINT, answer.get("system_fingerprint"))
+    reason = span.text("llm.finish_reason")
+    out.texts(genai.RESPONSE_FINISH_REASONS, reason)
+    dialect = _ANSWERS.get(as_text(answer.get("object")) or "")
+    if reason is None and dialect is not None:
+        # Missing for OpenAI's Responses and in earlier versions; the answer itself has it.
+        told = AttributeWriter()
+        dialect.read_response(answer, told)
+        reasons = told.attributes.get(genai.RESPONSE_FINISH_REASONS)
+        out.texts(genai.RESPONSE_FINISH_REASONS, [str(reason) for reason in reasons] if isinstance(reasons, tuple) else None)
+    out.messages(genai.INPUT_MESSAGES, [_message(item) for item in indexed(span.attributes, "llm.input_messages")])
+    out.messages(genai.OUTPUT_MESSAGES, [_message(item, reason) for item in indexed(span.attributes, "llm.output_messages")])
+    definitions = [_definition(item) for item in indexed(span.attributes, "llm.tools")]
+    out.tools(definitions, definitions)
+
+
+def _message(item: JsonObject, finish_reason: str | None = None) -> Message:
+    """Return the message of ``{"message": {"role", "content", "contents": {"0": ...}, "tool_calls": {"0": ...}}}``."""
+    found = as_object(item.get("message"))
+    message: JsonObject = {key: found[key] for key in ("role", "content", "name", "tool_call_id") if key in found}
+    contents: list[JsonValue] = [_content(as_object(part.get("message_content"))) for part in in_order(found.get("contents"))]
+    if contents and "content" not in found:
+        message["content"] = contents
+    calls: list[JsonValue] = [_tool_call(as_object(call.get("tool_call"))) for call in in_order(found.get("tool_calls"))]
+    if calls:
+        message["tool_calls"] = calls
+    return read_message(message, finish_reason)
+
+
+def _content(part: JsonObject) -> JsonValue:
+    if "image" in part:
+        url = as_object(as_object(part.get("image")).get("image")).get("url")
+        return {"type": "image_url", "image_url": {"url": url}}
+    return part
+
+
+def _tool_call(call: JsonObject) -> JsonValue:
+    return {"type": "function", "id": call.get("id"), "function": call.get("function")}
+
+
+def _definition(item: JsonObject) -> JsonValue:
+    schema = as_object(item.get("tool")).get("json_schema")
+    found = parse(schema) if isinstance(schema, str) else schema
+    return read_tool(found) if isinstance(found, dict) else found
+
+
+def _document(item: JsonObject) -> JsonValue:
+    return as_object(item.get("document"))
+
+
+DIALECT: Final = Dialect(name="openinference", fits=_fits, derive=_derive)

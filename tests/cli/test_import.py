@@ -1,0 +1,98 @@
+"""`freezeframe import otlp`: files of OTLP through the door of a real collector, as often as one likes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from running_collector import CollectorProcess, span
+
+from freezeframe_replay.cli import main
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.local.target import Place, load_run
+from freezeframe_replay.sources.otlp_requests import requests_of_file
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.encode import encode_traces
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
+
+RECORDED = Path(__file__).parents[1] / "data" / "otlp"
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    running = CollectorProcess(tmp_path_factory.mktemp("import") / "data", policy="minimal")
+    yield running
+    running.stop()
+
+
+def imported(collector: CollectorProcess, *arguments: str) -> int:
+    return main(["import", "otlp", *arguments, "--data", str(collector.data)])
+
+
+@pytest.mark.long
+def test_an_imported_run_is_redacted_stored_once_and_reconstructed_from_the_store(
+    collector: CollectorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = "4111 1111 1111 1111"
+    lines = [json.dumps(spans_to_otlp_json([span(number, f"pay with card {card}")])) for number in (1, 2, 3)]
+    file = tmp_path / "spans.jsonl"
+    file.write_text("\n".join(lines))
+    for _ in range(2):
+        assert imported(collector, str(file), str(RECORDED / "langgraph-chat-oi")) == 0
+        assert capsys.readouterr().out == "sent 4 requests of 2 files\n"
+    place = Place(data=collector.data)
+    run = load_run(place, span(1).trace_id)
+    assert len(run.spans) == 3
+    assert card not in str(run)
+    fixture = freeze(load_run(place, "554bb01c"))
+    assert [step.exchange.kind.value for step in fixture.steps] == ["model", "tool", "tool", "model"]
+    assert fixture.redaction.policy
+
+
+@pytest.mark.long
+def test_a_request_that_is_refused_is_named_and_the_rest_goes_on_from_there(
+    collector: CollectorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    good = [json.dumps(spans_to_otlp_json([replace(span(100 + number), trace_id="c" * 32)])) for number in range(3)]
+    file = tmp_path / "spans.jsonl"
+    file.write_text("\n".join([good[0], '{"resourceSpans": 5}', *good[1:]]))
+    assert imported(collector, str(file)) == 1
+    told = capsys.readouterr().err
+    assert f"{file}, request 2: refused with HTTP 400" in told
+    assert "--from 2" in told
+    assert imported(collector, str(file), "--from", "3") == 0
+    assert len(load_run(Place(data=collector.data), "c" * 32).spans) == 3
+
+
+@pytest.mark.long
+def test_messages_after_their_length_are_sent_one_by_one_and_a_cut_one_is_said(
+    collector: CollectorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    bodies = [encode_traces([replace(span(200 + number), trace_id="d" * 32)]) for number in range(2)]
+    framed = b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
+    file = tmp_path / "spans.pb"
+    file.write_bytes(framed)
+    assert imported(collector, str(file)) == 0
+    assert capsys.readouterr().out == "sent 2 requests of 1 files\n"
+    file.write_bytes(framed[:-3])
+    assert imported(collector, str(file)) == 1
+    assert "the last message is cut" in capsys.readouterr().err
+
+
+def test_a_dry_run_prints_the_ledger_and_needs_no_collector(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    named = str(RECORDED / "langgraph-chat-oi")
+    assert main(["import", "otlp", named, "--dry-run", "--data", str(tmp_path)]) == 0
+    assert "step 1, 4: response id: made up" in capsys.readouterr().out
+    assert main(["import", "otlp", named, "--data", str(tmp_path)]) == 1
+    assert "no collector is running" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"hello\n", b"{}", b"\x00\x01\x02\x03", b"\x0a\x03abc", b"[1]\n"])
+def test_what_is_not_otlp_is_an_error_with_the_file(content: bytes, tmp_path: Path) -> None:
+    file = tmp_path / "file.bin"
+    file.write_bytes(content)
+    with pytest.raises(WireError, match=r"file\.bin"):
+        list(requests_of_file(file))

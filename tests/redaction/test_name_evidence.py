@@ -1,0 +1,115 @@
+"""The learned evidence for names, a veto over the rules: through the redactor, and its file of weights."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from importlib.resources import files
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from freezeframe_redaction import Redactor, TenantKey, load_policy
+from freezeframe_redaction.detectors.people import evidence
+
+KEY = TenantKey(id="test/1", secret=b"k" * 32)
+REDACTOR = Redactor(load_policy(), KEY)
+FILE = files("freezeframe_redaction") / "lexicon" / "name_evidence.txt"
+
+THINGS = (
+    "The layout shows the Hudson River and the harbor.",
+    "Which aquarium is in the Monterey Bay Aquarium area?",
+    "6. **Casa Milà (La Pedrera)** - A modernist building",
+    "I already have the Silver Rewards Card.",
+    "Berkshire Hathaway Energy: $3.73 billion",
+)
+"""Things whose words are on the lists of names, or that follow a title (``Bay``)."""
+PEOPLE = (
+    ("The book is by Barbara Tuchman and Niall Ferguson.", ("Tuchman", "Ferguson")),
+    ("My name is Willowbrook, I lost my card.", ("Willowbrook",)),
+    ("Please ask Katarzyna whether it was paid.", ("Katarzyna",)),
+    ('{"customer_name": "Hudson River", "first_name": "Golden"}', ("Hudson", "River", "Golden")),
+    ("Reporter: Sunny Hudson", ("Sunny", "Hudson")),
+)
+
+
+@pytest.mark.parametrize("text", THINGS)
+def test_a_thing_that_has_the_form_of_a_name_stays(text: str) -> None:
+    assert REDACTOR.redact(text).value == text
+
+
+@pytest.mark.parametrize(("text", "gone"), PEOPLE)
+def test_people_go_and_so_does_whatever_a_telling_key_holds(text: str, gone: tuple[str, ...]) -> None:
+    made = str(REDACTOR.redact(text).value)
+    assert [word for word in gone if word in made] == []
+
+
+_PIECES = (
+    *"asked Maria Keller|the Hudson River|my Silver Rewards Card|a Bay Aquarium|said Jordan|near Lincoln Park|with Katarzyna".split(
+        "|"
+    ),
+    *"the Berkshire Hathaway Energy report|mail bob.smith@gmail.com|call +49 30 901820|in Sunny Boston|by Grace Chen".split(
+        "|"
+    ),
+    *"the Crystal Bridges Museum|visit Casa Milà|Mr. Fairfax|on the Florence Weather page".split("|"),
+)
+"""Without a word in common: a name that is found in one place is replaced in the others too, within what was vetoed as well."""
+_GAPS = st.sampled_from((", ", ". ", "\n", " and ", " (", " - "))
+_TEXTS = st.lists(st.tuples(st.sampled_from(_PIECES), _GAPS), min_size=1, max_size=7, unique_by=lambda pair: pair[0]).map(
+    lambda pairs: "".join(piece + gap for piece, gap in pairs)
+)
+
+
+@example(text="the Casa Milà, Tania Tetlow.")  # a name
+@example(text="Zhou Enlai. bob.smith@gmail.com.")  # an address
+@example(text="+49 30 901820, the Silver Rewards - Maria Keller.")  # a number
+@example(text="Mr. Fairfax, Sri Lanka.")
+@given(text=_TEXTS)
+def test_what_was_vetoed_stays_vetoed_when_the_text_around_it_is_redacted(text: str) -> None:
+    once = REDACTOR.redact(text).value
+    assert REDACTOR.redact(once).value == once
+
+
+@given(text=_TEXTS)
+def test_the_veto_only_takes_names_away_and_changes_no_surrogate(text: str) -> None:
+    """A run that was redacted by the rules alone and one with the evidence give equal values equal surrogates."""
+    with pytest.MonkeyPatch.context() as patch:
+        every = replace(evidence.load_evidence(), least=float("-inf"))
+        patch.setattr(evidence, "load_evidence", lambda: every)
+        rules = Redactor(load_policy(), KEY)
+    made = REDACTOR.redact(text).surrogates
+    assert made.items() <= rules.redact(text).surrogates.items()
+
+
+def test_the_answer_does_not_depend_on_the_process() -> None:
+    """Sets and dicts of words are in another order under another hash seed."""
+    text = "\n".join((*THINGS, *(person for person, _ in PEOPLE)))
+    code = (
+        "import sys; from freezeframe_redaction import *;"
+        "print(list((one.score, name) for name, one in"
+        " Redactor(load_policy(), TenantKey(id='t/1', secret=b'k' * 32)).opinions(sys.argv[1])))"
+    )
+    made = {
+        subprocess.run(
+            [sys.executable, "-c", code, text], env={**os.environ, "PYTHONHASHSEED": seed}, capture_output=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert len(made) == 1
+    assert b"Hudson River" in made.pop()
+
+
+def test_weights_that_were_changed_or_have_another_version_are_refused() -> None:
+    text = FILE.read_text("utf-8")
+    assert evidence.parse(text).dump() == text
+    with pytest.raises(ValueError, match="digest"):
+        evidence.parse(text.replace("\nbias\t", "\nbias\t1", 1))
+    with pytest.raises(ValueError, match=r"version 1.*version 2"):
+        evidence.parse(text.replace("version 1", "version 2", 1))
+
+
+def test_weights_are_few_enough_to_ship() -> None:
+    assert len(FILE.read_bytes()) < 300_000

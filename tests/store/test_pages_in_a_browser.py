@@ -1,0 +1,294 @@
+"""The replay service's pages in Chromium, over a real store: what a person clicks works, and everything can be read."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+import threading
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from importlib.resources import files
+from importlib.util import find_spec
+from urllib.parse import urlsplit
+
+import httpx
+import pytest
+from aiohttp import web
+from browser import CHROMIUM, Chromium
+from handmade_runs import make_run, model_call, tool_call
+
+from freezeframe_collector.store import Store
+from freezeframe_replay.local.home import Home
+from freezeframe_replay.service import make_app
+from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas.local_tokens import READER, bearer, read_token
+from freezeframe_schemas.span import SpanRecord
+
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(400),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
+]
+
+AGENT = """
+import sys
+import freezeframe
+
+freezeframe.instrument()
+
+
+@freezeframe.tool
+def track(order):
+    if order == "lost":
+        raise LookupError(f"no such order: {order}")
+    return {"order": order, "place": "Lyon"}
+
+
+@freezeframe.retriever(name="handbook")
+def look_up(question):
+    return [{"id": "returns-1", "score": 0.91, "content": "Unused goods can be sent back within 30 days. " * 5}]
+
+
+@freezeframe.run
+def answer(question):
+    look_up(question)
+    return f"it is in {track(question.split()[-1])['place']}"
+
+
+if __name__ == "__main__":
+    answer(sys.argv[1])
+"""
+HOSTILE = (
+    "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\u202e</pre></body>{{7*7}}\x1b[2J"
+)
+MARKED = "кетцалькоатль"
+"""A word that stands in one payload only, far from where a preview ends, and not in ASCII."""
+LISTED = 120
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pages:
+    """The service and a browser that it let in."""
+
+    origin: str
+    browser: Chromium
+    runs: dict[str, str]
+    """Name -> trace id."""
+
+    def open(self, path: str) -> str:
+        return self.browser.visit(f"{self.origin}{path}")
+
+    def run(self, name: str) -> str:
+        return f"/runs/{self.runs[name]}"
+
+
+@contextmanager
+def served(app: web.Application) -> Generator[str]:
+    """Serve the application from a thread, on an ephemeral port."""
+    loop, runner, started = asyncio.new_event_loop(), web.AppRunner(app, access_log=None), threading.Event()
+
+    async def start() -> None:
+        await runner.setup()
+        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        started.set()
+
+    def serve() -> None:
+        loop.run_until_complete(start())
+        loop.run_forever()
+        loop.run_until_complete(runner.cleanup())
+
+    thread = threading.Thread(target=serve, daemon=True)
+    thread.start()
+    assert started.wait(60)
+    try:
+        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
+    finally:
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+
+
+def named(spans: list[SpanRecord], trace_id: str, *, after_s: int = 0) -> list[SpanRecord]:
+    shift = 1_790_000_000_000_000_000 + after_s * 1_000_000_000
+    return [
+        replace(
+            span,
+            trace_id=trace_id,
+            start_time_unix_nano=span.start_time_unix_nano + shift,
+            end_time_unix_nano=span.end_time_unix_nano + shift,
+        )
+        for span in spans
+    ]
+
+
+def handmade() -> dict[str, list[SpanRecord]]:
+    """Return runs with what is hard to show."""
+    wordy = f"{'an order of some length. ' * 40}{MARKED} was here"
+    return {
+        "hostile": make_run(
+            model_call(HOSTILE, HOSTILE), tool_call(HOSTILE, HOSTILE, HOSTILE), question=HOSTILE, answer=HOSTILE
+        ),
+        "line": make_run(model_call("A" * 10_000_000, "fine")),
+        "wordy": make_run(model_call("Where?", "It is in Lyon."), tool_call("track", {"place": "Lyon"}, order=wordy)),
+        "other": make_run(
+            model_call("Where is it?", "In Bonn. " * 30), tool_call("track", {"place": "Bonn " * 30}, order="AC-2")
+        ),
+        "lanes": make_run(*(tool_call("search", number, lane=(number % 3,)) for number in range(6))),
+    }
+
+
+@pytest.fixture(scope="module")
+def pages(store: Store, facade_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+    folder = tmp_path_factory.mktemp("project")
+    home = Home(directory=folder / ".freezeframe")
+    home.directory.mkdir()
+    (folder / "agent.py").write_text(AGENT)
+    runs: dict[str, str] = {}
+    for name, question in (("good", "where is AC-1"), ("failed", "where is lost")):
+        spans = folder / f"{name}.jsonl"
+        environment = {**os.environ, "FREEZEFRAME_FILE": str(spans)}
+        subprocess.run([sys.executable, "agent.py", question], cwd=folder, env=environment, capture_output=True, check=False)
+        run = load_run_of_file(spans)
+        runs[name] = run.trace_id
+        store.insert(list(run.spans), token=f"browser-{name}")
+    for name, spans in handmade().items():
+        runs[name] = random.Random(name).randbytes(16).hex()
+        store.insert(named(spans, runs[name]), token=f"browser-{name}")
+    listed = [
+        span
+        for number in range(LISTED)
+        for span in named(
+            [
+                replace(span, resource=replace(span.resource, attributes={"service.name": "listed"}))
+                for span in make_run(question=str(number))
+            ],
+            f"{number:030x}fe",
+            after_s=number,
+        )
+    ]
+    store.insert(listed, token="browser-listed")
+    patch = pytest.MonkeyPatch()
+    patch.setenv("FREEZEFRAME_STORE", facade_url)
+    browser = Chromium(tmp_path_factory.mktemp("profile"))
+    try:
+        with served(make_app(home)) as origin:
+            link = ask_for_link(origin, bearer(read_token(home.directory, READER)))
+            browser.visit(f"{origin}{link}")
+            yield Pages(origin=origin, browser=browser, runs=runs)
+    finally:
+        browser.close()
+        patch.undo()
+
+
+def ask_for_link(origin: str, headers: dict[str, str]) -> str:
+    answer = httpx.post(f"{origin}/links", headers=headers, timeout=400)
+    return str(answer.json()["link"])
+
+
+def test_a_click_on_the_button_replays_the_run(pages: Pages) -> None:
+    """Chromium sends the form's Origin, so the service takes it for its own."""
+    pages.open(pages.run("good"))
+    text = pages.browser.click("form[method=post] button")
+    assert text.startswith(f"{pages.run('good')}/replay")
+    assert "identical" in text
+
+
+def test_a_failed_run_says_why_at_the_top(pages: Pages) -> None:
+    """Status, exception, first failed step and stack stand on the first screen; a click leads to the step."""
+    pages.browser.show_as(width=1280)
+    text = pages.open(pages.run("failed"))
+    for said in ("failed", "LookupError: no such order: lost", "step 2, tool track", "in track"):
+        assert said in text.partition("Transcript")[0], said
+    pages.browser.run("document.querySelector('.why a').click()")
+    assert pages.browser.run("document.querySelector(':target').textContent.includes('no such order: lost')")
+
+
+def test_a_word_of_a_payload_finds_its_run_and_is_shown_marked(pages: Pages) -> None:
+    """Where previews are cut long before it."""
+    pages.open(f"/?words={MARKED}")
+    assert pages.browser.run("document.querySelectorAll('tbody tr').length") == 1
+    assert pages.browser.run("document.querySelector('.snippet mark').textContent") == MARKED
+    assert "It is in Lyon." in pages.browser.click("tbody a")
+
+
+def test_the_list_is_sorted_and_paged_by_clicks(pages: Pages) -> None:
+    """A hundred at a time, there and back, in both orders; each run once."""
+    text = pages.open("/?service=listed")
+    assert f"1–100 of {LISTED}" in text
+    newest = pages.browser.run("document.querySelector('tbody .what .preview').textContent")
+    assert newest == f'"{LISTED - 1}"'
+    assert f"101–{LISTED} of {LISTED}" in pages.browser.click("[rel=next]")
+    assert pages.browser.run("document.querySelector('tbody tr:last-child .what .preview').textContent") == '"0"'
+    assert f"1–100 of {LISTED}" in pages.browser.click("[rel=prev]")
+    assert pages.browser.run("document.querySelector('tbody .what .preview').textContent") == newest
+    pages.browser.click("th a")
+    assert pages.browser.run("document.querySelector('tbody .what .preview').textContent") == '"0"'
+    pages.browser.click("[rel=next]")
+    seen = pages.browser.run("[...document.querySelectorAll('tbody tr .what .preview')].map(cell => cell.textContent)")
+    assert seen == [f'"{number}"' for number in range(100, LISTED)]
+
+
+def test_the_columns_of_a_comparison_are_wide(pages: Pages) -> None:
+    """No value column below 24 characters, no letter to a line; one below the other on a phone."""
+    path = f"/diff?before={pages.runs['wordy']}&after={pages.runs['other']}"
+    sizes = "[...document.querySelectorAll('del, ins')].map(value => value.getBoundingClientRect().width)"
+    pages.browser.show_as(width=1280)
+    pages.open(path)
+    widths = pages.browser.run(sizes)
+    assert len(widths) >= 4
+    assert min(widths) > 24 * 8
+    assert pages.browser.run("document.documentElement.scrollHeight") < 2000
+    pages.browser.show_as(width=390)
+    pages.open(path)
+    assert min(pages.browser.run(sizes)) > 300
+
+
+def test_hostile_texts_stay_texts(pages: Pages) -> None:
+    """Markup, scripts, direction marks, template marks and a line of 10 MB, on each page that shows them."""
+    pages.browser.show_as(width=1280)
+    for path in ("", "?tab=timeline", "?tab=kit", "/steps/1", "/steps/2"):
+        text = pages.open(f"{pages.run('hostile')}{path}")
+        assert pages.browser.run("[document.scripts.length, document.images.length, document.title === 'owned']") == [
+            0,
+            0,
+            False,
+        ]
+        assert not {"\u202e", "\x1b", "49"}.intersection(text.split() + list(text))
+    assert "<script>document.title='owned'</script>" in pages.open(f"/?words={pages.runs['hostile']}")
+    text = pages.open(pages.run("line"))
+    assert "all 10,000,000 characters" in text
+    assert len(text) < 20_000
+    assert "page 1 of 153" in pages.open(f"{pages.run('line')}/steps/1")
+
+
+@pytest.mark.skipif(find_spec("axe_playwright_python") is None, reason="needs axe-core: make setup")
+def test_everything_can_be_read(pages: Pages) -> None:
+    """axe-core finds nothing, and no weak contrast in dark; nothing scrolls sideways, on a phone either; no script."""
+    axe = files("axe_playwright_python").joinpath("axe.min.js").read_text(encoding="utf-8")
+    told = "found.violations.map(item => [item.id, item.nodes[0].html, item.nodes[0].failureSummary])"
+    scan = f"(async () => {{ {axe}; const found = await axe.run(RULES); return {told}; }})()"
+    contrast = scan.replace("RULES", "{runOnly: ['color-contrast']}")  # the rest is the same in each colour and width
+    scan = scan.replace("RULES", "")
+    fits = "document.documentElement.scrollWidth <= innerWidth"
+    loaded = "[performance.getEntriesByType('resource').length, document.scripts.length]"
+    paths = (
+        "/",
+        f"/?words={MARKED}&since=never",
+        pages.run("failed"),
+        f"{pages.run('wordy')}?tab=kit",
+        f"{pages.run('lanes')}?tab=timeline",
+        f"{pages.run('wordy')}/steps/1",
+        f"/diff?before={pages.runs['wordy']}&after={pages.runs['other']}",
+        "/nowhere",
+    )
+    for width, dark in ((1280, False), (1280, True), (390, False)):
+        pages.browser.show_as(width=width, dark=dark)
+        for path in paths if width > 390 and not dark else paths[2:7:2]:
+            pages.open(path)
+            assert pages.browser.run(fits), (path, width)
+            assert pages.browser.run(loaded) == [0, 0], path
+            if width > 390:
+                assert pages.browser.run(contrast if dark else scan) == [], (urlsplit(path).path, width, dark)
