@@ -71,13 +71,16 @@ def installed_versions() -> dict[str, str]:
 
 def lock_file(directory: Path) -> str | None:
     """Return name and hash of the nearest lock file, here or above, ``uv.lock sha256:0123456789abcdef``; None without one."""
+    path = find_lock_file(directory)
+    return None if path is None else f"{path.name} sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
+
+
+def find_lock_file(directory: Path) -> Path | None:
+    """Return the nearest lock file, here or above, up to the repository's root; None without one."""
     for folder in (directory, *directory.parents):
-        for name in LOCK_FILES:
-            path = folder / name
-            if path.is_file():
-                return f"{name} sha256:{hashlib.sha256(path.read_bytes()).hexdigest()[:16]}"
-        if (folder / ".git").exists():
-            return None
+        found = next((folder / name for name in LOCK_FILES if (folder / name).is_file()), None)
+        if found is not None or (folder / ".git").exists():
+            return found
     return None
 
 

@@ -38,7 +38,7 @@ from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.run_list import NEWEST, NOT_OK, SORTS, STATUSES, RunPage, RunQuery, find_runs
-from freezeframe_replay.web import pages, run_pages
+from freezeframe_replay.web import pages, run_pages, step_pages
 from freezeframe_replay.web.comparison import comparison_page
 from freezeframe_replay.web.door import Door
 from freezeframe_replay.web.downloads import fixture_archive
@@ -212,8 +212,8 @@ async def _step_page(request: web.Request) -> web.Response:
     def build() -> str:
         run = _load(request)
         outline = outline_run(run)
-        return run_pages.step_page(
-            run, outline, _step(request, run_pages.find_step(outline, request.match_info["step"])), shown
+        return step_pages.step_page(
+            run, outline, _step(request, step_pages.find_step(outline, request.match_info["step"])), shown
         )
 
     return _html(await asyncio.to_thread(build))

@@ -14,7 +14,8 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.report.outline import outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text, printable, short, table_text, tree_text
 from freezeframe_replay.report.tagged import call_text, error_text, input_text, outcome_text
-from freezeframe_replay.web.run_pages import TABS, find_step, run_page, step_page
+from freezeframe_replay.web.run_pages import TABS, run_page
+from freezeframe_replay.web.step_pages import find_step, step_page
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Chunk, Response
 from freezeframe_schemas.lifecycle import RunStatus

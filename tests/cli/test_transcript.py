@@ -14,7 +14,8 @@ from handmade_runs import make_run, model_call, tool_call
 from freezeframe_replay.report.messages import Said
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.transcript import Call, Transcript, Turn, make_transcript
-from freezeframe_replay.web.run_pages import find_step, run_page, step_page
+from freezeframe_replay.web.run_pages import run_page
+from freezeframe_replay.web.step_pages import find_step, step_page
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response
 from freezeframe_schemas.run import build_run

@@ -72,3 +72,19 @@ class Shop:
     def _world(self, *arguments: str) -> str:
         command = [sys.executable, str(EXAMPLE / "world.py"), str(self.directory), *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
+@contextmanager
+def open_shop(directory: Path, provider: Mapping[str, str]) -> Generator[Shop]:
+    """Open a shop at 3 PM with its world in `directory`; no one listens on its exporter's port."""
+    subprocess.run([sys.executable, EXAMPLE / "world.py", directory, "set", "3pm"], check=True)
+    with serving("pricing_api.py", str(directory)) as addresses:
+        environment = {
+            **provider,
+            **addresses,
+            "ORDER_WORLD": str(directory),
+            "OPENAI_API_KEY": "local",
+            "ANTHROPIC_API_KEY": "local",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9",
+        }
+        yield Shop(directory=directory, environment=environment)

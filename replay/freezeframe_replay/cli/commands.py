@@ -38,6 +38,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "calibrate": "Learn from two recordings of one input what varies by itself.",
         "dataset": "Save a set of runs as a folder of fixtures.",
         "verify": "Check that a fixture or a stored run is whole and unedited.",
+        "pack": "Put a run, its code and a page to read it in one file.",
         "audit": "Export a run as files that others check without freezeframe.",
     },
     "operate": {

@@ -9,10 +9,9 @@ from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
-from freezeframe_replay.cli.writing import cannot_write, write_to
+from freezeframe_replay.cli.writing import cannot_write, frozen, write_to
 from freezeframe_replay.local.target import is_fixture, load_run, load_target_fixture
 from freezeframe_replay.report.regression import Expect, regression_test, slug
-from freezeframe_schemas.errors import RunError
 
 if TYPE_CHECKING:
     from freezeframe_schemas.fixture import Fixture
@@ -52,7 +51,10 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the files and say what to type next."""
-    fixture = load_target_fixture(arguments.run) if is_fixture(arguments.run) else _frozen(arguments)
+    if is_fixture(arguments.run):
+        fixture = load_target_fixture(arguments.run)
+    else:
+        fixture = frozen(load_run(place_of(arguments), arguments.run), command="fixture")
     directory: Path = arguments.output
     write_to(directory, fixture, command="fixture")
     try:
@@ -68,31 +70,6 @@ def execute(arguments: argparse.Namespace) -> int:
     if test and arguments.expect == Expect.CHANGED.value:
         print("      it fails until the code is fixed; to keep a run as it is: --expect identical --force")
     return 0
-
-
-def _frozen(arguments: argparse.Namespace) -> Fixture:
-    """Return the named run as a fixture; warn if it cannot be re-enacted.
-
-    Raises:
-        RunError: no such run, or nothing in it to replay.
-    """
-    from freezeframe_replay.engine.freeze import freeze
-    from freezeframe_replay.engine.reconstruct import can_be_reconstructed
-    from freezeframe_schemas.run import readiness
-
-    run = load_run(place_of(arguments), arguments.run)
-    if not run.exchanges and not can_be_reconstructed(run):
-        raise RunError(
-            f"run {run.trace_id}: found no exchanges among its {len(run.spans)} spans, so there is nothing to replay",
-            do="record it with freezeframe.instrument(); `freezeframe show` names what is missing",
-        )
-    reached = readiness(run)
-    if reached.cold:
-        names = ", ".join(reached.blocking)
-        print(
-            f"freezeframe fixture: warning: a cold case: it cannot be re-enacted by itself; it lacks: {names}", file=sys.stderr
-        )
-    return freeze(run)
 
 
 def _write_test(arguments: argparse.Namespace, fixture: Fixture) -> Path:

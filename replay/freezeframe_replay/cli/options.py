@@ -20,8 +20,8 @@ from freezeframe_schemas.exchange import Kind
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 TARGET_HELP = (
-    "id of a run, its first digits, `last`, `last-failed`, a fixture's directory or .tar.gz, or a file of spans (FILE or "
-    "FILE:ID)"
+    "id of a run, its first digits, `last`, `last-failed`, a fixture's directory, .tar.gz or .ffz, or a file of spans "
+    "(FILE or FILE:ID)"
 )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 import tempfile
 from pathlib import Path
@@ -23,7 +24,7 @@ from freezeframe_replay.cli.options import (
     terminal_width,
 )
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
-from freezeframe_replay.local.target import fixture_to_replay, is_fixture, load_run, target_as_typed
+from freezeframe_replay.local.target import fixture_directory, is_fixture, load_run, target_as_typed
 from freezeframe_replay.report.render import report_text
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError, ReplayError
@@ -42,6 +43,7 @@ COMMAND: Final = Command(
         "freezeframe replay 4bf92f35": "a run in the store",
         "freezeframe replay tests/regressions/late-order": "a fixture: no store needed",
         "freezeframe replay fixture-4bf92f35.tar.gz": "a fixture archive, from the replay service",
+        "freezeframe replay bug.ffz --packed-code": "a packed run, by the code in the file",
         "freezeframe replay 4bf92f35 -- python agent.py": "another program",
         "freezeframe replay 4bf92f35 --ignore body.temperature": "a field that may differ",
         "freezeframe replay 4bf92f35 --live model": "ask the real model once fixed code leaves the recording",
@@ -81,6 +83,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--at-commit", action="store_true", help="run the code of the recorded commit, in a temporary checkout")
     parser.add_argument(
+        "--packed-code",
+        action="store_true",
+        help="run the code that `freezeframe pack` put into the file (only if you trust who sent it: it runs as you)",
+    )
+    parser.add_argument(
         "-o",
         "--output",
         type=Path,
@@ -117,14 +124,47 @@ def _add_fences(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Replay and print the report; the exit code is the verdict."""
+    from freezeframe_replay.sources.fixture_archive import fixture_of, is_archive, unpacked
+
+    path = Path(arguments.run)
+    if is_archive(path):
+        with unpacked(path, code=arguments.packed_code) as opened:
+            packed = opened.pack is not None and opened.pack.code_files
+            if arguments.packed_code and not packed:
+                raise _no_code(path)
+            fixture = fixture_of(opened, path)
+            code = _replay(arguments, fixture, opened.code if arguments.packed_code else None)
+        if code == EXIT_CODES[Verdict.INCOMPARABLE] and packed and not arguments.packed_code:
+            print(_offer(path, packed), file=sys.stderr)
+        return code
+    if arguments.packed_code:
+        raise _no_code(path)
+    if is_fixture(arguments.run):
+        return _replay(arguments, fixture_directory(arguments.run), None)
+    from freezeframe_replay.engine.freeze import freeze
+
+    return _replay(arguments, freeze(load_run(place_of(arguments), arguments.run)), None)
+
+
+def _no_code(path: Path) -> ConfigError:
+    return ConfigError(f"--packed-code: {path} holds no code", do="leave it out, and start in the folder of the agent's code")
+
+
+def _offer(path: Path, files: int) -> str:
+    """Return how to run packed code, and why it was not."""
+    return (
+        f"  {path} also holds {'a file' if files == 1 else f'{files} files'} of code. The replay took the code of this folder: "
+        "code in a file that someone sent can do all that you can.\n"
+        f"  If you trust it: freezeframe replay {shlex.quote(str(path))} --packed-code"
+    )
+
+
+def _replay(arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | None) -> int:
+    """Replay in the folder `cwd` (None: this one)."""
     from freezeframe_replay.process.reenact import reenact
 
-    if is_fixture(arguments.run):
-        fixture = fixture_to_replay(arguments.run)
-    else:
-        from freezeframe_replay.engine.freeze import freeze
-
-        fixture = freeze(load_run(place_of(arguments), arguments.run))
+    if arguments.at_commit and cwd is not None:
+        raise ConfigError("--at-commit and --packed-code both name the code to run", do="leave one of them out")
     if arguments.begin is not None:
         fixture = _begin(fixture, arguments.begin)
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
@@ -133,6 +173,7 @@ def execute(arguments: argparse.Namespace) -> int:
             report = reenact(
                 fixture,
                 arguments.program,
+                cwd=cwd,
                 policy=_policy(arguments),
                 at_commit=arguments.at_commit,
                 timeout_s=arguments.timeout,

@@ -20,6 +20,7 @@ COMMAND: Final = Command(
         "freezeframe show 4bf92f35": "the run whose id starts with these digits",
         "freezeframe show 4bf92f35 --full": "with every exchange's request and response",
         "freezeframe show tests/regressions/late-order": "a fixture",
+        "freezeframe show bug.ffz": "a packed run",
         "freezeframe show spans.jsonl": "the newest run of a file that `freezeframe run --file` wrote",
     },
 )

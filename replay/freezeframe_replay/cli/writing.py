@@ -1,16 +1,42 @@
-"""Write fixtures to the user's directory, with a warning if they should not be committed or passed on unchanged."""
+"""Make fixtures of runs and write them to the user's directory, with a warning of what stands in their way."""
 
 from __future__ import annotations
 
 import sys
 from typing import TYPE_CHECKING
 
-from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.errors import FixtureError, RunError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from freezeframe_schemas.fixture import Fixture
+    from freezeframe_schemas.run import Run
+
+
+def frozen(run: Run, *, command: str) -> Fixture:
+    """Return a run as a fixture; warn if it cannot be re-enacted.
+
+    Raises:
+        RunError: there is nothing in it to replay.
+    """
+    from freezeframe_replay.engine.freeze import freeze
+    from freezeframe_replay.engine.reconstruct import can_be_reconstructed
+    from freezeframe_schemas.run import readiness
+
+    if not run.exchanges and not can_be_reconstructed(run):
+        raise RunError(
+            f"run {run.trace_id}: found no exchanges among its {len(run.spans)} spans, so there is nothing to replay",
+            do="record it with freezeframe.instrument(); `freezeframe show` names what is missing",
+        )
+    reached = readiness(run)
+    if reached.cold:
+        names = ", ".join(reached.blocking)
+        print(
+            f"freezeframe {command}: warning: a cold case: it cannot be re-enacted by itself; it lacks: {names}",
+            file=sys.stderr,
+        )
+    return freeze(run)
 
 
 def write_to(directory: Path, fixture: Fixture, *, command: str) -> None:

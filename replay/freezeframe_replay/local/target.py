@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from freezeframe_schemas.fixture import Fixture
     from freezeframe_schemas.run import Run
 
-_LIKE_A_FILE: Final = re.compile(r"\.(?:jsonl?|pb|tar\.gz|tgz)(?::|$)")
+_LIKE_A_FILE: Final = re.compile(r"\.(?:jsonl?|pb|tar\.gz|tgz|ffz)(?::|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,17 +71,6 @@ def load_target_fixture(text: str) -> Fixture:
     from freezeframe_schemas.fixture import load_fixture
 
     return load_fixture_archive(Path(text)) if is_archive(Path(text)) else load_fixture(fixture_directory(text))
-
-
-def fixture_to_replay(text: str) -> Fixture | Path:
-    """Return the fixture at a path in the form that a replay accepts: its directory, or the one read from an archive.
-
-    Raises:
-        FixtureError: the archive cannot be read.
-    """
-    from freezeframe_replay.sources.fixture_archive import is_archive
-
-    return load_target_fixture(text) if is_archive(Path(text)) else fixture_directory(text)
 
 
 def fixture_directory(text: str) -> Path:

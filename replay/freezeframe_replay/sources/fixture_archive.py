@@ -1,26 +1,90 @@
-"""A fixture packed as ``.tar.gz``, as the replay service returns it (``/api/runs/ID/fixture``), read without trusting it.
+"""A fixture as one file, a gzipped tar: ``.tar.gz`` from the replay service, ``.ffz`` from `freezeframe pack`.
 
-Nothing is written under a name from the archive: only ``manifest.json``, ``steps.json`` and ``blobs/<sha256>`` are accepted, in
-one folder or none; links, other files, paths that lead elsewhere and more than `LIMIT_BYTES` unpacked are refused.
+::
+
+    RUN/manifest.json, steps.json, blobs/    the fixture
+    RUN/pack.json                            what a pack holds besides, and the SHA-256 of every file
+    RUN/run.html                             the page of the run
+    RUN/code/...                             the agent's code
+    RUN/uv.lock                              or another lock file (`LOCK_FILES`)
+
+The reader trusts nothing: it accepts these names only, in one folder or none; links, paths that lead elsewhere, more than
+`LIMIT_FILES`, and more than `LIMIT_BYTES` unpacked are refused. Code is written to the disk only if it was asked for.
 """
 
 from __future__ import annotations
 
 import gzip
+import hashlib
 import io
+import json
 import re
 import tarfile
 import tempfile
 import zlib
+from collections.abc import Collection, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Final
+from typing import Any, Final
 
+from freezeframe._environment import LOCK_FILES
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.fixture import Fixture, load_fixture
 
-SUFFIXES: Final = (".tar.gz", ".tgz")
+PACK_SUFFIX: Final = ".ffz"
+SUFFIXES: Final = (".tar.gz", ".tgz", PACK_SUFFIX)
+FORMAT: Final = "freezeframe-pack"
+VERSION: Final = 1
 LIMIT_BYTES: Final = 1 << 30
-_FILE: Final = re.compile(r"manifest\.json|steps\.json|blobs/[0-9a-f]{64}")
+LIMIT_FILES: Final = 20_000
+CODE: Final = "code/"
+PAGE: Final = "run.html"
+_PACK: Final = "pack.json"
+_FIXTURE: Final = re.compile(r"manifest\.json|steps\.json|blobs/[0-9a-f]{64}")
+_BESIDE: Final = frozenset({_PACK, PAGE, *LOCK_FILES})
+_UNSAFE: Final = re.compile("[\x00-\x1f\x7f\\\\:\ud800-\udfff]")
+_PART_BYTES: Final = 255
+_PATH_BYTES: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pack:
+    """What a packed file says about itself (``pack.json``)."""
+
+    run: str
+    created_by: str
+    python: str
+    """The version of Python that the run was recorded on; empty if unknown."""
+    commit: str = ""
+    """The commit of the code, if code is packed and has one."""
+    changed: bool = False
+    """Whether the code is the work tree as it was when it was packed, in place of that commit."""
+    left_out: tuple[str, ...] = ()
+    """Files of the project that were not packed, each with the reason."""
+    readiness: Mapping[str, Any]
+    """``{"level": 5, "means": ..., "missing": [...], "gaps": [...], "ledger": [...]}``, as `freezeframe show` names them."""
+    files: Mapping[str, str]
+    """File -> SHA-256, of all others in the archive."""
+
+    @property
+    def code_files(self) -> int:
+        """Return how many files of code there are."""
+        return sum(name.startswith(CODE) for name in self.files)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unpacked:
+    """An archive's files, in a private folder that exists as long as the block in which it was opened."""
+
+    fixture: Path
+    pack: Pack | None
+    """None if the archive holds a fixture only."""
+
+    @property
+    def code(self) -> Path:
+        """Return the folder of the code."""
+        return self.fixture / "code"
 
 
 def is_archive(path: Path) -> bool:
@@ -28,47 +92,183 @@ def is_archive(path: Path) -> bool:
     return path.name.endswith(SUFFIXES) and path.is_file()
 
 
+def is_safe(path: str) -> bool:
+    """Return whether a file of code may have this path: relative, within its folder, one file's name on every system."""
+    parts = path.split("/")
+    return len(path.encode(errors="replace")) <= _PATH_BYTES and all(
+        part not in ("", ".", "..", ".git") and not _UNSAFE.search(part) and len(part.encode(errors="replace")) <= _PART_BYTES
+        for part in parts
+    )
+
+
+# -- writing ------------------------------------------------------------------------------------------------------------
+
+
+def archive_bytes(folder: str, files: Mapping[str, bytes], *, executable: Collection[str] = ()) -> bytes:
+    """Return an archive of the files in one folder. It names no owner and no time, so equal files give equal bytes."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, content in sorted(files.items()):
+            member = tarfile.TarInfo(f"{folder}/{name}")
+            member.size = len(content)
+            member.mode = 0o755 if name in executable else 0o644
+            archive.addfile(member, io.BytesIO(content))
+    return gzip.compress(packed.getvalue(), mtime=0)
+
+
+def fixture_files(directory: Path) -> dict[str, bytes]:
+    """Return the files of the fixture in `directory`, by their names in an archive."""
+    names = (path.relative_to(directory).as_posix() for path in directory.rglob("*") if path.is_file())
+    return {name: (directory / name).read_bytes() for name in names if _FIXTURE.fullmatch(name)}
+
+
+def pack_file(pack: Pack) -> dict[str, bytes]:
+    """Return ``pack.json``."""
+    code = {"commit": pack.commit, "changed": pack.changed, "left_out": list(pack.left_out)}
+    document = {
+        "format": FORMAT,
+        "version": VERSION,
+        "run": pack.run,
+        "created_by": pack.created_by,
+        "python": pack.python,
+        **({"code": code} if pack.code_files else {}),
+        "readiness": dict(pack.readiness),
+        "files": dict(sorted(pack.files.items())),
+    }
+    return {_PACK: (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "backslashreplace")}
+
+
+# -- reading ------------------------------------------------------------------------------------------------------------
+
+
 def load_fixture_archive(path: Path, *, limit_bytes: int = LIMIT_BYTES) -> Fixture:
     """Return the fixture in an archive.
 
     Raises:
-        FixtureError: it is not a gzipped tar, holds something other than one fixture, or the fixture is damaged.
+        FixtureError: as `unpacked`.
+    """
+    with unpacked(path, limit_bytes=limit_bytes) as opened:
+        return fixture_of(opened, path)
+
+
+def fixture_of(opened: Unpacked, path: Path) -> Fixture:
+    """Return the fixture in an open archive, which errors call by its own `path`.
+
+    Raises:
+        FixtureError: it is damaged.
+    """
+    try:
+        return load_fixture(opened.fixture)
+    except FixtureError as error:
+        raise FixtureError(error.message.replace(str(opened.fixture), str(path)), do=error.do) from None
+
+
+@contextmanager
+def unpacked(
+    path: Path, *, code: bool = False, limit_bytes: int = LIMIT_BYTES, limit_files: int = LIMIT_FILES
+) -> Generator[Unpacked]:
+    """Unpack an archive into a private temporary folder for the length of the block; with `code`, its code too.
+
+    Raises:
+        FixtureError: it is not a gzipped tar, holds something that no archive may, or a file is not the one that was packed.
     """
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         directory = Path(scratch)
         try:
             with gzip.open(path) as packed, tarfile.open(fileobj=_Bounded(packed, path, limit_bytes), mode="r|") as archive:
-                _unpack(archive, path, directory)
+                found = _unpack(archive, path, directory, code=code, limit_files=limit_files)
         except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
             raise FixtureError(
                 f"{path}: cannot be read as a fixture archive: {error}",
-                do="get it again from the replay service: GET /api/runs/ID/fixture",
+                do="get it again: from who sent it, or from the replay service (GET /api/runs/ID/fixture)",
             ) from error
-        if not (directory / "manifest.json").exists():
+        if "manifest.json" not in found:
             raise FixtureError(f"{path}: no manifest.json in it, expected the files of one fixture")
-        try:
-            return load_fixture(directory)
-        except FixtureError as error:
-            raise FixtureError(error.message.replace(scratch, str(path)), do=error.do) from None
+        yield Unpacked(fixture=directory, pack=_checked(path, directory, found))
 
 
-def _unpack(archive: tarfile.TarFile, path: Path, directory: Path) -> None:
-    (directory / "blobs").mkdir()
+def _unpack(archive: tarfile.TarFile, path: Path, directory: Path, *, code: bool, limit_files: int) -> dict[str, str]:
+    """Write the files, and return the SHA-256 of each, code that is not wanted included."""
+    found: dict[str, str] = {}
     folders: set[str] = set()
-    for member in archive:
+    for count, member in enumerate(archive, 1):
+        if count > limit_files:
+            raise FixtureError(f"{path}: more than {limit_files:,} files, expected a fixture of one run")
         if member.isdir():
             continue
-        place = PurePosixPath(member.name)
-        name = next((part for part in (str(place), str(PurePosixPath(*place.parts[1:]))) if _FILE.fullmatch(part)), None)
-        if name is None or not member.isreg():
-            what = "a link or device" if not member.isreg() else "not a file of a fixture"
+        plain = member.isreg() and not member.issparse()  # the holes of a sparse file are in no stream, so nothing bounds them
+        name = _name_in_archive(member.name) if plain else None
+        if name is None:
+            what = "not a file of a fixture or a pack" if plain else "a link or device, or a file with holes"
             raise FixtureError(f"{path}: found {member.name!r:.100}, {what}; expected manifest.json, steps.json and blobs")
-        folders.add(str(place).removesuffix(name))
-        if len(folders) > 1 or (directory / name).exists():
+        folders.add(member.name.removesuffix(name))
+        if len(folders) > 1 or name in found:
             raise FixtureError(f"{path}: it also holds {member.name!r:.100}, expected the files of one fixture")
         content = archive.extractfile(member)
         assert content is not None  # always one for a regular file
-        (directory / name).write_bytes(content.read())
+        body = content.read()
+        found[name] = hashlib.sha256(body).hexdigest()
+        if code or not name.startswith(CODE):
+            target = directory / name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            with target.open("xb") as file:  # a name that differs in case only is the same file on some systems
+                file.write(body)
+            target.chmod(0o700 if member.mode & 0o100 else 0o600)
+    return found
+
+
+def _name_in_archive(given: str) -> str | None:
+    """Return a member's name below its folder, if it is one that an archive may hold."""
+    place = PurePosixPath(given)
+    if place.is_absolute() or ".." in place.parts or str(place) != given:
+        return None
+    for name in (given, str(PurePosixPath(*place.parts[1:]))):
+        if _FIXTURE.fullmatch(name) or name in _BESIDE or (name.startswith(CODE) and is_safe(name)):
+            return name
+    return None
+
+
+def _checked(path: Path, directory: Path, found: Mapping[str, str]) -> Pack | None:
+    """Return what ``pack.json`` says, once the files are the ones that it names; None if there is only a fixture."""
+    if _PACK not in found:
+        other = next((name for name in found if not _FIXTURE.fullmatch(name)), None)
+        if other is not None:
+            raise FixtureError(f"{path}: found {other!r:.100} and no {_PACK}, so nothing says that it belongs there")
+        return None
+    pack = _read_pack(path, directory / _PACK)
+    for name in sorted({*found, *pack.files} - {_PACK}):
+        if found.get(name) != pack.files.get(name):
+            state = "is missing" if name not in found else "is not named" if name not in pack.files else "has another SHA-256"
+            raise FixtureError(f"{path}: {name!r:.100} {state}: edited or damaged since it was packed", do="get it again")
+    return pack
+
+
+def _read_pack(path: Path, file: Path) -> Pack:
+    try:
+        document: Any = json.loads(file.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise FixtureError(f"{path}: {_PACK}: not valid JSON: {error}") from None
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        raise FixtureError(f"{path}: {_PACK}: not of a freezeframe pack")
+    if document.get("version") != VERSION:
+        raise FixtureError(
+            f"{path}: pack format version {document.get('version')!r:.40}, this library reads version {VERSION}",
+            do="install the version of freezeframe that wrote it",
+        )
+    try:
+        code = document.get("code") or {}
+        return Pack(
+            run=str(document["run"]),
+            created_by=str(document["created_by"]),
+            python=str(document["python"]),
+            commit=str(code.get("commit", "")),
+            changed=bool(code.get("changed")),
+            left_out=tuple(map(str, code.get("left_out", ()))),
+            readiness=dict(document["readiness"]),
+            files={str(name): str(digest) for name, digest in document["files"].items()},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise FixtureError(f"{path}: {_PACK}: not readable, {type(error).__name__}: {error}") from error
 
 
 class _Bounded(io.RawIOBase):

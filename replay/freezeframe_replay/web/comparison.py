@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_replay.report.align import Comparison, How, Side
-from freezeframe_replay.web.markup import content_security_policy, render
+from freezeframe_replay.web.markup import policy_of_a_file, render
 
 _WORDS: Final = {How.SAME: "same", How.CHANGED: "changed", How.ADDED: "only in the second", How.REMOVED: "only in the first"}
 
@@ -14,12 +14,10 @@ _WORDS: Final = {How.SAME: "same", How.CHANGED: "changed", How.ADDED: "only in t
 def comparison_page(found: Comparison, *, alone: bool = False) -> str:
     """Return the page; `alone` for a file that can be kept or sent: without links, and with its policy in it."""
     sides = [[pair.before for pair in found.pairs if pair.before], [pair.after for pair in found.pairs if pair.after]]
-    # frame-ancestors works only in a header, and a browser complains about it in a page
-    policy = content_security_policy().replace("; frame-ancestors 'none'", "")
     return render(
         "diff.html",
         found=found,
-        policy=policy if alone else "",
+        policy=policy_of_a_file() if alone else "",
         where=_where(found),
         words=_WORDS,
         totals=[_total(run, steps) for run, steps in zip((found.before, found.after), sides, strict=True)],

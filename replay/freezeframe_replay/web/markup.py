@@ -38,6 +38,11 @@ def content_security_policy() -> str:
     return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 
 
+def policy_of_a_file() -> str:
+    """Return the policy as a page that stands alone holds it: `frame-ancestors` works only in a header."""
+    return content_security_policy().replace("; frame-ancestors 'none'", "")
+
+
 def render(template: str, **values: object) -> str:
     """Return the page that a template gives."""
     return _environment().get_template(template).render(values)

@@ -1,26 +1,19 @@
-"""One run as HTML text: its head, its transcript, its timeline, its replay kit, and a page for each step. Pure."""
+"""One run as HTML text: its head, its transcript, its timeline, its replay kit, on a page each or all on one. Pure."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
-from urllib.parse import quote
 
 from freezeframe_replay.report.failure import find_failure
 from freezeframe_replay.report.messages import Said
 from freezeframe_replay.report.outline import Node, Outline
-from freezeframe_replay.report.render import duration, how_far, ledger_lines, took, when
+from freezeframe_replay.report.render import ID_DIGITS, duration, how_far, ledger_lines, took, when
 from freezeframe_replay.report.transcript import Call, Transcript, Turn, make_transcript
-from freezeframe_replay.web.markup import render
-from freezeframe_schemas import genai
-from freezeframe_schemas.body_text import read_text
-from freezeframe_schemas.errors import WireError
-from freezeframe_schemas.exchange import Exchange, Request, Response
+from freezeframe_replay.web.links import Links, anchor_of, place_of
+from freezeframe_replay.web.markup import policy_of_a_file, render
+from freezeframe_replay.web.step_pages import steps_of_a_file
 from freezeframe_schemas.run import Run
-from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.wire import decode_body
 
 TABS: Final = {"transcript": "Transcript", "timeline": "Timeline", "kit": "Replay kit"}
 _LIMITS: Final = {"text": 4000, "instructions": 4000, "arguments": 800, "result": 1500, "document": 600, "documents": 20}
@@ -30,22 +23,19 @@ _PART_WEIGHT: Final = 200_000
 _MARKUP: Final = 300
 _ROWS: Final = 2_000
 """Rows of a part of the timeline."""
+_PARTS_ALONE: Final = 40
+"""Parts of the transcript in a page that holds all of a run."""
 _DEEPEST: Final = 8
 """Levels of the tree that are indented; deeper ones are shown at this one."""
-_PAGE_BYTES: Final = 64 * 1024
-_CHUNKS_SHOWN: Final = 200
 _WIDTH: Final = 1000
 """What the timeline's bars are drawn in."""
 _UNWRAPPED: Final = 10_000
 """Columns of a text that the page wraps itself."""
-_KNOWN: Final = frozenset({genai.REQUEST_BODY, genai.RESPONSE_BODY, genai.REQUEST_HEADERS, genai.RESPONSE_HEADERS})
 
 
 def run_page(run: Run, outline: Outline, *, tab: str = "transcript", part: int = 1, token: str = "") -> str:
     """Return the page of one run. Its form for a replay sends `token` back."""
-    failure = find_failure(run, outline)
-    failed = len(failure.steps) if failure is not None else 0
-    links = _Links(run)
+    links = Links(run)
     transcript = make_transcript(run, outline) if tab == "transcript" else None
     parts = [] if transcript is None else _parts(transcript)
     # where a step's anchor is, whichever part of the transcript is open
@@ -54,19 +44,13 @@ def run_page(run: Run, outline: Outline, *, tab: str = "transcript", part: int =
     def link_to(node: Node) -> str:
         return links.near(node, parts_of, part)
 
-    head: dict[str, Any] = {
-        "outline": outline,
-        "failure": failure,
-        "strip": _strip(run, outline, failed),
-        "facts": _facts(outline),
-        "environment": outline.environment,
+    head = {
+        **_head(run, outline, links),
         "token": token,
         "tabs": TABS,
         "tab": tab,
-        "place": place_of,
-        "anchor": anchor_of,
-        "step_link": links.step,
         "link_to": link_to,
+        "named": outline.run_id[:ID_DIGITS],
     }
     if transcript is not None:
         index = min(max(part, 1), len(parts)) - 1
@@ -81,36 +65,62 @@ def run_page(run: Run, outline: Outline, *, tab: str = "transcript", part: int =
         )
     if tab == "timeline":
         return render("timeline.html", **head, **_timeline(run, outline, links, part))
-    ledger = [line.strip() for line in ledger_lines(outline, _UNWRAPPED)] if outline.ledger else []
+    return render("kit.html", **head, **_kit(outline))
+
+
+def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
+    """Return all of a run as one page that needs no service and loads nothing; `named` is what a command calls the run."""
+    links = Links(run, alone=True)
+    transcript = make_transcript(run, outline)
+    items = [item for part in _parts(transcript)[:_PARTS_ALONE] for item in part]
+    shown = dict.fromkeys((node.span_id for node in _nodes_of(items)), 1)
+    steps, left_out = steps_of_a_file(run, outline, links)
+
+    def link_to(node: Node) -> str:
+        return links.near(node, shown, 1)
+
     return render(
-        "kit.html", **head, ledger=ledger, kit=sorted(outline.kit, key=lambda row: (row.level, row.present == row.expected))
+        "run_alone.html",
+        **_head(run, outline, links),
+        **_kit(outline),
+        policy=policy_of_a_file(),
+        tabs={**TABS, "steps": "Steps"},
+        tab="transcript",
+        link_to=link_to,
+        named=named,
+        items=items,
+        items_left_out=len(transcript.items) - len(items),
+        parts=(),
+        conversations=transcript.conversations,
+        limits=_LIMITS,
+        timeline=_timeline(run, outline, links, 1) | {"parts": 1},
+        rows_left_out=max(len(outline.nodes) - _ROWS, 0),
+        steps=steps,
+        steps_left_out=left_out,
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Links:
-    run: Run
-
-    def step(self, node: Node) -> str:
-        """Return the address of a step's own page."""
-        return f"/runs/{quote(self.run.trace_id)}/steps/{node.span_id if node.step is None else node.step}"
-
-    def near(self, node: Node, parts: Mapping[str, int], part: int) -> str:
-        """Return where the transcript shows a step, of which `part` is open; the step's own page if it shows it nowhere."""
-        at = parts.get(node.span_id)
-        if at is None:
-            return self.step(node)
-        return f"#{anchor_of(node)}" if at == part else f"?from={at}#{anchor_of(node)}"
-
-
-def place_of(node: Node) -> str:
-    """Return a step in words: ``step 7, tool track``."""
-    return f"{node.kind} {node.name}" if node.step is None else f"step {node.step}, {node.kind} {node.name}"
+def _head(run: Run, outline: Outline, links: Links) -> dict[str, Any]:
+    """Return what every page of a run begins with."""
+    failure = find_failure(run, outline)
+    return {
+        "outline": outline,
+        "failure": failure,
+        "strip": _strip(run, outline, len(failure.steps) if failure is not None else 0),
+        "facts": _facts(outline),
+        "environment": outline.environment,
+        "place": place_of,
+        "anchor": anchor_of,
+        "step_link": links.step,
+        "tab_link": links.tab,
+    }
 
 
-def anchor_of(node: Node) -> str:
-    """Return the id of a step's element."""
-    return f"x{node.span_id}" if node.step is None else f"s{node.step}"
+def _kit(outline: Outline) -> dict[str, Any]:
+    return {
+        "ledger": [line.strip() for line in ledger_lines(outline, _UNWRAPPED)] if outline.ledger else [],
+        "kit": sorted(outline.kit, key=lambda row: (row.level, row.present == row.expected)),
+    }
 
 
 def _strip(run: Run, outline: Outline, failed: int) -> dict[str, str]:
@@ -186,7 +196,7 @@ def _name_of(items: Sequence[Turn | Call]) -> str:
 # -- the timeline -------------------------------------------------------------------------------------------------------
 
 
-def _timeline(run: Run, outline: Outline, links: _Links, part: int) -> dict[str, Any]:
+def _timeline(run: Run, outline: Outline, links: Links, part: int) -> dict[str, Any]:
     spans = {span.span_id: span for span in run.spans}
     start = min(span.start_time_unix_nano for span in run.spans)
     length = max(max(span.end_time_unix_nano for span in run.spans) - start, 1)
@@ -210,7 +220,7 @@ def _timeline(run: Run, outline: Outline, links: _Links, part: int) -> dict[str,
             {
                 "node": node,
                 "depth": min(node.depth, _DEEPEST),
-                "anchor": anchor_of(node),
+                "anchor": "" if links.alone else anchor_of(node),  # on one page, the transcript has it
                 "bar": bar(node),
                 "link": links.step(node),
             }
@@ -220,112 +230,3 @@ def _timeline(run: Run, outline: Outline, links: _Links, part: int) -> dict[str,
         "parts": parts,
         "part": part,
     }
-
-
-# -- a step -------------------------------------------------------------------------------------------------------------
-
-
-def find_step(outline: Outline, name: str) -> Node | None:
-    """Return the step with this number, or the span with this id."""
-    return next((node for node in outline.nodes if name in (str(node.step), node.span_id)), None)
-
-
-def step_page(run: Run, outline: Outline, node: Node, pages: Mapping[str, int]) -> str:
-    """Return the page of one step; `pages` says which page of a long body is shown, ``{"response": 2}``."""
-    links = _Links(run)
-    span = next(span for span in run.spans if span.span_id == node.span_id)
-    exchange = next((item for item in run.exchanges if item.span_id == node.span_id), None)
-    steps = [item for item in outline.nodes if item.step is not None] if exchange is not None else list(outline.nodes)
-    steps.sort(key=lambda item: item.step or 0)
-    at = steps.index(node)
-    bodies = [] if exchange is None else list(_bodies(exchange, pages, f"{links.step(node)}/"))
-    return render(
-        "step.html",
-        place=place_of(node),
-        node=node,
-        run_id=run.trace_id,
-        run_name=outline.name or "run",
-        run_link=f"/runs/{quote(run.trace_id)}",
-        previous=links.step(steps[at - 1]) if at else "",
-        next=links.step(steps[at + 1]) if at + 1 < len(steps) else "",
-        facts=_step_facts(run, node, span, exchange),
-        bodies=bodies,
-        attributes=_attributes(span, whole=exchange is None),
-    )
-
-
-def _step_facts(run: Run, node: Node, span: SpanRecord, exchange: Exchange | None) -> dict[str, str]:
-    after = (span.start_time_unix_nano - run.entry.start_time_unix_nano) / 1e6
-    asked, answered = span.text(genai.REQUEST_MODEL) or "", span.text(genai.RESPONSE_MODEL) or ""
-    rows = {
-        "model": asked if answered in ("", asked) else f"{asked} → {answered}",
-        "request": f"{exchange.request.method} {exchange.request.url}"
-        if exchange is not None and exchange.request.method
-        else "",
-        "time": f"{duration(node.ms)}, {duration(max(after, 0))} after the run began",
-        "tokens": f"{node.tokens[0]:,} → {node.tokens[1]:,}" if node.tokens else "",
-        "ended": exchange.response.completion.value.replace("_", " ") if exchange is not None else "",
-        "lane": node.lane if node.lane != "root" else "",
-        "recorded at": exchange.seam if exchange is not None else "",
-        "error": "" if exchange is None or not exchange.error else _indented(exchange.error),
-        "status message": span.status_message,
-    }
-    return {name: text for name, text in rows.items() if text}
-
-
-def _bodies(exchange: Exchange, pages: Mapping[str, int], link: str) -> Iterator[dict[str, Any]]:
-    for key, part in (("request", exchange.request), ("response", exchange.response)):
-        text, note = _body_text(part)
-        count = max(-(-len(text) // _PAGE_BYTES), 1)
-        page = min(max(pages.get(key, 1), 1), count)
-        chunks = part.chunks if isinstance(part, Response) and len(part.chunks) > 1 else ()
-        yield {
-            "key": key,
-            "name": key.capitalize(),
-            "size": len(part.body),
-            "note": note,
-            "raw": link + key,
-            "omitted": part.omitted,
-            "text": text[(page - 1) * _PAGE_BYTES : page * _PAGE_BYTES],
-            "page": page,
-            "pages": count,
-            "headers": part.headers,
-            "chunk_count": len(chunks),
-            "chunks": [
-                {"ms": chunk.offset_ns / 1e6, "size": len(chunk.data), "text": chunk.data[:300].decode(errors="replace")}
-                for chunk in chunks[:_CHUNKS_SHOWN]
-            ],
-        }
-
-
-def _body_text(part: Request | Response) -> tuple[str, str]:
-    """Return a body as it reads, and what was done to make it readable."""
-    headers = {name.lower(): value for name, value in part.headers}
-    try:
-        plain = decode_body(part.body, part.headers)
-    except WireError:
-        return "", "in an encoding that cannot be read here"
-    text, codec = read_text(plain, headers.get("content-type", ""))
-    if codec == "latin-1":
-        text = plain.decode(errors="replace")  # cut in the middle of a character, or not text at all
-        if text.count("\ufffd") > 1 + len(text) // 100:
-            return "", "not text"
-    shown = _indented(text)
-    return shown, "indented here" if shown is not text else ""
-
-
-def _indented(text: str) -> str:
-    """Return JSON in readable form if it is short enough for one page, any other text unchanged."""
-    if text[:1] not in ("{", "[") or len(text) > _PAGE_BYTES:
-        return text
-    try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
-    except (ValueError, RecursionError):
-        return text
-
-
-def _attributes(span: SpanRecord, *, whole: bool) -> dict[str, str]:
-    """Return the span's attributes as text, those left out that the page shows as bodies."""
-    kept = {name: value for name, value in span.attributes.items() if whole or name not in _KNOWN}
-    texts = {name: value if isinstance(value, str) else json.dumps(value, default=str) for name, value in sorted(kept.items())}
-    return {name: text for name, text in texts.items() if text}

@@ -1,0 +1,249 @@
+"""`freezeframe pack RUN -o FILE.ffz`: the recording of a run, its code and a page to read it, as one file."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
+from freezeframe_replay.cli.writing import frozen
+from freezeframe_replay.local.target import is_fixture, load_run, load_target_fixture
+from freezeframe_replay.report.outline import outline_fixture, outline_run
+from freezeframe_replay.report.render import printable
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import ConfigError, FixtureError
+
+if TYPE_CHECKING:
+    from freezeframe_replay.local.code import Code
+    from freezeframe_replay.sources.fixture_archive import Pack
+    from freezeframe_schemas.fixture import Fixture
+    from freezeframe_schemas.run import Run
+
+COMMAND: Final = Command(
+    description="The file holds the redacted recording, the files of the recorded commit that this folder held, the lock file, "
+    "and run.html, a page that opens without anything. Code is not redacted; files that hold keys by their name, and what git "
+    "ignores, are left out.",
+    examples={
+        "freezeframe pack 4bf92f35 -o bug.ffz": "in the agent's folder",
+        "freezeframe pack 4bf92f35 -o bug.ffz --code now": "with the files as they are, uncommitted changes included",
+        "freezeframe pack 4bf92f35 -o bug.ffz --code none": "the recording and its page only",
+        "freezeframe replay bug.ffz --packed-code": "where it was sent to",
+        "tar xzf bug.ffz": "to read run.html, and the code",
+    },
+)
+_CODE: Final = {"commit": "of the recorded commit", "now": "as they are", "none": "none"}
+_DIGITS: Final = 12
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the file to write; it ends in .ffz")
+    parser.add_argument(
+        "--code",
+        choices=list(_CODE),
+        help="which files of this folder: of the recorded commit (default, if this is a clone that holds it); now, as they are "
+        "in the work tree; none",
+    )
+    parser.add_argument("--unredacted", action="store_true", help="pack a run that was never redacted")
+    add_json(parser)
+    add_store(parser)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Recorded:
+    """What is packed, before the code is."""
+
+    fixture: Fixture
+    run: Run | None
+    """None if a fixture was named, which holds no spans to make a page of."""
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Write the file and say what is in it."""
+    from freezeframe_replay.sources.fixture_archive import PACK_SUFFIX
+
+    output: Path = arguments.output
+    if output.suffix != PACK_SUFFIX:
+        raise ConfigError(f"-o {output}: expected a name that ends in {PACK_SUFFIX}", do=f"-o {output.stem}{PACK_SUFFIX}")
+    recorded = _load(arguments)
+    if not arguments.unredacted:
+        _refuse_bare(recorded)
+    code, note = _code(arguments, recorded.fixture)
+    files = _files(recorded, code, output.name)
+    _write(output, recorded.fixture.run_id, files, code)
+    for line in filter(None, (note, *_warnings(recorded.fixture, code))):
+        print(f"freezeframe pack: {line}", file=sys.stderr)
+    if arguments.json:
+        print_json(_as_json(output, recorded, code, files))
+    else:
+        print("\n".join(_lines(output, recorded, code)))
+    return 0
+
+
+def _load(arguments: argparse.Namespace) -> _Recorded:
+    if is_fixture(arguments.run):
+        return _Recorded(fixture=load_target_fixture(arguments.run), run=None)
+    run = load_run(place_of(arguments), arguments.run)
+    return _Recorded(fixture=frozen(run, command="pack"), run=run)
+
+
+def _refuse_bare(recorded: _Recorded) -> None:
+    """Refuse a run of which anything went through no policy, or through the one that redacts nothing.
+
+    Raises:
+        ConfigError: it is such a run.
+    """
+    policies = {recorded.fixture.redaction.policy}
+    if recorded.run is not None:
+        policies |= {span.text(genai.REDACTION_POLICY) or "" for span in recorded.run.spans}
+    if any(policy.partition("@")[0] in ("", "off") for policy in policies):
+        raise ConfigError(
+            f"run {recorded.fixture.run_id}: it was never redacted, and a file is made to be passed on",
+            do="freezeframe redact FILE > redacted.jsonl, and name that one; or pack it as it is: --unredacted",
+        )
+
+
+def _code(arguments: argparse.Namespace, fixture: Fixture) -> tuple[Code | None, str]:
+    """Return the code, and why there is none if it was not refused.
+
+    Raises:
+        ConfigError: the code that was asked for cannot be read.
+    """
+    from freezeframe_replay.local.code import code_as_it_is, code_of_commit
+
+    asked: str | None = arguments.code
+    commit = fixture.environment.get(genai.VCS_REVISION, "")
+    if asked == "none":
+        return None, ""
+    if asked == "now":
+        return code_as_it_is(Path.cwd()), ""
+    try:
+        if not commit:
+            raise ConfigError(
+                f"run {fixture.run_id}: the commit of its code was not recorded",
+                do="pack the files as they are (--code now), or none (--code none)",
+            )
+        return code_of_commit(Path.cwd(), commit), ""
+    except ConfigError as error:
+        if asked is not None:
+            raise
+        return None, f"warning: no code is packed: {error}"
+
+
+def _files(recorded: _Recorded, code: Code | None, name: str) -> dict[str, bytes]:
+    """Return everything that is packed, by its name in the file."""
+    from freezeframe_replay.local.code import recorded_lock_file
+    from freezeframe_replay.sources.fixture_archive import CODE, PAGE, fixture_files, pack_file
+    from freezeframe_schemas.fixture import write_fixture
+
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
+        write_fixture(recorded.fixture, Path(scratch))
+        files = fixture_files(Path(scratch))
+    if code is not None:
+        files |= {f"{CODE}{path}": content for path, content in code.files.items()}
+        files |= recorded_lock_file(Path.cwd(), recorded.fixture.environment.get(genai.LOCK_FILE, ""))
+    if recorded.run is not None:
+        from freezeframe_replay.web.run_pages import page_of_a_file  # needs the extra `ui`
+
+        page = page_of_a_file(recorded.run, outline_run(recorded.run), named=name)
+        files[PAGE] = page.encode("utf-8", "backslashreplace")
+    return files | pack_file(_pack(recorded, code, files))
+
+
+def _pack(recorded: _Recorded, code: Code | None, files: Mapping[str, bytes]) -> Pack:
+    from freezeframe_replay.sources.fixture_archive import Pack
+
+    fixture = recorded.fixture
+    outline = outline_fixture(fixture) if recorded.run is None else outline_run(recorded.run)
+    return Pack(
+        run=fixture.run_id,
+        created_by=fixture.created_by,
+        python=fixture.environment.get(genai.RUNTIME_VERSION, ""),
+        commit=code.commit if code else "",
+        changed=code.changed if code else False,
+        left_out=code.left_out if code else (),
+        readiness={
+            "level": outline.level,
+            "means": outline.level_means,
+            "missing": outline.missing,
+            "gaps": outline.gaps,
+            "ledger": [asdict(loss) for loss in outline.ledger],
+        },
+        files={name: hashlib.sha256(content).hexdigest() for name, content in files.items()},
+    )
+
+
+def _write(output: Path, run_id: str, files: dict[str, bytes], code: Code | None) -> None:
+    """Write the file whole, or not at all.
+
+    Raises:
+        FixtureError: it cannot be written.
+    """
+    from freezeframe_replay.sources.fixture_archive import CODE, archive_bytes
+
+    executable = {f"{CODE}{path}" for path in code.executable} if code else set[str]()
+    partial = output.with_name(f"{output.name}.partial")
+    try:
+        partial.write_bytes(archive_bytes(f"run-{run_id}", files, executable=executable))
+        os.replace(partial, output)
+    except OSError as error:
+        partial.unlink(missing_ok=True)
+        raise FixtureError(f"{output}: cannot be written: {error.strerror}", do="name another file with -o") from error
+
+
+def _warnings(fixture: Fixture, code: Code | None) -> Iterator[str]:
+    """Yield what a replay of the packed code may lack."""
+    if code is None:
+        return
+    if fixture.environment.get(genai.VCS_DIRTY) == "true" and not code.changed:
+        yield (
+            f"warning: recorded with uncommitted changes on top of {code.commit[:_DIGITS]}, which the packed files lack; "
+            "--code now packs the files as they are"
+        )
+    script = fixture.entry.file
+    if script and not Path(script).is_absolute() and Path(script).as_posix() not in code.files:
+        yield f"warning: {printable(script)}, where the run begins, is not among the packed files: start in the agent's folder"
+
+
+def _lines(output: Path, recorded: _Recorded, code: Code | None) -> Iterator[str]:
+    fixture = recorded.fixture
+    page = "" if recorded.run is None else ", its page"
+    yield f"wrote {output}: {len(fixture.steps)} steps of run {fixture.run_id}{page}, {_code_text(code)}"
+    for line in code.left_out if code else ():
+        yield f"  left out: {printable(line)}"
+    yield f"next: freezeframe replay {output}{' --packed-code' if code else ''}"
+
+
+def _code_text(code: Code | None) -> str:
+    if code is None:
+        return "no code"
+    return f"{len(code.files)} files of code ({'as they are, on top of' if code.changed else 'commit'} {code.commit[:_DIGITS]})"
+
+
+def _as_json(output: Path, recorded: _Recorded, code: Code | None, files: Mapping[str, bytes]) -> dict[str, Any]:
+    told = None
+    if code is not None:
+        told = {
+            "commit": code.commit,
+            "changed": code.changed,
+            "files": len(code.files),
+            "left_out": list(code.left_out),
+        }
+    return {
+        "run": recorded.fixture.run_id,
+        "pack": str(output),
+        "steps": len(recorded.fixture.steps),
+        "page": recorded.run is not None,
+        "code": told,
+        "files": len(files),
+        "bytes": output.stat().st_size,
+    }

@@ -1,0 +1,168 @@
+"""The steps of a run as HTML text: a page for each, or all of them in one that stands alone. Pure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+from urllib.parse import quote
+
+from freezeframe_replay.report.outline import Node, Outline
+from freezeframe_replay.report.render import duration
+from freezeframe_replay.web.links import Links, place_of
+from freezeframe_replay.web.markup import render
+from freezeframe_schemas import genai
+from freezeframe_schemas.body_text import read_text
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.exchange import Exchange, Request, Response
+from freezeframe_schemas.run import Run
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.wire import decode_body
+
+_PAGE_BYTES: Final = 64 * 1024
+_CHUNKS_SHOWN: Final = 200
+_ALONE_CHARACTERS: Final = 8_000_000
+"""Characters of steps, about, in a page that holds all of them."""
+_MARKUP: Final = 300
+"""What a step or a chunk is counted as beside its text."""
+_KNOWN: Final = frozenset({genai.REQUEST_BODY, genai.RESPONSE_BODY, genai.REQUEST_HEADERS, genai.RESPONSE_HEADERS})
+
+
+def find_step(outline: Outline, name: str) -> Node | None:
+    """Return the step with this number, or the span with this id."""
+    return next((node for node in outline.nodes if name in (str(node.step), node.span_id)), None)
+
+
+def step_page(run: Run, outline: Outline, node: Node, pages: Mapping[str, int]) -> str:
+    """Return the page of one step; `pages` says which page of a long body is shown, ``{"response": 2}``."""
+    links = Links(run)
+    span = next(span for span in run.spans if span.span_id == node.span_id)
+    exchange = next((item for item in run.exchanges if item.span_id == node.span_id), None)
+    steps = [item for item in outline.nodes if item.step is not None] if exchange is not None else list(outline.nodes)
+    steps.sort(key=lambda item: item.step or 0)
+    at = steps.index(node)
+    return render(
+        "step.html",
+        **_step(run, node, span, exchange, pages, links),
+        run_id=run.trace_id,
+        run_name=outline.name or "run",
+        run_link=f"/runs/{quote(run.trace_id)}",
+        previous=links.step(steps[at - 1]) if at else "",
+        next=links.step(steps[at + 1]) if at + 1 < len(steps) else "",
+    )
+
+
+def steps_of_a_file(run: Run, outline: Outline, links: Links) -> tuple[list[dict[str, Any]], int]:
+    """Return the steps for a page that holds all of them, in the order of the run, and how many it has no room for."""
+    spans = {span.span_id: span for span in run.spans}
+    exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
+    nodes = sorted(outline.nodes, key=lambda node: (node.step is None, node.step or 0))
+    shown: list[dict[str, Any]] = []
+    left = _ALONE_CHARACTERS
+    for node in nodes:
+        made = _step(run, node, spans[node.span_id], exchanges.get(node.span_id), {}, links)
+        left -= _weight(made)
+        if left < 0:
+            break
+        shown.append({**made, "id": links.step(node).removeprefix("#")})
+    return shown, len(nodes) - len(shown)
+
+
+def _step(
+    run: Run, node: Node, span: SpanRecord, exchange: Exchange | None, pages: Mapping[str, int], links: Links
+) -> dict[str, Any]:
+    """Return what is shown of a step."""
+    return {
+        "place": place_of(node),
+        "node": node,
+        "facts": _step_facts(run, node, span, exchange),
+        "bodies": [] if exchange is None else list(_bodies(exchange, pages, links.step(node), alone=links.alone)),
+        "attributes": _attributes(span, whole=exchange is None),
+    }
+
+
+def _weight(step: Mapping[str, Any]) -> int:
+    """Return about how many characters the page gets from a step."""
+    chunks = sum(len(body["chunks"]) for body in step["bodies"])
+    texts = sum(len(body["text"]) for body in step["bodies"]) + sum(
+        min(len(text), 2000) for text in step["attributes"].values()
+    )
+    return texts + _MARKUP * (1 + chunks)
+
+
+def _step_facts(run: Run, node: Node, span: SpanRecord, exchange: Exchange | None) -> dict[str, str]:
+    after = (span.start_time_unix_nano - run.entry.start_time_unix_nano) / 1e6
+    asked, answered = span.text(genai.REQUEST_MODEL) or "", span.text(genai.RESPONSE_MODEL) or ""
+    rows = {
+        "model": asked if answered in ("", asked) else f"{asked} → {answered}",
+        "request": f"{exchange.request.method} {exchange.request.url}"
+        if exchange is not None and exchange.request.method
+        else "",
+        "time": f"{duration(node.ms)}, {duration(max(after, 0))} after the run began",
+        "tokens": f"{node.tokens[0]:,} → {node.tokens[1]:,}" if node.tokens else "",
+        "ended": exchange.response.completion.value.replace("_", " ") if exchange is not None else "",
+        "lane": node.lane if node.lane != "root" else "",
+        "recorded at": exchange.seam if exchange is not None else "",
+        "error": "" if exchange is None or not exchange.error else _indented(exchange.error),
+        "status message": span.status_message,
+    }
+    return {name: text for name, text in rows.items() if text}
+
+
+def _bodies(exchange: Exchange, pages: Mapping[str, int], link: str, *, alone: bool) -> Iterator[dict[str, Any]]:
+    for key, part in (("request", exchange.request), ("response", exchange.response)):
+        text, note = _body_text(part)
+        count = max(-(-len(text) // _PAGE_BYTES), 1)
+        page = min(max(pages.get(key, 1), 1), count)
+        chunks = part.chunks if isinstance(part, Response) and len(part.chunks) > 1 else ()
+        yield {
+            "key": key,
+            "id": f"{link.removeprefix('#')}-{key}" if alone else key,
+            "name": key.capitalize(),
+            "size": len(part.body),
+            "note": f"{note or 'as it came'}, the first {_PAGE_BYTES:,} characters" if alone and count > 1 else note,
+            "raw": "" if alone else f"{link}/{key}",
+            "omitted": part.omitted,
+            "text": text[(page - 1) * _PAGE_BYTES : page * _PAGE_BYTES],
+            "page": page,
+            "pages": 1 if alone else count,
+            "headers": part.headers,
+            "chunk_count": len(chunks),
+            "chunks": [
+                {"ms": chunk.offset_ns / 1e6, "size": len(chunk.data), "text": chunk.data[:300].decode(errors="replace")}
+                for chunk in chunks[:_CHUNKS_SHOWN]
+            ],
+        }
+
+
+def _body_text(part: Request | Response) -> tuple[str, str]:
+    """Return a body as it reads, and what was done to make it readable."""
+    headers = {name.lower(): value for name, value in part.headers}
+    try:
+        plain = decode_body(part.body, part.headers)
+    except WireError:
+        return "", "in an encoding that cannot be read here"
+    text, codec = read_text(plain, headers.get("content-type", ""))
+    if codec == "latin-1":
+        text = plain.decode(errors="replace")  # cut in the middle of a character, or not text at all
+        if text.count("\ufffd") > 1 + len(text) // 100:
+            return "", "not text"
+    shown = _indented(text)
+    return shown, "indented here" if shown is not text else ""
+
+
+def _indented(text: str) -> str:
+    """Return JSON in readable form if it is short enough for one page, any other text unchanged."""
+    if text[:1] not in ("{", "[") or len(text) > _PAGE_BYTES:
+        return text
+    try:
+        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+    except (ValueError, RecursionError):
+        return text
+
+
+def _attributes(span: SpanRecord, *, whole: bool) -> dict[str, str]:
+    """Return the span's attributes as text, those left out that the page shows as bodies."""
+    kept = {name: value for name, value in span.attributes.items() if whole or name not in _KNOWN}
+    texts = {name: value if isinstance(value, str) else json.dumps(value, default=str) for name, value in sorted(kept.items())}
+    return {name: text for name, text in texts.items() if text}
