@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import itertools
+import threading
+import time
 
 import pytest
 
+from freezeframe_replay.engine import threads
 from freezeframe_replay.engine.pace import Pace
+from freezeframe_replay.engine.threads import Activity
 
 
 @pytest.mark.parametrize("recorded", list(itertools.permutations([10, 20, 30])))
@@ -53,3 +58,32 @@ async def test_a_cancelled_task_does_not_hold_up_the_others() -> None:
     first.cancel()
     await second
     assert first.cancelled()
+
+
+def test_a_thread_that_looks_does_not_count_itself_even_if_python_knows_it() -> None:
+    """Python knows a thread by its id for good once it has asked for its own `Thread`, and ids are used again."""
+    done, found = _thread.allocate_lock(), set[Activity]()
+    done.acquire()
+
+    def looks() -> None:
+        threading.current_thread()
+        for _ in range(500):
+            seen = threads.look(())
+            time.sleep(0.001)
+            found.add(threads.activity_since(seen, ()))
+            if Activity.RESTED in found:
+                break
+        done.release()
+
+    _thread.start_new_thread(looks, ())
+    done.acquire()
+    assert Activity.RESTED in found
+
+
+@pytest.mark.parametrize("state", "DTZ")
+def test_a_thread_that_waits_for_a_disk_or_is_stopped_uses_up_the_time_without_rest(
+    state: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads, "_KNOWS_STATES", True)
+    monkeypatch.setattr(threads, "_state", lambda _: state)
+    assert threads.activity_since({1: None}, ()) is Activity.PAUSED

@@ -28,7 +28,10 @@ _TASKS: Final = Path("/proc/self/task")
 _KNOWS_STATES: Final = sys.platform == "linux" and _TASKS.is_dir()
 LOOK_S: Final = 0.0003 if _KNOWS_STATES else 0.02
 """Interval between two looks at a program that may have come to rest."""
-_ASLEEP: Final = b"SI"
+_READY: Final = "R"
+_ASLEEP: Final = "SI"
+"""What the system calls a thread that runs or waits for a processor, and one that waits for an event. Others wait for a disk or are
+stopped: they do not rest, and get no processor either."""
 _CPU_CLOCK_OF_THREAD: Final = 6
 """The low bits of the id of a thread's CPU clock (``CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED`` in Linux's posix-timers.h)."""
 
@@ -69,11 +72,13 @@ def activity_since(seen: Look, apart_from: Collection[int]) -> Activity:
     """Return what the threads did since a look."""
     # First whether they sleep, then how far they came: one that ran between the two has moved on. (Reading a file releases the
     # GIL. A thread that was about to run may run then, and sleep again until it gets the GIL back.)
-    if _KNOWS_STATES and not all(map(_is_asleep, seen)):
+    states = set(map(_state, seen)) if _KNOWS_STATES else set[str]()
+    if _READY in states:
         return Activity.RAN
     now = look(apart_from)
     beginning = threading._limbo  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue] - it has no other name
-    if beginning or now.keys() != seen.keys() or any(now[thread] != seen[thread] for thread in now):
+    awake = any(state not in _ASLEEP for state in states)
+    if awake or beginning or now.keys() != seen.keys() or any(now[thread] != seen[thread] for thread in now):
         return Activity.PAUSED
     return Activity.RESTED
 
@@ -111,7 +116,10 @@ def _active() -> dict[int, threading.Thread]:
 def _native_ids(apart_from: Collection[int]) -> list[int]:
     main = threading.main_thread()  # whose `native_id` is still the parent's in a forked process
     threads = [thread for ident, thread in _active().items() if ident not in apart_from]
-    return [native for thread in threads if (native := os.getpid() if thread is main else thread.native_id)]
+    natives = [os.getpid() if thread is main else thread.native_id for thread in threads]
+    # Python keeps threads that it did not start after their end, and the system gives their ids to others: even to the one that looks.
+    own = threading.get_native_id()
+    return [native for native in natives if native and native != own]
 
 
 def _progress(thread: int) -> object:
@@ -121,12 +129,12 @@ def _progress(thread: int) -> object:
         return None
 
 
-def _is_asleep(thread: int) -> bool:
+def _state(thread: int) -> str:
     try:
         stat = (_TASKS / str(thread) / "stat").read_bytes()
-    except OSError:
-        return True
-    return stat[stat.rindex(b")") + 2] in _ASLEEP
+    except OSError:  # it has ended
+        return _ASLEEP[0]
+    return chr(stat[stat.rindex(b")") + 2])
 
 
 def _frames(apart_from: Collection[int]) -> Look:
