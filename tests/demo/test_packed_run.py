@@ -100,6 +100,6 @@ def test_the_page_in_a_packed_file_opens_without_anything(packed: Packed, tmp_pa
     assert lost == []
     assert len(ids) == len(set(ids))
     assert fits
-    assert "find_orders" in text
+    assert "lookup_orders" in text
     assert "A-1057" in text
     assert "freezeframe replay bug.ffz" in text
