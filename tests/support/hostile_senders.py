@@ -27,7 +27,7 @@ import grpc
 EXPORT = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 BOMBS = 16
 """In a wave, over each protocol."""
-SLOW = 20
+SLOW = 40
 """Requests that never end, over each protocol."""
 _HTTP2 = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00"
 _PING = b"\x00\x00\x08\x06\x00\x00\x00\x00\x00" + bytes(8)

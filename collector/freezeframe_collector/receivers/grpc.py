@@ -35,7 +35,10 @@ _LOGS: Final = "/opentelemetry.proto.collector.logs.v1.LogsService/Export"
 _METRICS: Final = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export"
 _EMPTY_ANSWER: Final = ExportTraceServiceResponse().SerializeToString()
 
-_WATCH_S: Final = 0.1
+_WATCH_S: Final = 0.005
+"""Interval between two counts of what has arrived. As much more as a network brings in this time may be held."""
+_PAUSE_SHARE: Final = 10
+"""How much longer than a count the pause after it is, in processor time: counting takes a tenth of a core at most."""
 _SLOW_S: Final = 2.0
 _WINDOW_BYTES: Final = 65_536
 """What gRPC takes of a message before the handler asks for it."""
@@ -63,7 +66,7 @@ class _Receiving:
     """Bounds the messages that are on their way in.
 
     A call takes room once its message has arrived. Before that its connection holds what has come of it, which is counted every
-    tenth of a second; if there is no room for that, the connection's calls end. If nobody counts it (macOS), a call holds as
+    few milliseconds; if there is no room for that, the connection's calls end. If nobody counts it (macOS), a call holds as
     much as a message may have, from `_SLOW_S` on. The calls are bounded by number too, so that a thread is free for each: the
     oldest of too many ends, and so does one whose message does not arrive in time. Messages come compressed as they were sent,
     so that what comes out of them is counted.
@@ -77,6 +80,8 @@ class _Receiving:
         self._unfinished = Unfinished()
         self._leases: dict[str, Lease] = {}
         """Connection -> what it holds of unfinished messages."""
+        self._begun = threading.Event()
+        """Set while calls wait."""
         self._stopped = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="freezeframe-grpc-watch", daemon=True)
         self.port = 0
@@ -114,6 +119,7 @@ class _Receiving:
     def stop(self) -> None:
         """End the watcher."""
         self._stopped.set()
+        self._begun.set()
 
     @contextmanager
     def _watched(self, context: grpc.ServicerContext, call: _Waiting) -> Generator[None]:
@@ -121,20 +127,27 @@ class _Receiving:
         if len(waiting) >= _MOST_READING:
             min(waiting, key=lambda one: waiting[one].since).cancel()
         self._waiting[context] = call
+        self._begun.set()
         try:
             yield
         finally:
             del self._waiting[context]
 
     def _watch(self) -> None:
-        while not self._stopped.wait(_WATCH_S):
-            before = time.monotonic() - _WATCH_S
+        pause_s = _WATCH_S
+        while self._begun.wait() and not self._stopped.wait(pause_s):
+            self._begun.clear()
+            if self._waiting or self._leases:
+                self._begun.set()
+            before, pause_s = time.monotonic() - pause_s, _WATCH_S
             if (
                 self._leases
                 or any(call.since < before for call in self._waiting.copy().values())
                 or len(self._unfinished) > _CONNECTIONS_REMEMBERED
             ):
+                began = time.thread_time()
                 self._bound()
+                pause_s += _PAUSE_SHARE * (time.thread_time() - began)
 
     def _bound(self) -> None:
         """Let each connection hold what came of its unfinished messages, and end the calls that may not go on."""
