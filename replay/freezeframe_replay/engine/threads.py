@@ -30,8 +30,8 @@ LOOK_S: Final = 0.0003 if _KNOWS_STATES else 0.02
 """Interval between two looks at a program that may have come to rest."""
 _READY: Final = "R"
 _ASLEEP: Final = "SI"
-"""What the system calls a thread that runs or waits for a processor, and one that waits for an event. Others wait for a disk or are
-stopped: they do not rest, and get no processor either."""
+"""What the system calls a thread that runs or waits for a processor, and one that waits for an event. Others wait for a disk or
+are stopped: they do not rest, and get no processor either."""
 _CPU_CLOCK_OF_THREAD: Final = 6
 """The low bits of the id of a thread's CPU clock (``CPUCLOCK_PERTHREAD_MASK | CPUCLOCK_SCHED`` in Linux's posix-timers.h)."""
 
@@ -117,7 +117,8 @@ def _native_ids(apart_from: Collection[int]) -> list[int]:
     main = threading.main_thread()  # whose `native_id` is still the parent's in a forked process
     threads = [thread for ident, thread in _active().items() if ident not in apart_from]
     natives = [os.getpid() if thread is main else thread.native_id for thread in threads]
-    # Python keeps threads that it did not start after their end, and the system gives their ids to others: even to the one that looks.
+    # Python keeps threads that it did not start when they have ended. The system gives their ids to others, even to the one that
+    # looks.
     own = threading.get_native_id()
     return [native for native in natives if native and native != own]
 
