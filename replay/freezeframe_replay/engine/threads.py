@@ -117,8 +117,7 @@ def _native_ids(apart_from: Collection[int]) -> list[int]:
     main = threading.main_thread()  # whose `native_id` is still the parent's in a forked process
     threads = [thread for ident, thread in _active().items() if ident not in apart_from]
     natives = [os.getpid() if thread is main else thread.native_id for thread in threads]
-    # Python keeps threads that it did not start when they have ended. The system gives their ids to others, even to the one that
-    # looks.
+    # Python keeps threads that it did not start when they have ended. Others get their ids, even the one that looks.
     own = threading.get_native_id()
     return [native for native in natives if native and native != own]
 
