@@ -84,6 +84,10 @@ def test_a_thread_that_looks_does_not_count_itself_even_if_python_knows_it() -> 
 def test_a_thread_that_waits_for_a_disk_or_is_stopped_uses_up_the_time_without_rest(
     state: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    def always(thread: int) -> str:
+        del thread
+        return state
+
     monkeypatch.setattr(threads, "_KNOWS_STATES", True)
-    monkeypatch.setattr(threads, "_state", lambda _: state)
+    monkeypatch.setattr(threads, "_state", always)
     assert threads.activity_since({1: None}, ()) is Activity.PAUSED
