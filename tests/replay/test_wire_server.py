@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import anthropic
 import httpx2
 import openai
 import pytest
@@ -98,6 +99,19 @@ def test_a_changed_question_is_refused_without_a_retry_and_named() -> None:
         assert caught.value.status_code == 424
         assert "REPLAY-101 diverged at step 1" in caught.value.message
     assert [(item.kind, item.step) for item in session.report().divergences] == [(DivergenceKind.REQUEST_CHANGED, 1)]
+
+
+def test_a_miss_is_told_in_the_form_of_the_clients_provider() -> None:
+    fixture, _ = record(loop)
+    with served(fixture) as (url, _):
+        with pytest.raises(anthropic.APIStatusError) as caught:
+            anthropic.Anthropic(base_url=url, api_key="x", max_retries=3).messages.create(
+                model="claude-haiku-4-5", max_tokens=9, messages=[{"role": "user", "content": "Ship AC-1."}]
+            )
+        body: Any = caught.value.body
+        assert (caught.value.status_code, body["type"]) == (424, "error")
+        assert "REPLAY-1" in body["error"]["message"]
+        assert httpx2.get(f"{url}/v1/models", trust_env=False).json()["error"]["message"]
 
 
 def test_failures_are_served_as_they_came() -> None:

@@ -25,6 +25,7 @@ from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.errors import ReplayMiss, WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, parse_lane
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.wire.answer import error_object
 from freezeframe_schemas.wire.registry import PROVIDERS, dialect_named
 
 SEAM: Final = "wire"
@@ -100,11 +101,15 @@ class _Handler(BaseHTTPRequestHandler):
         server = self.server
         assert isinstance(server, _Server)
         try:
-            exchange = server.session.respond(self._call(self._body()))
+            call = self._call(self._body())
+        except WireError as error:
+            return self._refuse(str(error))
+        try:
+            exchange = server.session.respond(call)
         except (ReplayMiss, WireError) as miss:
-            return self._refuse(str(miss))
+            return self._refuse(str(miss), call.dialect)
         if exchange is None:  # a policy that lets calls go out is not offered here
-            return self._refuse("the replay would make this call for real, which a server does not do")
+            return self._refuse("the replay would make this call for real, which a server does not do", call.dialect)
         self._answer(exchange)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = handle_any  # noqa: N815 - the base class's names
@@ -135,8 +140,11 @@ class _Handler(BaseHTTPRequestHandler):
             lane=parse_lane(self.headers.get(LANE_HEADER, "")),
         )
 
-    def _refuse(self, message: str) -> None:
-        body = json.dumps({"error": {"message": message, "type": "freezeframe_replay_miss", "code": "replay_miss"}}).encode()
+    def _refuse(self, message: str, dialect: str | None = None) -> None:
+        """Refuse in the form in which the client's provider tells of errors, else in the common one."""
+        form = dialect_named(dialect)
+        write = error_object if form is None else form.error_body
+        body = json.dumps(write(MISS_STATUS, message)).encode()
         self.send_response_only(MISS_STATUS)
         for name, value in (("content-type", "application/json"), ("x-should-retry", "false"), ("content-length", len(body))):
             self.send_header(name, str(value))
