@@ -11,7 +11,7 @@ from freezeframe_redaction.invented import holds_invented, invent
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.policy import CustomClass, Policy
 from freezeframe_redaction.prf import Prf
-from freezeframe_redaction.shapes import bare, is_marked_identifier, mark_identifier
+from freezeframe_redaction.shapes import bare, make_identifier
 
 WINDOW: Final = 256
 """Characters on each side of a trigger's end in which a user's pattern may match."""
@@ -70,12 +70,12 @@ def _by_key(entry: CustomClass) -> Callable[[str, int, int, int], tuple[Candidat
 
 
 def _candidate(name: str, value: str, start: int, end: int) -> Candidate:
-    return Candidate(start, end, "*" if is_marked_identifier(value) or holds_invented(value) else name)
+    return Candidate(start, end, "*" if holds_invented(value) else name)
 
 
 def custom_replacement(prf: Prf, class_: str, value: str) -> str:
     """Return a surrogate of the same shape if the value has digits to carry the mark, else an invented word."""
     text = bare(value)
     if len(text) >= 5 and text.isascii() and any(char.isdigit() for char in text):
-        return mark_identifier(prf, class_, value)
+        return make_identifier(prf, class_, value)
     return invent(prf, class_, value.lower())

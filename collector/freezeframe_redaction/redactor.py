@@ -5,13 +5,17 @@ The redactor never logs, and its errors never hold a value.
 
 from __future__ import annotations
 
+import copy
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Self
 
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline
 from freezeframe_redaction.detectors.people.evidence import Judgement
 from freezeframe_redaction.keys import TenantKey
+from freezeframe_redaction.listed import surrogates_of
+from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.model import Redacted
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.prf import Prf
@@ -41,23 +45,35 @@ class Redactor:
         `hot` leaves out the model tier that the policy may ask for: for a path that must be fast, and whose spans go through a
         redactor with it before they are stored.
 
-        `surrogates` are known ones (from a fixture): they are recognised wherever they appear and left alone.
+        `surrogates` are known ones (those that a fixture or a span lists): they are recognised wherever they appear and left
+        alone. Nothing else says of a number or an identifier that it is a surrogate.
         `cache_characters` bounds the leaves that are remembered (agents send their whole history with every turn).
         `keep_originals` remembers what surrogates stand for, for `originals_of` and a vault.
         `span_cpu_s` bounds the CPU time for a span, by `cpu_clock`: see `redact_span`.
         """
         self.policy = policy
-        self._texts = Texts(
-            Scanner(policy, surrogates, hot=hot), Prf(key.secret), cache_characters, keep_originals=keep_originals
-        )
+        self._maker = Maker(Prf(key.secret), keep_originals=keep_originals)
+        self._texts = Texts(Scanner(policy, surrogates, hot=hot), self._maker, cache_characters)
         self._spans = SpanRedaction(
             self._texts, policy_label=policy.label, key=key, deadline=lambda: Deadline(span_cpu_s, cpu_clock)
         )
+        self._known = surrogates
+
+    def knowing(self, surrogates: Mapping[str, str]) -> Self:
+        """Return a redactor that leaves these surrogates alone as well: to redact again what holds them.
+
+        It remembers none of the texts that this one does, since it may make something else of them.
+        """
+        made = copy.copy(self)
+        made._texts = self._texts.knowing(surrogates)
+        made._spans = self._spans.over(made._texts)
+        made._known = {**self._known, **surrogates}
+        return made
 
     @property
     def collisions(self) -> int:
         """How many of the values seen recently got a surrogate that another value has."""
-        return self._texts.collisions.count
+        return self._maker.collisions.count
 
     def redact(self, value: AttributeValue, key_path: tuple[str, ...] = ()) -> Redacted:
         """Return the value with every finding replaced; findings carry offsets into the text given.
@@ -81,14 +97,20 @@ class Redactor:
         `span_cpu_s` the longest texts become keyed hashes, bodies are left out, and it says so (`genai.REDACTION_UNREAD`).
         So does a span of a request whose `allowance` is used up; all of its texts become hashes.
 
+        A span that was redacted before lists its surrogates, and these stay.
+
         Raises:
-            FreezeframeError: even so it took too long.
+            FreezeframeError: even so it took too long, or the span's list of surrogates cannot be read.
         """
-        return self._spans.redact(span, allowance) if self.policy.redacts else self._spans.stamp(span)
+        if not self.policy.redacts:
+            return self._spans.stamp(span)
+        listed = surrogates_of([span])
+        spans = self._spans if listed.keys() <= self._known.keys() else self.knowing(listed)._spans
+        return spans.redact(span, allowance)
 
     def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str] | None]:
         """Return surrogate -> class and original of those made recently (see `Originals.of`); none unless `keep_originals`."""
-        return {} if self._texts.originals is None else self._texts.originals.of(surrogates)
+        return self._maker.originals_of(surrogates)
 
 
 def redact(value: AttributeValue, key_path: tuple[str, ...], policy: Policy, key: TenantKey) -> Redacted:

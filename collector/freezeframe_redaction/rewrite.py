@@ -6,38 +6,13 @@ let through is replaced, in the same way everywhere in the run. The store writes
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import cast
-
-import orjson
+from collections.abc import Sequence
 
 from freezeframe_redaction.keys import TenantKey
+from freezeframe_redaction.listed import surrogates_of
 from freezeframe_redaction.policy import Policy
 from freezeframe_redaction.redactor import Redactor
-from freezeframe_schemas import genai
-from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import SpanRecord
-
-
-def surrogates_of(spans: Sequence[SpanRecord]) -> dict[str, str]:
-    """Return every surrogate that the spans list, with its class.
-
-    Raises:
-        WireError: a span's list is not a JSON object.
-    """
-    found: dict[str, str] = {}
-    for span in spans:
-        listed = span.text(genai.REDACTION_SURROGATES)
-        if not listed:
-            continue
-        try:
-            held: object = orjson.loads(listed)
-        except orjson.JSONDecodeError:
-            held = None
-        if not isinstance(held, dict):
-            raise WireError(f"span {span.span_id}: {genai.REDACTION_SURROGATES}: expected a JSON object")
-        found.update({str(name): str(class_) for name, class_ in cast("Mapping[object, object]", held).items()})
-    return found
 
 
 def redact_run(spans: Sequence[SpanRecord], policy: Policy, key: TenantKey) -> tuple[SpanRecord, ...]:

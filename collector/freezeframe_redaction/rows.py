@@ -9,9 +9,13 @@ import re
 from collections.abc import Callable, Iterable
 
 from freezeframe_redaction.model import CLAIM, Candidate, Detector, Example, Find
-from freezeframe_redaction.shapes import is_marked_identifier
 
 Group = int | str
+
+
+def never(text: str) -> bool:
+    """Whether a value of a class without a mark is a surrogate: only the list of surrogates says so."""
+    return False
 
 
 def row(name: str, class_: str, find: Find, *triggers: str, shows: Iterable[str], others: Iterable[str] = ()) -> Detector:
@@ -36,7 +40,7 @@ def value(
     class_: str,
     kind: str = "",
     group: Group = 1,
-    is_marked: Callable[[str], bool] = is_marked_identifier,
+    is_marked: Callable[[str], bool] = never,
 ) -> tuple[Candidate, ...]:
     """Return the group as a finding, or as a claim if it is a surrogate; nothing without a match."""
     if match is None:
@@ -61,7 +65,7 @@ def after(
     kind: str = "",
     *,
     back: int = 0,
-    is_marked: Callable[[str], bool] = is_marked_identifier,
+    is_marked: Callable[[str], bool] = never,
 ) -> Find:
     """Return the check that the pattern matches right after the trigger, or `back` characters before that."""
 
@@ -72,11 +76,6 @@ def after(
         return value(match, class_, kind, is_marked=is_marked)
 
     return find
-
-
-def never(text: str) -> bool:
-    """Whether a value that carries no mark is a surrogate: no."""
-    return False
 
 
 def has_digit(text: str) -> bool:
@@ -94,7 +93,7 @@ def around(
     group: Group = 1,
     begun: bool = False,
     where: Callable[[str], bool] | None = None,
-    is_marked: Callable[[str], bool] = is_marked_identifier,
+    is_marked: Callable[[str], bool] = never,
 ) -> Find:
     """Return the check that the pattern matches around the trigger's end, and that `where` holds for its group."""
 

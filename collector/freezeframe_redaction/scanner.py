@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from typing import Final, Self
 
 from freezeframe_redaction import detectors, encoded, linear, prose
 from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.custom import custom_detectors
 from freezeframe_redaction.deadline import NEVER, Deadline
+from freezeframe_redaction.detectors import phone
 from freezeframe_redaction.detectors.people import evidence
 from freezeframe_redaction.detectors.people.names import CLASS, MARKS
 from freezeframe_redaction.engine import Engine, settle
@@ -19,11 +22,14 @@ from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.known import Known
 from freezeframe_redaction.model import CLAIM, Candidate
 from freezeframe_redaction.policy import Policy
+from freezeframe_redaction.shapes import bare
 from freezeframe_redaction.view import View, may_differ, view_of
 
 _PRIORITY = {name: entry.priority for name, entry in CLASSES.items()} | {encoded.CLASS: 10}
 _KNOWN = "**"
 """Class of a known surrogate: it blocks whatever overlaps it, as a claim does, and can be reported."""
+_LEAST_REWRITTEN: Final = 7
+"""Letters and digits of the shortest surrogate that is known in another layout too: shorter ones may occur anywhere."""
 _NAME_WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|['-](?=[^\W\d_]))*")
 _KEPT_IN_NAMES = frozenset(
     "de van von der den la di da dos das do del della le bin ibn al el ter ten zu zur af av y e jr sr ii iii".split()
@@ -65,8 +71,19 @@ class Scanner:
         self._classes = policy.classes | {encoded.CLASS} | {entry.name for entry in policy.custom}
         self._allow = policy.allow
         self._allow_patterns = linear.Whole(policy.allow_patterns) if policy.allow_patterns else None
+        self._know(known)
+
+    def _know(self, known: Mapping[str, str]) -> None:
         self.known = dict(known)
         self._known = Known(known)
+        self._rewritten = frozenset(form for text, class_ in known.items() for form in _forms_of(text, class_))
+        """What a known surrogate is in any layout: programs write a number in other groups."""
+
+    def knowing(self, known: Mapping[str, str]) -> Self:
+        """Return the same that knows more surrogates."""
+        made = copy.copy(self)
+        made._know({**self.known, **known})
+        return made
 
     def scan(
         self, leaves: Sequence[tuple[str, str]], *, report_known: bool = False, deadline: Deadline = NEVER
@@ -83,7 +100,10 @@ class Scanner:
         batch = read.text
         for index in range(len(leaves)) if report_known else read.found:
             floor, high = read.bounds[index]
-            candidates = [*read.found.get(index, ()), *self._known_in(batch, floor, high)]
+            found = read.found.get(index, ())
+            if self._rewritten:
+                found = [(self._claimed(batch, candidate), name) for candidate, name in found]
+            candidates = [*found, *self._known_in(batch, floor, high)]
             kept = settle(candidates, _PRIORITY, deadline)
             doubted = {one.item for one in self.judged(batch, kept, leaves[index][1], floor, high) if not one.is_name}
             if doubted:
@@ -165,6 +185,11 @@ class Scanner:
             shown = (max(0, shown[0] - floor), shown[1] - floor)
         return Candidate(candidate.start - floor, candidate.end - floor, class_, candidate.kind, shown)
 
+    def _claimed(self, batch: str, candidate: Candidate) -> Candidate:
+        """Return the candidate, as a claim if it is a known surrogate in another layout."""
+        forms = _forms_of(batch[candidate.start : candidate.end], candidate.class_, candidate.kind)
+        return candidate if self._rewritten.isdisjoint(forms) else candidate._replace(class_=CLAIM)
+
     def _known_in(self, batch: str, low: int, high: int) -> list[tuple[Candidate, str]]:
         return [(Candidate(start, end, _KNOWN), "known surrogate") for start, end in self._known.spans(batch, low, high)]
 
@@ -172,6 +197,12 @@ class Scanner:
         if self._allow and value.lower() in self._allow:
             return True
         return self._allow_patterns is not None and self._allow_patterns.match(value)
+
+
+def _forms_of(text: str, class_: str, kind: str = "") -> Iterator[str]:
+    """Return what a value has in common with its other layouts: letters and digits, and of a phone number what it dials."""
+    forms = (bare(text), CLASSES[class_].canonical(text, kind)) if class_ == phone.CLASS else (bare(text),)
+    return (form for form in forms if len(form) >= _LEAST_REWRITTEN)
 
 
 def parts_of(candidate: Candidate, text: str) -> list[tuple[int, int]]:

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar, cast
+from typing import Final, TypeVar
 
 import orjson
 
@@ -20,6 +20,7 @@ from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline, OutOf
 from freezeframe_redaction.histories import LEAST, Growth, Settled
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.keys import TenantKey
+from freezeframe_redaction.listed import surrogates_of
 from freezeframe_redaction.repeats import Repeats
 from freezeframe_redaction.shared import Shared
 from freezeframe_redaction.texts import Texts
@@ -94,6 +95,10 @@ class SpanRedaction:
             lambda scope: scope.name or scope.version or scope.attributes or scope.schema_url,
         )
 
+    def over(self, texts: Texts) -> SpanRedaction:
+        """Return the same over other texts."""
+        return SpanRedaction(texts, policy_label=self._policy_label, key=self._key, deadline=self._deadline)
+
     def stamp(self, span: SpanRecord) -> SpanRecord:
         """Return the span unchanged, with policy and key."""
         return with_plain_bodies(span).with_attributes(self._stamp(span))
@@ -107,7 +112,8 @@ class SpanRedaction:
         surrogates = {**surrogates, **of_resource, **of_scope}
         stamp = self._stamp(made)
         # Surrogates of an earlier pass stay listed: the span still holds them.
-        stamp[genai.REDACTION_SURROGATES] = _merge(made, surrogates)
+        listed = surrogates_of([made]) | surrogates
+        stamp[genai.REDACTION_SURROGATES] = orjson.dumps(listed, option=orjson.OPT_SORT_KEYS).decode()
         if UNREAD in surrogates.values():
             stamp[genai.REDACTION_UNREAD] = reason
         return replace(made, attributes={**made.attributes, **stamp}, resource=resource, scope=scope)
@@ -126,7 +132,7 @@ class SpanRedaction:
         for most in _LEFT_TO_READ[is_over:]:
             if allowance.to_hash.has_passed():
                 break
-            shorter, hashes = shorten(item, most, self._texts.prf, _is_kept)
+            shorter, hashes = shorten(item, most, self._texts.maker.prf, _is_kept)
             with suppress(OutOfTimeError):
                 made, surrogates = redact(_without_hashed_bodies(item, shorter, reason), self._deadline())
                 return made, {**surrogates, **hashes}
@@ -213,14 +219,6 @@ def _omit(attributes: dict[str, AttributeValue], body: str, omitted: str, sizes:
 
 def _with_last(earlier: str | None, last: str) -> str:
     return ",".join([*(item for item in (earlier or "").split(",") if item and item != last), last])
-
-
-def _merge(span: SpanRecord, surrogates: Mapping[str, str]) -> str:
-    earlier = span.text(genai.REDACTION_SURROGATES)
-    held: object = orjson.loads(earlier) if earlier else None
-    if isinstance(held, dict):
-        surrogates = {str(k): str(v) for k, v in cast("dict[object, object]", held).items()} | dict(surrogates)
-    return orjson.dumps(surrogates, option=orjson.OPT_SORT_KEYS).decode()
 
 
 class _Text:

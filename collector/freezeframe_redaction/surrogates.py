@@ -1,8 +1,9 @@
 """Surrogates: for each class, what replaces a value, and what equal values have in common.
 
 A surrogate keeps the shape that programs parse (an e-mail is one, a card passes Luhn, an IBAN mod 97), is the same for the same
-value under the same key, and carries a public mark (`shapes`, `names`) so that it is never redacted twice. The original's
-separators, case and layout stay.
+value under the same key. The list that a span and a fixture carry says that it is one, so that it is not redacted again; those
+of names, addresses, mail, cards, wallets and secrets also have a form that no real value has. The original's separators, case
+and layout stay.
 
 It is long because it is a catalogue: one short function for each class, and the table of all classes.
 """
@@ -25,11 +26,11 @@ from freezeframe_redaction.shapes import (
     country_code_length,
     digits_of,
     lay_out,
-    mark_card,
-    mark_identifier,
-    mark_nanp,
-    mark_number,
-    mark_subscriber,
+    make_card,
+    make_identifier,
+    make_nanp,
+    make_number,
+    make_subscriber,
 )
 from freezeframe_redaction.vendors import HEADS, SEPARATORS
 
@@ -37,10 +38,10 @@ from freezeframe_redaction.vendors import HEADS, SEPARATORS
 
 
 def identifier(name: str, priority: int, *, keys: tuple[str, ...] = (), minimal: bool = False) -> SurrogateClass:
-    """Return a class whose values get a surrogate of the same shape: digits for digits, letters for letters, and the mark."""
+    """Return a class whose values get a surrogate of the same shape: digits for digits, letters for letters."""
     return SurrogateClass(
         name=name,
-        replace=lambda prf, value, kind: mark_identifier(prf, name, value),
+        replace=lambda prf, value, kind: make_identifier(prf, name, value),
         canonical=_bare_canonical,
         priority=priority,
         keys=keys,
@@ -81,7 +82,7 @@ def _phone_digits(prf: Prf, digits: str, kind: str) -> str:
     if kind in ("nanp", "international") and (
         (len(digits) == 10 and kind == "nanp") or (len(digits) == 11 and digits[0] == "1")
     ):
-        return digits[:-10] + mark_nanp(prf, digits[-10:])
+        return digits[:-10] + make_nanp(prf, digits[-10:])
     head = ""
     body = digits
     if kind == "international":
@@ -93,7 +94,7 @@ def _phone_digits(prf: Prf, digits: str, kind: str) -> str:
     head, body = digits[:length], digits[length:]
     made = body
     for attempt in range(16):
-        made = mark_subscriber(prf, body, len(body), attempt)
+        made = make_subscriber(prf, body, len(body), attempt)
         if not _assigned(kind, head, made):
             break
     return head + made
@@ -118,7 +119,7 @@ def _phone_canonical(value: str, kind: str) -> str:
 
 
 def _card(prf: Prf, value: str, kind: str) -> str:
-    return lay_out(value, mark_card(prf, digits_of(value)))
+    return lay_out(value, make_card(prf, digits_of(value)))
 
 
 def _iban(prf: Prf, value: str, kind: str) -> str:
@@ -209,8 +210,8 @@ def _secret(prf: Prf, value: str, kind: str) -> str:
     return head + out
 
 
-LEAST_MARKED = 5
-"""Digits of the shortest number that can carry the mark."""
+LEAST_LISTED = 5
+"""Digits of the shortest number that is listed as a surrogate: shorter ones may occur anywhere."""
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _CODE_BY_PERMUTATION = 5
 """Digits of the longest code for which letters can be counted out one by one."""
@@ -229,9 +230,10 @@ def _code(prf: Prf, value: str) -> str:
     return "r" + _CAPITALS[capital] + spell(number, BASE62, len(digits) - 2)
 
 
-def number_for(prf: Prf, made: str, length: int) -> str:
-    """Return `length` digits in place of a surrogate that is not a number: a marked number, or nines if there is no room."""
-    return mark_number(prf, "NUMBER", made, length) if length >= LEAST_MARKED else "9" * length
+def number_for(prf: Prf, made: str, value: str) -> str:
+    """Return digits in place of a value's surrogate that is not a number: nines if they are so few that they are not listed."""
+    length = len(value)
+    return make_number(prf, "NUMBER", made, length) if length >= LEAST_LISTED else "9" * length
 
 
 _LINE_BREAK = re.compile(r"\r?\n[ \t]*")

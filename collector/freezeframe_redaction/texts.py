@@ -9,26 +9,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, cast
+from typing import Final, Self, cast
 
 from freezeframe_redaction import encoded, repeats, splice, walk
-from freezeframe_redaction.classes import CLASSES
-from freezeframe_redaction.collisions import Collisions
-from freezeframe_redaction.custom import custom_replacement
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
 from freezeframe_redaction.detectors.people import evidence
 from freezeframe_redaction.histories import Growth, Histories, Settled
+from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
-from freezeframe_redaction.originals import Originals
-from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.streams import gather
-from freezeframe_redaction.surrogates import LEAST_MARKED, number_for
+from freezeframe_redaction.surrogates import LEAST_LISTED
 from freezeframe_redaction.view import View, spell_like
 from freezeframe_schemas.span import AttributeValue
-
-_MOST_SURROGATES: Final = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,20 +55,19 @@ class _Found:
 class Texts:
     """Replaces every finding in texts by its surrogate. Safe to share between threads."""
 
-    def __init__(self, scanner: Scanner, prf: Prf, cache_characters: int, *, keep_originals: bool = False) -> None:
-        """`cache_characters` bounds the leaves, and as well the texts and the histories, that are remembered.
-
-        `keep_originals` remembers what each surrogate stands for, for a vault.
-        """
+    def __init__(self, scanner: Scanner, maker: Maker, cache_characters: int) -> None:
+        """`cache_characters` bounds the leaves, and as well the texts and the histories, that are remembered."""
         self.keys = scanner.keys
         self._scanner = scanner
-        self.prf = prf
+        self.maker = maker
+        self._cache_characters = cache_characters
         self._leaves = Memory[tuple[str, str], Outcome](cache_characters)
         self._texts = Memory[tuple[str, str], Settled](cache_characters)
         self.histories = Histories(cache_characters)
-        self._made: dict[tuple[str, str, str], str] = {}
-        self.collisions = Collisions()
-        self.originals = Originals() if keep_originals else None
+
+    def knowing(self, surrogates: Mapping[str, str]) -> Self:
+        """Return the same that leaves these surrogates alone as well, and remembers no text: what it makes of one differs."""
+        return type(self)(self._scanner.knowing(surrogates), self.maker, self._cache_characters)
 
     # -- one value -----------------------------------------------------------------------------------------------------
 
@@ -237,7 +230,7 @@ class Texts:
             changed = False
             for start, end in parts_of(candidate, view.text):
                 value = view.text[start:end]
-                made = self._surrogate(candidate.class_, candidate.kind, value)
+                made = self.maker.make(candidate.class_, candidate.kind, value)
                 if made == value:
                     continue
                 left, right = view.to_original(start, end)
@@ -259,14 +252,11 @@ class Texts:
         surrogates: list[tuple[str, str]] = []
         for (start, end, new), (_, class_) in zip(outcome.edits, outcome.surrogates, strict=True):
             if not new.isdigit():
-                new = number_for(self.prf, new, end - start)
-                self.collisions.note(class_, "", text[start:end], new)
+                new = self.maker.make_number(class_, new, text[start:end])
             if new == text[start:end]:
                 continue
-            if self.originals is not None:
-                self.originals.note(class_, "", text[start:end], new)
             edits.append((start, end, new))
-            if end - start >= LEAST_MARKED:  # anything shorter may occur anywhere, and is known only by its key
+            if end - start >= LEAST_LISTED:
                 surrogates.append((new, class_))
         return replace(outcome, edits=tuple(edits), surrogates=tuple(surrogates)) if edits else CLEAN
 
@@ -290,21 +280,6 @@ class Texts:
         edits.append((*span, made if view.origin is None else spell_like(text[slice(*span)], made)))
         findings.extend((*span, finding.class_, finding.detector) for finding in inner.findings)
         surrogates.extend(inner.surrogates.items())
-
-    def _surrogate(self, class_: str, kind: str, value: str) -> str:
-        wanted = (class_, kind, value)
-        made = self._made.get(wanted)
-        if made is None:
-            entry = CLASSES.get(class_)
-            made = entry.replace(self.prf, value, kind) if entry else custom_replacement(self.prf, class_, value)
-            if len(self._made) > _MOST_SURROGATES:
-                self._made = {}
-                self.originals = None if self.originals is None else Originals()
-            self._made[wanted] = made
-            self.collisions.note(class_, kind, value, made)
-            if self.originals is not None:
-                self.originals.note(class_, kind, value, made)
-        return made
 
 
 def _names(path: tuple[str, ...]) -> tuple[str, str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+from redacted_again import again
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy, spoken
 
@@ -50,10 +51,11 @@ def test_a_phone_number_has_one_surrogate_wherever_it_stands(redactor: Redactor,
 )
 def test_a_spelled_number_has_the_surrogate_of_its_digits_in_its_own_language(redactor: Redactor, said: str, like: str) -> None:
     """The surrogate spells what the digits would have become; a second pass changes nothing."""
-    made = str(redactor.redact(said).value)
+    redacted = redactor.redact(said)
+    made = str(redacted.value)
     expected = _digits(str(redactor.redact("call 415-867-3309").value))
     assert made.endswith(spoken.spell_out(expected, like))
-    assert redactor.redact(made).value == made
+    assert again(redactor, redacted) == made
 
 
 def test_a_spelled_social_security_number_has_the_surrogate_of_its_digits(redactor: Redactor) -> None:
@@ -65,9 +67,10 @@ def test_a_spelled_social_security_number_has_the_surrogate_of_its_digits(redact
 @pytest.mark.parametrize("text", ['{"zip": 94117}', '{"address": {"postal_code": 10115}}'])
 def test_a_postcode_that_is_a_json_number_stays_one(redactor: Redactor, text: str) -> None:
     """A second pass recognises it."""
-    made = str(redactor.redact(text).value)
+    redacted = redactor.redact(text)
+    made = str(redacted.value)
     assert made != text
-    assert redactor.redact(made).value == made
+    assert again(redactor, redacted) == made
     json.loads(made)
 
 

@@ -11,6 +11,7 @@ from importlib.resources import files
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
+from redacted_again import again
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_redaction.detectors.people import evidence
@@ -69,8 +70,8 @@ _TEXTS = st.lists(st.tuples(st.sampled_from(_PIECES), _GAPS), min_size=1, max_si
 @example(text="Mr. Fairfax, Sri Lanka.")
 @given(text=_TEXTS)
 def test_what_was_vetoed_stays_vetoed_when_the_text_around_it_is_redacted(text: str) -> None:
-    once = REDACTOR.redact(text).value
-    assert REDACTOR.redact(once).value == once
+    once = REDACTOR.redact(text)
+    assert again(REDACTOR, once) == once.value
 
 
 @given(text=_TEXTS)

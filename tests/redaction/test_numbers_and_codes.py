@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from redacted_again import again
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
 from freezeframe_redaction.checksums import luhn
@@ -44,12 +45,13 @@ def test_a_number_of_somebody_in_an_attribute_is_replaced_by_a_number(redactor: 
 )
 def test_codes_that_are_json_numbers_stay_numbers(redactor: Redactor, text: str) -> None:
     """A value whose surrogate has letters elsewhere has one of digits here, and keeps it."""
-    once = redactor.redact(text).value
+    redacted = redactor.redact(text)
+    once = redacted.value
     assert once != text
     assert isinstance(once, str)
     before, after = json.loads(text), json.loads(once)
     assert [type(value) for value in before.values()] == [type(value) for value in after.values()]
-    assert redactor.redact(once).value == once
+    assert again(redactor, redacted) == once
 
 
 def test_each_code_of_three_digits_has_a_surrogate_of_its_own(redactor: Redactor) -> None:
@@ -104,7 +106,7 @@ def test_addresses_close_to_each_other_are_all_found(redactor: Redactor, between
 
 @pytest.mark.parametrize("number", ["+91 98688 13928", "+91 71009 40420", "+90 533 413 45 97", "+90 531 125 10 78"])
 def test_a_phone_number_of_a_country_code_with_9_is_not_taken_for_a_surrogate(redactor: Redactor, number: str) -> None:
-    """Surrogates of other numbers begin with 9 too; one number in a hundred of these countries carries their mark."""
-    made = str(redactor.redact(f"call {number}").value)
-    assert number not in made
-    assert str(redactor.redact(made).value) == made
+    """Surrogates of other numbers begin with 9 too."""
+    made = redactor.redact(f"call {number}")
+    assert number not in str(made.value)
+    assert again(redactor, made) == made.value

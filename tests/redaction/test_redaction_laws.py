@@ -11,10 +11,10 @@ import pytest
 from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from redacted_again import again
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
 from freezeframe_redaction.checksums import base58check, iban, luhn_digit, mod97
-from freezeframe_redaction.shapes import is_marked_number, is_marked_subscriber
 
 KEY = TenantKey(id="test/1", secret=b"k" * 32)
 POLICY = load_policy()
@@ -79,14 +79,6 @@ def _values(rnd: random.Random) -> dict[str, str]:
     }
 
 
-def _is_marked_by_chance(value: str) -> bool:
-    """One number in a thousand carries a surrogate's mark by chance and is taken for one."""
-    digits = "".join(char for char in value if char.isdigit())
-    return len(digits) > 6 and (
-        is_marked_number(digits) or any(is_marked_subscriber(digits, international=way) for way in (True, False))
-    )
-
-
 _FILLERS = (
         "", " ", "\n", "order AC-1027 is late. ", "Total: $1,299.00; ", "see https://docs.example.com/a?b=1 ", "2026-04-22T10:15:30Z ",
         "def f(x): return x + 1\n", "été à Köln, ", "日本語のテキスト ", "emoji 🎉 \\ \" ' ", "id=3f2b8c1e-6f0a-4d51-9b7e-0d5f2a7c9e11 ",
@@ -104,8 +96,6 @@ def _leaves(draw: st.DrawFn) -> tuple[str, list[str]]:
         sentence = rnd.choice(sorted(_values(rnd).values()))
         head, _, rest = sentence.partition("⟦")
         value, _, tail = rest.partition("⟧")
-        if _is_marked_by_chance(value):
-            continue
         planted.append(value)
         text += f"{head}{value}{tail}. {draw(_FILLER)}"
     return text, planted
@@ -131,12 +121,6 @@ def _documents(draw: st.DrawFn) -> tuple[str, list[str]]:
 _SETTINGS = settings(max_examples=examples(150), deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
-def _redact(text: str) -> str:
-    made = REDACTOR.redact(text).value
-    assert isinstance(made, str)
-    return made
-
-
 def _shape(value: Any) -> Any:
     if isinstance(value, dict):
         return [_shape(item) for item in value.values()]  # keys may be redacted
@@ -147,10 +131,10 @@ def _hold(document: tuple[str, list[str]]) -> None:
     text, planted = document
     result = REDACTOR.redact(text)
     made = str(result.value)
-    # No planted value survives (except a value that is a surrogate by chance, one in a thousand).
+    # No planted value survives.
     assert [value for value in planted if value in made] == [], made
     # Redacting again changes nothing.
-    assert _redact(made) == made
+    assert again(REDACTOR, result) == made
     # JSON stays JSON of the same types.
     if text[:1] in "{[":
         try:
@@ -207,9 +191,8 @@ def _document_of(rnd: random.Random, leaves: int) -> tuple[str, list[str]]:
         for _ in range(rnd.randrange(3)):
             head, _, rest = rnd.choice(sorted(_values(rnd).values())).partition("⟦")
             value, _, tail = rest.partition("⟧")
-            if not _is_marked_by_chance(value):
-                planted.append(value)
-                text += f"{head}{value}{tail}. {rnd.choice(_FILLERS)}"
+            planted.append(value)
+            text += f"{head}{value}{tail}. {rnd.choice(_FILLERS)}"
         texts.append(text)
     inner = json.dumps({"note": texts[-1], "n": rnd.randrange(100)}, ensure_ascii=rnd.random() < 0.5)
     messages = [{"role": "user", "content": text, "at": 1.5} for text in texts[:-1]]
@@ -233,8 +216,8 @@ def test_the_result_does_not_depend_on_order_or_company(leaves: list[tuple[str, 
 @_SETTINGS
 def test_any_text_at_all_is_taken(text: str) -> None:
     """Lone surrogates, controls, every script: no error, and a second pass changes nothing."""
-    made = _redact(text)
-    assert _redact(made) == made
+    made = REDACTOR.redact(text)
+    assert again(REDACTOR, made) == made.value
 
 
 @given(st.binary(max_size=200))

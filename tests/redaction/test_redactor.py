@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import phonenumbers
 import pytest
+from redacted_again import again
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy, redact
 from freezeframe_redaction.checksums import iban, luhn
@@ -62,14 +63,15 @@ def test_hostile_input_is_masked_and_nothing_else_is(redactor: Redactor, cases: 
 
 def _fault(redactor: Redactor, case: dict[str, Any]) -> str:
     """Return what is wrong with the case as it is redacted, an empty text if all is as it says."""
-    out = redactor.redact(case["input"]).value
+    made = redactor.redact(case["input"])
+    out = made.value
     assert isinstance(out, str)
     seen = [value for value in case["must_mask"] if value in out]
     lost = [value for value in case["must_keep"] if value not in out]
     if case["format"] == "json":
         json.loads(out)
-    again = redactor.redact(out).value
-    told = {"still there": seen, "lost": lost, "another when redacted again": [again] if again != out else []}
+    twice = again(redactor, made)
+    told = {"still there": seen, "lost": lost, "another when redacted again": [twice] if twice != out else []}
     return "; ".join(f"{fault}: {values}" for fault, values in told.items() if values)
 
 
@@ -268,17 +270,17 @@ def test_a_table_is_read_to_its_last_row(redactor: Redactor) -> None:
     rows = [f"{index},0824{index * 7:06d}" for index in range(2000)]
     out = redactor.redact("\n".join(["id,phone", *rows])).value
     assert isinstance(out, str)
-    kept = sum(row in out for row in rows)
-    assert kept <= len(rows) // 200  # one number in a thousand carries the mark of a surrogate by chance
+    assert [row for row in rows if row in out] == []
 
 
 def test_the_surrogate_of_a_name_with_an_apostrophe_has_one(redactor: Redactor) -> None:
     """A program that puts the ``repr`` of a text into a prompt writes different quotes around a text with an apostrophe."""
     text = "this is Tom O'Brien."
-    made = str(redactor.redact(text).value)
+    redacted = redactor.redact(text)
+    made = str(redacted.value)
     assert "Brien" not in made
     assert repr(made)[0] == repr(text)[0] == '"'
-    assert redactor.redact(made).value == made
+    assert again(redactor, redacted) == made
 
 
 @pytest.mark.parametrize("around", ["+", "/", "-", "_", "n"])

@@ -8,6 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from redacted_again import again
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 
@@ -23,7 +24,7 @@ def redactor() -> Redactor:
 def redacted(redactor: Redactor, yields: list[object]) -> list[object]:
     """Return what the yields of a run are stored as."""
     made = redactor.redact(json.dumps({"yields": yields, "return": None}))
-    assert redactor.redact(made.value).value == made.value
+    assert again(redactor, made) == made.value
     return json.loads(str(made.value))["yields"]
 
 

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import Final
 
-import orjson
-
+from freezeframe_redaction.listed import surrogates_of
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_redaction.vault import Vault
-from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.span import SpanRecord
 
@@ -31,7 +29,7 @@ class Sealer:
         Raises:
             PermanentStoreError: the vault cannot be written.
         """
-        listed = orjson.loads(span.text(genai.REDACTION_SURROGATES) or "{}")
+        listed = surrogates_of([span])
         run = span.trace_id
         fresh = [surrogate for surrogate in listed if (tenant, run, surrogate) not in self._sealed]
         if not fresh:

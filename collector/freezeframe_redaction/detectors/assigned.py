@@ -7,7 +7,7 @@ import re
 from freezeframe_redaction.detectors.lexicon import phrases
 from freezeframe_redaction.detectors.secrets import is_marked_secret
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import after, never, reaching, row, value
+from freezeframe_redaction.rows import after, reaching, row, value
 
 CLASS = "SECRET"
 
@@ -177,7 +177,7 @@ def _phrase(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     signed = text[at : match.start(1)].rstrip("\"'`( \n")[-1:] in ("=", ":", ">")
     if not _NO_PHRASE.isdisjoint(words) or (len(words) < _SEED_WORDS and not (signed and len(words) <= 8)):
         return ()
-    return value(match, CLASS, "password", is_marked=never)
+    return value(match, CLASS, "password")
 
 
 _DEFAULT = re.compile(r"variable\s{1,4}\"([\w-]{1,64})\"\s{0,4}\{[^{}]{0,300}\bdefault\s{0,20}=\s{0,4}\"([^\"\s]{6,256})\"")

@@ -6,9 +6,8 @@ import re
 
 from freezeframe_redaction.checksums import weighted
 from freezeframe_redaction.detectors import context, runs
-from freezeframe_redaction.model import CLAIM, Candidate, Example
-from freezeframe_redaction.rows import after, around, has_digit, never, row
-from freezeframe_redaction.shapes import is_marked_identifier
+from freezeframe_redaction.model import Candidate, Example
+from freezeframe_redaction.rows import after, around, has_digit, row
 
 CLASS = "BANK_ACCOUNT"
 
@@ -63,7 +62,7 @@ _cbu = around(_CBU, CLASS, 22, 1, "cbu", group=0)
 def _ifsc(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if "ifsc" not in context.before(text, low, at - 11, 24):
         return ()
-    return (Candidate(at - 11, at, CLAIM if is_marked_identifier(text[at - 11 : at]) else CLASS, "ifsc"),)
+    return (Candidate(at - 11, at, CLASS, "ifsc"),)
 
 
 _UPI_BANKS = (
@@ -75,7 +74,7 @@ _UPI_BANKS = (
 _UPI = re.compile(rf"(?<![\w.@-])[A-Za-z0-9][A-Za-z0-9._-]{{1,63}}@(?:{_UPI_BANKS})(?![\w@-]|\.\w)", re.IGNORECASE)
 
 
-_upi = around(_UPI, CLASS, 72, 16, "upi", group=0, is_marked=never)
+_upi = around(_UPI, CLASS, 72, 16, "upi", group=0)
 
 
 NUMBER = runs.NumberKind(

@@ -7,7 +7,7 @@ import re
 from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors.secrets import CLASS
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import around, never, reaching, row, value
+from freezeframe_redaction.rows import around, reaching, row, value
 from freezeframe_redaction.shapes import digits_of
 
 _WORDS = (
@@ -101,7 +101,7 @@ _DUMP = re.compile(
 def _find_in_dump(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``4000056655665556|12/27|911``: card, expiry, code."""
     match = reaching(_DUMP, text, low, high, at, 40, 4)
-    return value(match, CLASS, "code", 2, never) if match and luhn(digits_of(match[1])) else ()
+    return value(match, CLASS, "code", 2) if match and luhn(digits_of(match[1])) else ()
 
 
 def _find_beside_card(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -14,11 +14,6 @@ _HEAD = re.compile(r"(?<![^\W_])([A-Za-z]{2}) ?[0-9]{2}")
 _BARE = str.maketrans("", "", " .-")
 
 
-def is_surrogate(bare: str) -> bool:
-    """Whether the bank code is four zeros (or X for letters), which no bank has."""
-    return all(char in "0X" for char in bare[4:8])
-
-
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for head in _HEAD.finditer(text, max(low, at - 18), at - 3):
         start = head.start()
@@ -40,7 +35,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             or not checksums.iban(bare)
         ):
             continue
-        return (Candidate(start, end, "*" if is_surrogate(bare) else CLASS),)
+        return (Candidate(start, end, CLASS),)
     return ()
 
 

@@ -8,7 +8,6 @@ from freezeframe_redaction.detectors import phone
 from freezeframe_redaction.detectors.secrets import CLASS, is_marked_secret
 from freezeframe_redaction.plans import is_assigned
 from freezeframe_redaction.rows import around, row
-from freezeframe_redaction.shapes import is_marked_nanp, is_marked_subscriber
 
 _STEPS = (
     r"(?:magic(?:[_-]?link)?|reset(?:[_-]?password)?|password[_-]?reset|forgot[_-]password|verify(?:[_-]?email)?|confirm(?:[_-]?email)?|activate"
@@ -31,19 +30,7 @@ def _is_random(token: str) -> bool:
 _token = around(_TOKEN, CLASS, 80, 620, "generic", where=_is_random, is_marked=is_marked_secret)
 
 
-def _is_marked_phone(digits: str) -> bool:
-    return is_marked_nanp(digits) or is_marked_subscriber(digits, international=True)
-
-
-_chat = around(
-    _CHAT,
-    phone.CLASS,
-    40,
-    16,
-    "international",
-    where=is_assigned,
-    is_marked=_is_marked_phone,
-)
+_chat = around(_CHAT, phone.CLASS, 40, 16, "international", where=is_assigned)
 
 
 DETECTORS = (

@@ -13,7 +13,6 @@ from freezeframe_redaction.checksums import luhn, mod11_10
 from freezeframe_redaction.detectors import context, runs
 from freezeframe_redaction.detectors import national_checks as check
 from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.shapes import is_marked_identifier
 
 CLASS = "NATID"
 
@@ -224,8 +223,6 @@ def _finder(identifier: _Identifier) -> Callable[[str, int, int, int], tuple[Can
             if start > low and text[start - 1] in "_/-=+" and text[start - 1] != "=":
                 return ()
             value = match.group()
-            if is_marked_identifier(value):
-                return (Candidate(start, end, "*"),)
             bare = value.upper() if keeps_sign else re.sub(r"[^0-9A-ZÑ&]", "", value.upper())
             if identifier.word is not None:
                 before = context.before(text, low, start)

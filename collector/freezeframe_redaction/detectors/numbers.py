@@ -1,8 +1,8 @@
 """Numbers: one trigger, one reading of a run of digits, and the rules of each class that looks like a number, in a fixed order.
 
 A run is digits with single separators (``4111 1111-1111``). Rules see the whole run first; if none takes it and it holds
-spaces, its pieces are tried, so that two numbers side by side are not glued. Surrogates are recognised before any rule, but
-an IP address or a card is never a part of one: read together with its neighbour, it looks like one now and then.
+spaces, its pieces are tried, so that two numbers side by side are not glued. An IP address or a card is never a part of another
+number.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ import re
 
 from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import bank, card, context, medical, national, phone, runs, ssn
-from freezeframe_redaction.model import CLAIM, EXAMINED, Candidate, Detector, Example
-from freezeframe_redaction.shapes import is_marked_nanp, is_marked_number, is_marked_subscriber
+from freezeframe_redaction.model import EXAMINED, Candidate, Detector, Example
 
 RULES: tuple[runs.Rule, ...] = (card.rule, ssn.rule, national.rule, medical.rule, phone.rule, bank.rule)
 """The first that takes a run decides."""
@@ -90,7 +89,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     whole = runs.run_at(text, low, high, start, end, near=near)
     taken = classify(whole)
     spaced = len(whole.raw) > 9 and (" " in whole.raw or "\t" in whole.raw)
-    if spaced and (taken is None or (taken.class_ == CLAIM and _card_in(text, low, high, _spans(text, start, end)))):
+    if spaced and taken is None:
         return _pieces(text, low, high, start, end) or examined
     if taken is None:
         return examined
@@ -121,9 +120,7 @@ def _is_nothing(text: str, end: int, raw: str, hints: int) -> bool:
         return length > 19
     if hints & ~context.HINT_ORDER:
         return False
-    return (length < 12 and raw[:2] != "00") or (
-        length > 11 and not luhn(raw) and raw[0] != "9" and raw[:2] != "00" and length != 15
-    )
+    return (length < 12 and raw[:2] != "00") or (length > 11 and not luhn(raw) and raw[:2] != "00" and length != 15)
 
 
 def _pieces(text: str, low: int, high: int, start: int, end: int) -> tuple[Candidate, ...]:
@@ -169,10 +166,6 @@ def classify(run: runs.Run) -> Candidate | None:
     length = len(run.digits)
     if length > 20 or length < 7:
         return None
-    # After a plus only a phone number's own mark counts: one number in a hundred of India or Turkey (+9...) carries the other.
-    marked = is_marked_nanp(run.digits) if run.international else is_marked_number(run.digits, run.groups)
-    if marked or _is_marked_phone(run):
-        return Candidate(run.start, run.end, CLAIM)
     if _TIMESTAMP.match(run.raw):
         # A Swedish number in its long form begins like a date.
         return national.rule(run) if length == 12 and run.hints & context.HINT_NATIONAL else None
@@ -181,19 +174,6 @@ def classify(run: runs.Run) -> Candidate | None:
         if taken is not None:
             return taken
     return None
-
-
-def _is_marked_phone(run: runs.Run) -> bool:
-    """Whether the run is the surrogate of a phone number.
-
-    The mark has three digits, so it counts only where a phone number would: after ``+`` or ``00``, or next to a word for one.
-    """
-    dialled = run.international or run.digits[:2] == "00" or phone.has_area_in_brackets(run) or phone.is_telling(run)
-    return (
-        (dialled or phone.may_be_announced(run))
-        and is_marked_subscriber(run.digits, international=run.international)
-        and (dialled or phone.is_announced(run))
-    )
 
 
 _DIGIT_BEFORE = re.compile(r"[0-9](?=[^0-9]{0,14}$)")

@@ -7,7 +7,6 @@ import re
 from freezeframe_redaction.detectors import context, runs
 from freezeframe_redaction.model import CLAIM, Candidate, Example
 from freezeframe_redaction.plans import is_assigned, is_assigned_in, is_assigned_somewhere, national_kind
-from freezeframe_redaction.shapes import is_marked_nanp
 
 CLASS = "PHONE"
 
@@ -83,6 +82,8 @@ def rule(run: runs.Run) -> Candidate | None:
     if run.international:
         if not 8 <= length <= 15:
             return None
+        if length == 11 and run.digits[0] == "1" and _is_fictional(run.digits):
+            return Candidate(run.start, run.end, CLAIM)
         if is_assigned(run.digits) or is_announced(run):
             return _extended(run, "international")
         return None
@@ -91,7 +92,7 @@ def rule(run: runs.Run) -> Candidate | None:
     if run.digits[:2] == "00" and length >= 10 and set(run.groups) != {2} and is_assigned(run.digits[2:]):
         return _extended(run, "international00")
     if run.groups in _NANP_GROUPS and _is_nanp_shaped(run.digits):
-        if is_marked_nanp(run.digits):
+        if _is_fictional(run.digits):
             return Candidate(run.start, run.end, CLAIM)
         return _extended(run, "nanp") if _looks_written(run) or is_announced(run) else None
     countries = _TELLING.get(run.groups, ()) if run.digits[0] == "0" else ()
@@ -111,6 +112,14 @@ def rule(run: runs.Run) -> Candidate | None:
 
 def _is_nanp_shaped(digits: str) -> bool:
     return digits[-10] in "23456789" and digits[-7] in "23456789" and (len(digits) == 10 or digits[0] == "1")
+
+
+def _is_fictional(digits: str) -> bool:
+    """Whether a North American number is one for films and books, which nobody has: ``(415) 555-0142``.
+
+    Source: NANPA, "555 line numbers": 555-0100 to 555-0199.
+    """
+    return digits[-7:-2] == "55501"
 
 
 def _looks_written(run: runs.Run) -> bool:

@@ -7,7 +7,6 @@ import re
 from freezeframe_redaction.detectors import context
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rows import row
-from freezeframe_redaction.shapes import is_marked_identifier
 
 CLASS = "ADDRESS"
 KIND = "postcode"
@@ -44,9 +43,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     match = _VALUE.match(text, at, min(high, at + 80))
     if match is None or _YEAR.match(match.group(1)):
         return ()
-    # In JSON a postcode may be a number, whose surrogate is one.
-    marked = match.group(1).isdigit() and is_marked_identifier(match.group(1))
-    return (Candidate(*match.span(1), "*" if marked else CLASS, KIND),)
+    return (Candidate(*match.span(1), CLASS, KIND),)
 
 
 DETECTORS = (

@@ -6,7 +6,6 @@ import re
 
 from freezeframe_redaction.model import Candidate, Detector, Example, Find
 from freezeframe_redaction.rows import row
-from freezeframe_redaction.shapes import is_marked_identifier
 from freezeframe_redaction.vendors import VENDORS, Vendor
 
 CLASS = "SECRET"
@@ -19,8 +18,6 @@ values without room for more, counts only at the beginning: inside, one token in
 
 def is_marked_secret(value: str) -> bool:
     """Whether the value is a surrogate."""
-    if value.isdigit():
-        return is_marked_identifier(value)
     return value.startswith(_SHORT_MARK) or any(mark in value for mark in _MARKS)
 
 

@@ -8,7 +8,7 @@ from freezeframe_redaction import spoken
 from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import context, phone
 from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_card, is_marked_nanp, is_marked_subscriber
+from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_card
 
 _REACH = 320
 """Characters that the longest run may take before the trigger's end, or after it."""
@@ -35,7 +35,7 @@ def _class_of(digits: str, before: str) -> str:
     if 4 <= length <= 8 and _CODE.search(before):
         return "SECRET"
     if length >= _LEAST_PHONE and (length >= _LEAST_UNSAID or context.PHONE.search(before)):
-        return "*" if is_marked_nanp(digits) or is_marked_subscriber(digits, international=False) else phone.CLASS
+        return phone.CLASS
     return ""
 
 

@@ -16,8 +16,8 @@ from freezeframe_redaction.detectors.people.names import is_known, is_plainly_gi
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.plans import national_kind
-from freezeframe_redaction.rows import row
-from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_identifier, is_marked_number, is_marked_subscriber
+from freezeframe_redaction.rows import never, row
+from freezeframe_redaction.shapes import SSN_SHAPE
 
 _MOST_ROWS = 100_000
 _MOST_WORDS = 4
@@ -45,11 +45,6 @@ _PASSWORD = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[!-~]{6,128}")
 _STREET = re.compile(r"(?=.*[0-9])(?=.*[^\W\d_]{3}).{6,120}")
 
 
-def _is_phone_mark(value: str) -> bool:
-    digits = "".join(filter(str.isdigit, value))
-    return is_marked_number(digits) or is_marked_subscriber(digits, international=value.startswith("+"))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
     """What the cells of a column, or the fields at one position, hold."""
@@ -59,7 +54,7 @@ class Column:
     """The headings, as alternatives; a space stands for any joint (``birth date``, ``birth_date``)."""
     look: re.Pattern[str]
     """What a cell of it looks like."""
-    is_marked: Callable[[str], bool] = is_marked_identifier
+    is_marked: Callable[[str], bool] = never
     """Whether a cell holds a surrogate."""
     kind: str = ""
     fires: bool = True
@@ -84,7 +79,6 @@ _COLUMNS = (
         "|whatsapp|telefon(?:nummer)?|handy(?:nummer)?|t[eé]l[eé]phone|tel[eé]fono|m[oó]vil|celular|telefone|telefoon|(?:nr|numer|nomor) tel(?:efonu"
         "|epon)?|puhelin",
         look=_PHONE,
-        is_marked=_is_phone_mark,
     ),
     Column(
         class_="DOB",
@@ -158,7 +152,6 @@ _COLUMNS = (
         class_="PHONE",
         words="電話(?:番号)?|电话|手机(?:号)?|전화(?:번호)?|телефон|тел\\.?|τηλ[έε]φωνο|هاتف|โทร",
         look=_PHONE,
-        is_marked=_is_phone_mark,
         fires=False,
     ),
     # E-mails are found without it; the column shows that the table is one of people.

@@ -15,11 +15,11 @@ import orjson
 from freezeframe_redaction import detectors
 from freezeframe_redaction.detectors.people.evidence import Judgement
 from freezeframe_redaction.keys import TenantKey, load_or_create_keys
+from freezeframe_redaction.listed import surrogates_of
 from freezeframe_redaction.model import Finding
 from freezeframe_redaction.policy import Policy, load_policy
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_replay.cli.command import Command
-from freezeframe_schemas import genai
 from freezeframe_schemas.data_directory import KEYS, find_data_directory
 from freezeframe_schemas.errors import ConfigError, WireError
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json, spans_to_otlp_json
@@ -274,8 +274,7 @@ class _Tally:
         self.inputs += 1
         self.characters += characters
         for span in spans:
-            surrogates = cast("dict[str, str]", orjson.loads(span.text(genai.REDACTION_SURROGATES) or "{}"))
-            self.classes.update((class_, "in spans") for class_ in surrogates.values())
+            self.classes.update((class_, "in spans") for class_ in surrogates_of([span]).values())
 
     def print(self, policy: Policy, *, as_json: bool) -> None:
         if as_json:

@@ -163,7 +163,7 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     The spans go into a file first: if this ends midway, the run is in it.
     """
     from freezeframe_redaction import load_or_create_keys, load_policy, redact_run
-    from freezeframe_redaction.rewrite import surrogates_of
+    from freezeframe_redaction.listed import surrogates_of
     from freezeframe_replay.local.target import open_store
     from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
