@@ -12,6 +12,7 @@ import pytest
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_schemas import genai
+from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import BASE64
 from freezeframe_schemas.span import Event, Link, Resource, SpanRecord
 
@@ -90,6 +91,25 @@ def test_every_text_of_a_span_is_redacted(redactor: Redactor) -> None:
     listed = json.loads(str(made.attributes[genai.REDACTION_SURROGATES]))
     assert list(listed.values()) == ["EMAIL"]
     assert redactor.redact_span(made) == made
+
+
+def test_what_a_span_lists_as_surrogates_stays(redactor: Redactor) -> None:
+    """Under another key, as after a rotation; what the span does not list is replaced."""
+    said = "Phone: 974 3493, MRN: 90155580, account number: 9856050379"
+    once = redactor.redact_span(_span(app=said))
+    assert said[7:15] not in str(once.attributes["app"])
+    other = Redactor(load_policy(), TenantKey(id="other/1", secret=b"o" * 32))
+    twice = other.redact_span(once)
+    assert twice.attributes["app"] == once.attributes["app"]
+    assert twice.attributes[genai.REDACTION_SURROGATES] == once.attributes[genai.REDACTION_SURROGATES]
+    unlisted = once.with_attributes({genai.REDACTION_SURROGATES: "{}"})
+    assert other.redact_span(unlisted).attributes["app"] != once.attributes["app"]
+
+
+def test_a_list_of_surrogates_that_cannot_be_read_is_an_error(redactor: Redactor) -> None:
+    for listed in ("[]", "{"):
+        with pytest.raises(WireError, match="expected a JSON object"):
+            redactor.redact_span(_span(**{genai.REDACTION_SURROGATES: listed}))
 
 
 def test_a_body_in_an_unusual_place_or_form_is_redacted(redactor: Redactor) -> None:

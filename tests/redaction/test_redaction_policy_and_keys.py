@@ -317,6 +317,23 @@ def test_the_command_redacts_lines_in_order(
     assert "ephemeral" in err
 
 
+def test_the_command_takes_its_own_lines_again(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Each line lists its surrogates, so that they stay; a list that is none is a fault of its line."""
+    first, second = tmp_path / "in.jsonl", tmp_path / "again.jsonl"
+    first.write_text('{"id":1,"text":"Phone: 974 3493, MRN: 90155580"}\n')
+    _, once, _ = _run([str(first)], monkeypatch, capsys, tmp_path)
+    assert sorted(json.loads(once)["surrogates"].values()) == ["MEDID", "PHONE"]
+    second.write_text(once + '{"id":2,"text":"x","surrogates":[]}\n{"id":3,"text":"x","surrogates":["y"]}\n')
+    status, out, err = _run([str(second)], monkeypatch, capsys, tmp_path)
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert rows[0] == {**json.loads(once), "findings": []}
+    assert [row["id"] for row in rows] == [1, 2]
+    assert "again.jsonl:3: surrogates: expected a JSON object" in err
+    assert status == 1
+
+
 def test_a_dry_run_shows_counts_and_no_value(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

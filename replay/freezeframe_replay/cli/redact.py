@@ -34,8 +34,8 @@ _STEP = 1_000_000
 COMMAND: Final = Command(
     description='A line of input is {"id": ..., "text": "..."}, {"id": ..., "value": any JSON} or OTLP/JSON, which stays '
     'OTLP/JSON. For the others, a line of output is {"id": ..., "value": ..., "findings": [{"class": "EMAIL", "start": 5, '
-    '"end": 17}]}, in the same order. Offsets are characters of the text or, in another value, of the leaf that held the '
-    "finding.",
+    '"end": 17}], "surrogates": {"u7k...": "EMAIL"}}, in the same order. Offsets are characters of the text or, in another '
+    "value, of the leaf that held the finding. A line that gives its surrogates is redacted again: they stay.",
     examples={
         "freezeframe redact < lines.jsonl": '{"id","text"} in, {"id","value","findings"} out',
         "freezeframe redact --policy minimal a.jsonl b.jsonl": "several files, under another policy",
@@ -183,7 +183,12 @@ def _line(line: str, where: str, redactor: Redactor, arguments: argparse.Namespa
         print(f"freezeframe redact: {where}: {error}", file=sys.stderr)
         return False
     given = record["text"] if "text" in record else record["value"]
-    result = redactor.redact(given)
+    listed = record.get("surrogates") or {}
+    if not isinstance(listed, dict):
+        print(f"freezeframe redact: {where}: surrogates: expected a JSON object", file=sys.stderr)
+        return False
+    known = {str(surrogate): str(class_) for surrogate, class_ in cast("dict[str, Any]", listed).items()}
+    result = (redactor.knowing(known) if known else redactor).redact(given)
     tally.add(result.findings, len(line))
     if arguments.dry_run:
         return True
@@ -192,7 +197,12 @@ def _line(line: str, where: str, redactor: Redactor, arguments: argparse.Namespa
         for shown, finding in zip(findings, result.findings, strict=True):
             shown["detector"] = finding.detector
             shown["looks_for"] = _looks_for(finding.detector)
-    made = {"id": record.get("id"), "value": result.value, "findings": findings}
+    made = {
+        "id": record.get("id"),
+        "value": result.value,
+        "findings": findings,
+        "surrogates": {**known, **result.surrogates},
+    }
     if arguments.explain and isinstance(given, str):
         made["names"] = [_opinion(name, one) for name, one in redactor.opinions(given)]
     sys.stdout.write(_dump(made) + "\n")
