@@ -12,7 +12,6 @@ from freezeframe_redaction.checksums import luhn, luhn_digit
 from freezeframe_redaction.prf import DIGITS, Prf, spell, tag
 
 _CARD_HEAD = re.compile(r"(?:[3-68]0{5}|(?:3[0-9]|5[0-9]|6[0-9]|8[0-9])0{4})[0-9]+$")
-SSN_SHAPE = re.compile(r"9[0-9]{2}[0-4][0-9]{5}$")
 
 
 _NOT_ALNUM = re.compile(r"[\W_]+")

@@ -66,6 +66,20 @@ def test_what_is_listed_as_a_surrogate_is_not_redacted_again(draws: list[tuple[K
     assert again(Redactor(POLICY, OTHER_KEY), made) == made.value
 
 
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("ssn 210-62-8341, and BSN 961896073", "961896073"),
+        ("my SSN, no, account number: 912-07-1234", "912-07-1234"),
+        ("postgres://app:rDxq81Lmzz@db.internal/shop", "rDxq81Lmzz"),
+        ("password: rDxq81Lmzz!", "rDxq81Lmzz!"),
+    ],
+)
+def test_a_value_that_looks_like_a_surrogate_of_any_class_is_not_left_in_clear(text: str, value: str) -> None:
+    """Each of these begins as surrogates of its class, or of another class, do."""
+    assert value not in str(REDACTOR.redact(text).value)
+
+
 def test_a_surrogate_in_another_layout_is_not_redacted_again() -> None:
     """A program writes the same digits in other groups."""
     made = REDACTOR.redact("call +49 30 901820 now")

@@ -64,7 +64,7 @@ def _values(rnd: random.Random) -> dict[str, str]:
         "CARD": f"card ⟦{_card(rnd)}⟧ was declined",
         "IBAN": f"pay ⟦{_iban(rnd)}⟧ today",
         "US_SSN": f"ssn ⟦{_digits(rnd, 3, '12345')}-{_digits(rnd, 2)}-{_digits(rnd, 4)}⟧ on file",
-        "IP": f"from ⟦{rnd.randrange(11, 120)}.{rnd.randrange(256)}.{rnd.randrange(256)}.{rnd.randrange(1, 255)}⟧ refused",
+        "IP": f"from ⟦{rnd.randrange(11, 100)}.{rnd.randrange(256)}.{rnd.randrange(256)}.{rnd.randrange(1, 255)}⟧ refused",
         "MAC": "device ⟦" + ":".join(f"{rnd.randrange(16, 255):02x}" for _ in range(6)) + "⟧ seen",
         "URL_CRED": f"use postgres://⟦app:{_digits(rnd, 4)}xY{_digits(rnd, 4)}⟧@db.prod:5432/x here",
         "SECRET": "key ⟦ghp_"

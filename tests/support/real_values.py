@@ -1,12 +1,14 @@
 """Values such as people have, drawn at random: what a law about every value of a class is tried on.
 
-Each kind is a layout in which ``n`` stands for any digit, ``d`` for one from 1 to 9, ``A`` for a capital; the check that real
-values of the kind pass; and the words that make a text of it. None of this is the redactor's own judgement of a text.
+Each kind is a layout, the check that real values of the kind pass, and the words that make a text of it. In a layout ``n`` is
+any digit, ``d`` one from 1 to 9, ``A`` a capital, ``m`` any letter or digit. None of this is the redactor's own judgement of a
+text.
 """
 
 from __future__ import annotations
 
 import random
+import string
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -16,7 +18,7 @@ from freezeframe_redaction.detectors import national_checks as check
 from freezeframe_redaction.plans import is_assigned
 from freezeframe_redaction.shapes import digits_of
 
-_DRAWN: Final = {"n": "0123456789", "d": "123456789", "A": "ABCDEFGHJKLMNPRSTVWXYZ"}
+_DRAWN: Final = {"n": "0123456789", "d": "123456789", "A": "ABCDEFGHJKLMNPRSTVWXYZ", "m": string.ascii_letters + string.digits}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,8 @@ KINDS: Final = (
     _kind("bank account", "dnnnnnnnnn", "account number: {}"),
     _kind("postcode", "dnnnn", "zip code: {}"),
     _kind("code", "dnnnnn", "your security code is {}", _is_no_year),
+    _kind("password", "mmmmmmmmn", 'password="{}"'),
+    _kind("password in a URL", "mmmmmmmmnn", "postgres://app:{}@db.internal/shop"),
     _kind("code in JSON", "dnnnnn", '{{"otp": {}}}', _is_no_year),
 )
 

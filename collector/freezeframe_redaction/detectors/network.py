@@ -8,7 +8,8 @@ from __future__ import annotations
 import ipaddress
 import re
 
-from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.model import CLAIM, Candidate
+from freezeframe_redaction.prf import BASE32, BASE62
 from freezeframe_redaction.rows import row
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -28,7 +29,9 @@ _MAC = re.compile(
     r"(?<![\w:.-])(?:[0-9a-fA-F]{2}([:-])(?:[0-9a-fA-F]{2}\1){4}[0-9a-fA-F]{2}|[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4})(?![\w:-]|\.\w)"
 )
 _USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://([^\s\"'<>\x1f`]{1,320})")
-_TEMPLATE = re.compile(r"^(?:\$|\{|<|%[sd({]|\[|\*{3}|x{3,}$|\.{3}|password$|pass$|passwd$|pwd$|your|rDx)", re.IGNORECASE)
+_SURROGATE = re.compile(rf"rdxu[{BASE32}]{{6}}:rDx[{BASE62}]{{14}}")
+"""What `surrogates` makes of a user and a password."""
+_TEMPLATE = re.compile(r"^(?:\$|\{|<|%[sd({]|\[|\*{3}|x{3,}$|\.{3}|password$|pass$|passwd$|pwd$|your)", re.IGNORECASE)
 
 
 def _ipv4(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -115,8 +118,9 @@ def _url(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if not password or not host or "/" in user or "?" in user or not (host[0].isalnum() or host[0] in "[{$"):
         return ()
     if _TEMPLATE.match(password):
-        claimed = user.startswith("rdxu")
-        return (Candidate(match.start(2), match.start(2) + sign, "*"),) if claimed else ()
+        return ()
+    if _SURROGATE.fullmatch(rest, 0, sign):
+        return (Candidate(match.start(2), match.start(2) + sign, CLAIM),)
     if re.match(r"[0-9]{1,5}/", password) and "." in user:
         # https://host:8080/path@version: a port, not a password.
         return ()

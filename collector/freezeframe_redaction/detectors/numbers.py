@@ -13,7 +13,7 @@ from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import bank, card, context, medical, national, phone, runs, ssn
 from freezeframe_redaction.model import EXAMINED, Candidate, Detector, Example
 
-RULES: tuple[runs.Rule, ...] = (card.rule, ssn.rule, national.rule, medical.rule, phone.rule, bank.rule)
+RULES: tuple[runs.Rule, ...] = (card.rule, ssn.rule, national.rule, medical.rule, ssn.is_nobodys, phone.rule, bank.rule)
 """The first that takes a run decides."""
 _WINDOW = 48
 _LEAST_FLOAT = 10

@@ -11,14 +11,13 @@ from freezeframe_redaction.vendors import VENDORS, Vendor
 CLASS = "SECRET"
 
 _MARKS = ("rDxrDx", "facadefacade", "RDXRDX")
-_SHORT_MARK = "rDx"
-"""What the redactor writes into a secret's surrogate; a credential that holds one is not replaced again. The short one, for
-values without room for more, counts only at the beginning: inside, one token in seven thousand has it by chance."""
+"""What the redactor writes into a secret's surrogate; a credential that holds one is not replaced again. Surrogates of short
+values have no room for one: the list says what they are."""
 
 
 def is_marked_secret(value: str) -> bool:
     """Whether the value is a surrogate."""
-    return value.startswith(_SHORT_MARK) or any(mark in value for mark in _MARKS)
+    return any(mark in value for mark in _MARKS)
 
 
 _BEHIND = 72

@@ -8,7 +8,7 @@ from freezeframe_redaction import spoken
 from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import context, phone
 from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.shapes import SSN_SHAPE, is_marked_card
+from freezeframe_redaction.shapes import is_marked_card
 
 _REACH = 320
 """Characters that the longest run may take before the trigger's end, or after it."""
@@ -29,7 +29,7 @@ def _class_of(digits: str, before: str) -> str:
     """Return what the digits are: an empty text if they are few and no word says what they are for."""
     length = len(digits)
     if length == 9 and context.SSN.search(before):
-        return "*" if SSN_SHAPE.fullmatch(digits) else "US_SSN"
+        return "US_SSN"
     if 13 <= length <= 19 and luhn(digits):
         return "*" if is_marked_card(digits) else "CARD"
     if 4 <= length <= 8 and _CODE.search(before):

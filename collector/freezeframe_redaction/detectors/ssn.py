@@ -24,11 +24,17 @@ def rule(run: runs.Run) -> Candidate | None:
     if digits[:3] in ("000", "666") or digits[3:5] == "00" or digits[5:] == "0000":
         return None
     if digits[0] == "9":
-        # A taxpayer number (ITIN) has group 50-65, 70-88, 90-92, 94-99; the rest of the range is where surrogates live.
+        # A taxpayer number (ITIN) has group 50-65, 70-88, 90-92, 94-99.
         group = int(digits[3:5])
         if not (50 <= group <= 65 or 70 <= group <= 88 or group >= 90):
-            return Candidate(run.start, run.end, CLAIM) if shaped or _named(run) else None
+            return None
     return Candidate(run.start, run.end, CLASS)
+
+
+def is_nobodys(run: runs.Run) -> Candidate | None:
+    """Claim ``912-07-1234``, where surrogates are: nobody has it, if no word near says that it is another number."""
+    unissued = run.groups == (3, 2, 4) and run.digits[0] == "9" and run.digits[3] in "01234" and run.raw.count("-") == 2
+    return Candidate(run.start, run.end, CLAIM) if unissued and not run.hints & context.HINT_BANK else None
 
 
 NUMBER = runs.NumberKind(

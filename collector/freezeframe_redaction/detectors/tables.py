@@ -17,7 +17,6 @@ from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.plans import national_kind
 from freezeframe_redaction.rows import never, row
-from freezeframe_redaction.shapes import SSN_SHAPE
 
 _MOST_ROWS = 100_000
 _MOST_WORDS = 4
@@ -92,7 +91,6 @@ _COLUMNS = (
         class_="US_SSN",
         words="ssn|social security(?: (?:no|number))?",
         look=re.compile(r"[0-9]{3}-?[0-9]{2}-?[0-9]{4}"),
-        is_marked=lambda value: SSN_SHAPE.fullmatch(value.replace("-", "")) is not None,
     ),
     Column(
         class_="NATID",
