@@ -16,7 +16,16 @@ from enum import StrEnum
 from typing import Any, Final
 
 from freezeframe_schemas import values
-from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed, Report, Why, report_to_json
+from freezeframe_schemas.divergence import (
+    Check,
+    Divergence,
+    DivergenceKind,
+    Relaxed,
+    Report,
+    Why,
+    report_from_json,
+    report_to_json,
+)
 from freezeframe_schemas.fixture import Fixture
 
 
@@ -92,6 +101,7 @@ _UNCOMPARED: Final[Mapping[Why, tuple[str, str]]] = {
 }
 """The text for one private value that was not compared, and for several."""
 _ROOT_LANE: Final = "root"
+_JUDGEMENT: Final = ("verdict", "headline", "why_incomparable", "not_compared")
 
 
 def verdict(report: Report) -> Verdict:
@@ -172,13 +182,20 @@ def title(divergence: Divergence) -> str:
 
 def judged_to_json(report: Report) -> str:
     """Return the report as JSON for other programs, with its judgement: verdict, headline, what was not compared."""
-    said = {
-        "verdict": verdict(report).value,
-        "headline": headline(report),
-        "why_incomparable": why_incomparable(report),
-        "not_compared": not_compared(report),
-    }
+    judgement = (verdict(report).value, headline(report), why_incomparable(report), not_compared(report))
+    said = dict(zip(_JUDGEMENT, judgement, strict=True))
     return json.dumps({**said, **json.loads(report_to_json(report))}, ensure_ascii=True, indent=1)
+
+
+def judged_from_json(text: str) -> Report:
+    """Return the report that `judged_to_json` wrote; its judgement is made again.
+
+    Raises:
+        WireError: not a report, or of another version.
+    """
+    data: Any = json.loads(text)
+    kept = {name: value for name, value in data.items() if name not in _JUDGEMENT} if isinstance(data, dict) else data
+    return report_from_json(json.dumps(kept))
 
 
 # -- identical, and except what ------------------------------------------------------------------------------------------

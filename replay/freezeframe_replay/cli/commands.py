@@ -45,6 +45,8 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "up": "Start the collector, its store and the replay service.",
         "down": "Stop what `freezeframe up` started.",
         "status": "Show what is running, where, and whether it is keeping up.",
+        "mcp": "Serve a coding agent: it finds, replays and tests runs (MCP).",
+        "skill": "Print what a coding agent needs to know to use it.",
         "doctor": "Check this machine; say what is wrong and how to fix it.",
         "store": "Show what the store holds; pin, delete, redact, back up, check.",
         "redact": "Redact JSON lines or a file of spans, as the collector would.",

@@ -5,20 +5,18 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
-import re
 import shutil
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, find_home
 from freezeframe_replay.local.target import Place
 from freezeframe_replay.report.render import WIDTH
+from freezeframe_replay.sources.ages import age_s
 from freezeframe_schemas.data_directory import VARIABLE
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Kind
 
-_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)([smhdw])")
-_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
 TARGET_HELP = (
     "id of a run, its first digits, `last`, `last-failed`, a fixture's directory, .tar.gz or .ffz, or a file of spans "
     "(FILE or FILE:ID)"
@@ -92,10 +90,10 @@ def home_of(arguments: argparse.Namespace) -> Home:
 
 def seconds(text: str) -> float:
     """Read ``90s``, ``15m``, ``1h``, ``7d``, ``2w``."""
-    match = _DURATION.fullmatch(text.strip())
-    if match is None:
-        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number with s, m, h, d or w, for example 15m")
-    return float(match[1]) * _SECONDS[match[2]]
+    try:
+        return age_s(text)
+    except ConfigError as error:
+        raise argparse.ArgumentTypeError(error.message) from None
 
 
 def port(text: str) -> int:

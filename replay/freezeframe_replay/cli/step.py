@@ -3,26 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import sys
-from collections.abc import Iterable
 from typing import Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, add_timeout, place_of, positive, terminal_width
-from freezeframe_replay.engine.compare import differences
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
-from freezeframe_replay.report.render import report_text, short
-from freezeframe_schemas.divergence import Report, Stopped
+from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.standstill import standstill_lines
 from freezeframe_schemas.errors import FixtureError, ReplayError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
-
-_LINES: Final = 40
-"""Lines of a request that are shown; --full shows all."""
-
 
 COMMAND: Final = Command(
     description="Shows the call about to be made. Stops in the program's own code: its frames and their variables, the request "
@@ -74,7 +66,9 @@ def execute(arguments: argparse.Namespace) -> int:
             )
         )
     else:
-        print("\n".join(_standstill(report, report.stopped, width=terminal_width(), full=arguments.full)))
+        print("\n".join(standstill_lines(report, report.stopped, width=terminal_width(), full=arguments.full)))
+        back = f"--until {arguments.until - 1} goes back, " if arguments.until > 1 else ""
+        print(f"next: {back}--until {arguments.until + 1} goes on")
     return 0 if report.stopped is not None else exit_code(report)
 
 
@@ -86,50 +80,3 @@ def _check(fixture: Fixture, number: int) -> None:
         raise FixtureError(
             f"--until {number}: step {number} is inside step {step.inside}, which answers for it", do=f"--until {step.inside}"
         )
-
-
-def _standstill(report: Report, stopped: Stopped, *, width: int, full: bool) -> Iterable[str]:
-    yield f"stopped before step {stopped.step} ({stopped.call_kind} {stopped.name}), run {report.run_id}"
-    for item in report.served:
-        yield short(f"  {item.step:>4}  {report.names.get(str(item.step), '')}", width)
-    if report.divergences:
-        yield f"  {len(report.divergences)} divergences before it (--json shows them)"
-    yield "about to ask"
-    if stopped.address:
-        yield short(f"  {stopped.address}", width)
-    yield from _body(stopped.request, width, full)
-    changes = list(differences(_json(stopped.recorded), _json(stopped.request)))
-    changes += differences(stopped.recorded_address, stopped.address, "address")
-    yield "recorded: the same" if not changes else "recorded differently, in parts that do not decide"
-    for item in changes:
-        yield from (short(f"  {item.path}", width), short(f"  - {item.recorded}", width), short(f"  + {item.live}", width))
-    yield "would be answered"
-    yield from _body(stopped.answer, width, full)
-    for frame in stopped.frames:
-        yield short(f"at {_here(frame.place)}", width)
-        yield from (short(f"    {name} = {text}", width) for name, text in frame.variables.items())
-    back = f"--until {stopped.step - 1} goes back, " if stopped.step > 1 else ""
-    yield f"next: {back}--until {stopped.step + 1} goes on"
-
-
-def _body(text: str, width: int, full: bool) -> Iterable[str]:
-    if not text:
-        yield "  (no body)"
-        return
-    value = _json(text)
-    lines = text.splitlines() if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1).splitlines()
-    shown = lines if full else lines[:_LINES]
-    yield from (short(f"  {line}", width if not full else 10**6) for line in shown)
-    if len(shown) < len(lines):
-        yield f"  and {len(lines) - len(shown)} more lines (--full shows them)"
-
-
-def _json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
-
-
-def _here(place: str) -> str:
-    return place.removeprefix(os.path.join(os.getcwd(), ""))

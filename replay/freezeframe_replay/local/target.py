@@ -89,7 +89,7 @@ def open_store(place: Place) -> RunStore:
     from freezeframe_replay.sources.backends import is_backend
     from freezeframe_replay.sources.store import open_runs
 
-    url = _store_of(place)
+    url = store_of(place)
     if is_backend(url):
         raise ConfigError(
             f"store: {url.partition('://')[0]} returns runs by trace id only; lists and SQL require freezeframe's own tables",
@@ -98,7 +98,12 @@ def open_store(place: Place) -> RunStore:
     return open_runs(url)
 
 
-def _store_of(place: Place) -> str:
+def store_of(place: Place) -> str:
+    """Return the URL of the store to read; a collector of the data directory stores first what it has acknowledged.
+
+    Raises:
+        ConfigError: there is none to read.
+    """
     if place.store:
         return place.store
     home = find_home(place.data)
@@ -124,7 +129,7 @@ def load_run(place: Place, named: str) -> Run:
         return load_run_of_file(*in_file)
     if _LIKE_A_FILE.search(named):
         raise RunError(f"{named}: no such file", do="name a file of spans, a fixture, or the id of a run in the store")
-    url = _store_of(place)
+    url = store_of(place)
     return build_run(in_conventions(load_backend_spans(url, named)) if is_backend(url) else open_runs(url).load_spans(named))
 
 

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from freezeframe_replay.report.outline import Node, Outline
+from freezeframe_replay.report.render import printable, short
 from freezeframe_replay.report.tagged import error_text
 from freezeframe_schemas import genai
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord
+
+_OTHERS: Final = 8
+_REASON: Final = 600
+_STACK_LINES: Final = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +47,31 @@ def find_failure(run: Run, outline: Outline) -> Failure | None:
     ended = _reason(entry) if entry is not None and run.failed else ""
     kept = [span for span in (entry if run.failed else None, first) if span is not None]
     return Failure(what=ended, steps=tuple(failed), reason=reason, stack=next(_stacks(kept), ""))
+
+
+def failure_lines(failure: Failure) -> Iterator[str]:
+    """Yield the failure as text: what ended the run, the first failed step, the others, the stack."""
+    if failure.what:
+        yield f"failed: {_short(failure.what)}"
+    if failure.steps:
+        first, *others = failure.steps
+        yield f"{'first failed step' if failure.what else 'the run is ok; the first failed step'}: {_place(first)}"
+        if failure.reason and failure.reason != failure.what:
+            yield f"  {_short(failure.reason)}"
+        if others:
+            more = f" and {len(others) - _OTHERS} more" if len(others) > _OTHERS else ""
+            yield f"also failed: {', '.join(map(_place, others[:_OTHERS]))}{more}"
+    if failure.stack:
+        yield "stack, the innermost frames:"
+        yield from (f"  {printable(line)}" for line in failure.stack.splitlines()[-_STACK_LINES:])
+
+
+def _place(node: Node) -> str:
+    return printable(f"{node.kind} {node.name}" if node.step is None else f"step {node.step} ({node.kind} {node.name})")
+
+
+def _short(text: str) -> str:
+    return short(text, _REASON)
 
 
 def _reason(span: SpanRecord) -> str:

@@ -1,0 +1,61 @@
+"""`freezeframe mcp`: runs, replays and tests for a coding agent, as an MCP server."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Final
+
+from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.options import add_store, add_timeout, place_of, positive
+from freezeframe_replay.local.target import Place
+from freezeframe_replay.mcp.answers import LEAST_TOKENS, MOST_TOKENS, USUAL_TOKENS
+from freezeframe_schemas.errors import ConfigError
+
+COMMAND: Final = Command(
+    description="A client starts it and talks to it over standard input and output; for Claude Code, type once: claude mcp add "
+    "freezeframe -- freezeframe mcp. Its tools find runs, say why they failed, replay them with the code of this folder, and "
+    "write tests into it. They start nothing else: no tool takes a command.",
+    examples={
+        "freezeframe mcp": "what a client starts, in the folder of the agent's code",
+        "freezeframe mcp --project ~/support-bot": "the code is elsewhere",
+        "freezeframe mcp -- python agent.py": "replays start this program in place of the recorded entry point",
+    },
+    takes_program=True,
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--project", type=Path, default=Path(), metavar="DIR", help="folder of the agent's code (default: this one)"
+    )
+    parser.add_argument(
+        "--budget",
+        type=positive,
+        default=USUAL_TOKENS,
+        metavar="N",
+        help=f"tokens of an answer, about, unless a call names a budget (default: {USUAL_TOKENS})",
+    )
+    add_timeout(parser, of="a replayed program")
+    add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Serve until the client closes our standard input."""
+    if not LEAST_TOKENS <= arguments.budget <= MOST_TOKENS:
+        raise ConfigError(f"--budget {arguments.budget}: expected {LEAST_TOKENS} to {MOST_TOKENS} tokens")
+    place = place_of(arguments)
+    if place.data is not None:
+        place = Place(data=place.data.resolve(), store=place.store)
+    try:
+        os.chdir(arguments.project)
+    except OSError as error:
+        raise ConfigError(f"--project {arguments.project}: {error.strerror}") from error
+    from freezeframe_replay.mcp.project import Project
+    from freezeframe_replay.mcp.server import make_server
+
+    project = Project(place=place, program=tuple(arguments.program or ()), timeout_s=arguments.timeout, budget=arguments.budget)
+    make_server(project).run("stdio")
+    return 0

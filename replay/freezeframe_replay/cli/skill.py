@@ -1,0 +1,55 @@
+"""`freezeframe skill`: a text that tells a coding agent how to debug with freezeframe."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Final
+
+from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.options import add_json, print_json
+from freezeframe_replay.mcp.skill import PATH, skill_text
+from freezeframe_schemas.errors import ConfigError
+
+COMMAND: Final = Command(
+    description="Reproduce, fix, prove, lock in: which tool of `freezeframe mcp`, or which command, and when.",
+    examples={
+        "freezeframe skill": "read it",
+        "freezeframe skill --write": "for Claude Code, in this project",
+        "freezeframe skill --plain": "without a head, for AGENTS.md: add >> AGENTS.md",
+    },
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument("--write", action="store_true", help=f"write it to {PATH}")
+    parser.add_argument("--plain", action="store_true", help="leave out the head that Claude Code reads")
+    parser.add_argument("--force", action="store_true", help="overwrite a file that differs")
+    add_json(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Print the text, or write it."""
+    text = skill_text(head=not arguments.plain)
+    path = Path(PATH)
+    if arguments.write:
+        _write(path, text, force=arguments.force)
+    if arguments.json:
+        print_json({"skill": text, "path": str(path) if arguments.write else None})
+    elif arguments.write:
+        print(f"wrote {path}\nnext: claude mcp add freezeframe -- freezeframe mcp")
+    else:
+        print(text, end="")
+    return 0
+
+
+def _write(path: Path, text: str, *, force: bool) -> None:
+    try:
+        if path.exists() and path.read_text(encoding="utf-8") != text and not force:
+            raise ConfigError(f"{path}: exists and differs from what would be written", do="overwrite it with --force")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        why = error.strerror if isinstance(error, OSError) else "not valid UTF-8"
+        raise ConfigError(f"{path}: cannot be written: {why}") from error
