@@ -132,7 +132,7 @@ EXTRAS = {
     "instrumentation/freezeframe": (),
     "collector/freezeframe_redaction": ("redaction",),
     "collector/freezeframe_collector": ("collector",),
-    "replay/freezeframe_replay": ("replay", "ui"),
+    "replay/freezeframe_replay": ("replay", "ui", "mcp"),
 }
 """Package -> what is installed wherever it is used. Other libraries are imported in the function that needs them."""
 

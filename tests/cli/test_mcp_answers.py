@@ -28,6 +28,7 @@ from freezeframe_replay.mcp.skill import PATH, skill_text
 from freezeframe_replay.mcp.texts import why_text
 from freezeframe_replay.report.transcript import make_transcript
 from freezeframe_replay.report.transcript_text import Passage, passages
+from freezeframe_replay.sources.ages import age_s
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.run import Run, build_run
 
@@ -142,6 +143,13 @@ def test_a_run_and_a_fixture_of_the_project_are_named_as_they_are(tmp_path: Path
     for name in ("4bf92f35", "last", "order 7", "tests/late-order"):
         assert Project().run_name(name) == name
     assert Project().new_directory("tests/late-order") == "tests/late-order", "it is empty"
+
+
+@pytest.mark.parametrize("text", ["5001w", "999999999w", "yesterday", "-1d", "1e9s", ""])
+def test_an_age_that_leads_to_no_date_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match="expected"):
+        age_s(text)
+    assert age_s("1.5h") == 5400
 
 
 @pytest.mark.parametrize("value", ["@/etc/passwd", "a\0b"])

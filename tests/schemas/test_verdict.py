@@ -24,12 +24,14 @@ from freezeframe_schemas.divergence import (
     Uncompared,
     Why,
 )
+from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import Entry
 from freezeframe_schemas.verdict import (
     Verdict,
     exit_code,
     headline,
+    judged_from_json,
     judged_to_json,
     not_compared,
     title,
@@ -236,6 +238,17 @@ def test_json_says_what_the_other_doors_say() -> None:
     assert (said["verdict"], said["headline"]) == ("identical", headline(report))
     assert said["not_compared"] == list(not_compared(report)) == ["the outcome (not recorded)"]
     assert said["why_incomparable"] is None
+
+
+@given(report=reports)
+def test_a_judged_report_survives_its_json(report: Report) -> None:
+    assert judged_from_json(judged_to_json(report)) == report
+
+
+@pytest.mark.parametrize("text", ["[]", "{}", '{"verdict": "identical"}'])
+def test_what_is_no_judged_report_is_refused(text: str) -> None:
+    with pytest.raises(WireError):
+        judged_from_json(text)
 
 
 MISSING = Divergence(kind=DivergenceKind.MISSING_CALL, step=1)

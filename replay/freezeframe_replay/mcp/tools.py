@@ -60,6 +60,8 @@ class Tools:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._store = KeptStore(lambda: store_of(project.place))
+        self._ids: dict[str, str] = {}
+        """Short name -> trace id, of runs that were read: the store keeps the last one open under its whole id."""
         self._running = anyio.Lock()
         """One program at a time: each is the user's code."""
 
@@ -257,8 +259,10 @@ class Tools:
             raise ConfigError(f"run: {name!r} is a fixture, which can be replayed, not read", do="name the run, or replay it")
         if is_backend(self._project.place.store or ""):
             return load_run(self._project.place, name), name
-        run = self._store.load(name)
-        return run, run.trace_id[:ID_DIGITS]
+        run = self._store.load(self._ids.get(name, name))
+        short_id = run.trace_id[:ID_DIGITS]
+        self._ids[short_id] = run.trace_id
+        return run, short_id
 
     def _check_input(self, named: str) -> None:
         """Refuse to change what a recorded command line is: a replay starts it.
