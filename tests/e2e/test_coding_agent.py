@@ -67,8 +67,7 @@ async def client_of(theatre: Theatre, project: Path) -> AsyncGenerator[Client]:
 async def test_a_coding_agent_finds_reproduces_fixes_and_locks_in_the_wrong_order(theatre: Theatre, tmp_path: Path) -> None:
     """From a word of the wrong answer to a green test, with tools alone and one edit of the code."""
     bot = copy_example(tmp_path / "bot")
-    trace_id = theatre.runs["sync"].run.trace_id
-    run = trace_id[:12]
+    run = theatre.runs["sync"].run.trace_id[:12]
     before = theatre.shop.calls()
     async with client_of(theatre, bot) as client:
         assert run in await client.call("find_runs", text=WRONG)
@@ -77,11 +76,6 @@ async def test_a_coding_agent_finds_reproduces_fixes_and_locks_in_the_wrong_orde
         assert "first failed step: step 7 (http GET /prices/PS-11)" in why
         assert "429" in why
         assert f'transcript(run="{run}", step=7)' in why
-
-        rows = await client.call(
-            "sql", query=f"SELECT kind, count() AS calls FROM steps WHERE trace_id = '{trace_id}' GROUP BY kind"
-        )
-        assert "model,5" in rows
 
         said = await client.call("transcript", run=run, budget=8000)
         assert "step 2  tool lookup_orders" in said
