@@ -1,7 +1,7 @@
 """The tokens of a data directory: they open a collector's ports to whoever can read its files, and to no one else.
 
-Three files, because they go to different places: the sender's to containers, the reader's to notebooks, the admin's nowhere.
-The collector makes the first two before it listens; a token that is in the file already is used.
+Several files, because they go to different places: the sender's to containers, the reader's to notebooks, the admin's nowhere,
+the fourth to coding agents. Who listens makes the token first, unless the file holds one.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ READER: Final = "reader-token"
 """Reads every run: SQL, the replay service and its pages; and sees what the collector reports about itself."""
 ADMIN: Final = "admin-token"
 """Gives commands to the store and inserts into the user's own tables."""
+MCP: Final = "mcp-token"
+"""Uses the tools of `freezeframe mcp --http`: reads every run, and replays and writes tests in that server's folder."""
+ALL: Final = (SENDER, READER, ADMIN, MCP)
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/-]{16,512}")
 
 

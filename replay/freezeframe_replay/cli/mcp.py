@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_store, add_timeout, place_of, positive
+from freezeframe_replay.cli.options import add_store, add_timeout, place_of, port, positive
 from freezeframe_replay.local.target import Place
 from freezeframe_replay.mcp.answers import LEAST_TOKENS, MOST_TOKENS, USUAL_TOKENS
 from freezeframe_schemas.errors import ConfigError
@@ -20,6 +20,7 @@ COMMAND: Final = Command(
     examples={
         "freezeframe mcp": "what a client starts, in the folder of the agent's code",
         "freezeframe mcp --project ~/support-bot": "the code is elsewhere",
+        "freezeframe mcp --http 4330": "over HTTP, for clients that start no programs",
         "freezeframe mcp -- python agent.py": "replays start this program in place of the recorded entry point",
     },
     takes_program=True,
@@ -38,12 +39,18 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help=f"tokens of an answer, about, unless a call names a budget (default: {USUAL_TOKENS})",
     )
+    parser.add_argument(
+        "--http",
+        type=port,
+        metavar="PORT",
+        help="serve over HTTP on 127.0.0.1 instead, for clients with the token in the file mcp-token of the data directory",
+    )
     add_timeout(parser, of="a replayed program")
     add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Serve until the client closes our standard input."""
+    """Serve until the client closes our standard input, or over HTTP until Ctrl-C."""
     if not LEAST_TOKENS <= arguments.budget <= MOST_TOKENS:
         raise ConfigError(f"--budget {arguments.budget}: expected {LEAST_TOKENS} to {MOST_TOKENS} tokens")
     place = place_of(arguments)
@@ -53,9 +60,13 @@ def execute(arguments: argparse.Namespace) -> int:
         os.chdir(arguments.project)
     except OSError as error:
         raise ConfigError(f"--project {arguments.project}: {error.strerror}") from error
+    from freezeframe_replay.mcp.http import serve_http
     from freezeframe_replay.mcp.project import Project
     from freezeframe_replay.mcp.server import make_server
 
     project = Project(place=place, program=tuple(arguments.program or ()), timeout_s=arguments.timeout, budget=arguments.budget)
-    make_server(project).run("stdio")
+    if arguments.http is None:
+        make_server(project).run("stdio")
+    else:
+        serve_http(project, arguments.http)
     return 0

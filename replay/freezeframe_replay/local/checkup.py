@@ -21,7 +21,7 @@ from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.listeners import port_is_free, who_listens
-from freezeframe_schemas.local_tokens import ADMIN, READER, SENDER
+from freezeframe_schemas.local_tokens import ALL
 
 _GIB: Final = 1 << 30
 _LEAST_FREE_BYTES: Final = _GIB // 10
@@ -168,7 +168,7 @@ def _directory(home: Home) -> Iterable[Finding]:
 def _secret_files(home: Home) -> Iterable[Finding]:
     """Check who may read the surrogate keys and the tokens."""
     keys = [path for path in (home.directory / KEYS).rglob("*") if path.is_file()]
-    tokens = [path for path in (home.directory / name for name in (SENDER, READER, ADMIN)) if path.is_file()]
+    tokens = [path for path in (home.directory / name for name in ALL) if path.is_file()]
     for check, files, do in (
         ("redaction key", keys, "and consider a new key"),
         ("token", tokens, "and delete it: the collector creates a new one at its next start"),
