@@ -1,4 +1,4 @@
-"""`freezeframe import KIND SOURCE...`: recorded telemetry to the collector of this machine, through its door, so redacted."""  # noqa: N999 - a module is named after its command
+"""`freezeframe import KIND SOURCE...`: other tools' recordings to the collector of this machine, so redacted."""  # noqa: N999 - a module is named after its command
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -19,19 +20,23 @@ from freezeframe_schemas.errors import ConfigError, FreezeframeError, WireError
 
 if TYPE_CHECKING:
     from freezeframe_replay.local.home import Home
+    from freezeframe_replay.report.outline import Outline
     from freezeframe_replay.sources.otlp_requests import OtlpRequest
+    from freezeframe_schemas.run import Run
 
 COMMAND: Final = Command(
-    description="SOURCE is a file of OTLP (JSON lines, one JSON document, or protobuf; also what the file exporter of the "
-    "OpenTelemetry Collector writes), or a directory of such files. What is stored already is not stored twice, so the command "
-    "can be repeated.",
+    description="SOURCE is a file, or a directory of such files. OTLP comes as JSON lines, one JSON document, or protobuf; also "
+    "as the file exporter of the OpenTelemetry Collector writes it. A file of any other kind is read to its end before it is "
+    "sent. What is stored already is not stored twice, so the command can be repeated.",
     examples={
         "freezeframe import otlp spans.jsonl": "one file",
         "freezeframe import otlp traces/ --dry-run": "what a replay will lack; sends nothing",
         "freezeframe import otlp spans.jsonl --from 4001": "go on where it stopped",
+        "freezeframe import vcr tests/cassettes/": "each cassette as a run",
     },
 )
 
+_OTLP: Final = "otlp"
 _TRIES: Final = 8
 _TIMEOUT_S: Final = 60.0
 _BUSY: Final = frozenset({429, 503})
@@ -39,7 +44,10 @@ _BUSY: Final = frozenset({429, 503})
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("kind", choices=["otlp"], metavar="KIND", help="what the files hold: otlp")
+    from freezeframe_replay.sources.recordings.kinds import RECORDINGS
+
+    held = "; ".join(f"{kind.name} ({kind.holds})" for kind in RECORDINGS.values())
+    parser.add_argument("kind", choices=[_OTLP, *RECORDINGS], metavar="KIND", help=f"what the files hold: {_OTLP}; {held}")
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help="file or directory")
     parser.add_argument(
         "--from", dest="first", type=positive, default=1, metavar="N", help="begin with request N of the first file"
@@ -51,20 +59,28 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Send the requests, or print what a replay of their runs will lack."""
-    from freezeframe_replay.sources.span_file import files_of
-
     missing = next((source for source in arguments.sources if not source.exists()), None)
     if missing is not None:
         raise ConfigError(f"{missing}: no such file or directory")
     if arguments.dry_run:
         return _show(arguments)
-    files = [file for source in arguments.sources for file in (files_of(source) if source.is_dir() else [source])]
-    sent = _send_all(files, arguments.first, home_of(arguments))
+    files = _files(arguments)
+    sent = _send_all(files, arguments.kind, arguments.first, home_of(arguments))
     if arguments.json:
         print_json(dict(sent))
     else:
         print(f"sent {sent['requests']} requests of {len(files)} files" + _left_out(sent))
     return 1 if sent["rejected"] else 0
+
+
+def _files(arguments: argparse.Namespace) -> list[Path]:
+    from freezeframe_replay.sources.recordings.kinds import RECORDINGS, recordings_in
+    from freezeframe_replay.sources.span_file import files_of
+
+    sources: list[Path] = arguments.sources
+    if arguments.kind == _OTLP:
+        return [file for source in sources for file in (files_of(source) if source.is_dir() else [source])]
+    return [file for source in sources for file in recordings_in(source, RECORDINGS[arguments.kind])]
 
 
 def _left_out(sent: Counter[str]) -> str:
@@ -73,31 +89,38 @@ def _left_out(sent: Counter[str]) -> str:
     return "; ".join(["", *parts])
 
 
-def _send_all(files: list[Path], first: int, home: Home) -> Counter[str]:
+def _send_all(files: list[Path], kind: str, first: int, home: Home) -> Counter[str]:
     """Send every request of the files, from the `first` of the first file on."""
     from freezeframe_replay.local.daemon import collector_answers, flush
     from freezeframe_replay.local.home import read_ports
-    from freezeframe_replay.sources.otlp_requests import METRICS, requests_of_file
+    from freezeframe_replay.sources.otlp_requests import METRICS
 
     port = read_ports(home).get("http")
     if not port or not collector_answers(home):
         raise ConfigError(f"no collector is running for {home.directory}", do="start it with `freezeframe up`")
     sent: Counter[str] = Counter()
     for file in files:
-        for request in requests_of_file(file):
+        for request in _requests(file, kind):
             if file == files[0] and request.number < first:
                 continue
             if request.signal == METRICS:
                 sent["metrics"] += 1
                 continue
-            sent["rejected"] += _send(request, file, home, port)
+            sent["rejected"] += _send(request, file, kind, home, port)
             sent["requests"] += 1
         print(f"{file}: done", file=sys.stderr)
     flush(home)
     return sent
 
 
-def _send(request: OtlpRequest, file: Path, home: Home, port: int) -> int:
+def _requests(file: Path, kind: str) -> Iterator[OtlpRequest]:
+    from freezeframe_replay.sources.otlp_requests import requests_of_file
+    from freezeframe_replay.sources.recordings.kinds import RECORDINGS, requests_of_recording
+
+    return requests_of_file(file) if kind == _OTLP else requests_of_recording(file, RECORDINGS[kind])
+
+
+def _send(request: OtlpRequest, file: Path, kind: str, home: Home, port: int) -> int:
     """Send one request, again if the collector is busy; return how many of its spans were refused.
 
     Raises:
@@ -110,7 +133,7 @@ def _send(request: OtlpRequest, file: Path, home: Home, port: int) -> int:
     where = f"{file}, request {request.number}"
     headers = {"Content-Type": request.content_type, **bearer(read_token(home.directory, SENDER))}
     asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/{request.signal}", data=request.body, headers=headers)
-    again = f"what came before is stored; go on with `freezeframe import otlp {file} --from {request.number}`"
+    again = f"what came before is stored; go on with `freezeframe import {kind} {file} --from {request.number}`"
     for tried in range(_TRIES):
         try:
             with loopback_opener().open(asked, timeout=_TIMEOUT_S) as answer:
@@ -138,19 +161,36 @@ def _rejected(content_type: str, body: bytes) -> int:
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    """Print the ledger of every run in the sources."""
+    """Print what a replay of each run in the sources will lack: its ledger, or its gaps if bytes were recorded."""
     from freezeframe_replay.report.outline import outline_run
     from freezeframe_replay.report.render import ledger_lines
-    from freezeframe_replay.sources.span_file import load_runs_of_file
 
-    runs = [outline_run(run) for source in arguments.sources for run in load_runs_of_file(source)]
+    runs = map(outline_run, _runs(arguments))
     if arguments.json:
-        rows = [
-            {"run": run.run_id, "name": run.name, "ledger": [dataclasses.asdict(loss) for loss in run.ledger]} for run in runs
-        ]
-        print_json(rows)
+        print_json([_row(run) for run in runs])
         return 0
     for run in runs:
-        lines = ledger_lines(run, terminal_width() - 2) if run.ledger else ["nothing to reconstruct"]
+        lines = ledger_lines(run, terminal_width() - 2) if run.ledger else [*run.gaps] or ["nothing to reconstruct"]
         print("\n".join([f"{run.run_id}  {run.name}", *(f"  {line}" for line in lines)]))
     return 0
+
+
+def _row(run: Outline) -> dict[str, Any]:
+    return {
+        "run": run.run_id,
+        "name": run.name,
+        "steps": run.steps,
+        "ledger": [dataclasses.asdict(loss) for loss in run.ledger],
+        "gaps": run.gaps,
+    }
+
+
+def _runs(arguments: argparse.Namespace) -> Iterator[Run]:
+    from freezeframe_replay.sources.recordings.kinds import RECORDINGS, runs_of_recording
+    from freezeframe_replay.sources.span_file import load_runs_of_file
+
+    if arguments.kind == _OTLP:
+        yield from (run for source in arguments.sources for run in load_runs_of_file(source))
+        return
+    for file in _files(arguments):
+        yield from runs_of_recording(file, RECORDINGS[arguments.kind])

@@ -1,0 +1,123 @@
+"""HTTP Archives (HAR 1.1 to 1.3): what browsers, proxies and HTTP tools save of their traffic. Pure but for reading the file.
+
+Source: http://www.softwareishard.com/blog/har-12-spec/
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_replay.sources.recordings.http_calls import HttpCall, Origin, checked_url, spans_of_calls, stored_headers
+from freezeframe_replay.sources.recordings.json_items import items_of
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.exchange import Headers
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.wire.document import JsonObject, as_object, as_objects, as_text
+
+_VERSIONS: Final = ("1.1", "1.2", "1.3")
+_LACKS: Final = "imported from a HAR file: it holds HTTP calls only, each answer in one piece, without its content-encoding"
+_HTTP: Final = {"http/2.0": "2", "http/2": "2", "h2": "2", "http/3": "3", "h3": "3", "http/1.0": "1.0"}
+
+
+def read_har(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+    """Yield the spans of an archive: one run.
+
+    Raises:
+        WireError: an entry does not follow the format; the message says which.
+    """
+    return spans_of_calls(_calls(path), origin, lacks=_LACKS)
+
+
+def _calls(path: Path) -> Iterator[HttpCall]:
+    seen: list[str] = []
+
+    def check(name: str, value: Any) -> None:
+        if name == "version":
+            seen.append(str(value))
+            if value not in _VERSIONS:
+                raise WireError(f"{path}: found HAR version {str(value)[:20]!r}, expected one of {', '.join(_VERSIONS)}")
+
+    for number, entry in enumerate(items_of(path, "log", "entries", other=check), 1):
+        if as_object(entry).get("_webSocketMessages") is None:
+            try:
+                yield _call_of(as_object(entry))
+            except ValueError as error:
+                raise WireError(f"{path}, entry {number}: {error}") from None
+    if not seen:
+        raise WireError(f"{path}: found no HAR version, expected one of {', '.join(_VERSIONS)}")
+
+
+def _call_of(entry: JsonObject) -> HttpCall:
+    request, response = as_object(entry.get("request")), as_object(entry.get("response"))
+    method, url = as_text(request.get("method")), checked_url(request.get("url"))
+    if not method:
+        raise ValueError("request.method: expected text")
+    status = response.get("status")
+    if not isinstance(status, int) or isinstance(status, bool):
+        raise ValueError("response.status: expected a number")
+    posted, content = as_object(request.get("postData")), as_object(response.get("content"))
+    body, answer = _bytes(posted, "request.postData"), _bytes(content, "response.content")
+    headers = _headers(response)
+    return HttpCall(
+        method=method.upper(),
+        url=url,
+        headers=stored_headers(_headers(request), body, decoded=True),
+        body=body,
+        body_omitted=_left_out(body, posted, request.get("bodySize")),
+        status=status or None,  # 0: no response came
+        reason=as_text(response.get("statusText")) or None,
+        version=_HTTP.get(str(response.get("httpVersion")).lower()),
+        response_headers=stored_headers(headers, answer, decoded=True),
+        response_body=answer,
+        response_omitted=_left_out(answer, content, content.get("size")),
+        start_time_unix_nano=_time(entry.get("startedDateTime")),
+        took_ns=_duration_ns(entry.get("time")),
+    )
+
+
+def _bytes(part: JsonObject, where: str) -> bytes:
+    text = part.get("text")
+    if text is None:
+        return b""
+    if not isinstance(text, str):
+        raise ValueError(f"{where}.text: expected text")
+    if part.get("encoding") == "base64":
+        try:
+            return base64.b64decode(text, validate=True)
+        except binascii.Error:
+            raise ValueError(f"{where}.text: says base64, and is not") from None
+    return text.encode("utf-8", "surrogatepass")
+
+
+def _left_out(body: bytes, part: JsonObject, size: Any) -> str | None:
+    """Return why a body is absent although there was one."""
+    said = isinstance(size, int) and size > 0
+    if body or "text" in part or not (said or part.get("params")):
+        return None
+    return "the HAR file holds no text of it: save it with content"
+
+
+def _headers(message: JsonObject) -> Headers:
+    """Return the headers, without HTTP/2's own such as ``:path``."""
+    pairs = ((as_text(item.get("name")), as_text(item.get("value"))) for item in as_objects(message.get("headers")))
+    return tuple((name, value or "") for name, value in pairs if name and not name.startswith(":"))
+
+
+def _time(text: Any) -> int:
+    if not isinstance(text, str):
+        raise ValueError("startedDateTime: expected text")
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError("startedDateTime: expected a time in ISO 8601") from None
+    moment = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return max(int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000) * 1000, 0)
+
+
+def _duration_ns(ms: Any) -> int:
+    return int(ms * 1e6) if isinstance(ms, int | float) and 0 <= ms < 1e9 else 0

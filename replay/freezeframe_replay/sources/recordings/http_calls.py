@@ -1,0 +1,187 @@
+"""HTTP calls that another tool recorded with their bytes -> the spans of a run, as our own seams write them. Pure."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from email.utils import parsedate_to_datetime
+from typing import Final
+from urllib.parse import urlsplit
+
+from freezeframe._cleaning import clean_headers, clean_request
+from freezeframe._enrich import describe_exchange
+from freezeframe.seams.credentials import is_look_up
+from freezeframe.seams.http import is_telemetry, name_of, subject_of
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Response
+from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json
+from freezeframe_schemas.span import Resource, Scope, SpanKind, SpanRecord, StatusCode
+
+SCOPE: Final = Scope(name=f"{genai.SCOPE}.import")
+_FIRST_ERROR_STATUS: Final = 400
+_OF_THE_TRANSFER: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HttpCall:
+    """One recorded request and its response."""
+
+    method: str
+    url: str
+    headers: Headers = ()
+    body: bytes = b""
+    body_omitted: str | None = None
+    """Why the body is not here, if the recording left it out."""
+    status: int | None = None
+    """None: no response was recorded."""
+    reason: str | None = None
+    version: str | None = None
+    """``1.0``, ``2``; None for 1.1."""
+    response_headers: Headers = ()
+    response_body: bytes = b""
+    response_omitted: str | None = None
+    start_time_unix_nano: int = 0
+    """0: the recording does not say."""
+    took_ns: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Origin:
+    """What the spans of a file have in common."""
+
+    kind: str
+    """The kind of the recording, ``vcr``."""
+    name: str
+    """The file's name without its suffix: the name of the run."""
+    digest: str
+    """SHA-256 of the file, in hex: the same file gives the same ids."""
+    time_unix_nano: int
+    """When the file was written: the time of what has no other."""
+
+    def id_of(self, *parts: object, digits: int) -> str:
+        """Return an id made of the file and `parts`."""
+        text = ":".join(map(str, (self.kind, self.digest, *parts)))
+        return hashlib.sha256(text.encode()).hexdigest()[:digits]
+
+    @property
+    def resource(self) -> Resource:
+        """Return the resource of the spans."""
+        return Resource(attributes={genai.SERVICE_NAME: f"import-{self.kind}"})
+
+
+def spans_of_calls(calls: Iterable[HttpCall], origin: Origin, *, lacks: str) -> Iterator[SpanRecord]:
+    """Yield a span for each call, and at last the one around them: a file is one run.
+
+    Left out, as our seams do: requests for credentials, and what SDKs send of their own telemetry.
+
+    Args:
+        calls: in the order in which they were made.
+        origin: the file.
+        lacks: what recordings of this kind do not hold; a gap of the run.
+    """
+    trace_id, root_id = origin.id_of(digits=32), origin.id_of("run", digits=16)
+    first = last = 0
+    for number, call in enumerate(calls):
+        if is_look_up(call.url) or is_telemetry(call.url):
+            continue
+        start = call.start_time_unix_nano or _date_of(call.response_headers) or last or origin.time_unix_nano
+        end = start + max(call.took_ns, 0)
+        first, last = min(first or start, start), max(last, end)
+        exchange, provider = _exchange_of(call, number, origin.kind)
+        name, attributes = describe_exchange({}, exchange, provider)
+        yield SpanRecord(
+            trace_id=trace_id,
+            span_id=origin.id_of(number, digits=16),
+            parent_span_id=root_id,
+            name=name,
+            kind=SpanKind.CLIENT,
+            start_time_unix_nano=start,
+            end_time_unix_nano=end,
+            attributes=attributes,
+            status_code=StatusCode.ERROR if (call.status or _FIRST_ERROR_STATUS) >= _FIRST_ERROR_STATUS else StatusCode.UNSET,
+            resource=origin.resource,
+            scope=SCOPE,
+        )
+    gap = Gap(kind=GapKind.UNSEEN, text=lacks, do="name the program: freezeframe replay RUN -- CMD")
+    yield SpanRecord(
+        trace_id=trace_id,
+        span_id=root_id,
+        name=origin.name,
+        start_time_unix_nano=first or origin.time_unix_nano,
+        end_time_unix_nano=last or origin.time_unix_nano,
+        attributes={genai.ENTRY_GAPS: gaps_to_json([gap])},
+        resource=origin.resource,
+        scope=SCOPE,
+    )
+
+
+def checked_url(url: object) -> str:
+    """Return an http URL.
+
+    Raises:
+        ValueError: it is none.
+    """
+    if isinstance(url, str) and url.startswith(("http://", "https://")):
+        urlsplit(url).port  # noqa: B018 - raises on what is no URL
+        return url
+    raise ValueError("request: expected an http URL")
+
+
+def stored_headers(headers: Headers, body: bytes, *, decoded: bool | None = None) -> Headers:
+    """Return the headers that fit a body as it is stored.
+
+    Args:
+        headers: as recorded.
+        body: as stored.
+        decoded: whether its content-encoding was undone; None to tell by the bytes, since compressed ones are no UTF-8.
+    """
+    is_decoded = _is_text(body) if decoded is None else decoded
+    names = {name.lower() for name, _ in headers}
+    drop = _OF_THE_TRANSFER if is_decoded and "content-encoding" in names else frozenset({"transfer-encoding"})
+    length = str(len(body))
+    return tuple(
+        (name, value)
+        for name, value in headers
+        if name.lower() not in drop and (name.lower() != "content-length" or value == length)
+    )
+
+
+def _exchange_of(call: HttpCall, number: int, seam: str) -> tuple[Exchange, str | None]:
+    request = replace(clean_request(call.method, call.url, call.headers, call.body), omitted=call.body_omitted)
+    subject = subject_of(request, call.body)
+    exchange = Exchange(
+        kind=subject.kind,
+        name=name_of(call.method, request.url),
+        seam=seam,
+        dialect=subject.dialect,
+        sequence=number,
+        request=request,
+        response=Response(
+            status=call.status,
+            reason=None if (call.status, call.reason) == (200, "OK") else call.reason or None,
+            version=call.version,
+            headers=clean_headers(call.response_headers),
+            chunks=(Chunk(data=call.response_body),) if call.response_body else (),
+            completion=Completion.NONE if call.status is None else Completion.COMPLETE,
+            omitted=call.response_omitted,
+        ),
+    )
+    return exchange, subject.provider
+
+
+def _date_of(headers: Headers) -> int:
+    """Return when the server answered, in nanoseconds; 0 if it did not say."""
+    text = next((value for name, value in headers if name.lower() == "date"), "")
+    try:
+        return max(int(parsedate_to_datetime(text).timestamp()), 0) * 1_000_000_000
+    except (ValueError, TypeError, OverflowError):
+        return 0
+
+
+def _is_text(body: bytes) -> bool:
+    try:
+        body.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,148 @@
+"""Read the items of a long JSON array one by one: what is held at once is one item, not the file."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, Final, TextIO
+
+from freezeframe_schemas.errors import WireError
+
+LARGEST: Final = 32 * 1024 * 1024
+"""Characters of one item. The largest recorded calls have a few million."""
+_PIECE: Final = 64 * 1024
+_SPACE: Final = " \t\r\n"
+
+Other = Callable[[str, Any], None]
+
+
+def items_of(path: Path, *names: str, other: Other | None = None) -> Iterator[Any]:
+    """Yield the items of the array under `names`; without names, the document is the array.
+
+    Args:
+        path: the file.
+        names: the fields that lead to the array, from the outermost on.
+        other: is given each other field on the way, with its value.
+
+    Raises:
+        WireError: the file is cut, is not JSON, lacks the array, or holds an item of more than `LARGEST` characters.
+    """
+    with path.open(encoding="utf-8") as file:
+        text = _Text(path, file)
+        try:
+            if not (yield from _walk(text, names, other)):
+                raise WireError(f"{path}: found no array {'.'.join(names)!r}")
+            if text.next() is not None:
+                raise text.wrong("found more after the end of the document")
+        except UnicodeDecodeError as error:
+            raise WireError(f"{path}: not UTF-8 text: {error.reason}") from None
+
+
+def _walk(text: _Text, names: tuple[str, ...], other: Other | None) -> Iterator[Any]:
+    """Yield the items, and return whether the array was there. The text must go on behind it as JSON does."""
+    if not names:
+        text.take("[")
+        yield from text.items()
+        return True
+    found = False
+    text.take("{")
+    for _ in text.separated("}"):
+        name = text.value()
+        if not isinstance(name, str):
+            raise text.wrong("expected the name of a field")
+        text.take(":")
+        if name == names[0] and not found:
+            found = yield from _walk(text, names[1:], other)
+        else:
+            value = text.value()
+            if other is not None:
+                other(name, value)
+    return found
+
+
+class _Text:
+    """A document, of which a part is held."""
+
+    def __init__(self, path: Path, file: TextIO) -> None:
+        self._path, self._file = path, file
+        self._held = ""
+        self._at = 0
+        self._items = 0
+        self._ended = False
+        self._decoder = json.JSONDecoder()
+
+    def next(self) -> str | None:
+        """Return the next character that is not space, None at the end. It stays."""
+        while True:
+            while self._at < len(self._held):
+                if self._held[self._at] not in _SPACE:
+                    return self._held[self._at]
+                self._at += 1
+            if not self._read():
+                return None
+
+    def take(self, mark: str) -> None:
+        """Step over a mark.
+
+        Raises:
+            WireError: another one is there.
+        """
+        found = self.next()
+        if found != mark:
+            raise self.wrong("the file is cut" if found is None else f"found {found!r}, expected {mark!r}")
+        self._at += 1
+
+    def separated(self, end: str) -> Iterator[None]:
+        """Yield before each member of an array or object, until its end has been taken."""
+        if self.next() == end:
+            self.take(end)
+            return
+        while True:
+            yield
+            if self.next() == end:
+                self.take(end)
+                return
+            self.take(",")
+
+    def items(self) -> Iterator[Any]:
+        """Yield the items of an array whose opening bracket was taken."""
+        for _ in self.separated("]"):
+            item = self.value()
+            self._items += 1
+            yield item
+
+    def value(self) -> Any:
+        """Return the next value."""
+        while True:
+            try:
+                if self.next() is None:
+                    raise self.wrong("the file is cut")
+                value, end = self._decoder.raw_decode(self._held, self._at)
+            except RecursionError:
+                raise self.wrong("nested deeper than Python reads") from None
+            except ValueError as error:
+                if len(self._held) - self._at > LARGEST:
+                    raise self.wrong(f"one value has more than {LARGEST:,} characters, or is not JSON") from None
+                if not self._read():
+                    told = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
+                    raise self.wrong(f"not JSON, or cut ({told})") from None
+                continue
+            if end < len(self._held) or not self._read():  # a number might go on
+                self._at = end
+                return value
+
+    def wrong(self, what: str) -> WireError:
+        """Return an error that says where."""
+        return WireError(f"{self._path}, after item {self._items}: {what}")
+
+    def _read(self) -> bool:
+        """Read as much again as is held, so that a long value is not tried too often; return whether there was more."""
+        if self._ended:
+            return False
+        self._held = self._held[self._at :]
+        self._at = 0
+        piece = self._file.read(max(_PIECE, len(self._held)))
+        self._ended = not piece
+        self._held += piece
+        return bool(piece)

@@ -1,0 +1,110 @@
+"""Which kinds of recordings can be imported: a row each, with what reads it; and how their spans are put into requests."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from freezeframe_replay.sources.foreign import in_conventions
+from freezeframe_replay.sources.otlp_requests import PROTOBUF, TRACES, OtlpRequest
+from freezeframe_replay.sources.recordings.har import read_har
+from freezeframe_replay.sources.recordings.http_calls import Origin
+from freezeframe_replay.sources.recordings.vcr import read_cassette
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.encode import encode_traces
+from freezeframe_schemas.run import Run, build_run
+from freezeframe_schemas.span import SpanRecord
+
+_MOST_SPANS: Final = 256
+_ENOUGH_BYTES: Final = 4 * 1024 * 1024
+"""Of the long attributes of a request's spans. A larger one is sent alone."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordingKind:
+    """One row."""
+
+    name: str
+    """As it is typed."""
+    holds: str
+    """What a file of it is, for help."""
+    suffixes: tuple[str, ...]
+    """How the files of a directory end that are read."""
+    read: Callable[[Path, Origin], Iterator[SpanRecord]]
+
+
+RECORDINGS: Final = {
+    row.name: row
+    for row in (
+        RecordingKind(
+            name="vcr",
+            holds="cassettes of vcrpy and of VCR for Ruby and R",
+            suffixes=(".yaml", ".yml", ".json"),
+            read=read_cassette,
+        ),
+        RecordingKind(name="har", holds="HTTP Archives of browsers and proxies", suffixes=(".har",), read=read_har),
+    )
+}
+
+
+def recordings_in(source: Path, kind: RecordingKind) -> list[Path]:
+    """Return the files that a source names: itself, or those of a directory and the ones below it."""
+    if not source.is_dir():
+        return [source]
+    return sorted(path for path in source.rglob("*") if path.suffix in kind.suffixes and path.is_file())
+
+
+def requests_of_recording(path: Path, kind: RecordingKind) -> Iterator[OtlpRequest]:
+    """Yield the requests that carry a file's spans. The whole file is read before the first one: nothing is half imported.
+
+    Raises:
+        WireError: the file is not of this kind; the message says where.
+    """
+    origin = _origin(path, kind)
+    for _ in _read(path, kind, origin):
+        pass
+    for number, spans in enumerate(_batches(_read(path, kind, origin)), 1):
+        yield OtlpRequest(number=number, signal=TRACES, content_type=PROTOBUF, body=encode_traces(spans))
+
+
+def runs_of_recording(path: Path, kind: RecordingKind) -> list[Run]:
+    """Return the runs of a file, in the order in which they end there.
+
+    Raises:
+        WireError: the file is not of this kind; the message says where.
+    """
+    runs: dict[str, list[SpanRecord]] = defaultdict(list)
+    for span in _read(path, kind, _origin(path, kind)):
+        runs[span.trace_id].append(span)
+    return [build_run(in_conventions(spans)) for spans in runs.values()]
+
+
+def _read(path: Path, kind: RecordingKind, origin: Origin) -> Iterator[SpanRecord]:
+    try:
+        yield from kind.read(path, origin)
+    except RecursionError:
+        raise WireError(f"{path}: nested deeper than Python reads") from None
+
+
+def _origin(path: Path, kind: RecordingKind) -> Origin:
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    return Origin(kind=kind.name, name=path.stem, digest=digest, time_unix_nano=path.stat().st_mtime_ns)
+
+
+def _batches(spans: Iterator[SpanRecord]) -> Iterator[list[SpanRecord]]:
+    batch: list[SpanRecord] = []
+    size = 0
+    for span in spans:
+        length = sum(len(value) for value in span.attributes.values() if isinstance(value, str | bytes))
+        if batch and (len(batch) >= _MOST_SPANS or size + length > _ENOUGH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(span)
+        size += length
+    if batch:
+        yield batch

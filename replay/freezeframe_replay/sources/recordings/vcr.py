@@ -1,0 +1,133 @@
+"""VCR cassettes, of vcrpy (YAML and JSON) and of VCR for Ruby and R: recorded HTTP calls with their bytes.
+
+Source: https://vcrpy.readthedocs.io, ``vcr/serialize.py``; https://benoittgt.github.io/vcr, the cassette format.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe_replay.sources.recordings.http_calls import HttpCall, Origin, checked_url, spans_of_calls, stored_headers
+from freezeframe_replay.sources.recordings.json_items import items_of
+from freezeframe_replay.sources.recordings.yaml_items import yaml_items_of
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.exchange import Headers
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.wire.document import as_object, as_text
+
+_VERSION: Final = 1
+_LISTS: Final = frozenset({"interactions", "http_interactions"})
+_LACKS: Final = "imported from a VCR cassette: it holds HTTP calls only, each answer in one piece"
+
+
+def read_cassette(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+    """Yield the spans of a cassette: one run.
+
+    Raises:
+        ConfigError: it is YAML, and PyYAML is not installed.
+        WireError: an interaction does not follow the format; the message says which.
+    """
+    return spans_of_calls(_calls(path), origin, lacks=_LACKS)
+
+
+def _calls(path: Path) -> Iterator[HttpCall]:
+    seen: list[str] = []
+
+    def check(name: str, value: Any) -> None:
+        if name == "version" and value != _VERSION:
+            raise WireError(f"{path}: found cassette version {str(value)[:20]!r}, expected {_VERSION}")
+        if name in ("version", "recorded_with"):
+            seen.append(name)
+
+    items = items_of(path, "interactions", other=check) if _is_json(path) else yaml_items_of(path, _LISTS, other=check)
+    for number, item in enumerate(items, 1):
+        try:
+            yield _call_of(item)
+        except (ValueError, OverflowError) as error:
+            raise WireError(f"{path}, interaction {number}: {error}") from None
+    if not seen:
+        raise WireError(f"{path}: found no version at its end: it is cut, or not a cassette")
+
+
+def _is_json(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(64).lstrip()[:1] == b"{"
+
+
+def _call_of(item: Any) -> HttpCall:
+    request, response = as_object(as_object(item).get("request")), as_object(as_object(item).get("response"))
+    url = checked_url(request.get("uri"))
+    method = as_text(request.get("method"))
+    if not method:
+        raise ValueError("request.method: expected text")
+    status = as_object(response.get("status"))
+    code = status.get("code", status.get("status_code", response.get("status_code")))
+    if not isinstance(code, int) or isinstance(code, bool):
+        raise ValueError("response.status.code: expected a number")
+    answered: Any = response.get("body", response.get("content"))
+    asked, answer = _bytes(request.get("body"), "request.body"), _bytes(answered, "response.body")
+    headers = _headers(response)
+    return HttpCall(
+        method=method.upper(),
+        url=url,
+        headers=stored_headers(_headers(request), asked),
+        body=asked,
+        status=code,
+        reason=as_text(status.get("message")) or None,
+        version={"1.0": "1.0", "2": "2", "HTTP/2": "2"}.get(str(response.get("http_version"))),
+        response_headers=stored_headers(headers, answer),
+        response_body=answer,
+        start_time_unix_nano=_time(as_object(item).get("recorded_at")),
+    )
+
+
+def _bytes(body: Any, where: str) -> bytes:
+    """Return a body: text, bytes, or either inside an object, as most writers have it."""
+    if isinstance(body, dict):
+        fields = as_object(body)
+        encoded = fields.get("base64_string")
+        if isinstance(encoded, str):
+            try:
+                return base64.b64decode(encoded)
+            except binascii.Error:
+                raise ValueError(f"{where}.base64_string: is not base64") from None
+        body = fields.get("string")
+    if isinstance(body, str):
+        return body.encode("utf-8", "surrogatepass")
+    if isinstance(body, bytes):
+        return body
+    if body is None:
+        return b""
+    raise ValueError(f"{where}: found {type(body).__name__}, expected text: only the bytes that were sent can be replayed")
+
+
+def _headers(message: Any) -> Headers:
+    """Return the headers, each of whose values is a text or a list of texts."""
+    pairs: list[tuple[str, str]] = []
+    for name, value in as_object(as_object(message).get("headers")).items():
+        values: list[Any] = value if isinstance(value, list) else [value]
+        pairs += [
+            (name, item.decode("latin-1") if isinstance(item, bytes) else str(item)) for item in values if item is not None
+        ]
+    return tuple(pairs)
+
+
+def _time(text: Any) -> int:
+    """Return the time that VCR for Ruby and R write, in nanoseconds; 0 if there is none."""
+    if not isinstance(text, str):
+        return 0
+    try:
+        moment = datetime.fromisoformat(text.replace(" GMT", "+00:00"))
+    except ValueError:
+        try:
+            moment = parsedate_to_datetime(text)
+        except ValueError:
+            return 0
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    return max(int(moment.timestamp()), 0) * 1_000_000_000
