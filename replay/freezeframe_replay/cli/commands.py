@@ -12,7 +12,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "record": {
         "run": "Start a program with capture on: freezeframe run -- CMD.",
         "drain": "Send the spans that were spooled while the collector was down.",
-        "import": "Send recorded files of OTLP to the collector, which redacts them.",
+        "import": "Send what other tools recorded to the collector, which redacts it.",
     },
     "look": {
         "runs": "List the recorded runs, newest first.",

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from freezeframe_schemas.run import Run
 
 COMMAND: Final = Command(
-    description="SOURCE is a file, or a directory of such files. OTLP comes as JSON lines, one JSON document, or protobuf; also "
-    "as the file exporter of the OpenTelemetry Collector writes it. A file of any other kind is read to its end before it is "
+    description="SOURCE is a file, or a directory of such files. OTLP comes as JSON lines, one JSON document, or protobuf, as "
+    "the file exporter of the OpenTelemetry Collector writes it, too. A file of any other kind is read to its end before it is "
     "sent. What is stored already is not stored twice, so the command can be repeated.",
     examples={
         "freezeframe import otlp spans.jsonl": "one file",

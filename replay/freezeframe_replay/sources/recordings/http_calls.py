@@ -103,7 +103,7 @@ def spans_of_calls(calls: Iterable[HttpCall], origin: Origin, *, lacks: str) -> 
             resource=origin.resource,
             scope=SCOPE,
         )
-    gap = Gap(kind=GapKind.UNSEEN, text=lacks, do="name the program: freezeframe replay RUN -- CMD")
+    gap = Gap(kind=GapKind.UNSEEN, text=lacks)
     yield SpanRecord(
         trace_id=trace_id,
         span_id=root_id,

@@ -1,0 +1,326 @@
+"""`freezeframe import`: recordings of other tools through the door of a real collector, and replayed by real SDKs."""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+import tracemalloc
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from effort import examples
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from running_collector import CollectorProcess
+
+from freezeframe_replay.cli import main
+from freezeframe_replay.local.target import Place, load_run
+from freezeframe_replay.sources.recordings import json_items
+from freezeframe_replay.sources.recordings.kinds import RECORDINGS, requests_of_recording, runs_of_recording
+from freezeframe_schemas.errors import ConfigError, WireError
+from freezeframe_schemas.exchange import Completion
+from freezeframe_schemas.run import Run
+
+DATA = Path(__file__).parents[1] / "data" / "recordings"
+FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har"}
+AGENT = """
+import anthropic
+
+names = iter(["Charles", "Sammy"])
+messages = [{"role": "user", "content": [{"type": "text", "text": "Two names for a pet pelican"}]}]
+client = anthropic.Anthropic(api_key="none", max_retries=0, default_headers={"anthropic-version": "2023-06-01"})
+tool = {"name": "pelican_name_generator", "description": "", "input_schema": {"properties": {}, "type": "object"}}
+
+
+def calls():
+    events = client.messages.create(model="claude-haiku-4-5-20251001", max_tokens=8192, messages=messages, tools=[tool],
+                                    stream=True, extra_body={"temperature": 1.0})
+    blocks = [event.content_block for event in events if event.type == "content_block_start"]
+    return [{"type": "tool_use", "id": b.id, "name": b.name, "input": {}} for b in blocks if b.type == "tool_use"]
+
+
+asked = calls()
+messages.append({"role": "assistant", "content": [{"type": "text", "text": " "}, *asked]})
+results = [{"type": "tool_result", "tool_use_id": call["id"], "content": next(names)} for call in asked]
+messages.append({"role": "user", "content": results})
+assert not calls()
+"""
+
+
+@pytest.fixture(scope="module")
+def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorProcess]:
+    running = CollectorProcess(tmp_path_factory.mktemp("recordings") / "data", policy="minimal")
+    yield running
+    running.stop()
+
+
+def run_of(kind: str, path: Path) -> Run:
+    (run,) = runs_of_recording(path, RECORDINGS[kind])
+    return run
+
+
+def written(directory: Path, content: str | bytes, name: str = "file") -> Path:
+    path = directory / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+@pytest.mark.long
+def test_an_imported_cassette_is_stored_once_and_replayed_as_identical_by_the_program_that_it_was_recorded_from(
+    collector: CollectorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    agent = written(tmp_path, AGENT, "agent.py")
+    for _ in range(2):
+        assert main(["import", "vcr", str(FILES["vcr"]), "--data", str(collector.data)]) == 0
+        assert capsys.readouterr().out == "sent 1 requests of 1 files\n"
+    run_id = run_of("vcr", FILES["vcr"]).trace_id
+    stored = load_run(Place(data=collector.data), run_id)
+    assert len(stored.spans) == 3
+    assert [span.attributes["gen_ai.usage.output_tokens"] for span in stored.spans if span.parent_span_id] == [62, 82]
+    assert main(["replay", run_id, "--data", str(collector.data), "--", sys.executable, str(agent)]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith("identical, except the input and the outcome (not recorded): 2 of 2 steps")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", FILES)
+def test_a_real_sdk_gets_each_recorded_body_byte_for_byte(kind: str) -> None:
+    from recorded_traffic import Clients, served
+
+    from freezeframe.seams import uninstall
+    from freezeframe_replay.engine.freeze import freeze
+    from freezeframe_schemas.wire import decode_body
+
+    fixture = freeze(run_of(kind, FILES[kind]))
+    provider = {"vcr": "anthropic", "har": "openai"}[kind]
+    clients = Clients("http://127.0.0.1:9")
+    with served(fixture) as session:
+        for step in fixture.steps:
+            asked = step.exchange.request
+            request = {"method": asked.method, "url": asked.url, "headers": dict(asked.headers), "text": asked.body.decode()}
+            result, chunks = clients.ask({"provider": provider, "request": request})
+            answer = step.exchange.response
+            assert isinstance(result, list), "an SDK that cannot read the answer gives its error"
+            assert result
+            # The SDK's transport undoes the content-encoding before or after we see a chunk.
+            assert b"".join(chunks) in (answer.body, decode_body(answer.body, answer.headers))
+    clients.close()
+    uninstall()
+    assert not session.report().divergences
+    assert [served_step.how for served_step in session.report().served] == ["exact", "exact"]
+
+
+def test_a_recorded_secret_never_gets_past_the_reader() -> None:
+    run = run_of("har", FILES["har"])
+    assert "Bearer x" in FILES["har"].read_text()
+    assert "Bearer x" not in str(run)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_dry_run_names_what_a_recording_lacks_and_needs_no_collector(
+    kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["import", kind, str(FILES[kind]), "--dry-run", "--data", str(tmp_path)]) == 0
+    told = capsys.readouterr().out
+    assert told.startswith(f"{run_of(kind, FILES[kind]).trace_id}  {FILES[kind].stem}\n")
+    assert "it holds HTTP calls only, each answer in one piece" in told
+
+
+def as_har(rows: list[dict[str, Any]]) -> str:
+    """Write recorded exchanges as an archive, with the bytes that are no text in base64."""
+    entries = [
+        {
+            "startedDateTime": "2026-01-01T00:00:00Z",
+            "time": 5,
+            "request": {
+                "method": row["request"]["method"],
+                "url": row["request"]["url"],
+                "headers": [],
+                "postData": _har_body(row["request"]),
+            },
+            "response": {
+                "status": row["response"]["status"],
+                "headers": [{"name": name, "value": str(value)} for name, value in row["response"]["headers"].items()],
+                "content": _har_body(row["response"]),
+            },
+        }
+        for row in rows
+    ]
+    return json.dumps({"log": {"version": "1.2", "entries": entries}})
+
+
+def _har_body(message: dict[str, Any]) -> dict[str, Any]:
+    return {"text": message["b64"], "encoding": "base64"} if "b64" in message else {"text": str(message.get("text") or "")}
+
+
+def as_cassette(rows: list[dict[str, Any]]) -> str:
+    """Write recorded exchanges as vcrpy does."""
+    import yaml
+
+    interactions = [
+        {
+            "request": {
+                "method": row["request"]["method"],
+                "uri": row["request"]["url"],
+                "headers": {},
+                "body": _body(row["request"]),
+            },
+            "response": {
+                "status": {"code": row["response"]["status"], "message": "OK"},
+                "headers": {name: [str(value)] for name, value in row["response"]["headers"].items()},
+                "body": {"string": _body(row["response"])},
+            },
+        }
+        for row in rows
+    ]
+    return yaml.safe_dump({"interactions": interactions, "version": 1})
+
+
+def _body(message: dict[str, Any]) -> str | bytes:
+    return base64.b64decode(message["b64"]) if "b64" in message else str(message.get("text") or "")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("kind", "write"), [("har", as_har), ("vcr", as_cassette)])
+def test_recorded_provider_traffic_comes_out_of_each_kind_with_its_bytes(kind: str, write: Any, tmp_path: Path) -> None:
+    from recorded_traffic import body_of, load_conversations
+
+    rows = [row for conversation in list(load_conversations().values())[::18] for row in conversation]
+    assert len(rows) > 50
+    run = run_of(kind, written(tmp_path, write(rows)))
+    assert len(run.exchanges) == len(rows)
+    for exchange, row in zip(run.exchanges, rows, strict=True):
+        assert exchange.request.body == body_of(row["request"])
+        assert exchange.response.body == body_of(row["response"])
+        assert exchange.response.completion in (Completion.COMPLETE, Completion.BROKEN)
+
+
+RESPONSE = {"status": {"code": 200}, "body": {"string": "{}"}}
+REQUEST = {"method": "GET", "uri": "https://example.com/"}
+ENTRY = {
+    "startedDateTime": "2026-01-01T00:00:00Z",
+    "request": {"method": "GET", "url": "https://example.com/"},
+    "response": {"status": 200, "content": {"text": "{}"}},
+}
+
+
+def cassette(*items: Any, **others: Any) -> str:
+    return json.dumps({"interactions": items, "version": 1, **others})
+
+
+def archive(*entries: Any, **others: Any) -> str:
+    return json.dumps({"log": {"version": "1.2", "entries": entries, **others}})
+
+
+@pytest.mark.parametrize(
+    ("kind", "content", "told"),
+    [
+        ("vcr", cassette({"request": REQUEST, "response": RESPONSE}, version=7), r"found cassette version '7', expected 1"),
+        ("vcr", json.dumps({"interactions": []}), "found no version at its end"),
+        ("vcr", cassette({"request": REQUEST}), "interaction 1: response.status.code: expected a number"),
+        (
+            "vcr",
+            cassette({"request": {**REQUEST, "uri": "file:///etc/passwd"}}),
+            "interaction 1: request: expected an http URL",
+        ),
+        ("vcr", cassette({"request": {**REQUEST, "uri": "http://["}}), "interaction 1: Invalid IPv6 URL"),
+        ("vcr", cassette({"request": REQUEST, "response": {**RESPONSE, "body": {"string": [1]}}}), "response.body: found list"),
+        ("vcr", "interactions:\n- !!python/object/apply:os.system [id]\n", "line 2: found .*not plain data"),
+        ("vcr", "interactions:\n- request: &a {}\n  response: *a\nversion: 1\n", "line 3: found 'a'.*not plain data"),
+        ("vcr", "interactions:\n- " + "[" * 200 + "]" * 200, "line 2: nested deeper than 100 levels"),
+        ("vcr", "interactions: [\n", "line 2: "),
+        ("vcr", "hello\n", "line 1: found Scalar, expected MappingStart"),
+        ("vcr", b"\x00\x01\xff", "control characters|unacceptable|special characters"),
+        ("vcr", "", "line 1: found StreamEnd, expected DocumentStart"),
+        ("har", archive(ENTRY, version="2.0"), "found HAR version '2.0', expected one of 1.1, 1.2, 1.3"),
+        ("har", json.dumps({"log": {"entries": []}}), "found no HAR version"),
+        ("har", json.dumps({"log": {"version": "1.2"}}), "found no array 'log.entries'"),
+        ("har", archive({**ENTRY, "request": {"method": "GET", "url": "data:x"}}), "entry 1: request: expected an http URL"),
+        ("har", archive(ENTRY, {**ENTRY, "startedDateTime": "noon"}), "entry 2: startedDateTime: expected a time"),
+        ("har", archive({**ENTRY, "response": {}}), "entry 1: response.status: expected a number"),
+        (
+            "har",
+            archive({**ENTRY, "response": {"status": 200, "content": {"text": "*", "encoding": "base64"}}}),
+            "entry 1: response.content.text: says base64, and is not",
+        ),
+        ("har", archive(*[ENTRY] * 300, {}), "entry 301: request: expected an http URL"),
+        ("har", archive() + "{}", "after the end of the document"),
+        ("har", '{"log": {"version": "1.2", "entries": [' + "[" * 100_000, "nested deeper|not JSON, or cut"),
+        ("har", b'{"log": "\xff"}', "not UTF-8"),
+        ("har", "", "the file is cut"),
+    ],
+)
+def test_a_faulty_file_is_an_error_with_the_place_and_nothing_of_it_is_sent(
+    kind: str, content: str | bytes, told: str, tmp_path: Path
+) -> None:
+    path = written(tmp_path, content)
+    with pytest.raises(WireError, match=told) as error:
+        next(requests_of_recording(path, RECORDINGS[kind]))
+    assert str(path) in str(error.value)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_a_file_cut_anywhere_is_an_error(kind: str, tmp_path: Path) -> None:
+    whole = FILES[kind].read_bytes().rstrip()
+    for end in {*range(0, len(whole), 311), len(whole) - 1}:
+        path = written(tmp_path, whole[:end])
+        with pytest.raises(WireError, match="file"):
+            next(requests_of_recording(path, RECORDINGS[kind]))
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", FILES)
+@settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(data=st.data())
+def test_any_bytes_in_a_recording_give_runs_or_an_error_with_the_file(kind: str, tmp_path: Path, data: st.DataObject) -> None:
+    whole = FILES[kind].read_bytes()
+    at = data.draw(st.integers(0, len(whole) - 1))
+    piece = data.draw(
+        st.one_of(st.binary(max_size=8), st.sampled_from([b"null", b"[]", b"{}", b"1e999", b'"', b"- ", b"!!int x"]))
+    )
+    path = written(tmp_path, whole[:at] + piece + whole[at + data.draw(st.integers(0, 200)) :])
+    try:
+        runs_of_recording(path, RECORDINGS[kind])
+    except WireError as error:
+        assert str(path) in str(error)  # noqa: PT017 - it may also be readable
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_an_item_over_the_limit_is_an_error(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_items, "LARGEST", 100_000)
+    monkeypatch.setattr("freezeframe_replay.sources.recordings.yaml_items.LARGEST", 100_000)
+    long = "x" * 400_000
+    content = {
+        "vcr": f"interactions:\n- request: {{body: {long}}}\n",
+        "har": archive({**ENTRY, "comment": long}),
+    }[kind]
+    with pytest.raises(WireError, match="has more than"):
+        runs_of_recording(written(tmp_path, content), RECORDINGS[kind])
+
+
+@pytest.mark.long
+def test_a_long_archive_is_read_in_little_memory(tmp_path: Path) -> None:
+    entry = json.dumps({**ENTRY, "response": {"status": 200, "content": {"text": "x" * 50_000}}})
+    path = written(tmp_path, '{"log": {"version": "1.2", "entries": [' + ",".join([entry] * 600) + "]}}")
+    assert path.stat().st_size > 30_000_000
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in requests_of_recording(path, RECORDINGS["har"])) > 3
+        assert tracemalloc.get_traced_memory()[1] < 20_000_000
+    finally:
+        tracemalloc.stop()
+
+
+def test_without_pyyaml_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "yaml", None)
+    with pytest.raises(ConfigError, match="pip install pyyaml"):
+        run_of("vcr", FILES["vcr"])
+
+
+def test_bodies_that_the_archive_left_out_are_gaps_of_the_run(tmp_path: Path) -> None:
+    entry = {**ENTRY, "response": {"status": 200, "content": {"size": 10}}}
+    run = run_of("har", written(tmp_path, archive(entry)))
+    assert any("save it with content" in str(gap) for gap in run.gaps)
