@@ -86,7 +86,7 @@ class _Reader:
         self._expect(events.MappingStartEvent)
         found = False
         while not isinstance(self._loader.peek_event(), events.MappingEndEvent):
-            name = self._value(0)
+            name = self._name(0)
             if name in names and not found:
                 found = True
                 self._expect(events.SequenceStartEvent)
@@ -95,7 +95,7 @@ class _Reader:
                     yield self._value(0)
                 self._loader.get_event()
             else:
-                other(str(name), self._value(0))
+                other(name, self._value(0))
         if not found:
             raise WireError(f"{self._path}: found none of {', '.join(sorted(names))}")
 
@@ -104,6 +104,12 @@ class _Reader:
         if not isinstance(event, kind):
             line = event.start_mark.line + 1 if event is not None else 0
             raise WireError(f"{self._path}, line {line}: found {type(event).__name__[:-5]}, expected {kind.__name__[:-5]}")
+
+    def _name(self, depth: int) -> str:
+        """Return the name of a field: a scalar, as text."""
+        if not isinstance(self._loader.peek_event(), self._yaml.events.ScalarEvent):
+            self._expect(self._yaml.events.ScalarEvent)
+        return str(self._value(depth))
 
     def _value(self, depth: int) -> Any:
         events = self._yaml.events
@@ -122,8 +128,8 @@ class _Reader:
         if isinstance(event, events.MappingStartEvent) and not event.tag:
             fields: dict[str, Any] = {}
             while not isinstance(self._loader.peek_event(), events.MappingEndEvent):
-                name = self._value(depth + 1)
-                fields[name if isinstance(name, str) else str(name)] = self._value(depth + 1)
+                name = self._name(depth + 1)
+                fields[name] = self._value(depth + 1)
             self._loader.get_event()
             return fields
         what = getattr(event, "tag", None) or getattr(event, "anchor", None) or type(event).__name__
