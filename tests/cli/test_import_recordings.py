@@ -17,15 +17,21 @@ from hypothesis import strategies as st
 from running_collector import CollectorProcess
 
 from freezeframe_replay.cli import main
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.target import Place, load_run
 from freezeframe_replay.sources.recordings import json_items
 from freezeframe_replay.sources.recordings.kinds import RECORDINGS, requests_of_recording, runs_of_recording
 from freezeframe_schemas.errors import ConfigError, WireError
-from freezeframe_schemas.exchange import Completion
+from freezeframe_schemas.exchange import Completion, Kind
+from freezeframe_schemas.meaning import result_value
 from freezeframe_schemas.run import Run
 
 DATA = Path(__file__).parents[1] / "data" / "recordings"
 FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har"}
+"""Those that hold bytes."""
+TALKS = {"tau-bench": DATA / "airline.json", "swe-agent": DATA / "missing-colon.traj"}
+"""Those that hold what was said."""
+ALL = {**FILES, **TALKS}
 AGENT = """
 import anthropic
 
@@ -91,7 +97,6 @@ def test_a_real_sdk_gets_each_recorded_body_byte_for_byte(kind: str) -> None:
     from recorded_traffic import Clients, served
 
     from freezeframe.seams import uninstall
-    from freezeframe_replay.engine.freeze import freeze
     from freezeframe_schemas.wire import decode_body
 
     fixture = freeze(run_of(kind, FILES[kind]))
@@ -251,6 +256,13 @@ def archive(*entries: Any, **others: Any) -> str:
         ("har", '{"log": {"version": "1.2", "entries": [' + "[" * 100_000, "nested deeper|not JSON, or cut"),
         ("har", b'{"log": "\xff"}', "not UTF-8"),
         ("har", "", "the file is cut"),
+        ("tau-bench", "{}", "found '{', expected"),
+        ("tau-bench", "[{}]", "result 1: traj: expected a list of messages"),
+        ("tau-bench", '[{"traj": [{"role": "user"}, 5]}]', "result 1: traj: expected a list of messages"),
+        ("tau-bench", '[{"traj": [{"role": "user"}]}, {"traj": [{"role": 1}]}]', "result 2: message 1: role: expected text"),
+        ("tau-bench", json.dumps([{"traj": [{"role": "user"}] * 2001}]), "found 2,001 messages, expected at most 2,000"),
+        ("swe-agent", '{"trajectory": []}', "found no array 'history'"),
+        ("swe-agent", '{"history": [{"content": "x"}]}', "entry 1 of the history: expected a message with a role"),
     ],
 )
 def test_a_faulty_file_is_an_error_with_the_place_and_nothing_of_it_is_sent(
@@ -262,21 +274,21 @@ def test_a_faulty_file_is_an_error_with_the_place_and_nothing_of_it_is_sent(
     assert str(path) in str(error.value)
 
 
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", ALL)
 def test_a_file_cut_anywhere_is_an_error(kind: str, tmp_path: Path) -> None:
-    whole = FILES[kind].read_bytes().rstrip()
-    for end in {*range(0, len(whole), 311), len(whole) - 1}:
+    whole = ALL[kind].read_bytes().rstrip()
+    for end in {*range(0, len(whole), 997), len(whole) - 1}:
         path = written(tmp_path, whole[:end])
         with pytest.raises(WireError, match="file"):
             next(requests_of_recording(path, RECORDINGS[kind]))
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", FILES)
+@pytest.mark.parametrize("kind", ALL)
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
 def test_any_bytes_in_a_recording_give_runs_or_an_error_with_the_file(kind: str, tmp_path: Path, data: st.DataObject) -> None:
-    whole = FILES[kind].read_bytes()
+    whole = ALL[kind].read_bytes()
     at = data.draw(st.integers(0, len(whole) - 1))
     piece = data.draw(
         st.one_of(st.binary(max_size=8), st.sampled_from([b"null", b"[]", b"{}", b"1e999", b'"', b"- ", b"!!int x"]))
@@ -324,3 +336,51 @@ def test_bodies_that_the_archive_left_out_are_gaps_of_the_run(tmp_path: Path) ->
     entry = {**ENTRY, "response": {"status": 200, "content": {"size": 10}}}
     run = run_of("har", written(tmp_path, archive(entry)))
     assert any("save it with content" in str(gap) for gap in run.gaps)
+
+
+def talk_of(kind: str) -> list[dict[str, Any]]:
+    """Return the messages as the provider got them."""
+    held: Any = json.loads(TALKS[kind].read_bytes())
+    if kind == "tau-bench":
+        return held[0]["traj"]
+    kept = [{name: entry[name] for name in ("role", "content", "tool_calls") if entry.get(name)} for entry in held["history"]]
+    answered = [{"tool_call_id": ids[0]} if (ids := entry.get("tool_call_ids")) else {} for entry in held["history"]]
+    return [{**message, **call} for message, call in zip(kept, answered, strict=True)]
+
+
+def text_of(content: Any) -> str:
+    return content if isinstance(content, str) else "".join(part["text"] for part in content or ())
+
+
+@pytest.mark.parametrize("kind", TALKS)
+def test_each_tool_call_of_a_trajectory_keeps_its_own_result_although_ids_repeat(kind: str) -> None:
+    fixture = freeze(run_of(kind, TALKS[kind]))
+    tools = [step.exchange for step in fixture.steps if step.exchange.kind is Kind.TOOL]
+    told = [message for message in talk_of(kind) if message["role"] == "tool"]
+    results = [result_value(json.loads(tool.response.body)["result"]) for tool in tools]
+    assert results == [result_value(text_of(message["content"])) for message in told]
+    assert len(fixture.steps) == len(tools) + sum(message["role"] == "assistant" for message in talk_of(kind))
+    assert ("requested model", "absent") in {(loss.field, loss.source) for loss in fixture.ledger}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", TALKS)
+def test_a_program_that_asks_as_a_trajectory_did_gets_each_answer_and_another_gets_none(kind: str) -> None:
+    import openai
+
+    from freezeframe_replay.engine.session import ReplaySession
+    from freezeframe_replay.process.wire_server import serve_wire
+
+    talk: list[Any] = talk_of(kind)
+    session = ReplaySession(freeze(run_of(kind, TALKS[kind])))
+    with serve_wire(session) as url:
+        client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
+        for place, message in enumerate(talk):
+            if message["role"] != "assistant":
+                continue
+            answer = client.chat.completions.create(model="any", messages=talk[:place]).choices[0].message
+            assert (answer.content or "") == text_of(message.get("content"))
+            names = [call.function.name for call in answer.tool_calls or () if call.type == "function"]
+            assert names == [call["function"]["name"] for call in message.get("tool_calls") or ()]
+        with pytest.raises(openai.APIStatusError, match="REPLAY"):
+            client.chat.completions.create(model="any", messages=[*talk[:1], {"role": "user", "content": "something else"}])

@@ -190,10 +190,11 @@ def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator
     spans = [tool for tool in told if tool.error or tool.result is not None or tool.arguments is not None]
     if len(spans) < len(told):
         ledger.append(Loss(field="tools", source=f"{len(told) - len(spans)} of {len(told)} spans hold no content: left out"))
-    results = {part.get("id"): part for call in calls for part in parts_in_request(call, "tool_call_response")}
+    # Of each request, by id; some histories give several calls one id, and the last result there is that of the last call.
+    told_of = [{part.get("id"): part for part in parts_in_request(call, "tool_call_response")} for call in calls]
     free = list(spans)
     lost = 0
-    for call in calls:
+    for place, call in enumerate(calls):
         for part in call.parts:
             if part.get("type") != "tool_call":
                 continue
@@ -202,7 +203,7 @@ def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator
             fitting = [tool for tool in free if _is_asked_for(tool, name, arguments)]
             # Some histories give several calls one id: it only tells equal calls apart.
             tool = next((tool for tool in fitting if tool.call_id == call_id), fitting[0] if fitting else None)
-            result = results.get(call_id)
+            result = next((found[call_id] for found in told_of[place + 1 :] if call_id in found), None)
             if tool is not None:
                 free.remove(tool)
                 tool.name, tool.arguments = name, arguments
