@@ -384,3 +384,9 @@ def test_a_program_that_asks_as_a_trajectory_did_gets_each_answer_and_another_ge
             assert names == [call["function"]["name"] for call in message.get("tool_calls") or ()]
         with pytest.raises(openai.APIStatusError, match="REPLAY"):
             client.chat.completions.create(model="any", messages=[*talk[:1], {"role": "user", "content": "something else"}])
+
+
+@pytest.mark.parametrize("kind", ALL)
+def test_a_copy_of_a_file_has_the_same_spans(kind: str, tmp_path: Path) -> None:
+    copy = written(tmp_path, ALL[kind].read_bytes(), ALL[kind].name)
+    assert run_of(kind, copy).spans == run_of(kind, ALL[kind]).spans

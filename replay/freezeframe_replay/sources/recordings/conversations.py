@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from freezeframe_replay.sources.recordings.http_calls import SCOPE, Origin
+from freezeframe_replay.sources.recordings.http_calls import SCOPE, UNDATED, Origin
 from freezeframe_schemas import genai
 from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json
 from freezeframe_schemas.span import Attributes, SpanKind, SpanRecord
@@ -54,8 +54,8 @@ def spans_of_conversation(talk: Conversation, origin: Origin) -> Iterator[SpanRe
         trace_id=_trace_id(talk, origin),
         span_id=_root_id(talk, origin),
         name=talk.name,
-        start_time_unix_nano=_time(talk, origin, 0),
-        end_time_unix_nano=_time(talk, origin, len(talk.messages)),
+        start_time_unix_nano=_time(talk, 0),
+        end_time_unix_nano=_time(talk, len(talk.messages)),
         attributes={genai.ENTRY_GAPS: gaps_to_json([gap])},
         resource=origin.resource,
         scope=SCOPE,
@@ -70,8 +70,8 @@ def _span(talk: Conversation, origin: Origin, place: int, operation: str, attrib
         parent_span_id=_root_id(talk, origin),
         name=f"{operation} {what}" if what else operation,
         kind=kind,
-        start_time_unix_nano=_time(talk, origin, place),
-        end_time_unix_nano=_time(talk, origin, place + 1),
+        start_time_unix_nano=_time(talk, place),
+        end_time_unix_nano=_time(talk, place + 1),
         attributes={genai.OPERATION_NAME: operation, **attributes},
         resource=origin.resource,
         scope=SCOPE,
@@ -107,5 +107,5 @@ def _root_id(talk: Conversation, origin: Origin) -> str:
     return origin.id_of(talk.number, "run", digits=16)
 
 
-def _time(talk: Conversation, origin: Origin, place: int) -> int:
-    return origin.time_unix_nano + ((talk.number - 1) * MOST_MESSAGES + place) * _STEP_NS
+def _time(talk: Conversation, place: int) -> int:
+    return UNDATED + ((talk.number - 1) * MOST_MESSAGES + place) * _STEP_NS

@@ -19,6 +19,8 @@ from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json
 from freezeframe_schemas.span import Resource, Scope, SpanKind, SpanRecord, StatusCode
 
 SCOPE: Final = Scope(name=f"{genai.SCOPE}.import")
+UNDATED: Final = 946_684_800_000_000_000
+"""2000-01-01: the time of what the recording gives no time. It is no file's own, so that a copied file is stored once."""
 _FIRST_ERROR_STATUS: Final = 400
 _OF_THE_TRANSFER: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
@@ -56,8 +58,6 @@ class Origin:
     """The file's name without its suffix: the name of the run."""
     digest: str
     """SHA-256 of the file, in hex: the same file gives the same ids."""
-    time_unix_nano: int
-    """When the file was written: the time of what has no other."""
 
     def id_of(self, *parts: object, digits: int) -> str:
         """Return an id made of the file and `parts`."""
@@ -85,7 +85,7 @@ def spans_of_calls(calls: Iterable[HttpCall], origin: Origin, *, lacks: str) -> 
     for number, call in enumerate(calls):
         if is_look_up(call.url) or is_telemetry(call.url):
             continue
-        start = call.start_time_unix_nano or _date_of(call.response_headers) or last or origin.time_unix_nano
+        start = call.start_time_unix_nano or _date_of(call.response_headers) or last or UNDATED
         end = start + max(call.took_ns, 0)
         first, last = min(first or start, start), max(last, end)
         exchange, provider = _exchange_of(call, number, origin.kind)
@@ -108,8 +108,8 @@ def spans_of_calls(calls: Iterable[HttpCall], origin: Origin, *, lacks: str) -> 
         trace_id=trace_id,
         span_id=root_id,
         name=origin.name,
-        start_time_unix_nano=first or origin.time_unix_nano,
-        end_time_unix_nano=last or origin.time_unix_nano,
+        start_time_unix_nano=first or UNDATED,
+        end_time_unix_nano=last or UNDATED,
         attributes={genai.ENTRY_GAPS: gaps_to_json([gap])},
         resource=origin.resource,
         scope=SCOPE,

@@ -96,7 +96,7 @@ def _read(path: Path, kind: RecordingKind, origin: Origin) -> Iterator[SpanRecor
 def _origin(path: Path, kind: RecordingKind) -> Origin:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
-    return Origin(kind=kind.name, name=path.stem, digest=digest, time_unix_nano=path.stat().st_mtime_ns)
+    return Origin(kind=kind.name, name=path.stem, digest=digest)
 
 
 def _batches(spans: Iterator[SpanRecord]) -> Iterator[list[SpanRecord]]:
