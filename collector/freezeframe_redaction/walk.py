@@ -35,6 +35,8 @@ _JSON_BEGINS: Final = frozenset('{[" \t\r\n')
 _JSON_ENDS: Final = frozenset('}]" \t\r\n')
 _JSON_BRACKETS: Final = frozenset(["{}", "[]", '""'])
 _LONGEST_WORD: Final = 24
+_SHORT_PIECE: Final = 12
+"""Mean length of the pieces of a model's stream, at most: each is a token or a few."""
 _LONGEST_NAME: Final = 40
 _MOST_WORDS: Final = 20_000
 
@@ -341,12 +343,19 @@ class _Walk:
 
 
 def _spell_one_text(items: list[Any]) -> bool:
-    """Whether yielded texts are pieces of one, as a model streams them, and not values of their own: they carry its spaces."""
+    """Whether yielded texts are pieces of one, as a model streams them, and not values of their own: they carry its spaces.
+
+    Lines do so, too, and short pieces with a line break; one line among longer texts is a value like them.
+    """
     texts = [item for item in items if type(item) is str and item]
     for item in items:
         if type(item) is dict:
             texts += [text for name, text in item.items() if name in _DELTA_KEYS and type(text) is str and text]
-    return any(one[-1].isspace() or next_[0].isspace() for one, next_ in pairwise(texts))
+    seams = [one[-1] + next_[0] for one, next_ in pairwise(texts)]
+    if any(" " in seam or "\t" in seam for seam in seams):
+        return True
+    spaced = sum(seam[0].isspace() or seam[1].isspace() for seam in seams)
+    return spaced == len(seams) > 0 or (spaced > 0 and sum(map(len, texts)) <= _SHORT_PIECE * len(texts))
 
 
 def _is_word(text: str) -> bool:

@@ -13,6 +13,11 @@ from redacted_again import again
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 
 TEXT = "Dear Maria Keller, we wrote to maria.keller@corp.io and charged 4242 4242 4242 4242 today."
+PRIVATE_KEY = (
+    "-----BEGIN PRIVATE KEY-----",
+    *("MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC7",) * 3,
+    "-----END PRIVATE KEY-----",
+)
 VALUES = ("Maria", "Keller", "maria.keller@corp.io", "4242 4242 4242 4242")
 
 
@@ -41,6 +46,27 @@ def test_pieces_spell_the_redacted_text_wherever_it_was_cut(redactor: Redactor, 
 
 def test_values_that_are_yielded_one_by_one_stay_apart(redactor: Redactor) -> None:
     assert redacted(redactor, list(VALUES)) == [redactor.redact(value).value for value in VALUES]
+
+
+def test_a_line_among_longer_values_does_not_join_them(redactor: Redactor) -> None:
+    """What a program printed ends its line; the street before it does not go on in it."""
+    values = ["Where is my order?", "The parcel goes to 12 Elm Street", "weight 0.9785991914272453\n", "Sent to 12 Elm Street"]
+    made = redacted(redactor, [*values])
+    assert made == [redactor.redact(value).value for value in values]
+    assert str(made[1]).endswith(str(made[3]).removeprefix("Sent to "))
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n"])
+def test_lines_are_one_text(redactor: Redactor, ends: str) -> None:
+    """A key block is found though each of its lines is a piece."""
+    lines = [f"{line}{ends}" for line in (*PRIVATE_KEY, "and so on")]
+    assert "".join(map(str, redacted(redactor, [*lines]))) == redactor.redact("".join(lines)).value != "".join(lines)
+
+
+def test_short_pieces_with_a_line_break_are_one_text(redactor: Redactor) -> None:
+    """A language without spaces is streamed without spaces."""
+    pieces = ["卡号：", "4242", "4242", "4242", "4242", "\n", "谢谢"]
+    assert "4242" not in "".join(map(str, redacted(redactor, [*pieces])))
 
 
 def test_two_generators_are_two_texts(redactor: Redactor) -> None:
