@@ -31,7 +31,7 @@ FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har"}
 """Those that hold bytes."""
 TALKS = {"tau-bench": DATA / "airline.json", "swe-agent": DATA / "missing-colon.traj"}
 """Those that hold what was said."""
-ALL = {**FILES, **TALKS}
+ALL = {**FILES, **TALKS, "langfuse": DATA / "greeting.json"}
 AGENT = """
 import anthropic
 
@@ -261,6 +261,9 @@ def archive(*entries: Any, **others: Any) -> str:
         ("tau-bench", '[{"traj": [{"role": "user"}, 5]}]', "result 1: traj: expected a list of messages"),
         ("tau-bench", '[{"traj": [{"role": "user"}]}, {"traj": [{"role": 1}]}]', "result 2: message 1: role: expected text"),
         ("tau-bench", json.dumps([{"traj": [{"role": "user"}] * 2001}]), "found 2,001 messages, expected at most 2,000"),
+        ("langfuse", '{"observations": [{}]}', "observation 1: startTime: expected a time"),
+        ("langfuse", '{"observations": [{"startTime": "2026-01-01"}]}', "observation 1: traceId: expected text"),
+        ("langfuse", '{"trace": {}}', "found no array 'observations'"),
         ("swe-agent", '{"trajectory": []}', "found no array 'history'"),
         ("swe-agent", '{"history": [{"content": "x"}]}', "entry 1 of the history: expected a message with a role"),
     ],
@@ -390,3 +393,47 @@ def test_a_program_that_asks_as_a_trajectory_did_gets_each_answer_and_another_ge
 def test_a_copy_of_a_file_has_the_same_spans(kind: str, tmp_path: Path) -> None:
     copy = written(tmp_path, ALL[kind].read_bytes(), ALL[kind].name)
     assert run_of(kind, copy).spans == run_of(kind, ALL[kind]).spans
+
+
+@pytest.mark.long
+def test_an_exported_trace_is_asked_again_by_an_sdk_and_a_changed_question_gets_no_answer() -> None:
+    from meaning_agents import by_chat, first_question, reworded
+
+    from freezeframe_replay.engine.session import ReplaySession
+    from freezeframe_replay.process.wire_server import serve_wire
+    from freezeframe_schemas.errors import ReplayMiss
+    from freezeframe_schemas.verdict import Verdict, verdict
+
+    fixture = freeze(run_of("langfuse", ALL["langfuse"]))
+    assert [step.exchange.kind for step in fixture.steps] == [Kind.MODEL, Kind.TOOL, Kind.MODEL]
+    session = ReplaySession(fixture)
+    with serve_wire(session) as url:
+        assert by_chat(url, session, first_question(fixture), streamed=True).startswith("Hello Langfuse")
+    assert verdict(session.report()) is Verdict.SAME_IN_MEANING
+    session = ReplaySession(fixture)
+    with serve_wire(session) as url, pytest.raises((Exception, ReplayMiss), match="REPLAY"):
+        by_chat(url, session, reworded(first_question(fixture)), streamed=True)
+    assert not session.report().served
+
+
+def test_an_exported_trace_keeps_its_ids_and_what_only_langfuse_says(tmp_path: Path) -> None:
+    observation = {
+        "id": "b" * 16,
+        "traceId": "a" * 32,
+        "type": "GENERATION",
+        "name": "llm",
+        "startTime": "2026-01-01T00:00:00.5Z",
+        "input": '[{"role": "user", "content": "hi"}]',
+        "output": "hello",
+        "model": "m",
+        "usageDetails": {"input": 3, "output": 4},
+    }
+    run = run_of("langfuse", written(tmp_path, json.dumps({"observations": [observation]})))
+    (span,) = run.spans
+    assert (span.trace_id, span.span_id) == ("a" * 32, "b" * 16)
+    assert span.start_time_unix_nano == 1_767_225_600_500_000_000
+    (step,) = freeze(run).steps
+    asked, answered = json.loads(step.exchange.request.body), json.loads(step.exchange.response.body)
+    assert asked["messages"] == [{"role": "user", "text": "hi"}]
+    assert answered["parts"] == [{"type": "text", "content": "hello"}]
+    assert (answered["input_tokens"], answered["output_tokens"], asked["model"]) == (3, 4, "m")

@@ -8,11 +8,17 @@ from __future__ import annotations
 import base64
 import binascii
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.sources.recordings.http_calls import HttpCall, Origin, checked_url, spans_of_calls, stored_headers
+from freezeframe_replay.sources.recordings.http_calls import (
+    HttpCall,
+    Origin,
+    checked_url,
+    iso_time,
+    spans_of_calls,
+    stored_headers,
+)
 from freezeframe_replay.sources.recordings.json_items import items_of
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Headers
@@ -75,7 +81,7 @@ def _call_of(entry: JsonObject) -> HttpCall:
         response_headers=stored_headers(headers, answer, decoded=True),
         response_body=answer,
         response_omitted=_left_out(answer, content, content.get("size")),
-        start_time_unix_nano=_time(entry.get("startedDateTime")),
+        start_time_unix_nano=iso_time(entry.get("startedDateTime"), "startedDateTime"),
         took_ns=_duration_ns(entry.get("time")),
     )
 
@@ -106,17 +112,6 @@ def _headers(message: JsonObject) -> Headers:
     """Return the headers, without HTTP/2's own such as ``:path``."""
     pairs = ((as_text(item.get("name")), as_text(item.get("value"))) for item in as_objects(message.get("headers")))
     return tuple((name, value or "") for name, value in pairs if name and not name.startswith(":"))
-
-
-def _time(text: Any) -> int:
-    if not isinstance(text, str):
-        raise ValueError("startedDateTime: expected text")
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise ValueError("startedDateTime: expected a time in ISO 8601") from None
-    moment = found if found.tzinfo else found.replace(tzinfo=UTC)
-    return max(int((moment - datetime(1970, 1, 1, tzinfo=UTC)).total_seconds() * 1_000_000) * 1000, 0)
 
 
 def _duration_ns(ms: Any) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Final
 from urllib.parse import urlsplit
@@ -126,6 +127,20 @@ def checked_url(url: object) -> str:
         urlsplit(url).port  # noqa: B018 - raises on what is no URL
         return url
     raise ValueError("request: expected an http URL")
+
+
+def iso_time(text: object, name: str) -> int:
+    """Return a time in ISO 8601 in nanoseconds since 1970.
+
+    Raises:
+        ValueError: it is none; the message begins with `name`.
+    """
+    try:
+        found = datetime.fromisoformat(text if isinstance(text, str) else "")
+    except ValueError:
+        raise ValueError(f"{name}: expected a time in ISO 8601") from None
+    moment = found if found.tzinfo else found.replace(tzinfo=UTC)
+    return max((moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000, 0)
 
 
 def stored_headers(headers: Headers, body: bytes, *, decoded: bool | None = None) -> Headers:

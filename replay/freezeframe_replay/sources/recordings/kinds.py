@@ -13,6 +13,7 @@ from freezeframe_replay.sources.foreign import in_conventions
 from freezeframe_replay.sources.otlp_requests import PROTOBUF, TRACES, OtlpRequest
 from freezeframe_replay.sources.recordings.har import read_har
 from freezeframe_replay.sources.recordings.http_calls import Origin
+from freezeframe_replay.sources.recordings.langfuse import read_langfuse
 from freezeframe_replay.sources.recordings.trajectories import read_swe_agent, read_tau_bench
 from freezeframe_replay.sources.recordings.vcr import read_cassette
 from freezeframe_schemas.errors import WireError
@@ -48,6 +49,7 @@ RECORDINGS: Final = {
             read=read_cassette,
         ),
         RecordingKind(name="har", holds="HTTP Archives of browsers and proxies", suffixes=(".har",), read=read_har),
+        RecordingKind(name="langfuse", holds="traces that Langfuse exports", suffixes=(".json",), read=read_langfuse),
         RecordingKind(name="tau-bench", holds="results of tau-bench", suffixes=(".json",), read=read_tau_bench),
         RecordingKind(name="swe-agent", holds="trajectories of SWE-agent", suffixes=(".traj",), read=read_swe_agent),
     )
