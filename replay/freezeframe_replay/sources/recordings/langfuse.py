@@ -109,8 +109,9 @@ def _messages(name: str, value: JsonValue) -> dict[str, AttributeValue]:
     messages = [message for message in as_objects(found) if as_object(message.get("content")).get("type") != "function"]
     if not messages or not all(isinstance(message.get("role"), str) for message in messages):
         return {}
+    whole: list[JsonValue] = [*messages]
     if all("parts" in message for message in messages):
-        return {name: dump(list[JsonValue](messages))}
+        return {name: dump(whole)}
     plain: list[JsonValue] = [_plain(message) for message in messages]
     read = openai_chat.DIALECT.request_attributes(dump({"messages": plain}).encode())
     return {name: read.get(genai.INPUT_MESSAGES)}
