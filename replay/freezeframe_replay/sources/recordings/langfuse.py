@@ -102,7 +102,7 @@ def _told(item: JsonObject) -> dict[str, AttributeValue]:
 def _messages(name: str, value: JsonValue) -> dict[str, AttributeValue]:
     """Return messages, in the form of the conventions or of OpenAI, as the attribute holds them; a text is the whole of one."""
     held = as_object(value).get("messages", value)
-    found = [held] if isinstance(held, dict) else as_list(held)
+    found: list[JsonValue] = [held] if isinstance(held, dict) else as_list(held)
     if isinstance(held, str) and held:
         found = [{"role": "assistant" if name == genai.OUTPUT_MESSAGES else "user", "content": held}]
     # Langfuse's callback for LangChain puts the tools offered among the messages.
