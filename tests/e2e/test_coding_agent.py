@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
-from mcp import ClientSession, StdioServerParameters
-from mcp.client.stdio import stdio_client
+from mcp_client import client_of
 from order_shop import copy_example, fix
 from theatre import Theatre
 
-from freezeframe_replay.mcp.answers import USUAL_TOKENS, count_tokens
 from freezeframe_replay.mcp.index import TOOLS
 
 pytestmark = pytest.mark.long
@@ -24,52 +18,15 @@ pytestmark = pytest.mark.long
 WRONG, RIGHT = "A-1057", "A-1042"
 
 
-class Client:
-    """A client that calls tools and reads their text."""
-
-    def __init__(self, session: ClientSession) -> None:
-        self._session = session
-
-    async def call(self, tool: str, /, **arguments: Any) -> str:
-        """Return the answer of a call that is to work, and check its length."""
-        found = await self._session.call_tool(tool, arguments)
-        (content,) = found.content
-        assert content.type == "text"
-        assert not found.is_error, content.text
-        assert found.structured_content is None, "the same text twice"
-        assert count_tokens(content.text) <= arguments.get("budget", USUAL_TOKENS)
-        return content.text
-
-    async def refused(self, tool: str, /, **arguments: Any) -> str:
-        """Return why a call is refused."""
-        found = await self._session.call_tool(tool, arguments)
-        (content,) = found.content
-        assert content.type == "text"
-        assert found.is_error, content.text
-        return content.text
-
-
-@asynccontextmanager
-async def client_of(theatre: Theatre, project: Path) -> AsyncGenerator[Client]:
-    """Start the server in the project, as a client's configuration does."""
-    server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "freezeframe._cli", "mcp", "--project", str(project)],
-        env={**os.environ, "FREEZEFRAME_DATA": str(theatre.data)},
-    )
-    async with stdio_client(server) as (read, write), ClientSession(read, write) as session:
-        told = await session.initialize()
-        assert "untrusted" in (told.instructions or "")
-        assert [tool.name for tool in (await session.list_tools()).tools] == [entry.name for entry in TOOLS]
-        yield Client(session)
-
-
 async def test_a_coding_agent_finds_reproduces_fixes_and_locks_in_the_wrong_order(theatre: Theatre, tmp_path: Path) -> None:
     """From a word of the wrong answer to a green test, with tools alone and one edit of the code."""
     bot = copy_example(tmp_path / "bot")
     run = theatre.runs["sync"].run.trace_id[:12]
     before = theatre.shop.calls()
-    async with client_of(theatre, bot) as client:
+    async with client_of(bot, theatre.data) as client:
+        assert "untrusted" in client.instructions
+        assert [tool.name for tool in (await client.session.list_tools()).tools] == [entry.name for entry in TOOLS]
+
         assert run in await client.call("find_runs", text=WRONG)
 
         why = await client.call("why_failed", run=run)
@@ -110,7 +67,7 @@ async def test_hostile_arguments_are_refused_with_what_is_wrong(theatre: Theatre
     (bot / "link").symlink_to(tmp_path / "outside")
     run = theatre.runs["async"].run.trace_id[:12]
     count = "SELECT count() FROM spans"
-    async with client_of(theatre, bot) as client:
+    async with client_of(bot, theatre.data) as client:
         held = await client.call("sql", query=count)
         for query in (
             "TRUNCATE TABLE span_rows",

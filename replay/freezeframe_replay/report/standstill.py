@@ -16,6 +16,8 @@ from freezeframe_schemas.divergence import Report, Stopped
 
 _LINES: Final = 40
 """Lines of a request that are shown, unless all are asked for."""
+_BEFORE: Final = 20
+"""Steps before the stop that are shown, unless all are asked for."""
 
 
 def standstill_lines(
@@ -31,7 +33,10 @@ def standstill_lines(
         frames_first: show the frames before request and answer, for readers who stop reading early.
     """
     yield f"stopped before step {stopped.step} ({stopped.call_kind} {stopped.name}), run {report.run_id}"
-    for item in report.served:
+    before = report.served if full else report.served[-_BEFORE:]
+    if len(before) < len(report.served):
+        yield f"  {len(report.served) - len(before)} steps replayed, then"
+    for item in before:
         yield short(f"  {item.step:>4}  {report.names.get(str(item.step), '')}", width)
     if report.divergences:
         yield f"  {len(report.divergences)} divergences before it (--json shows them)"

@@ -1,0 +1,86 @@
+"""`freezeframe mcp` over a pipe, without a store: answers about a long run are short, and a cancelled call leaves nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import anyio
+import pytest
+from mcp_client import client_of
+
+from freezeframe_replay.mcp.answers import LEAST_TOKENS
+
+pytestmark = pytest.mark.long
+
+STEPS = 1000
+LONG_AGENT = f"""
+import freezeframe
+
+
+@freezeframe.tool
+def track(number):
+    return {{"order": number, "place": "Lyon " * 20}}
+
+
+@freezeframe.run
+def answer(question):
+    for number in range({STEPS}):
+        place = track(number)["place"]
+    return place
+"""
+
+
+async def test_answers_about_a_thousand_steps_stay_within_their_budget(make_project: type, tmp_path: Path) -> None:
+    """The client checks the length of each answer."""
+    (tmp_path / "agent.py").write_text(LONG_AGENT)
+    start = "import freezeframe; freezeframe.instrument(file='spans.jsonl'); import agent; agent.answer('where is it?')"
+    done = make_project(root=tmp_path).python("-c", start)
+    assert done.returncode == 0, done.stderr
+    run = "spans.jsonl"
+    async with client_of(tmp_path, tmp_path / "data") as client:
+        assert "characters are shown" in await client.call("why_failed", run=run)
+        for budget in (LEAST_TOKENS, 2000):
+            said = await client.call("transcript", run=run, step=500, budget=budget)
+            assert "\nstep 500  tool track" in said
+            assert f'next: transcript(run="{run}", at=' in said
+            assert f"identical: {STEPS} of {STEPS} steps" in await client.call("replay", run=run, budget=budget)
+        stopped = await client.call("stop_at_step", run=run, step=700)
+        assert "stopped before step 700" in stopped
+        assert "number = 699" in stopped
+
+
+async def test_a_call_that_the_client_cancels_leaves_no_process(make_project: type, tmp_path: Path) -> None:
+    """The replayed program, which waits for ever here, ends; and the server answers the next call."""
+    code = "import freezeframe\n\n\n@freezeframe.run\ndef answer(question):\n    return freezeframe.tool(len)(question)\n"
+    agent = tmp_path / "agent.py"
+    agent.write_text(code)
+    start = "import freezeframe; freezeframe.instrument(file='spans.jsonl'); import agent; agent.answer('where is it?')"
+    done = make_project(root=tmp_path).python("-c", start)
+    assert done.returncode == 0, done.stderr
+    waits = "import os, threading\n    open('begun', 'w').write(str(os.getpid()))\n    threading.Event().wait()"
+    agent.write_text(code.replace("    return", f"    {waits}\n    return"))
+    pid = 0
+    async with client_of(tmp_path, tmp_path / "data") as client:
+        async with anyio.create_task_group() as calls:
+            calls.start_soon(client.session.call_tool, "replay", {"run": "spans.jsonl"})
+            pid = await begun(tmp_path / "begun")
+            calls.cancel_scope.cancel()
+        assert "step 1  tool len" in await client.call("transcript", run="spans.jsonl")
+        with anyio.fail_after(120):
+            while is_running(pid):
+                await anyio.sleep(0.05)
+
+
+async def begun(file: Path) -> int:
+    """Wait for the id that a program writes when it begins."""
+    while not (file.exists() and file.read_text()):
+        await anyio.sleep(0.05)
+    return int(file.read_text())
+
+
+def is_running(pid: int) -> bool:
+    """Return whether a process runs; one that ended and was not waited for yet has no command line."""
+    try:
+        return bool(Path(f"/proc/{pid}/cmdline").read_bytes())
+    except OSError:
+        return False
