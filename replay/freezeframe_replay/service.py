@@ -36,6 +36,7 @@ from freezeframe_replay.cli.options import json_form, seconds
 from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.outline import outline_run
+from freezeframe_replay.report.reading import LastReading, Reading
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.run_list import NEWEST, NOT_OK, SORTS, STATUSES, RunPage, RunQuery, find_runs
 from freezeframe_replay.web import pages, run_pages, step_pages
@@ -62,6 +63,7 @@ _MOST_RUNS: Final = 1000
 _PAGE_RUNS: Final = 100
 _HOME: Final = web.AppKey("home", Home)
 _STORE: Final = web.AppKey("store", KeptStore)
+_LAST: Final = web.AppKey("last", LastReading)
 _TOKEN: Final = web.AppKey("token", str)
 _DOOR: Final = web.AppKey("door", Door)
 _REPLAYING: Final = web.AppKey("replaying", asyncio.Lock)
@@ -88,6 +90,7 @@ def make_app(home: Home) -> web.Application:
     app[_TOKEN] = secrets.token_urlsafe(24)
     app[_REPLAYING] = asyncio.Lock()
     app[_STORE] = KeptStore(lambda: store_url(home))
+    app[_LAST] = LastReading()
     app.on_cleanup.append(_close)
     app.add_routes(
         [
@@ -200,8 +203,9 @@ async def _run_page(request: web.Request) -> web.Response:
     part = _number(request, "from")
 
     def build() -> str:
-        run = _load(request)
-        return run_pages.run_page(run, outline_run(run), tab=tab, part=part, token=request.app[_TOKEN])
+        read = _read(request)
+        transcript = read.transcript if tab == "transcript" else None
+        return run_pages.run_page(read.run, read.outline, tab=tab, part=part, token=request.app[_TOKEN], transcript=transcript)
 
     return _html(await asyncio.to_thread(build))
 
@@ -210,11 +214,9 @@ async def _step_page(request: web.Request) -> web.Response:
     shown = {name: _number(request, name) for name in ("request", "response")}
 
     def build() -> str:
-        run = _load(request)
-        outline = outline_run(run)
-        return step_pages.step_page(
-            run, outline, _step(request, step_pages.find_step(outline, request.match_info["step"])), shown
-        )
+        read = _read(request)
+        step = _step(request, step_pages.find_step(read.outline, request.match_info["step"]))
+        return step_pages.step_page(read.run, read.outline, step, shown)
 
     return _html(await asyncio.to_thread(build))
 
@@ -290,6 +292,10 @@ def _compare(request: web.Request, before: str, after: str) -> Comparison:
 def _load(request: web.Request) -> Run:
     flush(request.app[_HOME])
     return request.app[_STORE].load(request.match_info["run"])
+
+
+def _read(request: web.Request) -> Reading:
+    return request.app[_LAST].of(_load(request))
 
 
 def _list(request: web.Request) -> RunPage:

@@ -26,6 +26,7 @@ from freezeframe_replay.mcp.index import TOOLS
 from freezeframe_replay.mcp.project import Project, option
 from freezeframe_replay.mcp.skill import PATH, skill_text
 from freezeframe_replay.mcp.texts import why_text
+from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.transcript import make_transcript
 from freezeframe_replay.report.transcript_text import Passage, passages
 from freezeframe_replay.sources.ages import age_s
@@ -108,7 +109,7 @@ def test_a_page_fits_into_its_answer(budget: int, long_run: Run) -> None:
 
 
 def test_the_reason_of_a_long_run_is_within_the_budget(long_run: Run) -> None:
-    told, first = why_text(long_run)
+    told, first = why_text(long_run, outline_run(long_run))
     assert first is None
     assert told.startswith("nothing failed in this run")
     assert count_tokens(answer(told, USUAL_TOKENS)) <= USUAL_TOKENS

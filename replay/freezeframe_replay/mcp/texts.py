@@ -7,7 +7,7 @@ from typing import Final
 
 from freezeframe_replay.mcp.project import WIDTH
 from freezeframe_replay.report.failure import failure_lines, find_failure
-from freezeframe_replay.report.outline import outline_run
+from freezeframe_replay.report.outline import Outline
 from freezeframe_replay.report.render import ID_DIGITS, duration, moment, outline_text, report_text, short
 from freezeframe_replay.report.standstill import standstill_lines
 from freezeframe_replay.report.tagged import input_text
@@ -44,9 +44,8 @@ def _row(row: RunRow) -> str:
     return "  ".join(facts)
 
 
-def why_text(run: Run) -> tuple[str, int | None]:
+def why_text(run: Run, outline: Outline) -> tuple[str, int | None]:
     """Return why a run failed, what it was and how far it replays; and the first failed step, if one has a number."""
-    outline = outline_run(run)
     failure = find_failure(run, outline)
     lines = ["nothing failed in this run; a wrong answer is not a failure: read the transcript"]
     first = None

@@ -25,8 +25,8 @@ from freezeframe_replay.mcp.answers import (
 )
 from freezeframe_replay.mcp.project import Project, Ran, option
 from freezeframe_replay.mcp.texts import list_lines, replay_text, stopped_text, why_text
+from freezeframe_replay.report.reading import LastReading
 from freezeframe_replay.report.render import ID_DIGITS, short
-from freezeframe_replay.report.transcript import make_transcript
 from freezeframe_replay.report.transcript_text import passages
 from freezeframe_replay.sources.ages import age_s
 from freezeframe_replay.sources.backends import is_backend
@@ -60,6 +60,7 @@ class Tools:
     def __init__(self, project: Project) -> None:
         self._project = project
         self._store = KeptStore(lambda: store_of(project.place))
+        self._last = LastReading()
         self._ids: dict[str, str] = {}
         """Short name -> trace id, of runs that were read: the store keeps the last one open under its whole id."""
         self._running = anyio.Lock()
@@ -105,7 +106,7 @@ class Tools:
         """Say why a run failed: exception, first failed step, stack; then its input, outcome, commit, steps, and how far it
         can be replayed. Also describes a run that is ok."""
         loaded, named = self._load(run)
-        told, first = why_text(loaded)
+        told, first = why_text(loaded, self._last.of(loaded).outline)
         at = f", step={first}" if first is not None else ""
         return self._answer(told, f'next: transcript(run="{named}"{at}) or replay(run="{named}")', budget)
 
@@ -120,7 +121,7 @@ class Tools:
         one comes in parts; each answer names the call for the next part."""
         loaded, named = self._load(run)
         size = page_size(budget or self._project.budget)
-        page, after, whole = page_text(passages(make_transcript(loaded)), step=step, at=at, size=size)
+        page, after, whole = page_text(passages(self._last.of(loaded).transcript), step=step, at=at, size=size)
         if not whole:
             return self._answer("", f'no call of a model or a tool was recorded; why_failed(run="{named}")', budget)
         if after:

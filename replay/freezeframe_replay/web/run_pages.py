@@ -33,10 +33,18 @@ _UNWRAPPED: Final = 10_000
 """Columns of a text that the page wraps itself."""
 
 
-def run_page(run: Run, outline: Outline, *, tab: str = "transcript", part: int = 1, token: str = "") -> str:
-    """Return the page of one run. Its form for a replay sends `token` back."""
+def run_page(
+    run: Run,
+    outline: Outline,
+    *,
+    tab: str = "transcript",
+    part: int = 1,
+    token: str = "",
+    transcript: Transcript | None = None,
+) -> str:
+    """Return the page of one run. Its form for a replay sends `token` back. The transcript is made if it is not given."""
     links = Links(run)
-    transcript = make_transcript(run, outline) if tab == "transcript" else None
+    transcript = transcript or make_transcript(run, outline) if tab == "transcript" else None
     parts = [] if transcript is None else _parts(transcript)
     # where a step's anchor is, whichever part of the transcript is open
     parts_of = {node.span_id: number for number, items in enumerate(parts, 1) for node in _nodes_of(items)}
