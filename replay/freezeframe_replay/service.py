@@ -26,20 +26,21 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from aiohttp import web
 
-from freezeframe_replay.cli.options import json_form, seconds
+from freezeframe_replay.cli.options import json_form
 from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.reading import LastReading, Reading
 from freezeframe_replay.sources.kept_store import KeptStore
-from freezeframe_replay.sources.run_list import NEWEST, NOT_OK, SORTS, STATUSES, RunPage, RunQuery, find_runs
+from freezeframe_replay.sources.run_list import RunPage, find_runs
 from freezeframe_replay.web import pages, run_pages, step_pages
+from freezeframe_replay.web.asked import asked_runs
 from freezeframe_replay.web.comparison import comparison_page
 from freezeframe_replay.web.door import Door
 from freezeframe_replay.web.downloads import fixture_archive
@@ -59,8 +60,6 @@ _T = TypeVar("_T")
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 LOOPBACK: Final = "127.0.0.1"
-_MOST_RUNS: Final = 1000
-_PAGE_RUNS: Final = 100
 _HOME: Final = web.AppKey("home", Home)
 _STORE: Final = web.AppKey("store", KeptStore)
 _LAST: Final = web.AppKey("last", LastReading)
@@ -300,31 +299,8 @@ def _read(request: web.Request) -> Reading:
 
 def _list(request: web.Request) -> RunPage:
     flush(request.app[_HOME])
-    query = _query(request.query)
+    query = asked_runs(request.query)
     return request.app[_STORE].use(lambda store: find_runs(store, query))
-
-
-def _query(given: Mapping[str, str]) -> RunQuery:
-    """Return what the address asks of the list; an empty field of the form filters nothing."""
-    limit, status, sort = given.get("limit", str(_PAGE_RUNS)), given.get("status", ""), given.get("sort") or NEWEST
-    if not (limit.isascii() and limit.isdecimal()):
-        raise web.HTTPBadRequest(text=f"limit: found {limit!r}, expected a whole number")
-    if given.get("failed", "") in ("1", "true"):
-        status = NOT_OK
-    if status not in STATUSES:
-        raise web.HTTPBadRequest(text=f"status: found {status!r:.80}, expected one of {', '.join(filter(None, STATUSES))}")
-    if sort.removeprefix("-") not in SORTS:
-        raise web.HTTPBadRequest(
-            text=f"sort: found {sort!r:.80}, expected one of {', '.join(SORTS)}, with - for the largest first"
-        )
-    since = None
-    if given.get("since"):
-        try:
-            since = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=seconds(given["since"]))
-        except (argparse.ArgumentTypeError, OverflowError) as error:
-            raise web.HTTPBadRequest(text=f"since: {error}") from None
-    texts = {name: given.get(name, "").strip() for name in ("words", "service", "user", "after", "before")}
-    return RunQuery(**texts, since=since, status=status, sort=sort, size=min(int(limit), _MOST_RUNS))
 
 
 async def _close(app: web.Application) -> None:

@@ -1,0 +1,43 @@
+"""What the address of the list of runs asks for."""
+
+from __future__ import annotations
+
+import datetime as dt
+from collections.abc import Mapping
+from typing import Final
+
+from aiohttp import web
+
+from freezeframe_replay.sources.ages import age_s
+from freezeframe_replay.sources.run_list import NEWEST, NOT_OK, SORTS, STATUSES, RunQuery
+from freezeframe_schemas.errors import ConfigError
+
+_MOST_RUNS: Final = 1000
+_PAGE_RUNS: Final = 100
+
+
+def asked_runs(given: Mapping[str, str]) -> RunQuery:
+    """Return what the address asks of the list; an empty field of the form filters nothing.
+
+    Raises:
+        HTTPBadRequest: a field has no meaning; the text says which, and what was expected.
+    """
+    limit, status, sort = given.get("limit", str(_PAGE_RUNS)), given.get("status", ""), given.get("sort") or NEWEST
+    if not (limit.isascii() and limit.isdecimal()):
+        raise web.HTTPBadRequest(text=f"limit: found {limit!r}, expected a whole number")
+    if given.get("failed", "") in ("1", "true"):
+        status = NOT_OK
+    if status not in STATUSES:
+        raise web.HTTPBadRequest(text=f"status: found {status!r:.80}, expected one of {', '.join(filter(None, STATUSES))}")
+    if sort.removeprefix("-") not in SORTS:
+        raise web.HTTPBadRequest(
+            text=f"sort: found {sort!r:.80}, expected one of {', '.join(SORTS)}, with - for the largest first"
+        )
+    since = None
+    if given.get("since"):
+        try:
+            since = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age_s(given["since"]))
+        except ConfigError as error:
+            raise web.HTTPBadRequest(text=f"since: {error.message}") from None
+    texts = {name: given.get(name, "").strip() for name in ("words", "service", "user", "after", "before")}
+    return RunQuery(**texts, since=since, status=status, sort=sort, size=min(int(limit), _MOST_RUNS))
