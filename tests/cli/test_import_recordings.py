@@ -437,3 +437,82 @@ def test_an_exported_trace_keeps_its_ids_and_what_only_langfuse_says(tmp_path: P
     assert asked["messages"] == [{"role": "user", "text": "hi"}]
     assert answered["parts"] == [{"type": "text", "content": "hello"}]
     assert (answered["input_tokens"], answered["output_tokens"], asked["model"]) == (3, 4, "m")
+
+
+RUBY = """---
+http_interactions:
+- request:
+    method: post
+    uri: https://api.openai.com/v1/embeddings
+    body:
+      encoding: UTF-8
+      string: '{"input":"hi"}'
+    headers:
+      Authorization:
+      - Bearer secret-of-ruby
+  response:
+    status:
+      code: 200
+      message: OK
+    headers:
+      Content-Type:
+      - application/json
+    body:
+      encoding: ASCII-8BIT
+      string: !binary |-
+        eyJkYXRhIjpbXX0=
+    http_version:
+  recorded_at: Tue, 01 Nov 2011 04:58:44 GMT
+recorded_with: VCR 6.0.0
+"""
+R = """http_interactions:
+- request:
+    method: get
+    uri: https://example.com/status
+    body:
+      encoding: ''
+      string: ''
+    headers:
+      Accept: application/json
+  response:
+    status:
+      status_code: '502'
+    headers:
+      content-type: text/plain
+    body:
+      encoding: UTF-8
+      file: no
+      string: down
+  recorded_at: 2021-05-27 13:44:41 GMT
+  recorded_with: vcr/0.6.5.93, webmockr/0.8.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "status", "body", "second"),
+    [
+        (RUBY, "POST /v1/embeddings", 200, b'{"data":[]}', 1_320_123_524),
+        (R, "GET /status", 502, b"down", 1_622_123_081),
+    ],
+)
+def test_cassettes_of_ruby_and_r_are_read_in_the_form_that_their_documents_show(
+    text: str, name: str, status: int, body: bytes, second: int, tmp_path: Path
+) -> None:
+    run = run_of("vcr", written(tmp_path, text))
+    (exchange,) = run.exchanges
+    assert (exchange.name, exchange.response.status, exchange.response.body) == (name, status, body)
+    assert exchange.start_time_unix_nano == second * 1_000_000_000
+    assert "secret-of-ruby" not in str(run)
+
+
+@pytest.mark.parametrize("url", ["https://sts.amazonaws.com/", "https://example.com/v1/traces"])
+def test_requests_for_credentials_and_of_telemetry_are_left_out(url: str, tmp_path: Path) -> None:
+    left_out = {**ENTRY, "request": {"method": "POST", "url": url}}
+    run = run_of("har", written(tmp_path, archive(left_out, ENTRY)))
+    assert [exchange.request.url for exchange in run.exchanges] == ["https://example.com/"]
+
+
+def test_keys_in_a_recorded_url_are_removed(tmp_path: Path) -> None:
+    entry = {**ENTRY, "request": {"method": "GET", "url": "https://me:word@example.com/?key=abc&q=1"}}
+    (exchange,) = run_of("har", written(tmp_path, archive(entry))).exchanges
+    assert exchange.request.url == "https://example.com/?key=freezeframe-removed&q=1"

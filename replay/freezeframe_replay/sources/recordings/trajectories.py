@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.sources.recordings.conversations import Conversation, spans_of_conversation
+from freezeframe_replay.sources.recordings.conversations import MOST_MESSAGES, Conversation, spans_of_conversation
 from freezeframe_replay.sources.recordings.http_calls import Origin
 from freezeframe_replay.sources.recordings.json_items import items_of
 from freezeframe_schemas.errors import WireError
@@ -58,7 +58,7 @@ def read_swe_agent(path: Path, origin: Origin) -> Iterator[SpanRecord]:
         if "role" not in entry:
             raise WireError(f"{path}, entry {number} of the history: expected a message with a role")
         first = entry.get("agent") if number == 1 else first
-        if entry.get("agent") == first:
+        if entry.get("agent") == first and len(messages) <= MOST_MESSAGES:
             messages.append(_message(entry))
     name = about.get("environment")
     talk = Conversation(
