@@ -134,6 +134,22 @@ class Marker:
             )
         return held
 
+    def address_of(self, house_number: str) -> Value | None:
+        """Return the surrogate that begins with a house number; None also for a short one, which may be any number."""
+        return self._addresses.get(house_number)
+
+    @property
+    def holds_addresses(self) -> bool:
+        """Return whether `address_of` may find one."""
+        return bool(self._addresses)
+
+    @cached_property
+    def _addresses(self) -> Mapping[str, Value]:
+        found = (
+            Value(class_=class_, text=text, is_known=True) for text, class_ in self._surrogates.items() if class_ == "ADDRESS"
+        )
+        return {number: one for one in found if (number := one.text.partition(" ")[0]).isdigit() and len(number) > 2}
+
     @cached_property
     def _pieces(self) -> tuple[frozenset[str], frozenset[str]]:
         """All surrogates, letters and digits only, and the parts by which one is known inside another text."""

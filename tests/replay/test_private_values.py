@@ -199,6 +199,26 @@ def test_a_value_made_from_a_surrogate_is_served_and_named_as_not_compared(stage
         assert reasons(report) == [("EMAIL", Why.DERIVED)]
 
 
+def test_a_house_number_cut_out_of_an_address_is_served_and_named_as_not_compared(stage: Stage) -> None:
+    """Alone it is no private value, so the recording has the number as it was, and the replay that of the surrogate."""
+    tools = """
+@freezeframe.tool
+def street(number):
+    return {"street": "12 Elm Street, Springfield, IL 62704", "flat": number}
+
+@freezeframe.run
+def answer"""
+    body = "number = street(7)['street'].split()[0]\nreturn ask(f'{number} colours of 7')"
+    at_home = stage.with_tools(tools)
+    fixture = at_home.record(body)
+    for key in (False, True):
+        report = at_home.replay(fixture, key=key)
+        assert verdict(report) is Verdict.IDENTICAL, report
+        assert reasons(report) == [("ADDRESS", Why.DERIVED)]
+    changed = at_home.replay(fixture, body.replace("of 7", "of 8"))
+    assert [item.kind for item in changed.divergences] == [DivergenceKind.REQUEST_CHANGED]
+
+
 def test_a_constant_pairs_with_one_surrogate_for_the_whole_run(stage: Stage) -> None:
     body = f"return ask('from {ANNA} to {BERT}') + ask('copy to {ANNA}')"
     fixture = stage.record(body)

@@ -181,7 +181,8 @@ class PrivateValues:
         return names
 
     def _text(self, recorded: str, live: str, made: Settled) -> str:
-        if self._token.search(recorded) is None and self._token.search(live) is None:
+        assert self._marker is not None
+        if self._token.search(recorded) is None and self._token.search(live) is None and not self._marker.holds_addresses:
             return live
         for parts in self._parts:
             was, now = ([match.group() for match in parts.finditer(text)] for text in (recorded, live))
@@ -193,9 +194,9 @@ class PrivateValues:
 
     def _same(self, was: str, now: str, made: Settled) -> bool:
         old, new = self._token.fullmatch(was), self._token.fullmatch(now)
-        if old is None and new is None:
-            return False
         assert self._marker is not None
+        if old is None and new is None:
+            return self._is_house_number(was, now, made)
         if old is not None and new is not None:
             return self._values(self._marker.value(int(old[2])), self._marker.value(int(new[2])), made)
         token, word = (old, now) if old is not None else (new, was)
@@ -213,6 +214,16 @@ class PrivateValues:
 
         other = Value(class_=_NAME, text=word)
         return self._stands_for(value, other, made) if value.is_known else self._clash(made, _OTHER)
+
+    def _is_house_number(self, was: str, now: str, made: Settled) -> bool:
+        """Return whether two numbers may be that of an address and of its surrogate, which a program split into words."""
+        assert self._marker is not None
+        address = self._marker.address_of(now) if was.isdigit() else None
+        if address is None:
+            return False
+        from freezeframe_redaction.marker import Value
+
+        return self._note(made, address, Value(class_=address.class_, text=was), Why.DERIVED)
 
     def _values(self, recorded: Value, live: Value, made: Settled) -> bool:
         if recorded.class_ != live.class_:
