@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -186,3 +187,16 @@ def test_the_skill_is_written_once_and_an_edited_one_is_kept(
 def test_the_plain_skill_has_no_head(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["skill", "--plain"]) == 0
     assert capsys.readouterr().out == skill_text().partition("---\n\n")[2]
+
+
+def test_a_machine_without_the_sdk_is_told_what_to_install(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for module in ("http", "server"):  # if another test has imported them already
+        monkeypatch.delitem(sys.modules, f"freezeframe_replay.mcp.{module}", raising=False)
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    assert main(["mcp"]) == 1
+    said = capsys.readouterr().err
+    assert "mcp.server.mcpserver is not installed" in said
+    assert "do: pip install 'freezeframe[mcp]'" in said

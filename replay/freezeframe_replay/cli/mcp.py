@@ -60,9 +60,12 @@ def execute(arguments: argparse.Namespace) -> int:
         os.chdir(arguments.project)
     except OSError as error:
         raise ConfigError(f"--project {arguments.project}: {error.strerror}") from error
-    from freezeframe_replay.mcp.http import serve_http
-    from freezeframe_replay.mcp.project import Project
-    from freezeframe_replay.mcp.server import make_server
+    try:
+        from freezeframe_replay.mcp.http import serve_http
+        from freezeframe_replay.mcp.project import Project
+        from freezeframe_replay.mcp.server import make_server
+    except ModuleNotFoundError as error:
+        raise ConfigError(f"{error.name} is not installed", do="pip install 'freezeframe[mcp]'") from error
 
     project = Project(place=place, program=tuple(arguments.program or ()), timeout_s=arguments.timeout, budget=arguments.budget)
     if arguments.http is None:

@@ -6,6 +6,9 @@ import contextlib
 import socket
 from typing import TYPE_CHECKING, Final
 
+import uvicorn
+from starlette.responses import PlainTextResponse
+
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.mcp.project import Project
 from freezeframe_replay.mcp.server import make_server
@@ -26,11 +29,9 @@ def serve_http(project: Project, port: int) -> None:
     """Serve until SIGINT or SIGTERM; print the address, and where the token is.
 
     Raises:
-        ConfigError: the SDK is not installed, the port is taken, or the data directory cannot be written to.
+        ConfigError: the port is taken, or the data directory cannot be written to.
     """
     server = make_server(project)
-    import uvicorn
-
     home = find_home(project.place.data)
     try:
         listener = socket.create_server((LOOPBACK, port))
@@ -54,8 +55,6 @@ def _guarded(app: ASGIApp, home: Home) -> ASGIApp:
         if scope["type"] == "lifespan" or door.is_program(_authorization(scope)):
             await app(scope, receive, send)
             return
-        from starlette.responses import PlainTextResponse
-
         text = f"expected `authorization: Bearer TOKEN`; the token is in the file {MCP} of the data directory\n"
         await PlainTextResponse(text, 401, {"WWW-Authenticate": "Bearer"})(scope, receive, send)
 
