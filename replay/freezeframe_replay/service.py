@@ -7,7 +7,9 @@
     GET  /   and   GET /runs/ID       the same as pages; a run has the tabs transcript, timeline and kit
     GET  /runs/ID/steps/N             one step, its bodies by pages; /request and /response below it as recorded
     GET  /diff?before=ID&after=ID     two runs side by side
+    GET  /runs?...                    leads to /, where the list is
     POST /runs/ID/replay              the run re-enacted, offline, by the code next to the data directory
+    POST /theme                       the colours of the pages in this browser: theme=light, dark or system
     POST /links                       {"link": "/enter?code=..."}, which opens the pages in a browser, once
 
 All but the first require the reader's token, or the cookie of a browser that came by such a link (`web.door`).
@@ -22,6 +24,7 @@ import asyncio
 import dataclasses
 import datetime as dt
 import json
+import logging
 import os
 import secrets
 import signal
@@ -40,12 +43,14 @@ from freezeframe_replay.report.reading import LastReading, Reading
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.run_list import RunPage, find_runs
 from freezeframe_replay.web import pages, run_pages, step_pages
-from freezeframe_replay.web.asked import asked_runs
+from freezeframe_replay.web.asked import asked_number, asked_runs
 from freezeframe_replay.web.comparison import comparison_page
 from freezeframe_replay.web.door import Door
 from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_replay.web.markup import content_security_policy
+from freezeframe_replay.web.redirects import see, to_the_list, to_the_run
 from freezeframe_replay.web.replay import replay_page
+from freezeframe_replay.web.theme import choose_theme, theme_of
 from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
 from freezeframe_schemas.local_tokens import READER, load_or_create_token
@@ -57,6 +62,7 @@ if TYPE_CHECKING:
     from freezeframe_schemas.run import Run
 
 _T = TypeVar("_T")
+_logger: Final = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 LOOPBACK: Final = "127.0.0.1"
@@ -100,11 +106,14 @@ def make_app(home: Home) -> web.Application:
             web.get("/api/runs/{run}", _api_run),
             web.get("/api/runs/{run}/fixture", _api_fixture),
             web.get("/", _runs_page),
+            web.get("/runs", to_the_list),
             web.get("/runs/{run}", _run_page),
             web.get("/runs/{run}/steps/{step}", _step_page),
             web.get("/runs/{run}/steps/{step}/{part:request|response}", _step_body),
             web.get("/diff", _diff_page),
+            web.get("/runs/{run}/replay", to_the_run),
             web.post("/runs/{run}/replay", _replay_page),
+            web.post("/theme", choose_theme),
         ]
     )
     return app
@@ -161,7 +170,7 @@ async def _link(request: web.Request) -> web.Response:
 async def _enter(request: web.Request) -> web.Response:
     if not request.app[_DOOR].enter(request.query.get("code", "")):
         return _closed(request)
-    answer = web.Response(status=303, headers={"Location": "/"})
+    answer = see("/")
     answer.set_cookie(_cookie_name(request), request.app[_DOOR].cookie, httponly=True, samesite="Strict", path="/")
     return answer
 
@@ -191,31 +200,41 @@ async def _runs_page(request: web.Request) -> web.Response:
     try:
         page = await asyncio.to_thread(_list, request)
     except web.HTTPBadRequest as error:
-        return _html(pages.runs_page(RunPage(), request.query, now=now, wrong=error.text or ""), status=400)
-    return _html(pages.runs_page(page, request.query, now=now))
+        return _html(
+            pages.runs_page(RunPage(), request.query, now=now, wrong=error.text or "", theme=theme_of(request)), status=400
+        )
+    return _html(pages.runs_page(page, request.query, now=now, theme=theme_of(request)))
 
 
 async def _run_page(request: web.Request) -> web.Response:
     tab = request.query.get("tab", "transcript")
     if tab not in run_pages.TABS:
         raise web.HTTPBadRequest(text=f"tab: found {tab!r}, expected one of {', '.join(run_pages.TABS)}")
-    part = _number(request, "from")
+    part = asked_number(request.query, "from")
 
     def build() -> str:
         read = _read(request)
         transcript = read.transcript if tab == "transcript" else None
-        return run_pages.run_page(read.run, read.outline, tab=tab, part=part, token=request.app[_TOKEN], transcript=transcript)
+        return run_pages.run_page(
+            read.run,
+            read.outline,
+            tab=tab,
+            part=part,
+            token=request.app[_TOKEN],
+            transcript=transcript,
+            theme=theme_of(request),
+        )
 
     return _html(await asyncio.to_thread(build))
 
 
 async def _step_page(request: web.Request) -> web.Response:
-    shown = {name: _number(request, name) for name in ("request", "response")}
+    shown = {name: asked_number(request.query, name) for name in ("request", "response")}
 
     def build() -> str:
         read = _read(request)
         step = _step(request, step_pages.find_step(read.outline, request.match_info["step"]))
-        return step_pages.step_page(read.run, read.outline, step, shown)
+        return step_pages.step_page(read.run, read.outline, step, shown, theme=theme_of(request))
 
     return _html(await asyncio.to_thread(build))
 
@@ -238,19 +257,12 @@ def _step(request: web.Request, found: _T | None) -> _T:
     return found
 
 
-def _number(request: web.Request, name: str) -> int:
-    text = request.query.get(name, "1")
-    if not (text.isascii() and text.isdecimal() and len(text) < 10):
-        raise web.HTTPBadRequest(text=f"{name}: found {text!r:.80}, expected a whole number")
-    return int(text)
-
-
 async def _diff_page(request: web.Request) -> web.Response:
     before, after = (request.query.get(name, "").strip() for name in ("before", "after"))
     if not before or not after:
         raise web.HTTPBadRequest(text="diff: expected the ids of two runs, /diff?before=ID&after=ID")
     found = await asyncio.to_thread(_compare, request, before, after)
-    return _html(comparison_page(found))
+    return _html(comparison_page(found, theme=theme_of(request)))
 
 
 async def _replay_page(request: web.Request) -> web.Response:
@@ -264,7 +276,7 @@ async def _replay_page(request: web.Request) -> web.Response:
     folder = _folder(request.app[_HOME])
     async with request.app[_REPLAYING]:
         report = await asyncio.to_thread(_reenact, run, folder)
-    return _html(replay_page(report, folder))
+    return _html(replay_page(report, folder, theme=theme_of(request)))
 
 
 def _reenact(run: Run, folder: Path) -> Report:
@@ -315,7 +327,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer only to this machine's own names, turn our errors into answers, and set the headers of every answer."""
     why = why_foreign(request.headers, names=LOOPBACK_NAMES, links=True)
     if why is not None:
-        answer: web.StreamResponse = web.json_response({"error": f"refused: {why}"}, status=403)
+        answer: web.StreamResponse = _error(request, f"refused: {why}", status=403)
     elif request.path not in _OPEN and not request.app[_DOOR].admits(
         request.headers.get("Authorization"), request.cookies, _cookie_name(request)
     ):
@@ -328,6 +340,9 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         except FreezeframeError as error:
             status = 404 if isinstance(error, RunError) else 422 if isinstance(error, ReplayError) else 503
             answer = _error(request, error.message, error.do, status=status)
+        except Exception:
+            _logger.exception("%s %s: failed", request.method, request.path)
+            answer = _error(request, "a fault of freezeframe; the log of the replay service has its stack", status=500)
     answer.headers.update(_HEADERS)
     answer.headers["Content-Security-Policy"] = content_security_policy()
     is_text = answer.content_type in ("text/html", "application/json")
@@ -343,7 +358,8 @@ def _closed(request: web.Request) -> web.Response:
         answer = web.json_response({"error": text}, status=401)
     else:
         # a browser does not send the cookie if another site's page leads here, and does if this page does
-        answer = _html(pages.closed_page("/" if request.path == "/enter" else f"/{request.path_qs.lstrip('/')}"), status=401)
+        here = "/" if request.path == "/enter" else f"/{request.path_qs.lstrip('/')}"
+        answer = _html(pages.closed_page(here, theme=theme_of(request)), status=401)
     answer.headers["WWW-Authenticate"] = "Bearer"
     return answer
 
@@ -358,7 +374,7 @@ def _error(request: web.Request, message: str, do: str | None = None, *, status:
     """Return an error in the form that the client reads: JSON for programs, a page for people."""
     if request.path.startswith(_FOR_PROGRAMS):
         return web.json_response({"error": message} | ({"do": do} if do else {}), status=status)
-    return _html(pages.error_page(message, do), status=status)
+    return _html(pages.error_page(message, do, theme=theme_of(request)), status=status)
 
 
 def _json(value: object) -> web.Response:

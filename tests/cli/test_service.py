@@ -45,12 +45,13 @@ async def test_this_machines_own_names_are_answered(client: Client, host: str) -
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/", "/api/runs", "/runs/last", "/nowhere"])
-async def test_every_answer_forbids_scripts_frames_and_caching(client: Client, path: str) -> None:
+async def test_every_answer_forbids_foreign_scripts_frames_and_caching(client: Client, path: str) -> None:
     """Errors, too."""
     answer = await client.get(path)
     policy = answer.headers["Content-Security-Policy"]
     assert policy.startswith("default-src 'none'; style-src 'sha256-")
     assert "frame-ancestors 'none'" in policy
+    assert policy.count("script-src 'sha256-") == 1 and "unsafe" not in policy and "connect-src" not in policy
     assert answer.headers["X-Content-Type-Options"] == "nosniff"
     assert answer.headers["Cache-Control"] == "no-store"
 
@@ -130,3 +131,56 @@ async def test_the_page_that_keeps_somebody_out_leads_nowhere_else(stranger: Cli
     assert 'href="/runs/last?a=%22%3E"' in page
     page = await (await stranger.get(URL.build(path="//evil.example/", encoded=True))).text()
     assert 'href="/evil.example/"' in page
+
+
+async def test_an_address_that_a_reader_guesses_leads_to_the_page(client: Client) -> None:
+    """The list from `/runs`, its filters kept; the run from the address that a replay's page has."""
+    for path, page in (
+        ("/runs", "/"),
+        ("/runs?status=failed&words=a%20b", "/?status=failed&words=a%20b"),
+        ("/runs/ab12/replay", "/runs/ab12"),
+        ("/runs/%2F%2Fevil.example/replay", "/runs/%2F%2Fevil.example"),
+    ):
+        answer = await client.get(URL(path, encoded=True), allow_redirects=False)
+        assert (answer.status, answer.headers["Location"]) == (303, page)
+
+
+@pytest.mark.parametrize(
+    ("referer", "page"),
+    [
+        ("{own}/diff?before=a&after=b", "/diff?before=a&after=b"),
+        ("{own}//evil.example/x", "/evil.example/x"),
+        ("{own}/\\evil.example/x", "/evil.example/x"),
+        ("http://evil.example/x", "/"),
+        ("http://[", "/"),
+        ("", "/"),
+    ],
+)
+async def test_the_switch_of_the_colours_leads_back_to_its_own_page_only(client: Client, referer: str, page: str) -> None:
+    """The cookie holds one of the known names; what another page names is never an address."""
+    headers = {"Referer": referer.format(own=str(client.make_url("")).rstrip("/"))}
+    answer = await client.post("/theme", data={"theme": "dark"}, headers=headers, allow_redirects=False)
+    assert (answer.status, answer.headers["Location"]) == (303, page)
+    assert answer.cookies["freezeframe-theme"].value == "dark"
+    assert 'data-theme="dark"' in await (await client.get("/nowhere")).text()
+    await client.post("/theme", data={"theme": "system"}, headers=headers, allow_redirects=False)
+    assert 'data-theme="system"' in await (await client.get("/nowhere")).text()
+    assert (await client.post("/theme", data={"theme": '"><b>'})).status == 400
+    assert 'data-theme="system"' in await (await client.get("/nowhere", headers={"Cookie": "freezeframe-theme=odd"})).text()
+
+
+async def test_a_refusal_and_a_fault_are_pages_for_people_too(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the headers of every answer; what failed is in the log, not in the page."""
+    refused = await client.get("/", headers={"Host": "evil.example"})
+    assert (refused.status, refused.content_type) == (403, "text/html")
+    assert (await client.get("/api/runs", headers={"Host": "evil.example"})).content_type == "application/json"
+
+    def fail(*_: object) -> None:
+        raise ArithmeticError("a secret of the store")
+
+    monkeypatch.setattr("freezeframe_replay.service.find_runs", fail)
+    monkeypatch.setattr("freezeframe_replay.sources.kept_store.KeptStore.use", fail)
+    fault = await client.get("/")
+    assert (fault.status, fault.content_type) == (500, "text/html")
+    assert "Content-Security-Policy" in fault.headers
+    assert "secret" not in await fault.text()

@@ -1,1 +1,1 @@
-"""The replay service's pages: outlines written as HTML. Pure; every text is escaped, no script is used."""
+"""The replay service's pages: outlines written as HTML. Pure; every text is escaped, and all can be read without a script."""

@@ -1,4 +1,4 @@
-"""What the address of the list of runs asks for."""
+"""What the address of a page asks for."""
 
 from __future__ import annotations
 
@@ -41,3 +41,15 @@ def asked_runs(given: Mapping[str, str]) -> RunQuery:
             raise web.HTTPBadRequest(text=f"since: {error.message}") from None
     texts = {name: given.get(name, "").strip() for name in ("words", "service", "user", "after", "before")}
     return RunQuery(**texts, since=since, status=status, sort=sort, size=min(int(limit), _MOST_RUNS))
+
+
+def asked_number(given: Mapping[str, str], name: str) -> int:
+    """Return a number of the address, 1 if it has none.
+
+    Raises:
+        HTTPBadRequest: it is no whole number.
+    """
+    text = given.get(name, "1")
+    if not (text.isascii() and text.isdecimal() and len(text) < 10):
+        raise web.HTTPBadRequest(text=f"{name}: found {text!r:.80}, expected a whole number")
+    return int(text)

@@ -1,6 +1,7 @@
 """Templates to HTML: the one place that knows how a page is built and what a text of a recording becomes in it. Pure.
 
-Every value is escaped by the templates themselves. No page has a script, a style attribute or an address on another machine.
+Every value is escaped by the templates themselves. No page has a style attribute or an address on another machine. The
+only script is our own, which adds to a page of the service; a page that stands alone has none.
 """
 
 from __future__ import annotations
@@ -23,6 +24,9 @@ _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"  # \t and \n are layout
 )
 """Characters that would steer a page's layout or direction, or are no characters."""
+SYSTEM: Final = "system"
+THEMES: Final = ("light", "dark", SYSTEM)
+"""The colours of a page; ``system``: as the machine is set."""
 
 
 @cache
@@ -32,20 +36,30 @@ def style() -> str:
 
 
 @cache
+def script() -> str:
+    """Return the script that every page of the service contains."""
+    return files("freezeframe_replay.web").joinpath("page.js").read_text(encoding="utf-8")
+
+
+@cache
 def content_security_policy() -> str:
-    """Return the policy: no script, no request, no frame; the one style sheet by its hash."""
-    digest = base64.b64encode(hashlib.sha256(style().encode()).digest()).decode()
-    return f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+    """Return the policy: no request, no frame; the one style sheet and the one script by their hashes."""
+    return f"{policy_of_a_file()}; script-src '{_hash(script())}'; frame-ancestors 'none'"
 
 
+@cache
 def policy_of_a_file() -> str:
-    """Return the policy as a page that stands alone holds it: `frame-ancestors` works only in a header."""
-    return content_security_policy().replace("; frame-ancestors 'none'", "")
+    """Return the policy as a page that stands alone holds it: no script; `frame-ancestors` works only in a header."""
+    return f"default-src 'none'; style-src '{_hash(style())}'; base-uri 'none'; form-action 'self'"
 
 
-def render(template: str, **values: object) -> str:
-    """Return the page that a template gives."""
-    return _environment().get_template(template).render(values)
+def _hash(text: str) -> str:
+    return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
+
+
+def render(template: str, *, theme: str = SYSTEM, **values: object) -> str:
+    """Return the page that a template gives, in one of `THEMES`."""
+    return _environment().get_template(template).render(values, theme=theme, themes=THEMES)
 
 
 @cache
@@ -73,7 +87,8 @@ def _environment() -> Environment:
     }
     # Jinja2 infers the types of these from its own filters
     cast("dict[str, object]", made.filters).update(filters)
-    cast("dict[str, object]", made.globals)["style"] = lambda: Markup(style())  # noqa: S704 - our own file
+    own: dict[str, object] = {"style": lambda: Markup(style()), "script": lambda: Markup(script())}  # noqa: S704 - our own files
+    cast("dict[str, object]", made.globals).update(own)
     return made
 
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from freezeframe_replay.report.render import report_text, unquoted
 from freezeframe_replay.report.tagged import outcome_text
-from freezeframe_replay.web.markup import render
+from freezeframe_replay.web.markup import SYSTEM, render
 from freezeframe_schemas.divergence import Divergence, Report
 from freezeframe_schemas.verdict import headline, verdict
 
@@ -21,12 +21,13 @@ _MEANS: Final = {
 }
 
 
-def replay_page(report: Report, folder: Path) -> str:
+def replay_page(report: Report, folder: Path, *, theme: str = SYSTEM) -> str:
     """Return the page of one replay; `folder` is where the code ran."""
     found = verdict(report)
     outcome = "" if report.outcome is None else outcome_text(report.outcome)
     return render(
         "replay.html",
+        theme=theme,
         report=report,
         agrees=found.agrees,
         verdict=found.value,

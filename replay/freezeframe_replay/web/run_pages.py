@@ -11,7 +11,7 @@ from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import ID_DIGITS, duration, how_far, ledger_lines, took, when
 from freezeframe_replay.report.transcript import Call, Transcript, Turn, make_transcript
 from freezeframe_replay.web.links import Links, anchor_of, place_of
-from freezeframe_replay.web.markup import policy_of_a_file, render
+from freezeframe_replay.web.markup import SYSTEM, policy_of_a_file, render
 from freezeframe_replay.web.step_pages import steps_of_a_file
 from freezeframe_schemas.run import Run
 
@@ -41,6 +41,7 @@ def run_page(
     part: int = 1,
     token: str = "",
     transcript: Transcript | None = None,
+    theme: str = SYSTEM,
 ) -> str:
     """Return the page of one run. Its form for a replay sends `token` back. The transcript is made if it is not given."""
     links = Links(run)
@@ -52,8 +53,9 @@ def run_page(
     def link_to(node: Node) -> str:
         return links.near(node, parts_of, part)
 
-    head = {
+    head: dict[str, Any] = {
         **_head(run, outline, links),
+        "theme": theme,
         "token": token,
         "tabs": TABS,
         "tab": tab,

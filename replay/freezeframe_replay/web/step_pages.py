@@ -10,7 +10,7 @@ from urllib.parse import quote
 from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import duration
 from freezeframe_replay.web.links import Links, place_of
-from freezeframe_replay.web.markup import render
+from freezeframe_replay.web.markup import SYSTEM, render
 from freezeframe_schemas import genai
 from freezeframe_schemas.body_text import read_text
 from freezeframe_schemas.errors import WireError
@@ -33,7 +33,7 @@ def find_step(outline: Outline, name: str) -> Node | None:
     return next((node for node in outline.nodes if name in (str(node.step), node.span_id)), None)
 
 
-def step_page(run: Run, outline: Outline, node: Node, pages: Mapping[str, int]) -> str:
+def step_page(run: Run, outline: Outline, node: Node, pages: Mapping[str, int], *, theme: str = SYSTEM) -> str:
     """Return the page of one step; `pages` says which page of a long body is shown, ``{"response": 2}``."""
     links = Links(run)
     span = next(span for span in run.spans if span.span_id == node.span_id)
@@ -43,6 +43,7 @@ def step_page(run: Run, outline: Outline, node: Node, pages: Mapping[str, int]) 
     at = steps.index(node)
     return render(
         "step.html",
+        theme=theme,
         **_step(run, node, span, exchange, pages, links),
         run_id=run.trace_id,
         run_name=outline.name or "run",

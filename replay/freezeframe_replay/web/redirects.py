@@ -1,0 +1,23 @@
+"""Answers that lead to another of our own pages."""
+
+from __future__ import annotations
+
+from urllib.parse import quote
+
+from aiohttp import web
+
+
+def see(path: str) -> web.Response:
+    """Lead to the page at a path of this service."""
+    return web.Response(status=303, headers={"Location": path})
+
+
+async def to_the_list(request: web.Request) -> web.Response:
+    """Lead to the list of runs, with what the address asks of it."""
+    query = request.rel_url.raw_query_string
+    return see(f"/?{query}" if query else "/")
+
+
+async def to_the_run(request: web.Request) -> web.Response:
+    """Lead to the run: who opens a replay's page by its address replays nothing."""
+    return see(f"/runs/{quote(request.match_info['run'], safe='')}")
