@@ -233,7 +233,10 @@ def _code(prf: Prf, value: str) -> str:
 def number_for(prf: Prf, made: str, value: str) -> str:
     """Return digits in place of a value's surrogate that is not a number: nines if they are so few that they are not listed."""
     length = len(value)
-    return make_number(prf, "NUMBER", made, length) if length >= LEAST_LISTED else "9" * length
+    if length < LEAST_LISTED:
+        return "9" * length
+    number = make_number(prf, "NUMBER", made, length)
+    return number if number != value else make_number(prf, "NUMBER", number, length)
 
 
 _LINE_BREAK = re.compile(r"\r?\n[ \t]*")
