@@ -13,6 +13,8 @@ from real_values import BANKS, KINDS, Kind, draw_iban, texts
 from redacted_again import again
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
+from freezeframe_redaction.prf import Prf
+from freezeframe_redaction.surrogates import number_for
 
 POLICY = load_policy()
 REDACTOR = Redactor(POLICY, TenantKey(id="test/1", secret=b"k" * 32), cache_characters=100_000)
@@ -73,10 +75,11 @@ def test_what_is_listed_as_a_surrogate_is_not_redacted_again(draws: list[tuple[K
         ("my SSN, no, account number: 912-07-1234", "912-07-1234"),
         ("postgres://app:rDxq81Lmzz@db.internal/shop", "rDxq81Lmzz"),
         ("password: rDxq81Lmzz!", "rDxq81Lmzz!"),
+        ("password: eNV8Vc9j0", "eNV8Vc9j0"),
     ],
 )
 def test_a_value_that_looks_like_a_surrogate_of_any_class_is_not_left_in_clear(text: str, value: str) -> None:
-    """Each of these begins as surrogates of its class, or of another class, do."""
+    """Each of these begins as a surrogate does, or as the name of a variable."""
     assert value not in str(REDACTOR.redact(text).value)
 
 
@@ -88,3 +91,10 @@ def test_a_surrogate_in_another_layout_is_not_redacted_again() -> None:
     for spelled in (f"+{digits}", f"00{digits}", f"+{digits[:2]} ({digits[2:4]}) {digits[4:]}"):
         text = f"phone: {spelled}"
         assert REDACTOR.knowing(made.surrogates).redact(text).value == text
+
+
+def test_no_code_that_is_a_number_becomes_itself() -> None:
+    """Every surrogate of a number begins with a 9, so of the codes that do, one in ten thousand would."""
+    prf = Prf(b"k" * 32)
+    codes = [str(code) for code in range(90_000, 100_000)]
+    assert [code for code in codes if number_for(prf, f"r{code}", code) == code] == []

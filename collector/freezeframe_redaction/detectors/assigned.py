@@ -22,9 +22,9 @@ _SPOKEN = re.compile(
     re.IGNORECASE,
 )
 _REFERENCE = re.compile(
-    r"(?:\$|%|os\.|process\.|env|getenv|secrets?\.|config|settings|your|my[_-]|xxx|\*{3}|\.\.\.|none\b|null\b|true\b|false\b|undefined|self\."
-    r"|this\.|args|kwargs|str\b|int\b|optional|bool\b|example|changeme|placeholder|redacted|function|lambda|request|response|input\b"
-    r"|token\b|key\b|value\b|string\b|password\b|secret\b|data\.|http|\./|file:|arn:|sha\d|md5|base64|utf-?8)",
+    r"(?:\$|%|os\.|process\.|env(?:iron|[^a-z\d])|getenv|secrets?\.|config|settings|your|my[_-]|xxx|\*{3}|\.\.\.|none\b|null\b|true\b|false\b|undefined"
+    r"|self\.|this\.|args|kwargs|str\b|int\b|optional|bool\b|example|changeme|placeholder|redacted|function|lambda|request|response"
+    r"|input\b|token\b|key\b|value\b|string\b|password\b|secret\b|data\.|http|\./|file:|arn:|sha\d|md5|base64|utf-?8)",
     re.IGNORECASE,
 )
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
