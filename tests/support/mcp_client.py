@@ -47,10 +47,14 @@ class Client:
 
 @asynccontextmanager
 async def client_of(project: Path, data: Path) -> AsyncGenerator[Client]:
-    """Start the server for a folder of code and a data directory, as a client's configuration does."""
+    """Start the server for a folder of code and a data directory, as a client's configuration does.
+
+    It is started as a background job of a shell is: with interrupts ignored.
+    """
+    command = [sys.executable, "-m", "freezeframe._cli", "mcp", "--project", str(project)]
     server = StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "freezeframe._cli", "mcp", "--project", str(project)],
+        command="sh",
+        args=["-c", "trap '' INT; exec \"$@\"", "sh", *command],
         env={**os.environ, "FREEZEFRAME_DATA": str(data)},
     )
     async with (

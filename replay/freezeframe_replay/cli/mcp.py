@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 from pathlib import Path
 from typing import Final
 
@@ -53,6 +54,9 @@ def execute(arguments: argparse.Namespace) -> int:
     """Serve until the client closes our standard input, or over HTTP until Ctrl-C."""
     if not LEAST_TOKENS <= arguments.budget <= MOST_TOKENS:
         raise ConfigError(f"--budget {arguments.budget}: expected {LEAST_TOKENS} to {MOST_TOKENS} tokens")
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        # As a background job of a shell. Our commands would ignore it, too: a cancelled one could not end its program.
+        signal.signal(signal.SIGINT, _go_on)
     place = place_of(arguments)
     if place.data is not None:
         place = Place(data=place.data.resolve(), store=place.store)
@@ -73,3 +77,8 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         serve_http(project, arguments.http)
     return 0
+
+
+def _go_on(number: int, frame: object) -> None:
+    """Ignore a signal, without making the processes that we start ignore it."""
+    del number, frame

@@ -29,7 +29,7 @@ from freezeframe_schemas.errors import ConfigError, ReplayError
 WIDTH: Final = 160
 """Columns at which lines of a recording are cut."""
 _MOST_OUTPUT_BYTES: Final = 30_000_000
-_GRACE_S: Final = 5.0
+_GRACE_S: Final = 20.0
 """How long a command that is interrupted may take to end the program that it started."""
 _SPARE_S: Final = 60.0
 """How much longer than its program a command may take."""
