@@ -156,7 +156,8 @@ def test_silent_grpc_calls_hold_up_nobody(start_collector: Callable[..., Any], m
         for call in calls:
             call.cancel()
         never.set()
-    assert collector.receiving.used_bytes == 0
+    while collector.receiving.used_bytes:  # a connection holds its bytes until they are counted again
+        threading.Event().wait(0.005)
     collector.flush()
     assert len(collector.store.spans) == 20
 
