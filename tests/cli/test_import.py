@@ -76,7 +76,7 @@ def test_messages_after_their_length_are_sent_one_by_one_and_a_cut_one_is_said(
     file = tmp_path / "spans.pb"
     file.write_bytes(framed)
     assert imported(collector, str(file)) == 0
-    assert capsys.readouterr().out == "sent 2 requests of 1 files\n"
+    assert capsys.readouterr().out == "sent 2 requests of 1 file\n"
     file.write_bytes(framed[:-3])
     assert imported(collector, str(file)) == 1
     assert "the last message is cut" in capsys.readouterr().err

@@ -81,7 +81,7 @@ def test_an_imported_cassette_is_stored_once_and_replayed_as_identical_by_the_pr
     agent = written(tmp_path, AGENT, "agent.py")
     for _ in range(2):
         assert main(["import", "vcr", str(FILES["vcr"]), "--data", str(collector.data)]) == 0
-        assert capsys.readouterr().out == "sent 1 requests of 1 files\n"
+        assert capsys.readouterr().out == "sent 1 request of 1 file\n"
     run_id = run_of("vcr", FILES["vcr"]).trace_id
     stored = load_run(Place(data=collector.data), run_id)
     assert len(stored.spans) == 3
@@ -243,7 +243,7 @@ def archive(*entries: Any, **others: Any) -> str:
         ("har", archive(ENTRY, version="2.0"), "found HAR version '2.0', expected one of 1.1, 1.2, 1.3"),
         ("har", json.dumps({"log": {"entries": []}}), "found no HAR version"),
         ("har", json.dumps({"log": {"version": "1.2"}}), "found no array 'log.entries'"),
-        ("har", archive({**ENTRY, "request": {"method": "GET", "url": "data:x"}}), "entry 1: request: expected an http URL"),
+        ("har", archive({**ENTRY, "request": {"method": "GET", "url": "nowhere"}}), "entry 1: request: expected an http URL"),
         ("har", archive(ENTRY, {**ENTRY, "startedDateTime": "noon"}), "entry 2: startedDateTime: expected a time"),
         ("har", archive({**ENTRY, "response": {}}), "entry 1: response.status: expected a number"),
         (
@@ -509,6 +509,13 @@ def test_cassettes_of_ruby_and_r_are_read_in_the_form_that_their_documents_show(
 def test_requests_for_credentials_and_of_telemetry_are_left_out(url: str, tmp_path: Path) -> None:
     left_out = {**ENTRY, "request": {"method": "POST", "url": url}}
     run = run_of("har", written(tmp_path, archive(left_out, ENTRY)))
+    assert [exchange.request.url for exchange in run.exchanges] == ["https://example.com/"]
+
+
+@pytest.mark.parametrize("url", ["data:text/plain,hi", "blob:https://example.com/1f2e", "chrome-extension://abc/x.js"])
+def test_what_a_browser_reads_without_http_is_left_out(url: str, tmp_path: Path) -> None:
+    read = {**ENTRY, "request": {"method": "GET", "url": url}}
+    run = run_of("har", written(tmp_path, archive(read, ENTRY)))
     assert [exchange.request.url for exchange in run.exchanges] == ["https://example.com/"]
 
 

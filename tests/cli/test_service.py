@@ -75,6 +75,8 @@ async def test_without_a_store_it_says_what_to_do(client: Client) -> None:
 
 async def test_a_wrong_limit_is_named(client: Client) -> None:
     """400, with what was found and expected."""
+    answer = await client.get(f"/api/runs?limit={'9' * 5000}")  # more digits than Python reads as a number
+    assert answer.status == 400
     answer = await client.get("/api/runs?limit=many")
     assert answer.status == 400
     assert (await answer.json())["error"] == "limit: found 'many', expected a whole number"

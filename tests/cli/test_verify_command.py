@@ -24,7 +24,7 @@ def test_a_recording_with_a_body_left_out_is_not_whole(tmp_path: Path, capsys: p
     write_fixture(recording(omitted="over the limit"), tmp_path / "run")
     assert main(["verify", str(tmp_path / "run")]) == 1
     said = capsys.readouterr().out
-    assert ": as written, but not whole, 1 steps of run " in said
+    assert ": as written, but not whole, 1 step of run " in said
     assert "  lacks: span 0000000000000001 (track): response body not kept, over the limit" in said
     assert main(["audit", str(tmp_path / "run"), "-o", str(tmp_path / "audit")]) == 0
     assert "  lacks: span" in capsys.readouterr().out
@@ -36,7 +36,7 @@ def test_whole_recordings_are_whole_and_forks_are_forks(tmp_path: Path, capsys: 
     write_fixture(replace(recording(), forked_from="cd" * 16, edits=("step 1",)), tmp_path / "fork")
     assert main(["verify", str(tmp_path / "run"), str(tmp_path / "fork")]) == 0
     first, second = capsys.readouterr().out.splitlines()
-    assert ": whole, 1 steps of run " in first
+    assert ": whole, 1 step of run " in first
     assert second.endswith(f"a fork of run {'cd' * 16}")
 
 

@@ -13,7 +13,7 @@ from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, pla
 from freezeframe_replay.engine.compare import Difference
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.align import Comparison, How, Pair, Side, compare_runs
-from freezeframe_replay.report.render import ID_DIGITS, cost, duration, short
+from freezeframe_replay.report.render import ID_DIGITS, cost, counted, duration, short
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
@@ -96,7 +96,7 @@ def _head(found: Comparison) -> str:
         return f"incomparable: nothing was compared; neither run recorded calls, input or outcome; runs {names}"
     if found.alike:
         but_for = f", except {' and '.join(found.not_compared)}" if found.not_compared else ""
-        return f"alike{but_for}: {len(found.pairs)} steps, runs {names}"
+        return f"alike{but_for}: {counted(len(found.pairs), 'step')}, runs {names}"
     first = found.first
     place = "in the input" if found.input else "in the outcome only"
     if first is not None and not found.input:

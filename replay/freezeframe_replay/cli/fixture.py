@@ -12,6 +12,7 @@ from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, pla
 from freezeframe_replay.cli.writing import cannot_write, frozen, write_to
 from freezeframe_replay.local.target import is_fixture, load_run, load_target_fixture
 from freezeframe_replay.report.regression import Expect, regression_test, slug
+from freezeframe_replay.report.render import counted
 
 if TYPE_CHECKING:
     from freezeframe_schemas.fixture import Fixture
@@ -65,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
         shown = None if test is None else str(test)
         print_json({"run": fixture.run_id, "fixture": str(directory), "steps": len(fixture.steps), "test": shown})
         return 0
-    print(f"wrote {directory}: {len(fixture.steps)} steps of run {fixture.run_id}")
+    print(f"wrote {directory}: {counted(len(fixture.steps), 'step')} of run {fixture.run_id}")
     print(f"next: {f'pytest {test}' if test else f'freezeframe replay {directory}'}")
     if test and arguments.expect == Expect.CHANGED.value:
         print("      it fails until the code is fixed; to keep a run as it is: --expect identical --force")

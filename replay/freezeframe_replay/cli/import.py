@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_data, add_json, home_of, positive, print_json, terminal_width
+from freezeframe_replay.report.render import counted, ledger_lines
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, WireError
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json(dict(sent))
     else:
-        print(f"sent {sent['requests']} requests of {len(files)} files" + _left_out(sent))
+        print(f"sent {counted(sent['requests'], 'request')} of {counted(len(files), 'file')}" + _left_out(sent))
     return 1 if sent["rejected"] else 0
 
 
@@ -84,8 +85,8 @@ def _files(arguments: argparse.Namespace) -> list[Path]:
 
 
 def _left_out(sent: Counter[str]) -> str:
-    parts = [f"{sent['rejected']} spans were refused (freezeframe status)"] if sent["rejected"] else []
-    parts += [f"{sent['metrics']} requests of metrics were left out"] if sent["metrics"] else []
+    parts = [f"refused: {counted(sent['rejected'], 'span')} (freezeframe status)"] if sent["rejected"] else []
+    parts += [f"left out: {counted(sent['metrics'], 'request')} of metrics"] if sent["metrics"] else []
     return "; ".join(["", *parts])
 
 
@@ -163,7 +164,6 @@ def _rejected(content_type: str, body: bytes) -> int:
 def _show(arguments: argparse.Namespace) -> int:
     """Print what a replay of each run in the sources will lack: its ledger, or its gaps if bytes were recorded."""
     from freezeframe_replay.report.outline import outline_run
-    from freezeframe_replay.report.render import ledger_lines
 
     runs = map(outline_run, _runs(arguments))
     if arguments.json:

@@ -17,7 +17,7 @@ from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, pla
 from freezeframe_replay.cli.writing import frozen
 from freezeframe_replay.local.target import is_fixture, load_run, load_target_fixture
 from freezeframe_replay.report.outline import outline_fixture, outline_run
-from freezeframe_replay.report.render import printable
+from freezeframe_replay.report.render import counted, printable
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, FixtureError
 
@@ -217,7 +217,7 @@ def _warnings(fixture: Fixture, code: Code | None) -> Iterator[str]:
 def _lines(output: Path, recorded: _Recorded, code: Code | None) -> Iterator[str]:
     fixture = recorded.fixture
     page = "" if recorded.run is None else ", its page"
-    yield f"wrote {output}: {len(fixture.steps)} steps of run {fixture.run_id}{page}, {_code_text(code)}"
+    yield f"wrote {output}: {counted(len(fixture.steps), 'step')} of run {fixture.run_id}{page}, {_code_text(code)}"
     for line in code.left_out if code else ():
         yield f"  left out: {printable(line)}"
     yield f"next: freezeframe replay {output}{' --packed-code' if code else ''}"
@@ -226,7 +226,8 @@ def _lines(output: Path, recorded: _Recorded, code: Code | None) -> Iterator[str
 def _code_text(code: Code | None) -> str:
     if code is None:
         return "no code"
-    return f"{len(code.files)} files of code ({'as they are, on top of' if code.changed else 'commit'} {code.commit[:_DIGITS]})"
+    of = "as they are, on top of" if code.changed else "commit"
+    return f"{counted(len(code.files), 'file')} of code ({of} {code.commit[:_DIGITS]})"
 
 
 def _as_json(output: Path, recorded: _Recorded, code: Code | None, files: Mapping[str, bytes]) -> dict[str, Any]:

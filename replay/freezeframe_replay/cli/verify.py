@@ -15,7 +15,7 @@ from typing import Final
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
 from freezeframe_replay.local.target import load_as_fixture
-from freezeframe_replay.report.render import printable
+from freezeframe_replay.report.render import counted, printable
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, why_nothing_to_check
@@ -78,7 +78,9 @@ class Checked:
 
 
 def _lines(result: Checked) -> Iterable[str]:
-    notes = [f"{result.steps} steps of run {result.run}" if result.steps else f"run {result.run}, which made no calls"]
+    notes = [
+        f"{counted(result.steps, 'step')} of run {result.run}" if result.steps else f"run {result.run}, which made no calls"
+    ]
     if result.forked_from:
         notes.append(f"a fork of run {result.forked_from}")
     if result.keyed_otherwise:

@@ -8,7 +8,7 @@ from typing import Final
 from freezeframe_replay.mcp.project import WIDTH
 from freezeframe_replay.report.failure import failure_lines, find_failure
 from freezeframe_replay.report.outline import Outline
-from freezeframe_replay.report.render import ID_DIGITS, duration, moment, outline_text, report_text, short
+from freezeframe_replay.report.render import ID_DIGITS, counted, duration, moment, outline_text, report_text, short
 from freezeframe_replay.report.standstill import standstill_lines
 from freezeframe_replay.report.tagged import input_text
 from freezeframe_replay.sources.run_list import RunPage
@@ -32,12 +32,12 @@ def list_lines(page: RunPage) -> Iterator[str]:
 
 
 def _row(row: RunRow) -> str:
-    failed = f", {row.errors} failed steps" if row.errors else ""
+    failed = f", {counted(row.errors, 'failed step')}" if row.errors else ""
     facts = [
         row.trace_id[:ID_DIGITS],
         moment(row.start_time),
         f"{RunStatus(row.status).word}{failed}",
-        f"{row.exchanges} steps",
+        counted(row.exchanges, "step"),
         duration(row.ms),
         short(f"{row.name}({input_text(row.input)})", _TEXT),
     ]

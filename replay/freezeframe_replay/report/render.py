@@ -77,6 +77,11 @@ def moment(time: dt.datetime) -> str:
     return utc.strftime("%Y-%m-%d %H:%M:%SZ")
 
 
+def counted(number: int, word: str) -> str:
+    """Return a number with what it counts: ``1 step``, ``1,200 steps``."""
+    return f"{number:,} {word}{'' if number == 1 else 's'}"
+
+
 def duration(ms: float) -> str:
     """Return a duration with its unit: ``0.4 ms``, ``812 ms``, ``3.21 s``."""
     if ms >= 1000:

@@ -22,9 +22,7 @@ def asked_runs(given: Mapping[str, str]) -> RunQuery:
     Raises:
         HTTPBadRequest: a field has no meaning; the text says which, and what was expected.
     """
-    limit, status, sort = given.get("limit", str(_PAGE_RUNS)), given.get("status", ""), given.get("sort") or NEWEST
-    if not (limit.isascii() and limit.isdecimal()):
-        raise web.HTTPBadRequest(text=f"limit: found {limit!r}, expected a whole number")
+    limit, status, sort = asked_number(given, "limit", _PAGE_RUNS), given.get("status", ""), given.get("sort") or NEWEST
     if given.get("failed", "") in ("1", "true"):
         status = NOT_OK
     if status not in STATUSES:
@@ -40,16 +38,16 @@ def asked_runs(given: Mapping[str, str]) -> RunQuery:
         except ConfigError as error:
             raise web.HTTPBadRequest(text=f"since: {error.message}") from None
     texts = {name: given.get(name, "").strip() for name in ("words", "service", "user", "after", "before")}
-    return RunQuery(**texts, since=since, status=status, sort=sort, size=min(int(limit), _MOST_RUNS))
+    return RunQuery(**texts, since=since, status=status, sort=sort, size=min(limit, _MOST_RUNS))
 
 
-def asked_number(given: Mapping[str, str], name: str) -> int:
-    """Return a number of the address, 1 if it has none.
+def asked_number(given: Mapping[str, str], name: str, default: int = 1) -> int:
+    """Return a number of the address, `default` if it has none.
 
     Raises:
-        HTTPBadRequest: it is no whole number.
+        HTTPBadRequest: it is not a whole number of up to nine digits.
     """
-    text = given.get(name, "1")
+    text = given.get(name, str(default))
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         raise web.HTTPBadRequest(text=f"{name}: found {text!r:.80}, expected a whole number")
     return int(text)

@@ -18,7 +18,7 @@ from typing import Final, cast
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from freezeframe_replay.report.render import ID_DIGITS, cost, duration, moment, printable
+from freezeframe_replay.report.render import ID_DIGITS, cost, counted, duration, moment, printable
 
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"  # \t and \n are layout
@@ -81,7 +81,7 @@ def _environment() -> Environment:
         "count": _count,
         "tokens": _tokens,
         "moment": moment,
-        "plural": _plural,
+        "plural": counted,
         "ago": _ago,
         "marked": _marked,
     }
@@ -109,10 +109,6 @@ def _short_id(text: str) -> str:
 
 def _count(number: int) -> str:
     return f"{number:,}"
-
-
-def _plural(number: int, word: str) -> str:
-    return f"{number:,} {word}" if number == 1 else f"{number:,} {word}s"
 
 
 def _tokens(pair: tuple[int, int] | None) -> str:

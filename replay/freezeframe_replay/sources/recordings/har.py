@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -27,6 +28,7 @@ from freezeframe_schemas.wire.document import JsonObject, as_object, as_objects,
 
 _VERSIONS: Final = ("1.1", "1.2", "1.3")
 _LACKS: Final = "imported from a HAR file: it holds HTTP calls only, each answer in one piece, without its content-encoding"
+_OTHER_SCHEME: Final = re.compile(r"(?!https?:)[a-z][a-z0-9+.-]*:", re.IGNORECASE)
 _HTTP: Final = {"http/2.0": "2", "http/2": "2", "h2": "2", "http/3": "3", "h3": "3", "http/1.0": "1.0"}
 
 
@@ -49,13 +51,19 @@ def _calls(path: Path) -> Iterator[HttpCall]:
                 raise WireError(f"{path}: found HAR version {str(value)[:20]!r}, expected one of {', '.join(_VERSIONS)}")
 
     for number, entry in enumerate(items_of(path, "log", "entries", other=check), 1):
-        if as_object(entry).get("_webSocketMessages") is None:
+        if _is_http(as_object(entry)):
             try:
                 yield _call_of(as_object(entry))
             except ValueError as error:
                 raise WireError(f"{path}, entry {number}: {error}") from None
     if not seen:
         raise WireError(f"{path}: found no HAR version, expected one of {', '.join(_VERSIONS)}")
+
+
+def _is_http(entry: JsonObject) -> bool:
+    """Return whether an entry may be an HTTP call: browsers also list WebSockets, and what they read from ``data:`` URLs."""
+    url = as_text(as_object(entry.get("request")).get("url")) or ""
+    return entry.get("_webSocketMessages") is None and not _OTHER_SCHEME.match(url)
 
 
 def _call_of(entry: JsonObject) -> HttpCall:
