@@ -20,7 +20,7 @@ def table() -> str:
     lines = ["| scenario | runs | re-enacted | what its spans do not hold, and where it is taken from |", "|---|---|---|---|"]
     for scenario, found in GOLDEN.items():
         if not found["runs"]:
-            what = "tells of no model call on a span"
+            what = "reports no model call on a span"
         else:
             what = "; ".join(found["ledger"])
         refused = f" ({found['refused']} refused)" if found["refused"] else ""

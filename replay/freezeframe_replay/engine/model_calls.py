@@ -68,7 +68,7 @@ def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
             inner.append(call)
     doubles += len(kept) - len(inner)
     if doubles:
-        ledger.append(Loss(field="doubles", source=f"{doubles} spans tell of a call that another span tells better: merged"))
+        ledger.append(Loss(field="doubles", source=f"{doubles} spans report a call that another span reports better: merged"))
     if empty:
         ledger.append(Loss(field="empty spans", source=f"{empty} spans are marked as model calls and hold nothing: left out"))
     for call in inner:

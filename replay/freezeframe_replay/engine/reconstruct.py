@@ -220,7 +220,7 @@ def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator
                     result=_result_of(result),
                     call_id=call_id if isinstance(call_id, str) else None,
                     span=call.span,
-                    losses=[("arguments and result", "next request: no span tells of the tool")],
+                    losses=[("arguments and result", "next request: no span reports the tool")],
                 )
             else:
                 lost += 1

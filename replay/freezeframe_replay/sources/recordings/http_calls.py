@@ -121,7 +121,7 @@ def checked_url(url: object) -> str:
     """Return an http URL.
 
     Raises:
-        ValueError: it is none.
+        ValueError: it is not one.
     """
     if isinstance(url, str) and url.startswith(("http://", "https://")):
         urlsplit(url).port  # noqa: B018 - raises on what is no URL
@@ -133,7 +133,7 @@ def iso_time(text: object, name: str) -> int:
     """Return a time in ISO 8601 in nanoseconds since 1970.
 
     Raises:
-        ValueError: it is none; the message begins with `name`.
+        ValueError: it is not one; the message begins with `name`.
     """
     try:
         found = datetime.fromisoformat(text if isinstance(text, str) else "")
