@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import os
+import sys
 import threading
 import time
 from collections import deque
@@ -137,7 +138,7 @@ class Pipeline:
         self._call_ids = CallIds()
         self._resources: dict[int, tuple[Any, Resource]] = {}
         self._reset()
-        os.register_at_fork(after_in_child=self._reset)
+        os.register_at_fork(before=self._wait_for_imports, after_in_child=self._reset)
 
     def _reset(self) -> None:
         """Start afresh: at first, and in a forked child, whose copy of the queue belongs to the parent."""
@@ -155,6 +156,17 @@ class Pipeline:
         # Reentrant: a garbage collection meanwhile may drop a response, whose recording then ends here, on this thread.
         self._changed = threading.Condition(threading.RLock())
         self._thread: threading.Thread | None = None
+
+    def _wait_for_imports(self) -> None:
+        """Wait, before a fork, until our thread has finished the import it is in.
+
+        The child would have the module half made and no thread to finish it: it could never export a span.
+        """
+        with guard("pipeline.fork"):
+            for _ in range(_IMPORT_MS):
+                if self._thread is None or not is_importing(self._thread):
+                    break
+                self._thread.join(0.001)
 
     def put(self, span: ReadableSpan, payload: Payload | None, *, promptly: bool = False) -> None:
         """Take a finished span; it waits for others unless it is urgent. Never blocks longer than a short lock."""
@@ -351,6 +363,8 @@ _PROMPT_EVERY_S = 0.05
 """Minimum interval between early batches: many runs that begin at once share a request."""
 _DRAIN_AT_END_S = 2.0
 """At the end of a process: the time for delivering what earlier ones left, and for a delivery in progress."""
+_IMPORT_MS = 2000
+"""Maximum time that a fork waits for an import on our thread. One takes milliseconds."""
 _SPAN_BYTES = 1000
 """Approximate size of a span without content."""
 
@@ -361,3 +375,13 @@ def size_of(span: ReadableSpan, payload: Payload | None) -> int:
     for value in (span.attributes or {}).values():
         size += len(value) if isinstance(value, str | bytes) else 16
     return size if payload is None else size + payload.size
+
+
+def is_importing(thread: threading.Thread) -> bool:
+    """Tell whether the thread is somewhere inside an import statement."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False

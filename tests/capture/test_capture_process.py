@@ -155,6 +155,39 @@ def test_a_forked_child_delivers_its_own_spans_and_none_of_its_parents(project: 
     assert len(project.spans) == len({span.span_id for span in project.spans})
 
 
+def test_a_child_forked_while_the_export_thread_imports_delivers_its_spans(project: Project) -> None:
+    """Half a module, which no thread of the child finishes, cannot be imported there."""
+    (project.path / "slow.py").write_text(
+        "import importlib.machinery, sys, threading, time\n"
+        "reached = threading.Event()\n"
+        "class Slow(importlib.machinery.SourceFileLoader):\n"
+        "    def exec_module(self, module):\n"
+        "        reached.set()\n"
+        "        time.sleep(0.3)  # the parent forks now, or waits\n"
+        "        super().exec_module(module)\n"
+        "class Finder:\n"
+        "    def find_spec(self, name, path, target=None):\n"
+        "        if name == 'freezeframe._records':\n"
+        "            spec = importlib.machinery.PathFinder.find_spec(name, path)\n"
+        "            spec.loader = Slow(name, spec.origin)\n"
+        "            return spec\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+    project.write(
+        "import slow, freezeframe; freezeframe.instrument()\n"
+        "@freezeframe.run\ndef handle(text): return ask(text)\n"
+        "handle('parent')\n"
+        "slow.reached.wait(300)\n"
+        "pid = os.fork()\n"
+        "if pid == 0: handle('child')\n"
+        "else: os.waitpid(pid, 0)\n"
+    )
+    done = project.python("agent.py")
+    assert done.returncode == 0, done.stderr
+    inputs = sorted(values.decode(run.entry.input or "")["kwargs"]["text"] for run in project.runs)
+    assert inputs == ["child", "parent"]
+
+
 def test_workers_of_multiprocessing_deliver_before_they_end(project: Project) -> None:
     project.write(
         "import freezeframe, multiprocessing; freezeframe.instrument()\n"
