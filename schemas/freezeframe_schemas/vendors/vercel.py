@@ -11,21 +11,9 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.vendors.dialect import Dialect, json_of, text_or_json
 from freezeframe_schemas.vendors.genai_history import provider_of
+from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, parse
-from freezeframe_schemas.wire.messages import (
-    BlobPart,
-    GenericPart,
-    Message,
-    Part,
-    ReasoningPart,
-    TextPart,
-    ToolCallPart,
-    ToolCallResponsePart,
-    UriPart,
-    finish_reason_of,
-    modality_of,
-)
 
 _OPERATION: Final = "ai.operationId"
 _TOOL_CALL: Final = "ai.toolCall"
@@ -69,9 +57,9 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
         said = prompt.get("prompt")
         messages = [_message(item) for item in as_objects(prompt.get("messages"))]
         if isinstance(said, str):
-            messages.append(Message(role="user", parts=(TextPart(content=said),)))
+            messages.append(msg.Message(role="user", parts=(msg.TextPart(content=said),)))
         system = as_text(prompt.get("system"))
-        out.parts(genai.SYSTEM_INSTRUCTIONS, [TextPart(content=system)] if system else [])
+        out.parts(genai.SYSTEM_INSTRUCTIONS, [msg.TextPart(content=system)] if system else [])
         out.messages(genai.INPUT_MESSAGES, messages)
         out.messages(genai.OUTPUT_MESSAGES, _answer(span))
 
@@ -90,52 +78,54 @@ def _model_call(span: SpanRecord, out: AttributeWriter) -> None:
     out.tools(sent, [_definition(tool) for tool in as_objects(sent)])
 
 
-def _answer(span: SpanRecord) -> list[Message]:
-    parts: list[Part] = []
+def _answer(span: SpanRecord) -> list[msg.Message]:
+    parts: list[msg.Part] = []
     if reasoning := span.text("ai.response.reasoning"):
-        parts.append(ReasoningPart(content=reasoning))
+        parts.append(msg.ReasoningPart(content=reasoning))
     if text := span.text("ai.response.text") or span.text("ai.response.object"):
-        parts.append(TextPart(content=text))
+        parts.append(msg.TextPart(content=text))
     parts.extend(_part(call) for call in as_objects(json_of(span, "ai.response.toolCalls")))
     reason = span.text("ai.response.finishReason")
-    finish_reason = finish_reason_of(reason.replace("-", "_") if reason else None)
-    return [Message(role="assistant", parts=tuple(parts), finish_reason=finish_reason)] if parts else []
+    finish_reason = msg.finish_reason_of(reason.replace("-", "_") if reason else None)
+    return [msg.Message(role="assistant", parts=tuple(parts), finish_reason=finish_reason)] if parts else []
 
 
-def _message(item: JsonObject) -> Message:
+def _message(item: JsonObject) -> msg.Message:
     content = item.get("content")
     if isinstance(content, str):
-        parts: tuple[Part, ...] = (TextPart(content=content),)
+        parts: tuple[msg.Part, ...] = (msg.TextPart(content=content),)
     else:
         parts = tuple(_part(part) for part in as_objects(content))
-    return Message(role=as_text(item.get("role")) or "user", parts=parts)
+    return msg.Message(role=as_text(item.get("role")) or "user", parts=parts)
 
 
-def _part(part: JsonObject) -> Part:
+def _part(part: JsonObject) -> msg.Part:
     kind = as_text(part.get("type"))
     text = as_text(part.get("text"))
     if kind == "text" and text is not None:
-        return TextPart(content=text)
+        return msg.TextPart(content=text)
     if kind == "reasoning" and text is not None:
-        return ReasoningPart(content=text)
+        return msg.ReasoningPart(content=text)
     if kind == "tool-call" or (kind is None and "toolCallId" in part) or (kind == "function" and "toolName" in part):
         arguments = part.get("input", part.get("args"))
-        return ToolCallPart(id=as_text(part.get("toolCallId")), name=as_text(part.get("toolName")) or "", arguments=arguments)
+        return msg.ToolCallPart(
+            id=as_text(part.get("toolCallId")), name=as_text(part.get("toolName")) or "", arguments=arguments
+        )
     if kind == "tool-result":
         response = part.get("output", part.get("result"))
-        return ToolCallResponsePart(id=as_text(part.get("toolCallId")), response=response)
+        return msg.ToolCallResponsePart(id=as_text(part.get("toolCallId")), response=response)
     if kind in ("image", "file"):
         return _data(part)
-    return GenericPart(type=kind or "unknown", extra={key: value for key, value in part.items() if key != "type"})
+    return msg.GenericPart(type=kind or "unknown", extra={key: value for key, value in part.items() if key != "type"})
 
 
-def _data(part: JsonObject) -> Part:
+def _data(part: JsonObject) -> msg.Part:
     mime_type = as_text(part.get("mediaType")) or as_text(part.get("mimeType"))
     data = as_text(part.get("data")) or as_text(part.get("image")) or ""
-    modality = modality_of(mime_type) if mime_type else "image"
+    modality = msg.modality_of(mime_type) if mime_type else "image"
     if data.startswith(("http://", "https://")):
-        return UriPart(modality=modality, mime_type=mime_type, uri=data)
-    return BlobPart(modality=modality, mime_type=mime_type, content=data)
+        return msg.UriPart(modality=modality, mime_type=mime_type, uri=data)
+    return msg.BlobPart(modality=modality, mime_type=mime_type, content=data)
 
 
 def _definition(tool: JsonObject) -> JsonValue:

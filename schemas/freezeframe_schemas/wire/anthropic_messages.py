@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, error_object, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields
@@ -25,22 +26,6 @@ from freezeframe_schemas.wire.document import (
     parse,
 )
 from freezeframe_schemas.wire.frames import METRICS, Body, Frame
-from freezeframe_schemas.wire.messages import (
-    BlobPart,
-    FilePart,
-    GenericPart,
-    Message,
-    Part,
-    ReasoningPart,
-    ServerToolCallPart,
-    ServerToolCallResponsePart,
-    TextPart,
-    ToolCallPart,
-    ToolCallResponsePart,
-    UriPart,
-    finish_reason_of,
-    modality_of,
-)
 
 _SAMPLED: Final[Fields] = {
     **SAMPLING,
@@ -82,52 +67,52 @@ def _tool(tool: JsonObject) -> JsonValue:
 
 
 # -- messages -----------------------------------------------------------------------------------------------------------
-def read_message(message: JsonObject) -> Message:
+def read_message(message: JsonObject) -> msg.Message:
     """Return one message of a request."""
-    return Message(
+    return msg.Message(
         role=as_text(message.get("role")) or "user",
         parts=tuple(read_content(message.get("content"))),
         extra={key: value for key, value in message.items() if key not in ("role", "content")} if len(message) > 2 else {},
     )
 
 
-def read_content(content: JsonValue) -> list[Part]:
+def read_content(content: JsonValue) -> list[msg.Part]:
     """Return the parts of a content: text, or an array of blocks."""
     if isinstance(content, str):
-        return [TextPart(content=content)] if content else []
+        return [msg.TextPart(content=content)] if content else []
     if isinstance(content, list):
         return [
-            read_block(block) if isinstance(block, dict) else TextPart(content=block)
+            read_block(block) if isinstance(block, dict) else msg.TextPart(content=block)
             for block in content
             if isinstance(block, dict | str)
         ]
     return []
 
 
-def read_block(block: JsonObject) -> Part:
+def read_block(block: JsonObject) -> msg.Part:
     """Return one content block."""
     kind = as_text(block.get("type")) or "content"
     # Requests carry hundreds of blocks, nearly all of the first three kinds.
     match kind:
         case "text" if isinstance(text := block.get("text"), str):
-            return TextPart(content=text, extra=_rest(block, _TEXT_FIELDS))
+            return msg.TextPart(content=text, extra=_rest(block, _TEXT_FIELDS))
         case "tool_use" if isinstance(name := block.get("name"), str):
-            return ToolCallPart(
+            return msg.ToolCallPart(
                 id=as_text(block.get("id")),
                 name=name,
                 arguments=block.get("input"),
                 extra=_rest(block, _USE_FIELDS),
             )
         case "tool_result":
-            return ToolCallResponsePart(
+            return msg.ToolCallResponsePart(
                 id=as_text(block.get("tool_use_id")),
                 response=block.get("content"),
                 extra=_rest(block, _RESULT_FIELDS),
             )
         case "thinking" if isinstance(text := block.get("thinking"), str):
-            return ReasoningPart(content=text, extra=_rest(block, _THINKING_FIELDS))
+            return msg.ReasoningPart(content=text, extra=_rest(block, _THINKING_FIELDS))
         case "server_tool_use" | "mcp_tool_use" if isinstance(name := block.get("name"), str):
-            return ServerToolCallPart(
+            return msg.ServerToolCallPart(
                 id=as_text(block.get("id")),
                 name=name,
                 server_tool_call={"type": kind, "input": block.get("input")},
@@ -136,13 +121,13 @@ def read_block(block: JsonObject) -> Part:
         case "image" | "document" if isinstance(source := block.get("source"), dict):
             return _source(kind, source, _rest(block, _SOURCE_FIELDS))
         case _ if kind.endswith("_tool_result") and "tool_use_id" in block:
-            return ServerToolCallResponsePart(
+            return msg.ServerToolCallResponsePart(
                 id=as_text(block["tool_use_id"]),
                 server_tool_call_response={"type": kind, "content": block.get("content")},
                 extra=_rest(block, _RESULT_FIELDS),
             )
         case _:
-            return GenericPart(type=kind, extra={key: value for key, value in block.items() if key != "type"})
+            return msg.GenericPart(type=kind, extra={key: value for key, value in block.items() if key != "type"})
 
 
 def _rest(block: JsonObject, taken: frozenset[str]) -> JsonObject:
@@ -151,18 +136,18 @@ def _rest(block: JsonObject, taken: frozenset[str]) -> JsonObject:
     return {key: value for key, value in block.items() if key not in taken and value is not None}
 
 
-def _source(kind: str, source: JsonObject, extra: JsonObject) -> Part:
+def _source(kind: str, source: JsonObject, extra: JsonObject) -> msg.Part:
     mime = as_text(source.get("media_type"))
-    modality = kind if mime is None else modality_of(mime)
+    modality = kind if mime is None else msg.modality_of(mime)
     match source:
         case {"type": "base64", "data": str(data)}:
-            return BlobPart(modality=modality, mime_type=mime, content=data, extra=extra)
+            return msg.BlobPart(modality=modality, mime_type=mime, content=data, extra=extra)
         case {"type": "url", "url": str(url)}:
-            return UriPart(modality=modality, mime_type=mime, uri=url, extra=extra)
+            return msg.UriPart(modality=modality, mime_type=mime, uri=url, extra=extra)
         case {"type": "file", "file_id": str(file_id)}:
-            return FilePart(modality=modality, mime_type=mime, file_id=file_id, extra=extra)
+            return msg.FilePart(modality=modality, mime_type=mime, file_id=file_id, extra=extra)
         case _:
-            return GenericPart(type=kind, extra={"source": source, **extra})
+            return msg.GenericPart(type=kind, extra={"source": source, **extra})
 
 
 # -- response -----------------------------------------------------------------------------------------------------------
@@ -174,10 +159,10 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     out.texts(genai.RESPONSE_FINISH_REASONS, reason)
     read_usage(as_object(document.get("usage")), out)
     if "content" in document:
-        message = Message(
+        message = msg.Message(
             role=as_text(document.get("role")) or "assistant",
             parts=tuple(read_content(document["content"])),
-            finish_reason=finish_reason_of(reason),
+            finish_reason=msg.finish_reason_of(reason),
         )
         out.messages(genai.OUTPUT_MESSAGES, [message])
     out.rest(document, _ANSWER_FIELDS, genai.RESPONSE_DETAILS)

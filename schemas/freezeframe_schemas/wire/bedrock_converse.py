@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
@@ -25,18 +26,6 @@ from freezeframe_schemas.wire.document import (
     parse,
 )
 from freezeframe_schemas.wire.frames import METRICS, Body, Form, Frame
-from freezeframe_schemas.wire.messages import (
-    BlobPart,
-    GenericPart,
-    Message,
-    Part,
-    ReasoningPart,
-    TextPart,
-    ToolCallPart,
-    ToolCallResponsePart,
-    UriPart,
-    finish_reason_of,
-)
 
 _REQUEST_FIELDS: Final = frozenset({"modelId", "messages", "system", "inferenceConfig", "schemaVersion"})
 SETTINGS: Final = frozenset({"maxTokens", "temperature", "topP", "topK", "stopSequences"})
@@ -76,54 +65,54 @@ def _tool(tool: JsonObject) -> JsonValue:
 
 
 # -- messages -----------------------------------------------------------------------------------------------------------
-def read_message(message: JsonObject, finish_reason: str | None = None) -> Message:
+def read_message(message: JsonObject, finish_reason: str | None = None) -> msg.Message:
     """Return one message of a request, or the one of an answer."""
-    return Message(
+    return msg.Message(
         role=as_text(message.get("role")) or "assistant",
         parts=tuple(read_block(block) for block in as_objects(message.get("content"))),
-        finish_reason=finish_reason_of(finish_reason),
+        finish_reason=msg.finish_reason_of(finish_reason),
     )
 
 
-def read_block(block: JsonObject) -> Part:
+def read_block(block: JsonObject) -> msg.Part:
     """Return one content block: an object whose only key says what it is."""
     match block:
         case {"text": str(text)}:
-            return TextPart(content=text)
+            return msg.TextPart(content=text)
         case {"toolUse": {"name": str(name)} as use}:
-            return ToolCallPart(
+            return msg.ToolCallPart(
                 id=as_text(use.get("toolUseId")),
                 name=name,
                 arguments=use.get("input"),
                 extra=_rest(use, "toolUseId", "name", "input"),
             )
         case {"toolResult": dict(result)}:
-            return ToolCallResponsePart(
+            return msg.ToolCallResponsePart(
                 id=as_text(result.get("toolUseId")),
                 response=result.get("content"),
                 extra=_rest(result, "toolUseId", "content"),
             )
         case {"reasoningContent": {"reasoningText": {"text": str(text)} as thinking}}:
-            return ReasoningPart(content=text, extra=_rest(thinking, "text"))
+            return msg.ReasoningPart(content=text, extra=_rest(thinking, "text"))
         case _:
             kind = next(iter(block), "content")
             media = block.get(kind)
             if kind in _MEDIA and isinstance(media, dict):
                 return _media(kind, media)
-            return GenericPart(type=kind, extra={"content": media})
+            return msg.GenericPart(type=kind, extra={"content": media})
 
 
-def _media(kind: str, media: JsonObject) -> Part:
+def _media(kind: str, media: JsonObject) -> msg.Part:
     form = as_text(media.get("format"))
     mime = f"{'application' if kind == 'document' else kind}/{form}" if form else None
     extra = _rest(media, "format", "source")
     match media.get("source"):
         case {"bytes": str(data)}:
-            return BlobPart(modality=kind, mime_type=mime, content=data, extra=extra)
+            return msg.BlobPart(modality=kind, mime_type=mime, content=data, extra=extra)
         case {"s3Location": {"uri": str(uri)}}:
-            return UriPart(modality=kind, mime_type=mime, uri=uri, extra=extra)
+            return msg.UriPart(modality=kind, mime_type=mime, uri=uri, extra=extra)
         case _:
-            return GenericPart(type=kind, extra={"content": media})
+            return msg.GenericPart(type=kind, extra={"content": media})
 
 
 def _rest(value: JsonObject, *taken: str) -> JsonObject:

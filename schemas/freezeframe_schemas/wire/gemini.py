@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
 from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
@@ -27,21 +28,6 @@ from freezeframe_schemas.wire.document import (
 )
 from freezeframe_schemas.wire.frames import Form
 from freezeframe_schemas.wire.gemini_stream import assemble, camel, disassemble, has_ended
-from freezeframe_schemas.wire.messages import (
-    BlobPart,
-    GenericPart,
-    Message,
-    Part,
-    ReasoningPart,
-    ServerToolCallPart,
-    ServerToolCallResponsePart,
-    TextPart,
-    ToolCallPart,
-    ToolCallResponsePart,
-    UriPart,
-    finish_reason_of,
-    modality_of,
-)
 
 _REQUEST_FIELDS: Final = frozenset({"contents", "systemInstruction", "tools", "model"})
 _CONFIGURED: Final[Fields] = {
@@ -93,35 +79,35 @@ def _tools(tools: JsonValue) -> list[JsonValue]:
 
 
 # -- messages -----------------------------------------------------------------------------------------------------------
-def _contents(contents: JsonValue) -> list[Message]:
+def _contents(contents: JsonValue) -> list[msg.Message]:
     items = as_list(contents) if isinstance(contents, list) else [contents]
     return [read_content(item) for item in items if isinstance(item, dict)]
 
 
-def read_content(content: JsonObject, finish_reason: str | None = None) -> Message:
+def read_content(content: JsonObject, finish_reason: str | None = None) -> msg.Message:
     """Return one content; Gemini's ``model`` is the conventions' ``assistant``."""
     role = as_text(content.get("role")) or ("assistant" if finish_reason else "user")
     parts = _parts(content)
-    calls = any(isinstance(part, ToolCallPart) for part in parts)
-    word = finish_reason_of(finish_reason)
-    return Message(
+    calls = any(isinstance(part, msg.ToolCallPart) for part in parts)
+    word = msg.finish_reason_of(finish_reason)
+    return msg.Message(
         role=_ROLES.get(role, role),
         parts=tuple(parts),
         finish_reason="tool_call" if word == "stop" and calls else word,
     )
 
 
-def _texts(value: JsonValue) -> list[Part]:
-    return [TextPart(content=value)] if isinstance(value, str) and value else []
+def _texts(value: JsonValue) -> list[msg.Part]:
+    return [msg.TextPart(content=value)] if isinstance(value, str) and value else []
 
 
-def _parts(content: JsonObject) -> list[Part]:
+def _parts(content: JsonObject) -> list[msg.Part]:
     parts = content.get("parts")
     items = as_list(parts) if isinstance(parts, list) else [parts]
     return [read_part(camel(item)) for item in items if isinstance(item, dict)]
 
 
-def read_part(part: JsonObject) -> Part:
+def read_part(part: JsonObject) -> msg.Part:
     """Return one part: an object whose main key says what it is."""
 
     def extra(*taken: str) -> JsonObject:
@@ -129,17 +115,17 @@ def read_part(part: JsonObject) -> Part:
 
     match part:
         case {"text": str(text), "thought": True}:
-            return ReasoningPart(content=text, extra=extra("text", "thought"))
+            return msg.ReasoningPart(content=text, extra=extra("text", "thought"))
         case {"text": str(text)}:
-            return TextPart(content=text, extra=extra("text", "thought"))
+            return msg.TextPart(content=text, extra=extra("text", "thought"))
         case {"functionCall": {"name": str(name)} as call}:
             rest = {key: value for key, value in call.items() if key not in ("id", "name", "args")}
-            return ToolCallPart(
+            return msg.ToolCallPart(
                 id=as_text(call.get("id")), name=name, arguments=call.get("args"), extra={**rest, **extra("functionCall")}
             )
         case {"functionResponse": dict(answer)}:
             named: JsonObject = {"name": answer["name"]} if "name" in answer else {}
-            return ToolCallResponsePart(
+            return msg.ToolCallResponsePart(
                 id=as_text(answer.get("id")),
                 response=answer.get("response"),
                 extra={**named, **extra("functionResponse")},
@@ -148,28 +134,28 @@ def read_part(part: JsonObject) -> Part:
             data = camel(data)
             mime = as_text(data.get("mimeType"))
             content = as_text(data.get("data")) or ""
-            return BlobPart(modality=modality_of(mime), mime_type=mime, content=content, extra=extra("inlineData"))
+            return msg.BlobPart(modality=msg.modality_of(mime), mime_type=mime, content=content, extra=extra("inlineData"))
         case {"fileData": dict(data)}:
             data = camel(data)
             mime = as_text(data.get("mimeType"))
             uri = as_text(data.get("fileUri")) or ""
-            return UriPart(modality=modality_of(mime), mime_type=mime, uri=uri, extra=extra("fileData"))
+            return msg.UriPart(modality=msg.modality_of(mime), mime_type=mime, uri=uri, extra=extra("fileData"))
         case {"executableCode": dict(code)}:
-            return ServerToolCallPart(
+            return msg.ServerToolCallPart(
                 id=as_text(code.get("id")),
                 name="code_execution",
                 server_tool_call={"type": "executableCode", **code},
                 extra=extra("executableCode"),
             )
         case {"codeExecutionResult": dict(result)}:
-            return ServerToolCallResponsePart(
+            return msg.ServerToolCallResponsePart(
                 id=as_text(result.get("id")),
                 server_tool_call_response={"type": "codeExecutionResult", **result},
                 extra=extra("codeExecutionResult"),
             )
         case _:
             kind = next(iter(part), "part")
-            return GenericPart(type=kind, extra={"content": part.get(kind), **extra(kind, "type")})
+            return msg.GenericPart(type=kind, extra={"content": part.get(kind), **extra(kind, "type")})
 
 
 # -- response -----------------------------------------------------------------------------------------------------------
@@ -187,7 +173,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     out.rest(document, _ANSWER_FIELDS, genai.RESPONSE_DETAILS)
 
 
-def _answer(candidate: JsonObject, reason: str | None) -> Message:
+def _answer(candidate: JsonObject, reason: str | None) -> msg.Message:
     """Return the message of a candidate; what is next to its content (grounding, citations, safety) is kept."""
     message = read_content({"role": "model", **as_object(candidate.get("content"))}, reason)
     return replace(message, extra={key: value for key, value in candidate.items() if key not in _CANDIDATE_FIELDS})

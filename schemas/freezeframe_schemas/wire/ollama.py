@@ -10,22 +10,13 @@ from dataclasses import replace
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Body, Form, Frame
-from freezeframe_schemas.wire.messages import (
-    BlobPart,
-    Message,
-    Part,
-    ReasoningPart,
-    TextPart,
-    ToolCallPart,
-    ToolCallResponsePart,
-    finish_reason_of,
-)
 from freezeframe_schemas.wire.openai_content import read_tool
 
 _REQUEST_FIELDS: Final = frozenset({"model", "messages", "prompt", "system", "images", "input", "stream", "tools"})
@@ -53,7 +44,7 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     if document.get("format"):  # "json" or a schema
         out.text(genai.OUTPUT_TYPE, "json")
     system = as_text(document.get("system"))
-    out.parts(genai.SYSTEM_INSTRUCTIONS, [TextPart(content=system)] if system else [])
+    out.parts(genai.SYSTEM_INSTRUCTIONS, [msg.TextPart(content=system)] if system else [])
     messages = [read_message(message) for message in as_objects(document.get("messages"))]
     if prompt := as_text(document.get("prompt")):
         messages.append(read_message({"role": "user", "content": prompt, "images": document.get("images")}))
@@ -63,34 +54,34 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     out.rest({**document, "options": rest or None}, _REQUEST_FIELDS)
 
 
-def read_message(message: JsonObject, finish_reason: str | None = None) -> Message:
+def read_message(message: JsonObject, finish_reason: str | None = None) -> msg.Message:
     """Return one message; tool arguments are JSON here, not text."""
     role = as_text(message.get("role")) or "assistant"
     content = as_text(message.get("content")) or ""
-    parts: list[Part] = []
+    parts: list[msg.Part] = []
     if thinking := as_text(message.get("thinking")):
-        parts.append(ReasoningPart(content=thinking))
+        parts.append(msg.ReasoningPart(content=thinking))
     if role == "tool":
         name = as_text(message.get("tool_name")) or as_text(message.get("name"))
         call_id = as_text(message.get("tool_call_id"))
-        parts.append(ToolCallResponsePart(id=call_id, response=content, extra={"name": name} if name else {}))
+        parts.append(msg.ToolCallResponsePart(id=call_id, response=content, extra={"name": name} if name else {}))
     elif content:
-        parts.append(TextPart(content=content))
+        parts.append(msg.TextPart(content=content))
     parts.extend(
-        BlobPart(modality="image", content=image) for image in as_list(message.get("images")) if isinstance(image, str)
+        msg.BlobPart(modality="image", content=image) for image in as_list(message.get("images")) if isinstance(image, str)
     )
     for call in as_objects(message.get("tool_calls")):
         function = as_object(call.get("function"))
         parts.append(
-            ToolCallPart(
+            msg.ToolCallPart(
                 id=as_text(call.get("id")),
                 name=as_text(function.get("name")) or "",
                 arguments=function.get("arguments"),
             )
         )
-    word = finish_reason_of(finish_reason)
-    calls = any(isinstance(part, ToolCallPart) for part in parts)
-    return Message(role=role, parts=tuple(parts), finish_reason="tool_call" if word == "stop" and calls else word)
+    word = msg.finish_reason_of(finish_reason)
+    calls = any(isinstance(part, msg.ToolCallPart) for part in parts)
+    return msg.Message(role=role, parts=tuple(parts), finish_reason="tool_call" if word == "stop" and calls else word)
 
 
 # -- response -----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import json
 from typing import Final
 
 from freezeframe_schemas import genai
+from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Thought
 from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields
@@ -19,20 +20,6 @@ from freezeframe_schemas.wire.document import (
     as_object,
     as_objects,
     as_text,
-)
-from freezeframe_schemas.wire.messages import (
-    BlobPart,
-    FilePart,
-    GenericPart,
-    Message,
-    Part,
-    ReasoningPart,
-    ServerToolCallPart,
-    TextPart,
-    ToolCallPart,
-    ToolCallResponsePart,
-    UriPart,
-    finish_reason_of,
 )
 from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS
 from freezeframe_schemas.wire.openai_content import read_url
@@ -63,29 +50,29 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     instructions = document.get("instructions")
     out.parts(
         genai.SYSTEM_INSTRUCTIONS,
-        [TextPart(content=instructions)] if isinstance(instructions, str) and instructions else [],
+        [msg.TextPart(content=instructions)] if isinstance(instructions, str) and instructions else [],
     )
     out.messages(genai.INPUT_MESSAGES, _input(document.get("input")))
     out.tools(document.get("tools"), [_tool(tool) for tool in as_objects(document.get("tools"))])
     out.rest(document, _REQUEST_FIELDS)
 
 
-def _input(value: JsonValue) -> list[Message]:
+def _input(value: JsonValue) -> list[msg.Message]:
     if isinstance(value, str):
-        return [Message(role="user", parts=(TextPart(content=value),))]
+        return [msg.Message(role="user", parts=(msg.TextPart(content=value),))]
     return [_input_item(item) for item in as_objects(value)]
 
 
-def _input_item(item: JsonObject) -> Message:
+def _input_item(item: JsonObject) -> msg.Message:
     kind = as_text(item.get("type")) or "message"
     if kind == "message":
-        return Message(
+        return msg.Message(
             role=as_text(item.get("role")) or "user",
             parts=tuple(_content(item.get("content"))),
             extra={key: item[key] for key in ("phase",) if key in item},
         )
     role = "tool" if kind.endswith("_output") else "assistant"
-    return Message(role=role, parts=tuple(read_item(item)))
+    return msg.Message(role=role, parts=tuple(read_item(item)))
 
 
 def _tool(tool: JsonObject) -> JsonValue:
@@ -94,7 +81,7 @@ def _tool(tool: JsonObject) -> JsonValue:
 
 
 # -- items --------------------------------------------------------------------------------------------------------------
-def read_item(item: JsonObject) -> list[Part]:
+def read_item(item: JsonObject) -> list[msg.Part]:
     """Return the parts of one input or output item."""
     kind = as_text(item.get("type")) or "message"
     match kind:
@@ -105,7 +92,7 @@ def read_item(item: JsonObject) -> list[Part]:
         case "function_call" | "custom_tool_call":
             extra: JsonObject = {"tool_type": "custom"} if kind == "custom_tool_call" else {}
             return [
-                ToolCallPart(
+                msg.ToolCallPart(
                     id=as_text(item.get("call_id")),
                     name=as_text(item.get("name")) or "",
                     arguments=item.get("arguments", item.get("input")),
@@ -113,28 +100,28 @@ def read_item(item: JsonObject) -> list[Part]:
                 )
             ]
         case _ if kind.endswith("_output"):
-            return [ToolCallResponsePart(id=as_text(item.get("call_id")), response=item.get("output"))]
+            return [msg.ToolCallResponsePart(id=as_text(item.get("call_id")), response=item.get("output"))]
         case _ if kind.endswith("_call"):
             return [_other_call(kind, item)]
         case _:
-            return [GenericPart(type=kind, extra={key: v for key, v in item.items() if key != "type"})]
+            return [msg.GenericPart(type=kind, extra={key: v for key, v in item.items() if key != "type"})]
 
 
-def _other_call(kind: str, item: JsonObject) -> Part:
+def _other_call(kind: str, item: JsonObject) -> msg.Part:
     """Return a built-in tool's call: one with a `call_id` waits for our answer (computer, shell, apply_patch), the others (web
     search, code interpreter, ...) are the provider's and include their outcome.
     """
     name = kind.removesuffix("_call")
     if not isinstance(call_id := item.get("call_id"), str):
         details: JsonObject = {key: value for key, value in item.items() if key not in ("id", "type")}
-        return ServerToolCallPart(id=as_text(item.get("id")), name=name, server_tool_call={"type": kind, **details})
+        return msg.ServerToolCallPart(id=as_text(item.get("id")), name=name, server_tool_call={"type": kind, **details})
     asked = next((key for key in ("action", "operation", "arguments") if key in item), None)
     taken = {"id", "type", "call_id", "status", asked}
     rest: JsonObject = {key: value for key, value in item.items() if key not in taken and value is not None}
-    return ToolCallPart(id=call_id, name=name, arguments=item[asked] if asked else None, extra={"tool_type": kind, **rest})
+    return msg.ToolCallPart(id=call_id, name=name, arguments=item[asked] if asked else None, extra={"tool_type": kind, **rest})
 
 
-def _reasoning(item: JsonObject) -> Part:
+def _reasoning(item: JsonObject) -> msg.Part:
     """Return the thinking itself if it is given, else its summary; the encrypted form is kept."""
     content, summary = as_objects(item.get("content")), as_objects(item.get("summary"))
     texts = [as_text(block.get("text")) for block in content or summary]
@@ -143,16 +130,16 @@ def _reasoning(item: JsonObject) -> Part:
         for key in ("id", "encrypted_content", "summary")
         if (value := item.get(key)) and not (key == "summary" and not content)
     }
-    return ReasoningPart(content="\n\n".join(text for text in texts if text), extra=extra)
+    return msg.ReasoningPart(content="\n\n".join(text for text in texts if text), extra=extra)
 
 
-def _content(content: JsonValue) -> list[Part]:
+def _content(content: JsonValue) -> list[msg.Part]:
     if isinstance(content, str):
-        return [TextPart(content=content)] if content else []
+        return [msg.TextPart(content=content)] if content else []
     return [_block(block) for block in as_objects(content)]
 
 
-def _block(block: JsonObject) -> Part:
+def _block(block: JsonObject) -> msg.Part:
     kind = as_text(block.get("type")) or "content"
 
     def extra(*taken: str) -> JsonObject:
@@ -160,23 +147,23 @@ def _block(block: JsonObject) -> Part:
 
     match kind, block:
         case "input_text" | "output_text" | "text", {"text": str(text)}:
-            return TextPart(content=text, extra=extra("type", "text"))
+            return msg.TextPart(content=text, extra=extra("type", "text"))
         case "refusal", {"refusal": str(text)}:
-            return GenericPart(type="refusal", extra={"content": text})
+            return msg.GenericPart(type="refusal", extra={"content": text})
         case "input_image", {"image_url": str(url)}:
             return read_url(url, "image", extra("type", "image_url"))
         case "input_image", {"file_id": str(file_id)}:
-            return FilePart(modality="image", file_id=file_id, extra=extra("type", "file_id"))
+            return msg.FilePart(modality="image", file_id=file_id, extra=extra("type", "file_id"))
         case "input_file", {"file_id": str(file_id)}:
-            return FilePart(modality="document", file_id=file_id, extra=extra("type", "file_id"))
+            return msg.FilePart(modality="document", file_id=file_id, extra=extra("type", "file_id"))
         case "input_file", {"file_data": str(url)}:
             return read_url(url, "document", extra("type", "file_data"))
         case "input_file", {"file_url": str(url)}:
-            return UriPart(modality="document", uri=url, extra=extra("type", "file_url"))
+            return msg.UriPart(modality="document", uri=url, extra=extra("type", "file_url"))
         case "input_audio", {"input_audio": {"data": str(data), "format": str(form)}}:
-            return BlobPart(modality="audio", mime_type=f"audio/{form}", content=data)
+            return msg.BlobPart(modality="audio", mime_type=f"audio/{form}", content=data)
         case _:
-            return GenericPart(type=kind, extra={key: v for key, v in block.items() if key != "type"})
+            return msg.GenericPart(type=kind, extra={key: v for key, v in block.items() if key != "type"})
 
 
 # -- response -----------------------------------------------------------------------------------------------------------
@@ -200,10 +187,10 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     items = as_objects(document.get("output"))
     if items:
         parts = tuple(part for item in items for part in read_item(item))
-        answered = {part.id for part in parts if isinstance(part, ToolCallResponsePart)}
-        calls = any(isinstance(part, ToolCallPart) and part.id not in answered for part in parts)
-        word = finish_reason_of(reason)
-        message = Message(role="assistant", parts=parts, finish_reason="tool_call" if word == "stop" and calls else word)
+        answered = {part.id for part in parts if isinstance(part, msg.ToolCallResponsePart)}
+        calls = any(isinstance(part, msg.ToolCallPart) and part.id not in answered for part in parts)
+        word = msg.finish_reason_of(reason)
+        message = msg.Message(role="assistant", parts=parts, finish_reason="tool_call" if word == "stop" and calls else word)
         out.messages(genai.OUTPUT_MESSAGES, [message])
 
 
