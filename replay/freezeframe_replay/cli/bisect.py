@@ -8,17 +8,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import (
-    TARGET_HELP,
-    add_ignore,
-    add_json,
-    add_store,
-    add_timeout,
-    place_of,
-    print_json,
-    terminal_width,
-)
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import printable, short
@@ -47,28 +38,28 @@ COMMAND: Final = Command(
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP)
     parser.add_argument("--good", metavar="COMMIT", help="commit that re-enacts the run (default: the commit of the recording)")
     parser.add_argument("--bad", default="HEAD", metavar="COMMIT", help="commit that no longer does (default: HEAD)")
-    add_ignore(parser)
-    add_timeout(parser, of="one replay")
+    options.add_ignore(parser)
+    options.add_timeout(parser, of="one replay")
     parser.add_argument("--quiet", action="store_true", help="print no progress")
-    add_json(parser)
-    add_store(parser)
+    options.add_json(parser)
+    options.add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
     """Bisect and name the commit; 125 if only skipped commits are left."""
     from freezeframe_replay.experiments.bisect import Trial, bisect
 
-    fixture = load_as_fixture(place_of(arguments), arguments.run)
+    fixture = load_as_fixture(options.place_of(arguments), arguments.run)
     good = arguments.good or _recorded_commit(fixture)
     quiet = arguments.quiet or arguments.json
 
     def on_try(tried: Tried) -> None:
         if not quiet:
             line = f"{tried.commit[:_SHORT]}  {tried.verdict.value:<12}  {tried.subject}"
-            print(short(line, terminal_width()), file=sys.stderr, flush=True)
+            print(short(line, options.terminal_width()), file=sys.stderr, flush=True)
 
     trial = Trial(
         fixture=fixture,
@@ -78,7 +69,7 @@ def execute(arguments: argparse.Namespace) -> int:
     )
     found = bisect(Path.cwd(), trial, good=good, bad=arguments.bad, on_try=on_try)
     if arguments.json:
-        print_json(dataclasses.asdict(found))
+        options.print_json(dataclasses.asdict(found))
     else:
         print(_text(found, f"git bisect start {arguments.bad} {good}", arguments.run))
     return 0 if found.first_bad is not None else EXIT_CODES[Verdict.INCOMPARABLE]
@@ -108,4 +99,4 @@ def _text(found: Bisection, start: str, run: str) -> str:
         lines.append(f"  {divergence.kind.value}{step}: {divergence.call_kind} {divergence.name}".rstrip())
         if divergence.recorded is not None or divergence.live is not None:
             lines += [f"    {divergence.path}", f"    - {divergence.recorded}", f"    + {divergence.live}"]
-    return "\n".join([answer, *(short(line, terminal_width()) for line in lines), by_hand])
+    return "\n".join([answer, *(short(line, options.terminal_width()) for line in lines), by_hand])

@@ -8,18 +8,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import (
-    add_ignore,
-    add_json,
-    add_live,
-    add_require_values,
-    add_timeout,
-    positive,
-    print_json,
-    terminal_width,
-    text_or_file,
-)
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_parameter
@@ -59,20 +49,20 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--set", action="append", default=[], metavar="NAME=JSON", help="candidate: a parameter, such as temperature=0"
     )
-    add_live(parser)
+    options.add_live(parser)
     parser.add_argument(
         "--allow-tool", action="append", default=[], metavar="NAME", help="let this tool run for real (repeatable)"
     )
-    add_ignore(parser)
+    options.add_ignore(parser)
     parser.add_argument("--judge", metavar="MODULE:FUNCTION", help="ask this function whether different words mean the same")
     parser.add_argument("--judge-live", action="store_true", help="let the judge ask a model for real, and record the answers")
-    parser.add_argument("--jobs", type=positive, default=1, metavar="N", help="replays side by side (default: 1)")
-    add_timeout(parser, of="one run")
+    parser.add_argument("--jobs", type=options.positive, default=1, metavar="N", help="replays side by side (default: 1)")
+    options.add_timeout(parser, of="one run")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="also write the result there as JSON")
     parser.add_argument("--all", action="store_true", help="also list the rows that are the same")
-    add_require_values(parser)
+    options.add_require_values(parser)
     parser.add_argument("--quiet", action="store_true", help="print no progress")
-    add_json(parser)
+    options.add_json(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -92,9 +82,9 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.output is not None:
         _write(arguments.output, document)
     if arguments.json:
-        print_json(document)
+        options.print_json(document)
     else:
-        print(result_text(result, width=terminal_width(), everything=arguments.all))
+        print(result_text(result, width=options.terminal_width(), everything=arguments.all))
     return EXIT_CODES[result.finding]
 
 
@@ -119,7 +109,7 @@ def _edits(arguments: argparse.Namespace) -> Iterable[RequestEdit]:
     if arguments.model:
         yield RequestEdit(part=Part.MODEL, value=arguments.model)
     if arguments.system is not None:
-        yield RequestEdit(part=Part.SYSTEM, value=text_or_file(arguments.system, "--system"))
+        yield RequestEdit(part=Part.SYSTEM, value=options.text_or_file(arguments.system, "--system"))
     for old, new in arguments.replace:
         yield RequestEdit(part=Part.TEXT, name=old, value=new)
     yield from map(parse_parameter, arguments.set)

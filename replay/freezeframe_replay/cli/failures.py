@@ -9,17 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import (
-    add_json,
-    add_store,
-    add_timeout,
-    place_of,
-    positive,
-    print_json,
-    seconds,
-    terminal_width,
-)
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.local.target import load_as_fixture, open_store
 from freezeframe_replay.report.render import ID_DIGITS, moment, table_text
@@ -49,17 +40,17 @@ COMMAND: Final = Command(
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("--since", type=seconds, metavar="AGE", help="only failures within 15m, 1h, 7d, ...")
+    parser.add_argument("--since", type=options.seconds, metavar="AGE", help="only failures within 15m, 1h, 7d, ...")
     parser.add_argument(
         "--where", default="", metavar="SQL", help="only failures that match this condition on the view `errors`"
     )
-    parser.add_argument("--limit", type=positive, default=20, metavar="N", help="at most N groups (default: 20)")
+    parser.add_argument("--limit", type=options.positive, default=20, metavar="N", help="at most N groups (default: 20)")
     parser.add_argument("--replay", action="store_true", help="replay one run of each group")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write one run of each group there as a dataset")
-    add_timeout(parser, of="one replay")
+    options.add_timeout(parser, of="one replay")
     parser.add_argument("--quiet", action="store_true", help="print no progress")
-    add_json(parser)
-    add_store(parser)
+    options.add_json(parser)
+    options.add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -67,12 +58,12 @@ def execute(arguments: argparse.Namespace) -> int:
     from freezeframe_replay.experiments.failures import list_failures
 
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
-    groups = list_failures(open_store(place_of(arguments)), limit=arguments.limit, since=since, where=arguments.where)
+    groups = list_failures(open_store(options.place_of(arguments)), limit=arguments.limit, since=since, where=arguments.where)
     verdicts = _replay(arguments, groups) if arguments.replay else {}
     if arguments.output is not None and groups:
         _write(arguments, groups)
     if arguments.json:
-        print_json([{**dataclasses.asdict(group), "replay": verdicts.get(group.newest)} for group in groups])
+        options.print_json([{**dataclasses.asdict(group), "replay": verdicts.get(group.newest)} for group in groups])
     elif groups:
         print(_table(groups, verdicts))
     else:
@@ -91,7 +82,8 @@ def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str,
     verdicts: dict[str, str] = {}
     for done, run in enumerate(dict.fromkeys(group.newest for group in groups), 1):
         try:
-            verdicts[run] = verdict(reenact(load_as_fixture(place_of(arguments), run), timeout_s=arguments.timeout)).value
+            fixture = load_as_fixture(options.place_of(arguments), run)
+            verdicts[run] = verdict(reenact(fixture, timeout_s=arguments.timeout)).value
         except FreezeframeError as error:  # a cold case, or a run of other code: the other groups still matter
             verdicts[run] = f"{_NOT_REPLAYED}{error.message}"
         progress.step(done, len({group.newest for group in groups}), f"{run[:ID_DIGITS]}  {verdicts[run]}")
@@ -104,7 +96,7 @@ def _write(arguments: argparse.Namespace, groups: Sequence[Group]) -> None:
     notes: dict[str, list[str]] = {}
     for group in groups:
         notes.setdefault(group.newest, []).append(f"{group.signature} {group.type} {group.subject}".strip())
-    runs = ((load_as_fixture(place_of(arguments), run), "; ".join(told)) for run, told in notes.items())
+    runs = ((load_as_fixture(options.place_of(arguments), run), "; ".join(told)) for run, told in notes.items())
     write_dataset(arguments.output, runs, chosen_by=f"one of each failure {arguments.where}".strip())
 
 
@@ -124,4 +116,4 @@ def _table(groups: Sequence[Group], verdicts: dict[str, str]) -> str:
         ]
         for group in groups
     ]
-    return table_text(header, rows, right=(0, 1), cell_width=60, fit=(6, terminal_width()))
+    return table_text(header, rows, right=(0, 1), cell_width=60, fit=(6, options.terminal_width()))

@@ -9,17 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import (
-    TARGET_HELP,
-    add_json,
-    add_store,
-    add_timeout,
-    place_of,
-    positive,
-    print_json,
-    terminal_width,
-)
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture
@@ -55,8 +46,8 @@ COMMAND: Final = Command(
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
-    parser.add_argument("--rounds", type=positive, default=20, metavar="N", help="perturbations to try (default: 20)")
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP)
+    parser.add_argument("--rounds", type=options.positive, default=20, metavar="N", help="perturbations to try (default: 20)")
     parser.add_argument(
         "--seed", type=int, default=1, metavar="N", help="the same seed tries the same perturbations (default: 1)"
     )
@@ -65,11 +56,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--live", action="append", default=[], choices=["model"], help="ask the model for real")
     parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write each run that flips there as a fixture")
-    add_timeout(parser, of="one replay")
+    options.add_timeout(parser, of="one replay")
     parser.add_argument("--all", action="store_true", help="also list the perturbations that flip nothing")
     parser.add_argument("--quiet", action="store_true", help="print no progress")
-    add_json(parser)
-    add_store(parser)
+    options.add_json(parser)
+    options.add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -94,14 +85,14 @@ def execute(arguments: argparse.Namespace) -> int:
         timeout_s=arguments.timeout,
     )
     try:
-        effects = fuzz(load_as_fixture(place_of(arguments), arguments.run), fuzzing, on_effect=on_effect)
+        effects = fuzz(load_as_fixture(options.place_of(arguments), arguments.run), fuzzing, on_effect=on_effect)
     except ReplayError as error:
         print(f"freezeframe fuzz: {error}", file=sys.stderr)
         return EXIT_CODES[Verdict.INCOMPARABLE]
     flipped, open_ones = flips(effects), unknown(effects)
     if arguments.json:
         document = {"seed": arguments.seed, "tried": len(effects), "flipped": len(flipped), "unknown": len(open_ones)}
-        print_json({**document, "effects": [dataclasses.asdict(effect) for effect in effects]})
+        options.print_json({**document, "effects": [dataclasses.asdict(effect) for effect in effects]})
     else:
         rest = f"; {len(open_ones)} undecided" if open_ones else ""
         print(f"{len(flipped)} of {len(effects)} perturbations flip the run{rest} (seed {arguments.seed})")
@@ -123,6 +114,6 @@ def _table(effects: Sequence[Effect]) -> str:
         for effect in effects
     ]
     header = ("#", "aim", "step", "perturbation", "flips", "how")
-    width = terminal_width()
+    width = options.terminal_width()
     table = table_text(header, rows, right=(0, 2), cell_width=max(40, width // 2), fit=(5, width - 2))
     return "".join(f"  {line}\n" for line in table.splitlines())

@@ -9,20 +9,8 @@ import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import (
-    TARGET_HELP,
-    add_ignore,
-    add_json,
-    add_live,
-    add_require_values,
-    add_store,
-    add_timeout,
-    home_of,
-    place_of,
-    positive,
-    terminal_width,
-)
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_run, target_as_typed
 from freezeframe_replay.report.render import report_text
@@ -63,14 +51,16 @@ COMMAND: Final = Command(
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
-    add_ignore(parser)
-    add_live(parser)
-    parser.add_argument("--live-from", type=positive, metavar="N", help="make them for real from step N on, recorded or not")
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP)
+    options.add_ignore(parser)
+    options.add_live(parser)
+    parser.add_argument(
+        "--live-from", type=options.positive, metavar="N", help="make them for real from step N on, recorded or not"
+    )
     parser.add_argument(
         "--from",
         dest="begin",
-        type=positive,
+        type=options.positive,
         metavar="N",
         help="begin in the middle, at the last framework border before step N (requires framework_state)",
     )
@@ -96,12 +86,12 @@ def configure(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--real-time", action="store_true", help="replay at the recorded speed, streams chunk by chunk")
     _add_fences(parser)
-    add_timeout(parser, of="the program")
-    add_require_values(parser)
+    options.add_timeout(parser, of="the program")
+    options.add_require_values(parser)
     parser.add_argument("--quiet", action="store_true", help="print one line")
     parser.add_argument("--show-output", action="store_true", help="let the program write to this terminal")
-    add_json(parser)
-    add_store(parser)
+    options.add_json(parser)
+    options.add_store(parser)
 
 
 def _add_fences(parser: argparse.ArgumentParser) -> None:
@@ -143,7 +133,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return _replay(arguments, fixture_directory(arguments.run), None)
     from freezeframe_replay.engine.freeze import freeze
 
-    return _replay(arguments, freeze(load_run(place_of(arguments), arguments.run)), None)
+    return _replay(arguments, freeze(load_run(options.place_of(arguments), arguments.run)), None)
 
 
 def _no_code(path: Path) -> ConfigError:
@@ -179,7 +169,7 @@ def _replay(arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | 
                 timeout_s=arguments.timeout,
                 quiet=arguments.json or not arguments.show_output,
                 spans=spans,
-                keys=home_of(arguments).directory / KEYS,
+                keys=options.home_of(arguments).directory / KEYS,
             )
         except ReplayError as error:
             print(f"freezeframe replay: {error}", file=sys.stderr)
@@ -187,8 +177,8 @@ def _replay(arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | 
         if arguments.json:
             print(judged_to_json(report))
         else:
-            again = target_as_typed(place_of(arguments), arguments.run, report.run_id)
-            print(report_text(report, quiet=arguments.quiet, width=terminal_width(), again=again))
+            again = target_as_typed(options.place_of(arguments), arguments.run, report.run_id)
+            print(report_text(report, quiet=arguments.quiet, width=options.terminal_width(), again=again))
             if report.live and spans is None and not arguments.quiet:
                 print("  next: if this is the fix, keep it with its live answers: the same command with -o DIR")
         if spans is not None:
@@ -209,7 +199,7 @@ def _keep(origin: Fixture | Path, spans: Path, report: Report, arguments: argpar
 
     directory: Path = arguments.output
     loaded = load_fixture(origin) if isinstance(origin, Path) else origin
-    made = kept_run(loaded, spans, report, ignore=arguments.ignore, keys=home_of(arguments).directory / KEYS)
+    made = kept_run(loaded, spans, report, ignore=arguments.ignore, keys=options.home_of(arguments).directory / KEYS)
     write_to(directory, made, command="replay")
     if not arguments.json:
         print(f"wrote {directory}: {len(made.steps)} steps of run {made.run_id}, {_calls(len(report.live))} made for real")

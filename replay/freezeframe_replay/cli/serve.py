@@ -10,19 +10,8 @@ import threading
 from dataclasses import replace
 from typing import Final
 
+from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import (
-    TARGET_HELP,
-    add_ignore,
-    add_json,
-    add_require_values,
-    add_store,
-    add_timeout,
-    home_of,
-    place_of,
-    port,
-    terminal_width,
-)
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.report.render import report_text
 from freezeframe_schemas.data_directory import KEYS
@@ -49,13 +38,13 @@ COMMAND: Final = Command(
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
-    parser.add_argument("--port", type=port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free one)")
-    add_ignore(parser)
-    add_timeout(parser, of="the program")
-    add_require_values(parser)
-    add_json(parser)
-    add_store(parser)
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP)
+    parser.add_argument("--port", type=options.port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free one)")
+    options.add_ignore(parser)
+    options.add_timeout(parser, of="the program")
+    options.add_require_values(parser)
+    options.add_json(parser)
+    options.add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -65,13 +54,13 @@ def execute(arguments: argparse.Namespace) -> int:
     from freezeframe_replay.process.child import key_of
     from freezeframe_replay.process.wire_server import environment_for, servable, serve_wire
 
-    fixture = servable(load_as_fixture(place_of(arguments), arguments.run))
+    fixture = servable(load_as_fixture(options.place_of(arguments), arguments.run))
     if not fixture.steps:
         raise FixtureError(f"run {fixture.run_id}: found no HTTP exchanges, so a server has nothing to answer")
     session = ReplaySession(
         fixture,
         policy=Policy(ignore=tuple(arguments.ignore), require_values=arguments.require_values),
-        key=key_of(fixture, home_of(arguments).directory / KEYS),
+        key=key_of(fixture, options.home_of(arguments).directory / KEYS),
     )
     try:
         with serve_wire(session, arguments.port) as url:
@@ -89,7 +78,9 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         print(
             report_text(
-                report, width=terminal_width(), again=target_as_typed(place_of(arguments), arguments.run, report.run_id)
+                report,
+                width=options.terminal_width(),
+                again=target_as_typed(options.place_of(arguments), arguments.run, report.run_id),
             )
         )
     return exit_code(report)
