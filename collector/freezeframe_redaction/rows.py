@@ -78,6 +78,19 @@ def after(
     return find
 
 
+def behind_word(word: re.Pattern[str], back: int, check: Find) -> Find:
+    """Return the check that holds behind a word before the trigger's end, for a trigger that ends in the value."""
+
+    def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+        for match in word.finditer(text, max(low, at - back), at):
+            found = check(text, low, high, match.end())
+            if found and found[0].end >= at:
+                return found
+        return ()
+
+    return find
+
+
 def has_digit(text: str) -> bool:
     """Whether the text has a digit."""
     return any(map(str.isdigit, text))

@@ -24,7 +24,6 @@ from freezeframe_schemas.wire.document import (
     parse,
 )
 
-COMPARED: Final = ("system", "messages")
 REPORTED: Final = ("model", "sampling", "parameters", "tools")
 """Fields of a request's meaning that do not decide which answer belongs to it."""
 

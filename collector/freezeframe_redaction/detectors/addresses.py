@@ -250,16 +250,14 @@ _HOUSE_NUMBER = re.compile(r"(?<![\w.$€£#/-])([0-9]{1,6}[A-Za-z]?(?:[/-][0-9]
 
 
 def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    for match in _GERMAN.finditer(text, max(low, at - 60), min(high, at + 60)):
-        if match.end() >= at and match.start() < at:
-            words = re.split(r"[ .]+(?=[^ .]*[0-9])", match.group(), maxsplit=1)[0].split(" ")
-            if _NO_STREET_WORD.match(words[-1].lower()):
-                return ()
-            # "During 1971" and "Spring 2024" end like streets, "Markt 3" and "use gate 22" do not name one.
-            if not words[0][0].isupper() or (words[0].lower() in COMMON and len(words) < 3) or words == ["Markt"]:
-                return ()
-            return _accept(match, low, high)
-    return ()
+    match = reaching(_GERMAN, text, low, high, at, 60, 60, begun=True)
+    if match is None:
+        return ()
+    words = re.split(r"[ .]+(?=[^ .]*[0-9])", match.group(), maxsplit=1)[0].split(" ")
+    # "During 1971" and "Spring 2024" end like streets, "Markt 3" and "use gate 22" do not name one.
+    if not words[0][0].isupper() or (words[0].lower() in COMMON and len(words) < 3) or words == ["Markt"]:
+        return ()
+    return () if _NO_STREET_WORD.match(words[-1].lower()) else _accept(match, low, high)
 
 
 _NO_STREET_WORD = re.compile(
@@ -348,12 +346,8 @@ _UNIT_FIRST = re.compile(
 
 def _unit_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``House No. 45, Sector 17, Chandigarh 160017``: a unit, parts between commas, and a postcode; no street is named."""
-    floor, ceiling = max(low, at - 20), min(high, at + 150)
-    for pattern in (_HOUSE_AND_ROAD, _UNIT_FIRST):
-        for match in pattern.finditer(text, floor, ceiling):
-            if match.start() < at <= match.end():
-                return _accept(match, low, high)
-    return ()
+    found = (reaching(one, text, low, high, at, 20, 150, begun=True) for one in (_HOUSE_AND_ROAD, _UNIT_FIRST))
+    return next((_accept(match, low, high) for match in found if match), ())
 
 
 _POSTAL_TOWN = re.compile(

@@ -6,7 +6,7 @@ import re
 
 from freezeframe_redaction.detectors import context
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row, value
+from freezeframe_redaction.rows import behind_word, row, value
 
 CLASS = "DOB"
 
@@ -75,15 +75,8 @@ _FOREIGN_WORD = re.compile(
 )
 
 
-def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    for match in _FOREIGN_WORD.finditer(text, max(low, at - 40), at):
-        found = _find(text, low, high, match.end())
-        if found and found[0].end >= at:
-            return found
-    return ()
-
-
-_FOREIGN = row("date of birth, other scripts", CLASS, _foreign, r"(?#rare)[\x80-\xff]{2}[ :.\x80-\xff]{0,4}(?:19|20)?[0-9]{1,2}",
+_FOREIGN = row("date of birth, other scripts", CLASS, behind_word(_FOREIGN_WORD, 40, _find),
+    r"(?#rare)[\x80-\xff]{2}[ :.\x80-\xff]{0,4}(?:19|20)?[0-9]{1,2}",
     shows=("生年月日: ⟦1985年3月4日⟧", "дата рождения ⟦04.03.1985⟧"))  # fmt: skip
 
 _BEFORE = re.compile(
@@ -104,7 +97,7 @@ DETECTORS = (
     row("date of birth, word behind", CLASS, _find_before, r"(?#rare)[0-9]\xe9[0-9]{1,2}\xe9 ?\xe9{2}",
         r"(?i)[0-9]{4} (?:geboren|geb\.|nacid|nat[oa]\b|né|född|født|urodzon)",
         shows=("am ⟦4. März 1985⟧ geboren", "im Jahr 1985 geboren")),
-    # Scripts outside Latin-1 fire on the date itself; the word before it is checked by `_foreign`.
+    # Scripts outside Latin-1 fire on the date itself; the word before it is checked by `_FOREIGN`.
     row("date of birth", CLASS, _find, _WORDS,
         shows=("born ⟦March 4, 1985⟧", "due 03/04/2027", "Geburtsdatum: ⟦04.03.1985⟧", "Geburtstagsfeier am Montag")),
     _FOREIGN,

@@ -13,6 +13,7 @@ from freezeframe_redaction.checksums import luhn, mod11_10
 from freezeframe_redaction.detectors import context, runs
 from freezeframe_redaction.detectors import national_checks as check
 from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.rows import reaching
 
 CLASS = "NATID"
 
@@ -216,29 +217,23 @@ def _finder(identifier: _Identifier) -> Callable[[str, int, int, int], tuple[Can
     keeps_sign = identifier.country == "FI HETU"
 
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-        for match in identifier.form.finditer(text, max(low, at - 26), min(high, at + 4)):
-            if match.end() < at or match.start() < low:
-                continue
-            start, end = match.span()
-            if start > low and text[start - 1] in "_/-=+" and text[start - 1] != "=":
-                return ()
-            value = match.group()
-            bare = value.upper() if keeps_sign else re.sub(r"[^0-9A-ZÑ&]", "", value.upper())
-            if identifier.word is not None:
-                before = context.before(text, low, start)
-                if not (
-                    identifier.word.search(before)
-                    or _ANY.search(before)
-                    or (identifier.country == "CL RUT" and value.count(".") == 2)
-                ):
-                    return ()
-            try:
-                good = identifier.valid(bare)
-            except (ValueError, IndexError):
-                good = False
-            good = good or _UNMISTAKABLE.search(context.before(text, low, start)) is not None
-            return (Candidate(start, end, CLASS, identifier.country),) if good else ()
-        return ()
+        match = reaching(identifier.form, text, low, high, at, 26, 4)
+        if match is None:
+            return ()
+        start, end = match.span()
+        if start > low and text[start - 1] in "_/-+":
+            return ()
+        found = match.group()
+        before = context.before(text, low, start)
+        named = identifier.word is None or identifier.word.search(before) or _ANY.search(before)
+        if not named and not (identifier.country == "CL RUT" and found.count(".") == 2):
+            return ()
+        try:
+            good = identifier.valid(found.upper() if keeps_sign else re.sub(r"[^0-9A-ZÑ&]", "", found.upper()))
+        except (ValueError, IndexError):
+            good = False
+        good = good or _UNMISTAKABLE.search(before) is not None
+        return (Candidate(start, end, CLASS, identifier.country),) if good else ()
 
     return find
 

@@ -43,11 +43,6 @@ _MEASURED = re.compile(
 """What is measured before a number: ``call stack depth 4417882``."""
 
 
-def may_be_announced(run: runs.Run) -> bool:
-    """Whether `is_announced` is worth calling."""
-    return bool(run.hints & context.HINT_PHONE) or is_telling(run) or is_labelled_behind(run.text, run.end, run.high)
-
-
 def is_telling(run: runs.Run) -> bool:
     """Whether the layout alone says that it is a phone number."""
     return run.groups in _TELLING and run.digits[0] == "0"

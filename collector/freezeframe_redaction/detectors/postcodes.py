@@ -6,7 +6,7 @@ import re
 
 from freezeframe_redaction.detectors import context
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import behind_word, row
 
 CLASS = "ADDRESS"
 KIND = "postcode"
@@ -30,15 +30,6 @@ _WORD_BEYOND = re.compile(
 )
 
 
-def _beyond_latin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``邮编：100020``: the trigger ended in the postcode."""
-    for word in _WORD_BEYOND.finditer(text, max(low, at - 32), at):
-        found = _find(text, low, high, word.end())
-        if found and found[0].end >= at:
-            return found
-    return ()
-
-
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     match = _VALUE.match(text, at, min(high, at + 80))
     if match is None or _YEAR.match(match.group(1)):
@@ -47,7 +38,8 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = (
-    row("address: postcode by itself, other scripts", CLASS, _beyond_latin, r"(?#rare)[\x80-\xff]{2}[ :\xb7]{0,2}[0-9]{3}",
+    row("address: postcode by itself, other scripts", CLASS, behind_word(_WORD_BEYOND, 32, _find),
+        r"(?#rare)[\x80-\xff]{2}[ :\xb7]{0,2}[0-9]{3}",
         shows=("邮编：⟦100020⟧", "订单：100020")),
     row("address: postcode by itself", CLASS, _find,
         r"(?i)\b(?:zip(?:[ _]?code)?|postal[ _]?code|post[ _]?code|postleitzahl|plz|code postal|código postal|cod(?:igo)?[ _]?postal|codice postale"

@@ -8,6 +8,7 @@ from freezeframe_redaction import spoken
 from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import context, phone
 from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.rows import reaching
 from freezeframe_redaction.shapes import is_marked_card
 
 _REACH = 320
@@ -16,9 +17,7 @@ _CODE = re.compile(r"\b(?:pin|code|passcode|otp|cvv|cvc)\b[^.?!]{0,24}$")
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = next(
-        (one for one in spoken.RUN.finditer(text, max(low, at - _REACH), min(high, at + _REACH)) if one.end() >= at), None
-    )
+    match = reaching(spoken.RUN, text, low, high, at, _REACH, _REACH)
     if match is None or match.start() >= at:
         return ()
     class_ = _class_of(spoken.digits_in(match.group()), context.before(text, low, match.start()))

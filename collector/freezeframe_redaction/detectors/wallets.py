@@ -6,7 +6,7 @@ import re
 
 from freezeframe_redaction import checksums
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import around, row, value
+from freezeframe_redaction.rows import around, reaching, row, value
 
 CLASS = "CRYPTO"
 MARK = b"\xfa\xca\xde\x00"
@@ -19,14 +19,13 @@ _ETHEREUM = re.compile(r"(?<![0-9A-Za-z])0x[0-9a-fA-F]{40}(?![0-9A-Za-z])")
 
 
 def _base58(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    for match in _BASE58.finditer(text, max(low, at - 36), min(high, at + 12)):
-        if match.end() < at:
-            continue
-        payload = checksums.base58check_payload(match.group())
-        if payload is None:
-            return (Candidate(match.start(), match.end(), ""),)
-        return (Candidate(match.start(), match.end(), "*" if payload[1:5] == MARK else CLASS, "base58"),)
-    return ()
+    match = reaching(_BASE58, text, low, high, at, 36, 12)
+    if match is None:
+        return ()
+    payload = checksums.base58check_payload(match.group())
+    if payload is None:
+        return (Candidate(match.start(), match.end(), ""),)
+    return (Candidate(match.start(), match.end(), "*" if payload[1:5] == MARK else CLASS, "base58"),)
 
 
 def _bech32(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

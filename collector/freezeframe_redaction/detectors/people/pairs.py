@@ -8,7 +8,7 @@ from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phr
 from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import reaching, row
 
 
 def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -287,16 +287,14 @@ _CELLS = re.compile(rf"(?<!\w)({names.LETTER}{{3,20}})(?:[,;\t|]|', ?')({names.L
 
 def _cells(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``Latoya,Jefferson``: a given name and a surname in two cells of a row."""
-    for match in _CELLS.finditer(text, max(low, at - 26), min(high, at + 20)):
-        if match.end() < at:
-            continue
-        pair = [match.group(1).lower(), match.group(2).lower()]
-        if any(word in COMMON or word in names.TECHNICAL for word in pair):
-            return ()
-        if (pair[0] in GIVEN and pair[1] in SURNAMES) or (pair[1] in GIVEN and pair[0] in SURNAMES):
-            return names.accept(text, [match.span(1), match.span(2)], "cells")
+    match = reaching(_CELLS, text, low, high, at, 26, 20)
+    if match is None:
         return ()
-    return ()
+    one, other = match.group(1).lower(), match.group(2).lower()
+    is_name = (one in GIVEN and other in SURNAMES) or (other in GIVEN and one in SURNAMES)
+    if not is_name or any(word in COMMON or word in names.TECHNICAL for word in (one, other)):
+        return ()
+    return names.accept(text, [match.span(1), match.span(2)], "cells")
 
 
 _UPPER = r"[^\W\d_a-zß-öø-ÿ]"
