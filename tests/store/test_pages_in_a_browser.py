@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.util import find_spec
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import httpx
@@ -292,6 +293,9 @@ def test_everything_can_be_read(pages: Pages) -> None:
             assert pages.browser.run(loaded) == 0, path
             if width > 390:
                 assert pages.browser.run(contrast if dark else scan) == [], (urlsplit(path).path, width, dark)
+        pages.browser.press("?")
+        assert pages.browser.run(fits), ("the keys", width)
+        assert pages.browser.run(contrast if dark else scan) == [], ("the keys", width, dark)
 
 
 def test_the_colours_that_a_reader_chooses_stay_without_a_script(pages: Pages) -> None:
@@ -340,3 +344,64 @@ def test_a_button_copies_what_it_stands_by(pages: Pages) -> None:
     pages.open(f"{pages.run('good')}/steps/2")
     assert copied("response") == pages.browser.run("document.getElementById('response-text').textContent")
     assert "Copy" not in httpx.get(f"{pages.origin}/nowhere", timeout=400).text.partition("<script>")[0]
+
+
+def test_by_keys_alone_from_the_search_to_the_fixture(pages: Pages, tmp_path: Path) -> None:
+    """Six keys beside the word: search, list, the wrong run's transcript, its replay, its fixture."""
+    pages.browser.show_as(width=1280)
+    pages.open("/nowhere")
+    pressed = ["/", *"lost", "Enter"]
+    assert "1–1 of 1" in pages.browser.press(*pressed, loads=True)
+    pages.browser.press("j")
+    assert "LookupError: no such order: lost" in pages.browser.press("Enter", loads=True)
+    text = pages.browser.press("r", loads=True)
+    assert text.startswith(f"{pages.run('failed')}/replay")
+    assert "identical" in text
+    file = pages.browser.download("x", tmp_path)
+    assert file.name == f"fixture-{pages.runs['failed']}.tar.gz"
+    assert len(pressed) - len("lost") + len("j Enter r x".split()) == 6
+
+
+def test_keys_go_through_the_rows_of_each_page(pages: Pages) -> None:
+    """Runs, parts of the transcript, spans; the failed ones, the tabs, the steps, and up again."""
+    here = "document.activeElement.closest('tr, .turn, .card').textContent"
+    pages.browser.show_as(width=1280)
+    pages.open("/?service=listed")
+    for keys, number in (("j", LISTED - 1), ("jj", LISTED - 3), ("k", LISTED - 2)):
+        pages.browser.press(*keys)
+        assert f'"{number}"' in pages.browser.run(here)
+    pages.browser.press("c", "j")
+    text = pages.browser.press("c", loads=True)
+    assert text.startswith("/diff") and f"{LISTED - 2:030x}"[:12] in text
+    pages.open(pages.run("failed"))
+    pages.browser.press("e")
+    assert "no such order: lost" in pages.browser.run(here)
+    assert pages.browser.press("]", loads=True).startswith(pages.run("failed"))
+    assert pages.browser.run("location.search") == "?tab=timeline"
+    pages.browser.press("e", "e")  # the entry point failed first
+    assert "track" in pages.browser.run(here)
+    assert pages.browser.press("Enter", loads=True).startswith(f"{pages.run('failed')}/steps/2")
+    assert pages.browser.press("p", loads=True).startswith(f"{pages.run('failed')}/steps/1")
+    assert pages.browser.press("u", loads=True).startswith(f"{pages.run('failed')}\n")
+
+
+def test_letters_in_a_field_and_keys_switched_off_do_nothing(pages: Pages) -> None:
+    """The help says what the keys do and switches them off; it opens by a key and by a click, and closes by Escape."""
+    focused = "document.activeElement.tagName"
+    opened = "document.getElementById('keys').open"
+    pages.open("/?service=listed")
+    pages.browser.press("/", "j", "?")
+    assert pages.browser.run("[document.activeElement.value, " + opened + "]") == ["j?", False]
+    pages.browser.press("Escape")
+    assert pages.browser.run(focused) == "BODY"
+    pages.browser.press("?")
+    assert pages.browser.run(opened)
+    try:
+        pages.browser.run("document.querySelector('#keys input').click()")
+        pages.browser.run("document.querySelector('#keys form').requestSubmit()")
+        pages.browser.press("j")
+        assert pages.browser.run(focused) != "A"
+    finally:
+        pages.browser.run("localStorage.clear()")
+    pages.browser.press("j")
+    assert pages.browser.run(focused) == "A"

@@ -9,6 +9,7 @@ import queue
 import shutil
 import subprocess
 import threading
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,11 @@ import httpx
 
 Command = tuple[str, dict[str, Any]]
 """A command of Chromium's debugging protocol, with its arguments."""
+Event = tuple[str, dict[str, Any]]
+"""An event of that protocol, with what its arguments must hold."""
+_LOADED: Event = ("Page.loadEventFired", {})
+_DOWNLOADED: Event = ("Browser.downloadProgress", {"state": "completed"})
+_ENTER = {"key": "Enter", "code": "Enter", "text": "\r", "windowsVirtualKeyCode": 13}
 _TEXT = "location.pathname + '\\n' + document.body.innerText"
 CHROMIUM = shutil.which("chromium")
 _FLAGS = (
@@ -100,7 +106,7 @@ class Chromium:
 
     def visit(self, url: str) -> str:
         """Open a page in the tab and return its text once it has loaded."""
-        return str(self.do(("Page.navigate", {"url": url}), run=_TEXT, loads=True))
+        return str(self.do(("Page.navigate", {"url": url}), run=_TEXT, until=_LOADED))
 
     def click(self, selector: str) -> str:
         """Click the first element of this kind, which leads to another page, and return the text of that."""
@@ -109,7 +115,18 @@ class Chromium:
             const at = found.getBoundingClientRect(); return [at.x + at.width / 2, at.y + at.height / 2]; }})()""")
         spot = {"x": left, "y": top, "button": "left", "clickCount": 1}
         pressed = [("Input.dispatchMouseEvent", {"type": f"mouse{what}", **spot}) for what in ("Pressed", "Released")]
-        return str(self.do(*pressed, run=_TEXT, loads=True))
+        return str(self.do(*pressed, run=_TEXT, until=_LOADED))
+
+    def press(self, *keys: str, loads: bool = False) -> str:
+        """Press keys one after the other, after which another page is loaded if it `loads`, and return the page's text."""
+        return str(self.do(*_presses(keys), run=_TEXT, until=_LOADED if loads else None))
+
+    def download(self, key: str, folder: Path) -> Path:
+        """Press a key that downloads a file into the folder, and return the file once it is complete."""
+        behaviour = {"behavior": "allow", "downloadPath": str(folder), "eventsEnabled": True}
+        self.do(("Browser.setDownloadBehavior", behaviour), *_presses([key]), until=_DOWNLOADED)
+        (file,) = folder.iterdir()
+        return file
 
     def run(self, expression: str) -> Any:
         """Return the value of a JavaScript expression in the page, whatever the page's own policy says."""
@@ -132,22 +149,25 @@ class Chromium:
         """Return the page as it is shown, as PNG."""
         return base64.b64decode(self.do(("Page.captureScreenshot", {"captureBeyondViewport": False}))["data"])
 
-    def do(self, *commands: Command, run: str = "", loads: bool = False) -> Any:
-        """Give commands of the debugging protocol, then run an expression, after the next page has loaded if one `loads`.
+    def do(self, *commands: Command, run: str = "", until: Event | None = None) -> Any:
+        """Give commands of the debugging protocol, then run an expression, after this event if one is named.
 
         Return what the expression gives, else what the last command answers.
         """
-        return asyncio.run(self._do([*self._shown, *commands], run, loads=loads))
+        return asyncio.run(self._do([*self._shown, *commands], run, until))
 
-    async def _do(self, commands: list[Command], run: str, *, loads: bool) -> Any:
+    async def _do(self, commands: list[Command], run: str, until: Event | None) -> Any:
         async with aiohttp.ClientSession() as session, session.ws_connect(self._tab, max_msg_size=0) as tab:
-            loaded = False
+            met = until is None
+
+            def is_met(told: dict[str, Any]) -> bool:
+                return until is not None and told.get("method") == until[0] and until[1].items() <= told["params"].items()
 
             async def give(name: str, arguments: dict[str, Any]) -> Any:
-                nonlocal loaded
+                nonlocal met
                 await tab.send_json({"id": 1, "method": name, "params": arguments})
                 while (answer := await tab.receive_json()).get("id") != 1:
-                    loaded = loaded or answer.get("method") == "Page.loadEventFired"
+                    met = met or is_met(answer)
                 assert "error" not in answer, answer
                 return answer["result"]
 
@@ -155,8 +175,8 @@ class Chromium:
             result: Any = None
             for name, arguments in commands:
                 result = await give(name, arguments)
-            while loads and not loaded:
-                loaded = (await tab.receive_json()).get("method") == "Page.loadEventFired"
+            while not met:
+                met = is_met(await tab.receive_json())
             if not run:
                 return result
             told = await give("Runtime.evaluate", {"expression": run, "awaitPromise": True, "returnByValue": True})
@@ -169,3 +189,9 @@ class Chromium:
         self._process.wait()
         assert self._process.stderr is not None
         self._process.stderr.close()
+
+
+def _presses(keys: Iterable[str]) -> list[Command]:
+    """Return the commands that press keys, each named as a script sees it: ``j``, ``Enter``, ``Escape``."""
+    events = [_ENTER if key == "Enter" else {"key": key, "text": key if len(key) == 1 else ""} for key in keys]
+    return [("Input.dispatchKeyEvent", {"type": what, **event}) for event in events for what in ("keyDown", "keyUp")]

@@ -28,6 +28,23 @@ SYSTEM: Final = "system"
 THEMES: Final = ("light", "dark", SYSTEM)
 """The colours of a page; ``system``: as the machine is set."""
 
+KEYS: Final = {
+    "/": "search",
+    "j k": "next or previous run, step, span",
+    "Enter": "open it",
+    "e": "next that failed",
+    "[ ]": "previous or next tab",
+    "r": "replay the run offline",
+    "x": "download its fixture",
+    "c": "mark a run of the list; the second opens the comparison",
+    "n p": "next or previous page, or step",
+    "u": "up, from a step or a replay to its run",
+    "y": "copy the link to this place",
+    "Esc": "leave a field",
+    "?": "these keys",
+}
+"""What the script of the pages does at which key."""
+
 
 @cache
 def style() -> str:
@@ -59,7 +76,7 @@ def _hash(text: str) -> str:
 
 def render(template: str, *, theme: str = SYSTEM, **values: object) -> str:
     """Return the page that a template gives, in one of `THEMES`."""
-    return _environment().get_template(template).render(values, theme=theme, themes=THEMES)
+    return _environment().get_template(template).render(values, theme=theme, themes=THEMES, keys=KEYS)
 
 
 @cache

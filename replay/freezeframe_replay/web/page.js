@@ -1,5 +1,10 @@
-// What a page of the service adds for those who run scripts: copy buttons. It sends nothing and reads no other page.
+// What a page of the service adds for those who run scripts: copy buttons and keys. It sends nothing and reads no other page.
 "use strict";
+
+// What the keys j and k go through: runs, spans, parts of the transcript, pairs of a comparison.
+const STOPS = ".runs tbody tr, .timeline tbody tr, .turn, .card, .pairs > li";
+const FAILED = ".failed, :has(> .error), :has(> td.bad), :has(> .state > .bad), :has(> td > .warn)";
+const OFF = "freezeframe-keys-off";
 
 // Put a button after each element that names a text, or the element whose text is to be copied.
 function addCopyButtons() {
@@ -11,15 +16,114 @@ function addCopyButtons() {
     button.setAttribute("aria-label", `Copy the ${place.dataset.copyName}`);
     button.addEventListener("click", async () => {
       const text = place.dataset.copy ?? document.getElementById(place.dataset.copyFrom).textContent;
-      try {
-        await navigator.clipboard.writeText(text);
-        button.textContent = "Copied";
-      } catch {
-        button.textContent = "Not allowed";
-      }
+      button.textContent = (await copy(text)) ? "Copied" : "Not allowed";
     });
     place.after(button);
   }
 }
 
-document.addEventListener("DOMContentLoaded", addCopyButtons);
+async function copy(text) {
+  try {
+    await navigator.clipboard.writeText(text);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+// Say something to people who look and to those who listen.
+function say(text) {
+  document.getElementById("said").textContent = text;
+}
+
+// The row or part that has the focus, or that the address names.
+function chosen() {
+  return document.activeElement.closest(STOPS) ?? document.querySelector(":target")?.closest(STOPS) ?? null;
+}
+
+// Give the focus to the link of the next row or part, forwards or backwards, so that Enter opens it.
+function go(stops, step) {
+  const links = stops.map((stop) => stop.querySelector("a.n, .what a, .name a") ?? stop.querySelector("a"));
+  const at = stops.indexOf(chosen());
+  const order = at < 0 && step < 0 ? links.length - 1 : at + step;
+  for (let next = order; next >= 0 && next < links.length; next += step) {
+    if (links[next]) return links[next].focus();
+  }
+}
+
+// Go to the next failed one, the first after the last; where the page shows none, to the one that its head names.
+function goToFailed() {
+  const stops = [...document.querySelectorAll(STOPS)];
+  const failed = stops.filter((stop) => stop.matches(FAILED));
+  if (!failed.length) return document.querySelector(".why a")?.click();
+  const at = stops.indexOf(chosen());
+  const next = failed.find((stop) => stops.indexOf(stop) > at) ?? failed[0];
+  go([next], 1);
+}
+
+function turnTab(step) {
+  const tabs = [...document.querySelectorAll(".tabs a")];
+  tabs[tabs.findIndex((tab) => tab.ariaCurrent) + step]?.click();
+}
+
+// Mark a run of the list; the second one that is marked opens the comparison of both.
+function mark() {
+  const link = chosen()?.querySelector('a[href^="/runs/"]');
+  if (!link || !link.closest(".runs")) return document.querySelector("[name=after]")?.focus();
+  const id = link.pathname.split("/")[2];
+  const before = document.querySelector(".marked");
+  if (before === null) {
+    link.closest("tr").classList.add("marked");
+    return say("Marked. Press c on another run to compare.");
+  }
+  const other = before.querySelector('a[href^="/runs/"]').pathname.split("/")[2];
+  before.classList.remove("marked");
+  if (other === id) return say("No longer marked.");
+  location.assign(`/diff?before=${other}&after=${id}`);
+}
+
+async function copyLink() {
+  const part = chosen()?.id;
+  const link = part ? new URL(`#${part}`, location.href).href : location.href;
+  say((await copy(link)) ? "Link copied" : "The browser did not allow to copy the link");
+}
+
+const ACTIONS = {
+  j: () => go([...document.querySelectorAll(STOPS)], 1),
+  k: () => go([...document.querySelectorAll(STOPS)], -1),
+  e: goToFailed,
+  "[": () => turnTab(-1),
+  "]": () => turnTab(1),
+  c: mark,
+  y: copyLink,
+};
+
+// An element that says `data-key` is pressed by its key: a field gets the focus, all else is clicked.
+function press(event) {
+  if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
+  const typing = event.target.closest("input, textarea, select, dialog[open]");
+  if (event.key === "Escape" && typing && !typing.matches("dialog")) return typing.blur();
+  if (typing || (localStorage.getItem(OFF) && event.key !== "?")) return;
+  const named = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);
+  const action = ACTIONS[event.key] ?? (named && (() => (named.matches("input, textarea") ? named.select() : named.click())));
+  if (!action) return;
+  event.preventDefault();
+  action();
+}
+
+function addKeys() {
+  const help = document.getElementById("keys");
+  const off = help.querySelector("input");
+  off.checked = !localStorage.getItem(OFF);
+  off.addEventListener("change", () => (off.checked ? localStorage.removeItem(OFF) : localStorage.setItem(OFF, "1")));
+  const opener = document.querySelector('[data-key="?"]');
+  opener.hidden = false;
+  opener.addEventListener("click", () => help.showModal());
+  document.addEventListener("keydown", press);
+}
+
+document.addEventListener("DOMContentLoaded", () => {
+  addCopyButtons();
+  addKeys();
+  document.querySelector('form[action$="/replay"]')?.addEventListener("submit", () => say("Replaying offline …"));
+});
