@@ -172,6 +172,7 @@ class Chromium:
                 return answer["result"]
 
             await give("Page.enable", {})  # until then a page may load without an event
+            await give("Emulation.setFocusEmulationEnabled", {"enabled": True})  # else another window may have the focus
             result: Any = None
             for name, arguments in commands:
                 result = await give(name, arguments)
