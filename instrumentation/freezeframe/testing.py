@@ -59,6 +59,12 @@ class Captured:
         return sorted(settle(self._exporter.records), key=lambda span: (span.start_time_unix_nano, span.span_id))
 
     @property
+    def sent(self) -> list[SpanRecord]:
+        """Every span that was sent, as it was sent: pending ones too."""
+        self.handle.flush(10)
+        return [*self._exporter.records]
+
+    @property
     def exchanges(self) -> list[Exchange]:
         """The exchanges among them, in the order of issue."""
         found = [exchange for span in self.spans if (exchange := exchange_from_span(span)) is not None]
