@@ -1,11 +1,14 @@
 """Bytes, CPU and latency of the store, beside the layout of the OpenTelemetry Collector's ClickHouse exporter, in one run.
 
-    python tests/benchmarks/bench_storage.py [--spans 1000000] [--grow-to 10000000] [--concurrent 1000] [--alone] [--keep DIR]
+    python tests/benchmarks/bench_storage.py [--spans 1000000] [--days 2] [--agent-runs DIR] [--grow-to 10000000] [--alone] ...
 
-Both layouts get the same spans of generated agent loops (histories resent each turn, tools, retrieval), in batches that
-interleave `--concurrent` runs, by the same writer (Native blocks, fsync on). Questions are asked at a tenth of the spans, at
-all, and, with `--grow-to`, as each run is copied inside the engine (`store_copies`): whenever there are ten times as many, and
-at the end. At last spans come in while eight readers and a replay ask. The last line is one JSON object.
+Both layouts get the same spans by the same writer (Native blocks, fsync on), first of generated agent loops (histories resent
+each turn, tools, retrieval, no streams), in batches that interleave `--concurrent` runs; then, in a new store, of recorded
+traffic (`recorded_runs`: real dialogues and provider exchanges, streams, random states, several services), `--days` of it.
+Without `--agent-runs`, the folder with recorded trajectories of other agents, these are left out. Questions are asked at a
+tenth of the generated spans, at all of each kind, and, with `--grow-to`, as each run is copied inside the engine
+(`store_copies`): whenever there are ten times as many, and at the end. At last, generated spans come in while eight readers and
+a replay ask. `--spans 0` or `--days 0` leaves one kind out. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +30,7 @@ from typing import Any, Final
 sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import agent_loops
+import recorded_runs
 from serving import serving
 from store_copies import Originals
 from store_questions import GOALS, READERS, Latencies, ask_all, load_and_read
@@ -60,14 +65,9 @@ _OTEL_COLUMNS: Final = {
     "StatusCode": "LowCardinality(String)",
     "StatusMessage": "String",
 }
-# Source: opentelemetry-collector-contrib, clickhouseexporter, traces_table.sql; payload codec as the store's own, ZSTD(3)
+# Source: opentelemetry-collector-contrib, clickhouseexporter, traces_table.sql
 _OTEL_TABLE: Final = f"""CREATE TABLE {OTEL}.otel_traces (
-    {
-    ", ".join(
-        f"{n} {t} CODEC({'Delta, ZSTD(1)' if n == 'Timestamp' else 'ZSTD(3)' if n == 'SpanAttributes' else 'ZSTD(1)'})"
-        for n, t in _OTEL_COLUMNS.items()
-    )
-},
+    {", ".join(f"{n} {t} CODEC({'Delta, ' if n == 'Timestamp' else ''}ZSTD(1))" for n, t in _OTEL_COLUMNS.items())},
     INDEX idx_trace_id TraceId TYPE bloom_filter(0.001) GRANULARITY 1,
     INDEX idx_res_attr_key mapKeys(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
     INDEX idx_res_attr_value mapValues(ResourceAttributes) TYPE bloom_filter(0.01) GRANULARITY 1,
@@ -117,6 +117,35 @@ def batches(total: int, concurrent: int) -> Iterator[list[SpanRecord]]:
         yield batch
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traffic:
+    """Spans that fill a store, and what to ask of them."""
+
+    name: str
+    batches: Iterator[list[SpanRecord]]
+    expected: int = 0
+    """Spans, where they are known before."""
+    words: str
+    runs: str = "1"
+    """Condition on the row of a run that is loaded by id."""
+
+
+def generated(total: int, concurrent: int) -> Traffic:
+    """Return generated agent loops."""
+    return Traffic(name="generated", batches=batches(total, concurrent), expected=total, words="generator coroutine")
+
+
+def recorded(days: int, agent_runs: Path | None) -> Traffic:
+    """Return recorded traffic; a run by id is one of an agent, not one exchange."""
+
+    def parts() -> Iterator[list[SpanRecord]]:
+        for day in recorded_runs.record_days(days, agent_runs):
+            for start in range(0, len(day), BATCH_SPANS):
+                yield day[start : start + BATCH_SPANS]
+
+    return Traffic(name="recorded", batches=parts(), words="cancel insurance", runs=f"service IN {recorded_runs.AGENTS}")
+
+
 def cpu_s() -> float:
     """Return the CPU seconds of this process, engine's threads included."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
@@ -146,26 +175,22 @@ def disk_bytes(store: Store, database: str, tables: str = "") -> int:
 def main() -> None:
     """Run the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--spans", type=int, default=1_000_000)
+    parser.add_argument("--spans", type=int, default=1_000_000, help="of generated agent loops")
+    parser.add_argument("--days", type=int, default=2, help="of recorded traffic, some 10,000 spans each")
+    parser.add_argument("--agent-runs", type=Path, help="folder with `swe-agent` and `who-and-when`, recorded trajectories")
     parser.add_argument("--grow-to", type=int, default=0, help="spans to reach by copies inside the engine, for latencies")
     parser.add_argument("--concurrent", type=int, default=1000, help="runs that interleave")
     parser.add_argument("--times", type=int, default=30, help="how often each question is asked")
     parser.add_argument("--alone", action="store_true", help="without otel_traces: half the time, for 10^7 spans")
     parser.add_argument("--keep", type=Path, help="directory of the store, kept afterwards")
     arguments = parser.parse_args()
-    directory = arguments.keep or Path(tempfile.mkdtemp(prefix="bench-storage-"))
-    # copying millions of rows at a time takes more memory than a collector ever does
-    store = open_store(f"chdb://{directory.resolve()}" + (f"?memory_bytes={_MEMORY_TO_COPY}" if arguments.grow_to else ""))
-    try:
-        store.migrate()
-        collect_rarely()  # as the collector's processes do
-        with serving(store) as url:
-            bench = Bench(store, url, arguments.spans, arguments.concurrent, arguments.times, beside=not arguments.alone)
-            rows = bench.run(arguments.grow_to)
-    finally:
-        store.close()
-        if not arguments.keep:
-            shutil.rmtree(directory)
+    rows: list[dict[str, Any]] = []
+    if arguments.spans:
+        rows += run_one(arguments, generated(arguments.spans, arguments.concurrent))
+    if arguments.days:
+        if arguments.agent_runs is None:
+            print("without --agent-runs: recorded trajectories other than the airline's are left out", file=sys.stderr)
+        rows += run_one(arguments, recorded(arguments.days, arguments.agent_runs))
     width = max(len(row["name"]) for row in rows)
     print(f"\n{'':{width}}  {'value':>12}  unit        goal")
     for row in rows:
@@ -174,29 +199,48 @@ def main() -> None:
     print(json.dumps({"bench": "storage", "rows": rows}))
 
 
+def run_one(arguments: argparse.Namespace, traffic: Traffic) -> list[dict[str, Any]]:
+    """Fill a store of its own with one kind of traffic; return the rows of its report."""
+    directory = arguments.keep / traffic.name if arguments.keep else Path(tempfile.mkdtemp(prefix="bench-storage-"))
+    # copying millions of rows at a time takes more memory than a collector ever does
+    store = open_store(f"chdb://{directory.resolve()}" + (f"?memory_bytes={_MEMORY_TO_COPY}" if arguments.grow_to else ""))
+    try:
+        store.migrate()
+        collect_rarely()  # as the collector's processes do
+        with serving(store) as url:
+            bench = Bench(store, url, traffic, arguments.times, beside=not arguments.alone)
+            bench.run(arguments.grow_to)
+            if traffic.name == "generated":
+                bench.load(arguments.concurrent)
+            return bench.report
+    finally:
+        store.close()
+        if not arguments.keep:
+            shutil.rmtree(directory)
+
+
 class Bench:
     """One store, filled with both layouts and asked at a tenth of its size and at the whole."""
 
-    def __init__(self, store: Store, url: str, total: int, concurrent: int, times: int, *, beside: bool) -> None:
+    def __init__(self, store: Store, url: str, traffic: Traffic, times: int, *, beside: bool) -> None:
         self._store = store
         self._url = url
-        self._total = total
-        self._concurrent = concurrent
+        self._traffic = traffic
         self._times = times
         self._beside = beside
         self._ours, self._theirs = Insert(), Insert()
         self._count = self._wire = self._wire_spans = 0
-        self._report: list[dict[str, Any]] = []
+        self.report: list[dict[str, Any]] = []
 
-    def run(self, grow_to: int = 0) -> list[dict[str, Any]]:
-        """Fill and ask; return the rows of the report."""
+    def run(self, grow_to: int = 0) -> None:
+        """Fill and ask."""
         if self._beside:
             self._store.engine.command(f"CREATE DATABASE IF NOT EXISTS {OTEL} ENGINE = Atomic")
             self._store.engine.command(_OTEL_TABLE)
         asked: list[tuple[int, Latencies]] = []
-        for number, batch in enumerate(batches(self._total, self._concurrent)):
+        for number, batch in enumerate(self._traffic.batches):
             self._insert(number, batch)
-            if not asked and self._count >= self._total / 10:
+            if not asked and 0 < self._traffic.expected <= self._count * 10:
                 asked.append((self._count, self._ask()))
         self._compact()
         self._row("spans", self._count, "spans")
@@ -205,8 +249,6 @@ class Bench:
         asked.append((self._count, self._ask()))
         asked += [(spans, self._ask()) for spans in self._grow(grow_to)]
         self._latencies(asked)
-        self._load()
-        return self._report
 
     def _grow(self, grow_to: int) -> Iterator[int]:
         """Copy every run, and yield how many spans there are whenever they are ten times as many, and at the end."""
@@ -241,9 +283,10 @@ class Bench:
                 growth = math.log(large[name].cpu / small[name].cpu) / math.log(last / first)
                 self._row(f"{name}, exponent of growth of the CPU time", growth, "", "< 1", met=growth < 1)
 
-    def _load(self) -> None:
-        """Ask while spans come in."""
-        more = islice(batches(self._total * 2, self._concurrent), self._total // BATCH_SPANS, None)
+    def load(self, concurrent: int) -> None:
+        """Ask while generated spans come in."""
+        total = self._traffic.expected
+        more = islice(batches(total * 2, concurrent), total // BATCH_SPANS, None)
         load = load_and_read(self._store, self._url, list(islice(more, _BATCHES_UNDER_LOAD)))
         for failure in load.failures[:5]:
             print(f"under load: {failure}", file=sys.stderr)
@@ -288,6 +331,8 @@ class Bench:
         self._row("disk, freezeframe", mine / spans, "bytes/span")
         for table in ("piece_rows", "span_rows", "run_rows"):
             self._row(f"disk, of that {table}", disk_bytes(self._store, db, f"AND table = '{table}'") / spans, "bytes/span")
+        for column, size in self._columns():
+            self._row(f"disk, of that column {column}", size / spans, "bytes/span")
         self._row("insert CPU with merges, freezeframe", self._ours.cpu / spans * 1e6, "us/span")
         self._row("insert wall with merges, freezeframe", self._ours.wall / spans * 1e6, "us/span")
         if self._beside:
@@ -298,15 +343,27 @@ class Bench:
             ratio = self._ours.cpu / self._theirs.cpu
             self._row("insert CPU, freezeframe : otel_traces", ratio, "x", "< 1", met=ratio < 1)
 
+    def _columns(self) -> Sequence[tuple[str, int]]:
+        """Return the columns that take a hundredth of our bytes or more."""
+        _, rows = self._store.query(
+            "SELECT concat(table, '.', column) AS name, sum(column_data_compressed_bytes) AS size FROM system.parts_columns"
+            f" WHERE active AND database = '{self._store.database}' GROUP BY name"
+            " HAVING size * 100 > (SELECT sum(bytes_on_disk) FROM system.parts"
+            f" WHERE active AND database = '{self._store.database}') ORDER BY size DESC"
+        )
+        return [(str(name), int(size)) for name, size in rows]
+
     def _ask(self) -> Latencies:
         by_id = f"SELECT * FROM {OTEL}.otel_traces WHERE TraceId = "
         more: dict[str, Callable[[str], object]] = {}
         if self._beside:
             more["run by id in otel_traces"] = lambda trace_id: self._store.query(f"{by_id}'{trace_id}'")
-        return ask_all(self._store, self._url, self._times, more)
+        return ask_all(self._store, self._url, self._times, more, words=self._traffic.words, runs=self._traffic.runs)
 
     def _row(self, name: str, value: float, unit: str, goal: str | None = None, *, met: bool | None = None) -> None:
-        self._report.append({"name": name, "value": round(value, 3), "unit": unit, "goal": goal, "met": met})
+        self.report.append(
+            {"name": f"{self._traffic.name}: {name}", "value": round(value, 3), "unit": unit, "goal": goal, "met": met}
+        )
 
 
 if __name__ == "__main__":

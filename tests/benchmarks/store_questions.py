@@ -21,7 +21,6 @@ SEARCH: Final = "search of two words"
 GOALS: Final = {BY_ID: 30, LIST: 100, SEARCH: 400}
 """Milliseconds of the median, at 10^7 spans on 2 cores."""
 READERS: Final = 8
-_WORDS: Final = "generator coroutine"
 
 
 class Latency(NamedTuple):
@@ -36,7 +35,9 @@ class Latency(NamedTuple):
 Latencies = dict[str, Latency]
 
 
-def ask_all(store: Store, url: str, times: int, more: dict[str, Callable[[str], object]] | None = None) -> Latencies:
+def ask_all(
+    store: Store, url: str, times: int, more: dict[str, Callable[[str], object]] | None = None, *, words: str, runs: str = "1"
+) -> Latencies:
     """Return the latencies of each question; a run by id as replay loads it: over HTTP at `url`, rebuilt and hash-checked.
 
     Args:
@@ -44,20 +45,24 @@ def ask_all(store: Store, url: str, times: int, more: dict[str, Callable[[str], 
         url: of its facade.
         times: how often the questions with a goal are asked; the others are asked five times.
         more: further questions, asked with a trace id.
+        words: to search for.
+        runs: condition on the row of a run that is loaded by id.
     """
     db = store.database
-    _, found = store.query(f"SELECT DISTINCT trace_id FROM {db}.run_rows ORDER BY cityHash64(trace_id) LIMIT {times + 1}")
+    _, found = store.query(
+        f"SELECT DISTINCT trace_id FROM {db}.run_rows WHERE {runs} ORDER BY cityHash64(trace_id) LIMIT {times + 1}"
+    )
     ids = [str(row[0]) for row in found]
     _, days = store.query(f"SELECT toString(toDate(run_hour)) FROM {db}.run_rows GROUP BY 1 ORDER BY count() DESC LIMIT 1")
     day = f"toDateTime('{days[0][0]} 00:00:00', 'UTC')"
-    with closing(open_runs(url)) as runs:
+    with closing(open_runs(url)) as loaded:
         questions: dict[str, Callable[[int], object]] = {
-            BY_ID: lambda i: runs.load_spans(ids[i % len(ids)]),
+            BY_ID: lambda i: loaded.load_spans(ids[i % len(ids)]),
             LIST: lambda _: store.query(
                 f"SELECT trace_id, name, status, ms, input_tokens FROM {db}.runs WHERE run_hour >= {day}"
                 f" AND run_hour < {day} + INTERVAL 1 DAY AND status = 'error' ORDER BY start_time DESC LIMIT 50"
             ),
-            SEARCH: lambda _: store.query(f"SELECT trace_id, snippet FROM {db}.search(words = '{_WORDS}') LIMIT 20"),
+            SEARCH: lambda _: store.query(f"SELECT trace_id, snippet FROM {db}.search(words = '{words}') LIMIT 20"),
             "cost by model and day": lambda _: store.query(
                 f"SELECT toDate(start_time) AS d, model, sum(cost_usd) FROM {db}.model_calls GROUP BY d, model"
             ),

@@ -43,6 +43,7 @@ _AT_ONCE: Final = 25
 _HOSTS: Final = 20
 _PROCESSES: Final = 20
 """On each host. So most runs of a day have a process of their own, and a random state with it."""
+AGENTS: Final = ("airline-agent", "swe-agent", "research-team")
 _ALPHANUMERIC: Final = string.ascii_letters + string.digits
 Message = dict[str, Any]
 
@@ -83,16 +84,16 @@ def trajectories(agent_runs: Path | None) -> Iterator[Trajectory]:
     dialogues = [run["traj"] for run in airline.load_runs()]
     tools = _schemas_of([call for messages in dialogues for call in _calls(messages)])
     for messages in dialogues:
-        yield Trajectory(agent="airline-agent", tools=tools, messages=messages)
+        yield Trajectory(agent=AGENTS[0], tools=tools, messages=messages)
     if agent_runs is None:
         return
     for path in sorted(agent_runs.glob("swe-agent/**/*.traj.gz")):
         messages = [_plain(message) for message in json.loads(gzip.decompress(path.read_bytes()))["history"]]
-        yield Trajectory(agent="swe-agent", tools=_schemas_of(list(_calls(messages))), messages=messages)
+        yield Trajectory(agent=AGENTS[1], tools=_schemas_of(list(_calls(messages))), messages=messages)
     for path in sorted(agent_runs.glob("who-and-when/*/*/*.json")):
         held = json.loads(path.read_text(encoding="utf-8"))
         prompts = held["system_prompt"] if isinstance(held["system_prompt"], dict) else {}
-        yield Trajectory(agent="research-team", messages=held["history"], prompts=prompts)
+        yield Trajectory(agent=AGENTS[2], messages=held["history"], prompts=prompts)
 
 
 def _plain(message: Message) -> Message:
@@ -190,14 +191,18 @@ class _Provider(ThreadingHTTPServer):
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
-    server: _Provider
+
+    @property
+    def provider(self) -> _Provider:
+        assert isinstance(self.server, _Provider)
+        return self.server
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Keep quiet."""
 
     def do_POST(self) -> None:
         asked = self.rfile.read(int(self.headers["content-length"]))
-        message = self.server.due.popleft()
+        message = self.provider.due.popleft()
         prompt, said = len(asked) // 4, max(5, len(json.dumps(message)) // 4)
         usage = {
             "prompt_tokens": prompt,
@@ -207,11 +212,11 @@ class _Handler(BaseHTTPRequestHandler):
             "completion_tokens_details": {"reasoning_tokens": 0, "audio_tokens": 0, "accepted_prediction_tokens": 0},
         }
         made = {
-            "id": f"chatcmpl-{self.server.id(29)}",
-            "created": self.server.now_s,
+            "id": f"chatcmpl-{self.provider.id(29)}",
+            "created": self.provider.now_s,
             "model": "gpt-4o-2024-08-06",
             "service_tier": "default",
-            "system_fingerprint": self.server.random.choice(("fp_07871e2ad8", "fp_5f6b1c9e2a")),
+            "system_fingerprint": self.provider.random.choice(("fp_07871e2ad8", "fp_5f6b1c9e2a")),
         }
         reason = "tool_calls" if message.get("tool_calls") else "stop"
         self.send_response_only(200)
@@ -229,7 +234,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(raw)
 
     def _headers(self, prompt: int) -> dict[str, str]:
-        server = self.server
+        server = self.provider
         return {
             "openai-organization": "acme-x1y2z3",
             "openai-processing-ms": str(server.random.randrange(200, 6000)),
@@ -253,7 +258,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_header("transfer-encoding", "chunked")
         self.end_headers()
         for choices, counted in [*((one, None) for one in _choices(message, reason)), ([], usage)]:
-            noise = self.server.id(self.server.random.randrange(1, 16))
+            noise = self.provider.id(self.provider.random.randrange(1, 16))
             event = {**made, "object": "chat.completion.chunk", "choices": choices, "usage": counted, "obfuscation": noise}
             self._send(b"data: %b\n\n" % json.dumps(event, separators=(",", ":"), ensure_ascii=False).encode())
         self._send(b"data: [DONE]\n\n")
@@ -344,7 +349,11 @@ def _asker(client: openai.OpenAI, tools: list[Any], due: deque[Message], *, stre
 def _play(trajectory: Trajectory, said: list[Message], ask: _Ask) -> None:
     """Let an agent go through a trajectory, inside a run."""
     prompts = trajectory.prompts
-    play = (lambda _: _dialogue(said, ask)) if prompts is None else (lambda _: _team(said, prompts, ask))
+
+    def play(opening: str) -> str:
+        del opening
+        return _dialogue(said, ask) if prompts is None else _team(said, prompts, ask)
+
     opening = next((str(message["content"]) for message in said if message["role"] == "user"), "")
     freezeframe.run(name=trajectory.agent)(play)(opening)
 
@@ -377,7 +386,10 @@ def _team(said: list[Message], prompts: dict[str, str], ask: _Ask) -> str:
             _tool("computer_terminal", message["content"])(code=heard[-1]["content"])
         else:
             own = [{**one, "role": "assistant" if one.get("name") == name else one["role"]} for one in heard]
-            ask([{"role": "system", "content": prompts.get(name, "")}, *own], {"role": "assistant", "content": message["content"]})
+            ask(
+                [{"role": "system", "content": prompts.get(name, "")}, *own],
+                {"role": "assistant", "content": message["content"]},
+            )
         heard.append({"role": "user", "name": re.sub(r"\W", "_", name), "content": message["content"]})
     return str(heard[-1]["content"])
 
@@ -418,9 +430,7 @@ def _moved_run(spans: Sequence[SpanRecord], day: int, service: str, rng: random.
             attributes[genai.ENTRY_RANDOM_STATE] = json.dumps([version, list(words), gauss])
         if begun := span.text(genai.ENTRY_BEGUN):
             attributes[genai.ENTRY_BEGUN] = ids.setdefault(begun, begun)
-        first, last = (
-            start + int((time - began) * slower) for time in (span.start_time_unix_nano, span.end_time_unix_nano)
-        )
+        first, last = (start + int((time - began) * slower) for time in (span.start_time_unix_nano, span.end_time_unix_nano))
         yield dataclasses.replace(
             span,
             trace_id=trace_id,
