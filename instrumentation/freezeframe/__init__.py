@@ -3,17 +3,21 @@
     import freezeframe
     freezeframe.instrument()
 
-Importing this loads no SDK, no web framework and no OpenTelemetry SDK; `instrument()` loads only what it needs.
+Importing this loads nothing else: each name below is imported when it is first used. `instrument()` loads only what it needs.
 """
 
 from __future__ import annotations
 
-from freezeframe._doctor import doctor
-from freezeframe._injection import injected_environment
-from freezeframe._instrument import Handle, instrument
-from freezeframe._run import current_run, flag, run
-from freezeframe._version import __version__
-from freezeframe.seams.functions import retriever, tool
+import importlib
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from freezeframe._doctor import doctor
+    from freezeframe._injection import injected_environment
+    from freezeframe._instrument import Handle, instrument
+    from freezeframe._run import current_run, flag, run
+    from freezeframe._version import __version__
+    from freezeframe.seams.functions import retriever, tool
 
 __all__ = [
     "Handle",
@@ -27,3 +31,29 @@ __all__ = [
     "run",
     "tool",
 ]
+
+_HOMES: Final = {
+    "Handle": "_instrument",
+    "__version__": "_version",
+    "current_run": "_run",
+    "doctor": "_doctor",
+    "flag": "_run",
+    "injected_environment": "_injection",
+    "instrument": "_instrument",
+    "retriever": "seams.functions",
+    "run": "_run",
+    "tool": "seams.functions",
+}
+"""Public name -> its module. `test_each_public_name_is_found_where_the_types_say` keeps both lists together."""
+
+
+def __getattr__(name: str) -> Any:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = globals()[name] = getattr(importlib.import_module(f"{__name__}.{home}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

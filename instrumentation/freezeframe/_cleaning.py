@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterable
-from email.utils import parsedate_to_datetime
 from functools import lru_cache
 from typing import Final
 from urllib.parse import urlsplit, urlunsplit
@@ -62,6 +61,8 @@ def _clean_set_cookie(value: str) -> str:
 
 
 def _is_past(date: str) -> bool:
+    from email.utils import parsedate_to_datetime
+
     try:
         return parsedate_to_datetime(date).timestamp() < time.time()
     except (ValueError, OverflowError):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import fnmatch
 import hashlib
-import importlib.metadata
 import json
 import os
 import platform
@@ -21,20 +20,18 @@ from freezeframe._guard import guard
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.span import AttributeValue
-from freezeframe_schemas.wire.registry import PROVIDERS
 
 _GIT_TIMEOUT_S: Final = 2.0
 _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL")
 
-PACKAGES: Final = (
-    "freezeframe", *(package for row in PROVIDERS for package in row.packages),
+_PACKAGES: Final = (
+    "freezeframe",
     "litellm", "langchain", "langchain-core", "langchain-openai", "langchain-anthropic", "langgraph", "llama-index-core",
     "openai-agents", "pydantic-ai-slim", "pydantic-ai", "pydantic", "crewai", "smolagents", "google-adk", "strands-agents",
     "mcp", "httpx", "httpx2", "requests", "aiohttp", "opentelemetry-sdk", "openinference-instrumentation", "openfeature-sdk",
     "tiktoken", "transformers", "numpy",
 )  # fmt: skip
-"""Distributions whose version a replay may depend on; those that are installed are recorded."""
-
+"""Distributions whose version a replay may depend on, next to the providers' SDKs."""
 
 LOCK_FILES: Final = ("uv.lock", "poetry.lock", "pdm.lock", "Pipfile.lock", "pylock.toml", "requirements.txt")
 
@@ -58,13 +55,22 @@ def environment_attributes() -> dict[str, AttributeValue]:
     return attributes
 
 
+def relevant_packages() -> tuple[str, ...]:
+    """Return the distributions whose version a replay may depend on; those that are installed are recorded."""
+    from freezeframe_schemas.wire.registry import PROVIDERS
+
+    return (*_PACKAGES, *(package for row in PROVIDERS for package in row.packages))
+
+
 def installed_versions() -> dict[str, str]:
-    """Return distribution -> version, for those of `PACKAGES` that are installed."""
+    """Return distribution -> version, for those of `relevant_packages` that are installed."""
+    from importlib.metadata import PackageNotFoundError, version
+
     versions: dict[str, str] = {}
-    for name in PACKAGES:
+    for name in relevant_packages():
         try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
+            versions[name] = version(name)
+        except PackageNotFoundError:
             continue
     return versions
 

@@ -1,10 +1,7 @@
-"""The installed version of this library."""
+"""The version of this library. The package's metadata is made from it."""
 
 from __future__ import annotations
 
-from importlib.metadata import PackageNotFoundError, version
+from typing import Final
 
-try:
-    __version__ = version("freezeframe")
-except PackageNotFoundError:  # a source tree that was never installed
-    __version__ = "0+unknown"
+__version__: Final = "0.1.0"

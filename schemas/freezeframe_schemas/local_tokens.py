@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import secrets
-import tempfile
 from pathlib import Path
 from typing import Final
 
@@ -52,6 +51,8 @@ def load_or_create_token(directory: Path, name: str) -> str:
 
 def _create(path: Path) -> None:
     """Create the file whole or not at all; if two try at once, one succeeds."""
+    import tempfile
+
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
     try:
         with os.fdopen(handle, "w", encoding="ascii") as file:

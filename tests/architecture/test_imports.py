@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib
 import json
 import re
 import subprocess
@@ -50,6 +51,34 @@ def named(loaded: set[str], names: tuple[str, ...]) -> set[str]:
 def test_importing_freezeframe_loads_nothing_heavy() -> None:
     """An agent's start pays for what it uses: neither an SDK, nor a store, nor a web framework, nor the OTel SDK."""
     assert named(modules_loaded_by("import freezeframe"), HEAVY) == set()
+
+
+@pytest.mark.long
+def test_importing_freezeframe_loads_no_other_module() -> None:
+    """A program pays for a name when it uses it. Counted in modules: `docs/costs.md` has the milliseconds."""
+    assert modules_loaded_by("import freezeframe") - modules_loaded_by("import __future__, importlib, typing") == {"freezeframe"}
+
+
+@pytest.mark.long
+def test_instrument_loads_neither_the_dialects_nor_what_only_an_agent_needs() -> None:
+    """An event loop, HTTP, TLS and the providers' dialects come with the first library that makes calls."""
+    start = "import os, freezeframe; freezeframe.instrument(endpoint='http://127.0.0.1:9', spool=False, root='never')"
+    loaded = modules_loaded_by(start)
+    late = ("asyncio", "ssl", "http", "email", "importlib.metadata", "tempfile", "zipfile", "freezeframe_schemas.wire")
+    assert "freezeframe._tracing" in loaded
+    assert named(loaded, late) == set()
+
+
+def test_each_public_name_is_found_where_the_types_say() -> None:
+    """What is imported late is what a type checker reads: the same names, from the same modules."""
+    import freezeframe
+
+    tree = ast.parse(Path(freezeframe.__file__).read_text())
+    typed = {alias.name: node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    homes = {name: f"freezeframe.{home}" for name, home in freezeframe._HOMES.items()}
+    assert homes == {name: module for name, module in typed.items() if str(module).startswith("freezeframe.")}
+    assert sorted(homes) == sorted(freezeframe.__all__)
+    assert all(getattr(freezeframe, name) is getattr(importlib.import_module(home), name) for name, home in homes.items())
 
 
 @pytest.mark.long

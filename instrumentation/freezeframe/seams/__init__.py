@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
-from freezeframe.seams import lanes, races, randoms, uuids, waits
+from freezeframe.seams import lanes, races, randoms, uuids
 from freezeframe.seams._port import serving, start_serving, stop_serving
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
 from freezeframe.seams.responder import Call, EditRequest, Responder
@@ -121,6 +121,7 @@ def install() -> None:
     _installed.add("lanes")
     lanes.install(_patches)
     races.install(_patches)
+    IMPORT_HOOK.when_imported("asyncio", _install_task_races)
     IMPORT_HOOK.when_imported("random", lambda module: randoms.install(module, _patches))
     IMPORT_HOOK.when_imported("numpy.random", _install_numpy)
     IMPORT_HOOK.when_imported("uuid", lambda module: uuids.install(module, _patches))
@@ -128,6 +129,12 @@ def install() -> None:
         IMPORT_HOOK.when_imported(name, functools.partial(_install_other, installer))
     for seam in SEAMS:
         IMPORT_HOOK.when_imported(seam.module, functools.partial(_install, seam))
+
+
+def _install_task_races(module: ModuleType) -> None:
+    from freezeframe.seams import task_races
+
+    task_races.install(_patches)
 
 
 def _install_numpy(module: ModuleType) -> None:
@@ -155,6 +162,8 @@ def serve(
     install()
     if "waits" not in _installed:
         _installed.add("waits")
+        from freezeframe.seams import waits
+
         waits.install(_patches)
 
 

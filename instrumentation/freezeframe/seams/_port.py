@@ -6,7 +6,6 @@ A seam asks `serving()` first, then `recorder()`; if both are None, it does noth
 
 from __future__ import annotations
 
-import asyncio
 import sys
 from collections.abc import Callable
 from typing import Final
@@ -72,6 +71,8 @@ def is_real_time() -> bool:
 
 async def take_turn(responder: Responder, answer: Exchange) -> None:
     """Let the responder order concurrent answers; it cannot order those of an event loop that is not asyncio's."""
+    import asyncio
+
     if asyncio._get_running_loop() is not None:
         await responder.turn(answer)
     else:

@@ -15,7 +15,7 @@ from typing import Any, Final, Self, TypeVar
 from freezeframe._context import PLACE, current_place
 from freezeframe._drive import Watcher
 from freezeframe._guard import guard
-from freezeframe.seams import _port, http
+from freezeframe.seams import _port
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Body, Recorder, Recording, lane_of_call
 from freezeframe.seams.responder import Call, Responder
@@ -181,6 +181,8 @@ class _Items:
 def _replay(answer: Exchange) -> Generator[Any, Any, Any]:
     recorded = values.decode(_result(answer))
     yield from recorded["yields"]
+    from freezeframe.seams import http
+
     end = http.end_of_stream(answer)
     if end is not None:
         raise end
@@ -281,5 +283,7 @@ def _ask(responder: Responder, call: FunctionCall) -> Exchange | None:
 def _result(answer: Exchange) -> str:
     """Return the recorded result as tagged JSON, or raise the recorded exception."""
     if answer.response.completion is Completion.NONE:
+        from freezeframe.seams import http
+
         raise http.recorded_error(answer) or RuntimeError(f"{answer.name}: recorded as failed, without its error")
     return answer.response.body.decode()

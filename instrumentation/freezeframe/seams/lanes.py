@@ -6,7 +6,6 @@ they get our context and OTel's, and nothing else of the application's.
 
 from __future__ import annotations
 
-import asyncio
 import contextvars
 import functools
 import os
@@ -44,10 +43,14 @@ wherever the program is by then, and for generators of the real network, too. Su
 
 def install(patches: Patches) -> None:
     """Patch task creation, thread start and executors."""
-    patches.replace(asyncio.BaseEventLoop, "create_task", _create_task)
     patches.replace(threading.Thread, "start", _start)
     patches.replace(ThreadPoolExecutor, "submit", _submit)
+    IMPORT_HOOK.when_imported("asyncio", functools.partial(_install_asyncio, patches))
     IMPORT_HOOK.when_imported("uvloop", functools.partial(_install_uvloop, patches))
+
+
+def _install_asyncio(patches: Patches, module: ModuleType) -> None:
+    patches.replace(module.BaseEventLoop, "create_task", _create_task)
 
 
 def _install_uvloop(patches: Patches, module: ModuleType) -> None:

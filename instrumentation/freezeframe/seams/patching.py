@@ -6,7 +6,6 @@ A patch of a library that is not imported yet waits for the import; we never imp
 from __future__ import annotations
 
 import functools
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import inspect
@@ -113,7 +112,7 @@ def importers(originals: Mapping[str, Any]) -> Iterator[tuple[ModuleType, str, s
                     yield module, name, name
 
 
-class ImportHook(importlib.abc.MetaPathFinder):
+class ImportHook:
     """Calls back once a module has been imported. It finds nothing itself; it wraps the finder that does."""
 
     def __init__(self) -> None:

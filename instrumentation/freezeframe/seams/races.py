@@ -10,15 +10,10 @@ lane that it works in, else its position.
 
 from __future__ import annotations
 
-import asyncio
-import asyncio.tasks
 import concurrent.futures
 import functools
-import inspect
-import itertools
 import sys
 import time
-from collections import deque
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from types import ModuleType
 from typing import Any, Final
@@ -34,23 +29,23 @@ from freezeframe_schemas.exchange import Lane, format_lane
 LANES: Final[WeakKeyDictionary[Any, Lane]] = WeakKeyDictionary()
 """Task or future -> the lane that it works in."""
 
-_Found = tuple[set[Any], set[Any]]
+Found = tuple[set[Any], set[Any]]
 
 
 def install(patches: Patches) -> None:
-    """Replace the four functions, wherever they were imported to."""
-    modules: list[tuple[ModuleType, ModuleType, Mapping[str, Callable[[Any], Any]]]] = [
-        (asyncio, asyncio.tasks, {"wait": _wrap_wait_in_task, "as_completed": _wrap_as_completed_in_task}),
-        (concurrent.futures, concurrent.futures._base, {"wait": _wrap_wait, "as_completed": _wrap_as_completed}),
-    ]
-    for public, private, wraps in modules:
-        originals = {name: getattr(private, name) for name in wraps if hasattr(public, name)}
-        ours = {name: wraps[name](original) for name, original in originals.items()}
-        for importer, alias, name in list(importers(originals)):
-            patches.replace(importer, alias, lambda _, mine=ours[name]: mine)
+    """Replace the two functions of `concurrent.futures`, wherever they were imported to."""
+    replace_everywhere(patches, concurrent.futures._base, {"wait": _wrap_wait, "as_completed": _wrap_as_completed})
 
 
-class _Race:
+def replace_everywhere(patches: Patches, module: ModuleType, wraps: Mapping[str, Callable[[Any], Any]]) -> None:
+    """Replace functions of a module, wherever they were imported to. `wraps`: name -> what makes ours of the original."""
+    originals = {name: getattr(module, name) for name in wraps}
+    ours = {name: wraps[name](original) for name, original in originals.items()}
+    for importer, alias, name in list(importers(originals)):
+        patches.replace(importer, alias, lambda _, mine=ours[name]: mine)
+
+
+class Race:
     """One call of one of the functions: what the run found, and what is noted of this call."""
 
     __slots__ = ("_found", "_marks", "_row", "_row_at", "members", "recorded")
@@ -99,151 +94,33 @@ class _Race:
                 row[self._row_at] = " ".join(self._found)
 
 
-def _is_off() -> bool:
+def is_off() -> bool:
     return _port.serving() is None and _port.recorder() is None
 
 
-def _split(race: _Race, recorded: Iterable[Any]) -> _Found:
+def split(race: Race, recorded: Iterable[Any]) -> Found:
     done = set(recorded)
     return done, set(race.members) - done
 
 
-def _caller() -> str:
+def caller() -> str:
     """Return the file that calls one of the functions below."""
     return sys._getframe(2).f_code.co_filename
-
-
-# -- tasks --------------------------------------------------------------------------------------------------------------
-
-
-def _wrap_wait_in_task(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    async def wait(fs: Any, *, timeout: float | None = None, return_when: str = asyncio.ALL_COMPLETED) -> _Found:
-        decided = timeout is None and return_when == asyncio.ALL_COMPLETED
-        if decided or _is_off() or not isinstance(fs, (list, tuple, set, frozenset)):
-            return await original(fs, timeout=timeout, return_when=return_when)
-        race = _Race(list(fs), ordered=isinstance(fs, (list, tuple)), caller=_caller())
-        done, pending = await original(fs, timeout=timeout, return_when=return_when)
-        if race.recorded is not None:
-            late = set(race.recorded) - done
-            if late:
-                await original(late)
-            done, pending = _split(race, race.recorded)
-        race.note(done)
-        return done, pending
-
-    return wait
-
-
-def _wrap_as_completed_in_task(original: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(original)
-    def as_completed(fs: Any, *, timeout: float | None = None) -> Any:
-        if asyncio._get_running_loop() is None or _is_off() or inspect.isawaitable(fs):
-            return original(fs, timeout=timeout)
-        return _AsCompleted(original, fs, timeout, _caller())
-
-    return as_completed
-
-
-class _AsCompleted:
-    """What `asyncio.as_completed` returns: coroutines, or from Python 3.13 on in ``async for`` the tasks themselves."""
-
-    def __init__(self, original: Callable[..., Any], fs: Any, timeout: float | None, caller: str) -> None:
-        self._original = original
-        self._fs = fs
-        self._timeout = timeout
-        self._caller = caller
-        self._race: _Race | None = None
-        if sys.version_info >= (3, 13):
-            self._begin()  # earlier versions were a generator that began with its first item
-
-    def _begin(self) -> _Race:
-        if self._race is not None:
-            return self._race
-        loop = asyncio.get_running_loop()
-        # Make tasks in the program's order: the original uses the order of their addresses.
-        tasks = [asyncio.ensure_future(item, loop=loop) for item in self._fs]
-        race = self._race = _Race(tasks, ordered=isinstance(self._fs, (list, tuple)), caller=self._caller)
-        self._loop = loop
-        self._ends_at = None if self._timeout is None else loop.time() + self._timeout
-        self._first = deque(race.recorded or ())
-        self._rest: Any = None if self._first else self._begin_rest(race.members)
-        return race
-
-    def _begin_rest(self, members: Sequence[Any]) -> Any:
-        rest = self._original(members, timeout=self._left_s())
-        if sys.version_info < (3, 13) and members:
-            rest = itertools.chain([next(rest)], rest)  # it adds its callbacks now
-        if self._race is not None and self._race.recorded is None:
-            # Our callbacks come after the original's, in its order, which is that of a set built from a set.
-            for task in {task for task in set(members)}:  # noqa: C416 - built again, it may have another order
-                task.add_done_callback(self._note)
-        return rest
-
-    def _note(self, task: Any) -> None:
-        if self._race is not None and (self._ends_at is None or self._loop.time() < self._ends_at):
-            self._race.note((task,))
-
-    def _left_s(self) -> float | None:
-        return None if self._ends_at is None else max(self._ends_at - self._loop.time(), 0)
-
-    def _recorded(self) -> Any:
-        """Return the task that the run found next; None once all of them have been returned."""
-        race = self._begin()
-        if self._first:
-            task = self._first.popleft()
-            race.note((task,))
-            return task
-        if self._rest is None:
-            self._rest = self._begin_rest([task for task in race.members if task not in (race.recorded or ())])
-        return None
-
-    def __iter__(self) -> _AsCompleted:
-        return self
-
-    def __next__(self) -> Any:
-        task = self._recorded()
-        return next(self._rest) if task is None else self._result_of(task)
-
-    if sys.version_info >= (3, 13):
-
-        def __aiter__(self) -> _AsCompleted:
-            return self
-
-        async def __anext__(self) -> Any:
-            task = self._recorded()
-            if task is None:
-                return await anext(self._rest)
-            return await self._until_done(task)
-
-    async def _result_of(self, task: Any) -> Any:
-        return (await self._until_done(task)).result()
-
-    async def _until_done(self, task: Any) -> Any:
-        if not task.done():
-            wait = asyncio.tasks._wait  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue] - as asyncio does
-            await wait((task,), self._left_s(), asyncio.ALL_COMPLETED, self._loop)
-        if not task.done():
-            raise TimeoutError
-        return task
-
-
-# -- threads ------------------------------------------------------------------------------------------------------------
 
 
 def _wrap_wait(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def wait(fs: Any, timeout: float | None = None, return_when: str = concurrent.futures.ALL_COMPLETED) -> Any:
         decided = timeout is None and return_when == concurrent.futures.ALL_COMPLETED
-        if decided or _is_off() or not isinstance(fs, (list, tuple, set, frozenset)):
+        if decided or is_off() or not isinstance(fs, (list, tuple, set, frozenset)):
             return original(fs, timeout, return_when)
-        race = _Race(list(fs), ordered=isinstance(fs, (list, tuple)), caller=_caller())
+        race = Race(list(fs), ordered=isinstance(fs, (list, tuple)), caller=caller())
         found = original(fs, timeout, return_when)
         if race.recorded is not None:
             late = set(race.recorded) - found.done
             if late:
                 original(late)
-            found = type(found)(*_split(race, race.recorded))
+            found = type(found)(*split(race, race.recorded))
         race.note(found.done)
         return found
 
@@ -253,12 +130,12 @@ def _wrap_wait(original: Callable[..., Any]) -> Callable[..., Any]:
 def _wrap_as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def as_completed(fs: Any, timeout: float | None = None) -> Generator[Any]:
-        if _is_off():
+        if is_off():
             yield from original(fs, timeout)
             return
         ends_at = None if timeout is None else time.monotonic() + timeout
         futures = list(fs)
-        race = _Race(futures, ordered=isinstance(fs, (list, tuple)), caller=_caller())
+        race = Race(futures, ordered=isinstance(fs, (list, tuple)), caller=caller())
         first = race.recorded or []
         for future in first:
             left_s = None if ends_at is None else max(ends_at - time.monotonic(), 0)

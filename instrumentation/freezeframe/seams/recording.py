@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Final
 from weakref import WeakSet
 
 from freezeframe._context import PLACE, Place, current_place, leave
-from freezeframe._enrich import describe_exchange, genai_attributes, span_name
 from freezeframe._guard import guard
 from freezeframe.seams.responder import Call
 from freezeframe_schemas import exchange, genai, values
@@ -180,6 +179,8 @@ class Answered:
 
     def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
         """Return the span's name and attributes with the exchange."""
+        from freezeframe._enrich import describe_exchange
+
         return describe_exchange(own, self._exchange, self._provider)
 
 
@@ -290,6 +291,8 @@ class Recording:
             self.span.set_status(Status(StatusCode.ERROR))
 
     def _describe(self) -> None:
+        from freezeframe._enrich import genai_attributes, span_name
+
         exchange = self.exchange()
         attributes: dict[str, Any] = genai_attributes(exchange, self.provider)
         self.span.set_attributes(attributes)
@@ -317,6 +320,8 @@ class Recording:
 
     def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
         """Return the span's name and attributes with the exchange, and the GenAI attributes."""
+        from freezeframe._enrich import describe_exchange
+
         return describe_exchange(own, self.exchange(), self.provider)
 
     def exchange(self) -> Exchange:

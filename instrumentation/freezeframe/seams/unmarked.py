@@ -16,7 +16,6 @@ import shlex
 import site
 import sys
 import sysconfig
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from functools import cache
@@ -221,7 +220,7 @@ def _is_temporary(path: str) -> bool:
 
 @cache
 def _temporary_directory() -> str:
-    return os.path.abspath(os.environ.get("TMPDIR") or tempfile.tempdir or "/tmp") + os.sep  # noqa: S108 - nothing is made
+    return os.path.abspath(os.environ.get("TMPDIR") or getattr(sys.modules.get("tempfile"), "tempdir", None) or "/tmp") + os.sep  # noqa: S108 - nothing is made
 
 
 @cache
