@@ -1,4 +1,4 @@
-"""The settings with which Claude Code, Codex CLI and Gemini CLI send their telemetry to a collector, and the files they keep them in.
+"""The settings with which Claude Code, Codex CLI and Gemini CLI send to a collector, and the files they keep them in.
 
 Pure: files are read and written by `freezeframe setup`. What the programs send is in docs/guides/coding-agents.md.
 """
