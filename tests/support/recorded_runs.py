@@ -75,7 +75,7 @@ def record_days(days: int, agent_runs: Path | None = None, *, most: int | None =
             spans += _recorded_agents(day, first, agents[first : first + _AT_ONCE])
         due = conversations[day::days][:most]
         for first in range(0, len(due), _AT_ONCE):
-            spans += _recorded_exchanges(day, due[first : first + _AT_ONCE])
+            spans += _recorded_exchanges(day, first, due[first : first + _AT_ONCE])
         yield sorted(spans, key=lambda span: span.end_time_unix_nano)
 
 
@@ -311,10 +311,12 @@ def _recorded_agents(day: int, first: int, agents: Sequence[Trajectory]) -> Iter
                 _play(trajectory, people.put(trajectory.messages), ask)
                 captured.handle.flush(30)
         sent = captured.sent
-    yield from _moved(sent, day, [trajectory.agent for trajectory in agents])
+    yield from _moved(sent, day, first, [trajectory.agent for trajectory in agents])
 
 
-def _recorded_exchanges(day: int, conversations: Sequence[tuple[str, list[recorded_traffic.Row]]]) -> Iterator[SpanRecord]:
+def _recorded_exchanges(
+    day: int, first: int, conversations: Sequence[tuple[str, list[recorded_traffic.Row]]]
+) -> Iterator[SpanRecord]:
     playback = recorded_traffic.Playback()
     clients = recorded_traffic.Clients(playback.url)
     try:
@@ -326,7 +328,7 @@ def _recorded_exchanges(day: int, conversations: Sequence[tuple[str, list[record
     finally:
         clients.close()
         playback.stop()
-    yield from _moved(sent, day, [f"{rows[0]['provider']}-service" for _, rows in conversations])
+    yield from _moved(sent, day, first, [f"{rows[0]['provider']}-service" for _, rows in conversations])
 
 
 _Ask = Callable[[list[Message], Message], None]
@@ -403,13 +405,13 @@ def _tool(name: str, result: str) -> Callable[..., str]:
     return use
 
 
-def _moved(spans: Sequence[SpanRecord], day: int, services: Sequence[str]) -> Iterator[SpanRecord]:
-    """Yield the spans of runs at their time of the day, under ids and resources of their own."""
+def _moved(spans: Sequence[SpanRecord], day: int, first: int, services: Sequence[str]) -> Iterator[SpanRecord]:
+    """Yield the spans of runs, numbered from `first`, at their time of the day, under ids and resources of their own."""
     runs: dict[str, list[SpanRecord]] = defaultdict(list)
     for span in spans:
         runs[span.trace_id].append(span)
-    for service, of_run in zip(services, runs.values(), strict=True):
-        yield from _moved_run(of_run, day, service, random.Random(f"{day}/{service}/{of_run[0].attributes}"))
+    for number, (service, of_run) in enumerate(zip(services, runs.values(), strict=True), first):
+        yield from _moved_run(of_run, day, service, random.Random(f"{day}/{service}/{number}"))
 
 
 def _moved_run(spans: Sequence[SpanRecord], day: int, service: str, rng: random.Random) -> Iterator[SpanRecord]:

@@ -7,8 +7,9 @@ they appear; the rest is its template, a short text with a hole for each piece, 
     {"role":"user","content":"<several sentences>"}  ->  {"role":"user","content":"␀"}  and one piece
 
 The template with its holes filled in order is the value, byte for byte, whatever it holds: cuts are only places, and nothing is
-parsed or rewritten. A value that would make a poor template (not JSON, bytes, a long history of short messages) has none, and
-is its pieces joined (`pieces`).
+parsed or rewritten. A streamed answer is a template without holes: its events come once, so a piece and a name for each of them
+would only be more to store. Any other value that would make a poor template (not JSON, bytes, a long history of short messages)
+has none, and is its pieces joined (`pieces`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,8 @@ BETWEEN: Final = "\1"
 _HOLE: Final = HOLE.encode()
 _BETWEEN: Final = BETWEEN.encode()
 _JSON: Final = (b"{", b"[", b'"')
+_EVENTS: Final = (b"data:", b"event:", b"id:", b":")
+"""What a stream of server-sent events begins with."""
 _LEAST: Final = 128
 """Bytes. A shorter string stays in the template: its name and its row would be larger than the string."""
 _GAP_LIMIT: Final = 2048
@@ -112,7 +115,7 @@ class CutMemory:
         if len(raw) < _WORTH_REMEMBERING:
             return cut(raw)
         if not _may_have_template(raw):
-            return Cut("", *self.joined.split(trace_id, attribute, raw))
+            return _whole_stream(raw) or Cut("", *self.joined.split(trace_id, attribute, raw))
         # a request begins like the one before it, and a result is the same in two attributes
         key = (trace_id, raw[:_START_BYTES])
         before = self._last.pop(key, None)
@@ -165,6 +168,8 @@ def cut(raw: bytes) -> Cut:
         made = _without_pieces(raw) if len(raw) <= _LEAST else _from_texts(raw, _texts(raw, _end_of_array))
         if made is not None:
             return made
+    elif made := _whole_stream(raw):
+        return made
     pieces = split(raw)
     return Cut("", pieces, [*map(piece_hash, pieces)])
 
@@ -187,8 +192,15 @@ def fill(template: str, hashes: Sequence[bytes], bodies: Mapping[bytes, bytes]) 
     return b"".join(parts)
 
 
+def _whole_stream(raw: bytes) -> Cut | None:
+    """Return a streamed answer as a template alone; None for any other value, and for one that is too large or holds a mark."""
+    if not raw.startswith(_EVENTS) or len(raw) > PIECE_LIMIT or _HOLE in raw or _BETWEEN in raw:
+        return None
+    return _without_pieces(raw)
+
+
 def _without_pieces(raw: bytes) -> Cut | None:
-    """Return a short value as a template alone, or None if it is not text."""
+    """Return a value as a template alone, or None if it is not text."""
     try:
         return Cut(raw.decode(), (), ())
     except UnicodeDecodeError:  # a value of bytes

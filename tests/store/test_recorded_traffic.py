@@ -1,0 +1,49 @@
+"""Recorded traffic in the store: what real SDKs sent and received comes out as it went in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import pytest
+import recorded_runs
+import recorded_traffic
+
+from freezeframe_collector.store import Store
+from freezeframe_replay.sources.store import open_runs
+from freezeframe_schemas import genai
+from freezeframe_schemas.lifecycle import settle
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.tables.templates import CutMemory, cut, fill
+
+pytestmark = pytest.mark.long
+
+
+def test_every_recorded_body_comes_out_of_its_cut_and_streams_are_whole() -> None:
+    memory = CutMemory()
+    streams = 0
+    for file, rows in recorded_traffic.load_conversations().items():
+        for row in rows:
+            for attribute in ("request", "response"):
+                raw = recorded_traffic.body_of(row[attribute])
+                made = cut(raw)
+                assert memory.cut(file, attribute, raw) == made
+                assert fill(made.template, made.hashes, dict(zip(made.hashes, made.pieces, strict=True))) == raw
+                if raw.startswith((b"data:", b"event:")):
+                    streams += 1
+                    assert not made.pieces
+    assert streams > 500
+
+
+def test_recorded_runs_come_out_of_the_store_as_they_went_in(store: Store, facade_url: str) -> None:
+    """A run of an agent that streams, and a provider's exchanges."""
+    (day,) = recorded_runs.record_days(1, most=1)
+    runs: dict[str, list[SpanRecord]] = defaultdict(list)
+    for span in day:
+        runs[span.trace_id].append(span)
+    assert any(span.attributes.get(genai.REQUEST_STREAM) for span in day)
+    store.insert(day, token="recorded")
+    opened = open_runs(facade_url)
+    for trace_id, spans in runs.items():
+        expected = {span.span_id: span for span in settle(spans)}
+        assert {span.span_id: span for span in settle(opened.load_spans(trace_id))} == expected
+    opened.close()
