@@ -29,7 +29,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TypeVar
 
@@ -40,6 +40,7 @@ from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.reading import LastReading, Reading
+from freezeframe_replay.sources.costs import Costs, costs_of_calls
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.run_list import RunPage, find_runs
 from freezeframe_replay.web import pages, run_pages, step_pages
@@ -53,6 +54,7 @@ from freezeframe_replay.web.replay import replay_page
 from freezeframe_replay.web.theme import choose_theme, theme_of
 from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
+from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.local_tokens import READER, load_or_create_token
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
@@ -69,6 +71,7 @@ LOOPBACK: Final = "127.0.0.1"
 _HOME: Final = web.AppKey("home", Home)
 _STORE: Final = web.AppKey("store", KeptStore)
 _LAST: Final = web.AppKey("last", LastReading)
+_COSTS: Final = web.AppKey("costs", Costs)
 _TOKEN: Final = web.AppKey("token", str)
 _DOOR: Final = web.AppKey("door", Door)
 _REPLAYING: Final = web.AppKey("replaying", asyncio.Lock)
@@ -96,6 +99,7 @@ def make_app(home: Home) -> web.Application:
     app[_REPLAYING] = asyncio.Lock()
     app[_STORE] = KeptStore(lambda: store_url(home))
     app[_LAST] = LastReading()
+    app[_COSTS] = Costs()
     app.on_cleanup.append(_close)
     app.add_routes(
         [
@@ -222,6 +226,7 @@ async def _run_page(request: web.Request) -> web.Response:
             part=part,
             token=request.app[_TOKEN],
             transcript=transcript,
+            costs=_costs(request, read),
             theme=theme_of(request),
         )
 
@@ -234,7 +239,8 @@ async def _step_page(request: web.Request) -> web.Response:
     def build() -> str:
         read = _read(request)
         step = _step(request, step_pages.find_step(read.outline, request.match_info["step"]))
-        return step_pages.step_page(read.run, read.outline, step, shown, theme=theme_of(request))
+        costs = _costs(request, read)
+        return step_pages.step_page(read.run, read.outline, step, shown, costs=costs, theme=theme_of(request))
 
     return _html(await asyncio.to_thread(build))
 
@@ -309,10 +315,18 @@ def _read(request: web.Request) -> Reading:
     return request.app[_LAST].of(_load(request))
 
 
+def _costs(request: web.Request, read: Reading) -> Mapping[str, float | None]:
+    """Return span id -> what the call cost, None if that is not known; the store is asked once for a run that is open."""
+    if read.costs is None:
+        called = any(node.kind == Kind.MODEL for node in read.outline.nodes)
+        read.costs = request.app[_STORE].use(lambda store: costs_of_calls(store, read.run.trace_id)) if called else {}
+    return read.costs
+
+
 def _list(request: web.Request) -> RunPage:
     flush(request.app[_HOME])
     query = asked_runs(request.query)
-    return request.app[_STORE].use(lambda store: find_runs(store, query))
+    return request.app[_STORE].use(lambda store: find_runs(store, query, request.app[_COSTS]))
 
 
 async def _close(app: web.Application) -> None:

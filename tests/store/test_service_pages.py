@@ -7,23 +7,29 @@ import re
 import subprocess
 import sys
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
+from handmade_runs import make_run, model_call
 
 from freezeframe_collector.store import Store
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.service import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas import genai
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.run import Run
+from freezeframe_schemas.span import StatusCode
 
 pytestmark = pytest.mark.long  # a store, and programs that are started again
 
 Client = TestClient[Request, Application]
+
+MODELS = ("gpt-4o-mini", "gpt-4o-mini", "gpt-4o-mini", "a-model-of-nobody")
 
 AGENT = """
 import sys
@@ -193,3 +199,43 @@ async def test_no_other_page_can_have_a_run_replayed(
     headers = {} if origin is None else {"Origin": str(client.make_url("")).rstrip("/") if origin == "own" else origin}
     answer = await client.post(f"{path}/replay", data={"token": right if token == "right" else token}, headers=headers)
     assert answer.status == 403
+
+
+async def test_a_run_says_what_it_cost_and_which_costs_are_not_known(client: Client, store: Store) -> None:
+    """On the list, on the run, at each call; a call that was refused costs nothing, one without tokens is unknown."""
+    calls = [model_call(prompt, "In Lyon.", model=model) for prompt, model in zip("abcd", MODELS, strict=True)]
+    calls[2] = replace(calls[2], response=replace(calls[2].response, status=429))
+    used = {genai.USAGE_INPUT_TOKENS: 1000, genai.USAGE_OUTPUT_TOKENS: 100}
+    told = [used, {}, {}, used]  # 0.00021 dollars at 0.15 and 0.60 per million; no tokens; refused; a model without a price
+    entry, *spans = make_run(*calls)
+    spans = [
+        replace(
+            span,
+            attributes={**span.attributes, genai.OPERATION_NAME: genai.OP_CHAT, genai.REQUEST_MODEL: model, **usage},
+            status_code=StatusCode.ERROR if usage == {} and number == 2 else span.status_code,
+        )
+        for number, (span, model, usage) in enumerate(zip(spans, MODELS, told, strict=True))
+    ]
+    run = "c057" * 8
+    shift = 1_790_000_000 * 10**9
+    store.insert(
+        [
+            replace(
+                span,
+                trace_id=run,
+                start_time_unix_nano=span.start_time_unix_nano + shift,
+                end_time_unix_nano=span.end_time_unix_nano + shift,
+            )
+            for span in (entry, *spans)
+        ],
+        token="pages-cost",
+    )
+    for _ in range(2):  # asked of the store, then kept
+        page = await (await client.get(f"/?words={run}")).text()
+        assert 'title="$0.00021 and 2 of 4 calls unknown">≥ $0.00021</span>' in page
+    page = await (await client.get(f"/runs/{run}")).text()
+    assert "<dt>cost</dt><dd>$0.00021 and 2 of 4 calls unknown</dd>" in page
+    assert page.count("<span>$0.00021</span>") == page.count("<span>$0</span>") == page.count("<span>cost unknown</span>") == 1
+    for step, cost in ((1, "$0.00021"), (2, "unknown"), (3, "$0"), (4, "unknown")):
+        page = await (await client.get(f"/runs/{run}/steps/{step}")).text()
+        assert f"<dt>cost</dt><dd><bdi>{cost}</bdi></dd>" in page

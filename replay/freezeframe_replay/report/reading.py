@@ -1,7 +1,8 @@
-"""What is read out of a run, once for all that show it: its outline and its transcript."""
+"""What is read out of a run, once for all that show it: its outline, its transcript, and what its calls cost."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cached_property
 
 from freezeframe_replay.report.outline import Outline, outline_run
@@ -14,6 +15,8 @@ class Reading:
 
     def __init__(self, run: Run) -> None:
         self.run = run
+        self.costs: Mapping[str, float | None] | None = None
+        """Span id -> US dollars, None for a call whose cost is not known; None until the store was asked."""
 
     @cached_property
     def outline(self) -> Outline:

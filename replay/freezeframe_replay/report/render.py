@@ -96,6 +96,13 @@ def cost(usd: float | None) -> str:
     return f"${usd:.2f}" if usd >= 1 else f"${usd:.6f}".rstrip("0").rstrip(".")
 
 
+def cost_sum(usd: float, *, calls: int, unknown: int) -> str:
+    """Return what calls cost together: ``$0.0123``, ``$0.0123 and 2 of 5 calls unknown``, ``unknown``."""
+    if not unknown:
+        return cost(usd)
+    return "unknown" if unknown == calls else f"{cost(usd)} and {unknown:,} of {calls:,} calls unknown"
+
+
 def table_text(
     header: Sequence[str],
     rows: Iterable[Sequence[str]],

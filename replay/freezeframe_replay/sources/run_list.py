@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from freezeframe_replay.sources.costs import Cost, Costs
 from freezeframe_replay.sources.store import RunRow, RunStore
 from freezeframe_schemas.lifecycle import RunStatus
 
@@ -69,6 +70,8 @@ class RunPage:
     """Choice of a status -> how many runs match everything else."""
     snippets: Mapping[str, str] = field(default_factory=dict[str, str])
     """Trace id -> the text around the words, for runs in whose payloads they were found."""
+    costs: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
+    """Trace id -> what the run's calls of models cost, if it was asked for."""
 
     @property
     def last(self) -> int:
@@ -76,8 +79,8 @@ class RunPage:
         return self.first + len(self.rows) - 1
 
 
-def find_runs(store: RunStore, query: RunQuery) -> RunPage:
-    """Return a page of the runs that a query names, and how many there are.
+def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None) -> RunPage:
+    """Return a page of the runs that a query names, and how many there are; with what they cost if `costs` are given.
 
     Raises:
         PermanentStoreError: the store refuses the query.
@@ -100,6 +103,7 @@ def find_runs(store: RunStore, query: RunQuery) -> RunPage:
             # given always: looking at the last day first is a statement more, and all runs are counted anyway
             order=f"{key} {'DESC' if down != back else 'ASC'}, trace_id {'DESC' if back else 'ASC'}",
         )
+        paid = {} if costs is None else costs.of_runs(store, rows)
         counts, passed = counted.result()
     if back:
         rows.reverse()
@@ -112,6 +116,7 @@ def find_runs(store: RunStore, query: RunQuery) -> RunPage:
         total=total,
         counts=counts,
         snippets=snippets,
+        costs=paid,
     )
 
 

@@ -18,7 +18,8 @@ from typing import Final, cast
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from freezeframe_replay.report.render import ID_DIGITS, cost, counted, duration, moment, printable
+from freezeframe_replay.report.render import ID_DIGITS, cost, cost_sum, counted, duration, moment, printable
+from freezeframe_replay.sources.costs import Cost
 
 _CONTROL: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"  # \t and \n are layout
@@ -95,6 +96,7 @@ def _environment() -> Environment:
         "short_id": _short_id,
         "duration": duration,
         "cost": cost,
+        "cost_sum": _cost_sum,
         "count": _count,
         "tokens": _tokens,
         "moment": moment,
@@ -130,6 +132,10 @@ def _count(number: int) -> str:
 
 def _tokens(pair: tuple[int, int] | None) -> str:
     return "" if pair is None else f"{pair[0]:,} → {pair[1]:,}"
+
+
+def _cost_sum(paid: Cost) -> str:
+    return cost_sum(paid.usd, calls=paid.calls, unknown=paid.unknown)
 
 
 def _ago(time: dt.datetime, now: dt.datetime) -> str:

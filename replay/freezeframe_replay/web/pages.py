@@ -22,11 +22,12 @@ _COLUMNS: Final = (
     ("steps", "steps"),
     ("failed steps", "failed steps"),
     ("tokens", "tokens"),
+    ("cost", ""),
     ("time", "time"),
     ("status", "status"),
 )
 """Header, and what it sorts by."""
-_NUMBERS: Final = frozenset({"steps", "failed steps", "tokens", "time"})
+_NUMBERS: Final = frozenset({"steps", "failed steps", "tokens", "cost", "time"})
 
 
 def runs_page(page: RunPage, filters: Mapping[str, str], *, now: dt.datetime, wrong: str = "", theme: str = SYSTEM) -> str:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from freezeframe_replay.report.failure import find_failure
 from freezeframe_replay.report.messages import Said
 from freezeframe_replay.report.outline import Node, Outline
-from freezeframe_replay.report.render import ID_DIGITS, duration, how_far, ledger_lines, took, when
+from freezeframe_replay.report.render import ID_DIGITS, cost_sum, duration, how_far, ledger_lines, took, when
 from freezeframe_replay.report.transcript import Call, Transcript, Turn, make_transcript
+from freezeframe_replay.sources.costs import Cost, sum_of
 from freezeframe_replay.web.links import Links, anchor_of, place_of
 from freezeframe_replay.web.markup import SYSTEM, policy_of_a_file, render
 from freezeframe_replay.web.step_pages import steps_of_a_file
@@ -41,9 +42,13 @@ def run_page(
     part: int = 1,
     token: str = "",
     transcript: Transcript | None = None,
+    costs: Mapping[str, float | None] = {},
     theme: str = SYSTEM,
 ) -> str:
-    """Return the page of one run. Its form for a replay sends `token` back. The transcript is made if it is not given."""
+    """Return the page of one run. Its form for a replay sends `token` back. The transcript is made if it is not given.
+
+    `costs`: span id of a call of a model -> US dollars, None if not known.
+    """
     links = Links(run)
     transcript = transcript or make_transcript(run, outline) if tab == "transcript" else None
     parts = [] if transcript is None else _parts(transcript)
@@ -54,7 +59,7 @@ def run_page(
         return links.near(node, parts_of, part)
 
     head: dict[str, Any] = {
-        **_head(run, outline, links),
+        **_head(run, outline, links, costs),
         "theme": theme,
         "token": token,
         "tabs": TABS,
@@ -91,7 +96,7 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
 
     return render(
         "run_alone.html",
-        **_head(run, outline, links),
+        **_head(run, outline, links, {}),
         **_kit(outline),
         policy=policy_of_a_file(),
         tabs={**TABS, "steps": "Steps"},
@@ -110,13 +115,14 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
     )
 
 
-def _head(run: Run, outline: Outline, links: Links) -> dict[str, Any]:
+def _head(run: Run, outline: Outline, links: Links, costs: Mapping[str, float | None]) -> dict[str, Any]:
     """Return what every page of a run begins with."""
     failure = find_failure(run, outline)
     return {
         "outline": outline,
         "failure": failure,
-        "strip": _strip(run, outline, len(failure.steps) if failure is not None else 0),
+        "strip": _strip(run, outline, len(failure.steps) if failure is not None else 0, sum_of(costs)),
+        "costs": costs,
         "facts": _facts(outline),
         "environment": outline.environment,
         "place": place_of,
@@ -133,7 +139,7 @@ def _kit(outline: Outline) -> dict[str, Any]:
     }
 
 
-def _strip(run: Run, outline: Outline, failed: int) -> dict[str, str]:
+def _strip(run: Run, outline: Outline, failed: int, paid: Cost | None) -> dict[str, str]:
     tokens = [node.tokens for node in outline.nodes if node.tokens and (node.step is not None or not run.exchanges)]
     level = "" if outline.level is None else f"L{outline.level}, {outline.level_means}"
     rows = {
@@ -141,6 +147,7 @@ def _strip(run: Run, outline: Outline, failed: int) -> dict[str, str]:
         "steps": f"{outline.steps:,}" if outline.steps else "",
         "failed steps": f"{failed:,}" if failed else "",
         "tokens": f"{sum(into for into, _ in tokens):,} → {sum(out for _, out in tokens):,}" if tokens else "",
+        "cost": "" if paid is None else cost_sum(paid.usd, calls=paid.calls, unknown=paid.unknown),
         "can be re-enacted to" if not outline.cold else "level": level,
     }
     return {name: text for name, text in rows.items() if text}

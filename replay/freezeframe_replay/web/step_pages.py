@@ -8,7 +8,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 from freezeframe_replay.report.outline import Node, Outline
-from freezeframe_replay.report.render import duration
+from freezeframe_replay.report.render import cost, duration
 from freezeframe_replay.web.links import Links, place_of
 from freezeframe_replay.web.markup import SYSTEM, render
 from freezeframe_schemas import genai
@@ -33,18 +33,32 @@ def find_step(outline: Outline, name: str) -> Node | None:
     return next((node for node in outline.nodes if name in (str(node.step), node.span_id)), None)
 
 
-def step_page(run: Run, outline: Outline, node: Node, pages: Mapping[str, int], *, theme: str = SYSTEM) -> str:
-    """Return the page of one step; `pages` says which page of a long body is shown, ``{"response": 2}``."""
+def step_page(
+    run: Run,
+    outline: Outline,
+    node: Node,
+    pages: Mapping[str, int],
+    *,
+    costs: Mapping[str, float | None] = {},
+    theme: str = SYSTEM,
+) -> str:
+    """Return the page of one step; `pages` says which page of a long body is shown, ``{"response": 2}``.
+
+    `costs`: span id of a call of a model -> US dollars, None if not known.
+    """
     links = Links(run)
     span = next(span for span in run.spans if span.span_id == node.span_id)
     exchange = next((item for item in run.exchanges if item.span_id == node.span_id), None)
     steps = [item for item in outline.nodes if item.step is not None] if exchange is not None else list(outline.nodes)
     steps.sort(key=lambda item: item.step or 0)
     at = steps.index(node)
+    shown = _step(run, node, span, exchange, pages, links)
+    if node.span_id in costs:
+        shown["facts"]["cost"] = cost(costs[node.span_id]) or "unknown"
     return render(
         "step.html",
         theme=theme,
-        **_step(run, node, span, exchange, pages, links),
+        **shown,
         run_id=run.trace_id,
         run_name=outline.name or "run",
         run_link=f"/runs/{quote(run.trace_id)}",

@@ -1,0 +1,91 @@
+"""What runs and their calls of models cost, as the store's view ``model_calls`` says: by its table of prices, or by the sender.
+
+A cost that is not known is never taken for nothing: calls of a model without a price, or without a count of tokens, are counted
+apart.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from freezeframe_replay.sources.store import RunRow, RunStore
+
+_FRESH_S: Final = 300.0
+"""How long a cost is kept of a run that did not grow: a price that was changed is seen that much later."""
+_MOST_KEPT: Final = 10_000
+_CALLS: Final = """
+    SELECT trace_id, span_id, cost_usd,
+        -- refused or never answered: costs nothing. Else it is known by a price and tokens, or because the sender said it
+        status = 'error' AND ifNull(http_status, 599) >= 400
+        OR priced AND (input_tokens IS NOT NULL OR output_tokens IS NOT NULL OR cost_usd > 0) AS known
+    FROM model_calls WHERE trace_id IN {ids:Array(String)}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What some calls of models cost."""
+
+    usd: float
+    """The sum of those that are known."""
+    calls: int
+    unknown: int
+    """How many of them have an unknown cost."""
+
+
+class Costs:
+    """The costs of runs that were looked at before, and of those that were not."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._kept: dict[tuple[str, int, int, int], tuple[float, Cost | None]] = {}
+
+    def of_runs(self, store: RunStore, rows: Sequence[RunRow]) -> dict[str, Cost]:
+        """Return trace id -> cost, for the runs that called a model.
+
+        Raises:
+            PermanentStoreError: the store refuses the query.
+            RetryableStoreError: the store does not answer.
+        """
+        called = [row for row in rows if row.model_calls]
+        now = time.monotonic()
+        with self._lock:
+            known = {row.trace_id: kept[1] for row in called if (kept := self._kept.get(_key(row))) and kept[0] > now}
+        asked = [row for row in called if row.trace_id not in known]
+        if asked:
+            _, found = store.sql(
+                f"SELECT trace_id, sumIf(cost_usd, known), count(), countIf(NOT known) FROM ({_CALLS}) GROUP BY trace_id",
+                {"ids": [row.trace_id for row in asked]},
+            )
+            costs = {str(row[0]): Cost(usd=float(row[1]), calls=int(row[2]), unknown=int(row[3])) for row in found}
+            known |= {row.trace_id: costs.get(row.trace_id) for row in asked}
+            with self._lock:
+                if len(self._kept) > _MOST_KEPT:
+                    self._kept.clear()
+                self._kept |= {_key(row): (now + _FRESH_S, costs.get(row.trace_id)) for row in asked}
+        return {trace_id: cost for trace_id, cost in known.items() if cost is not None}
+
+
+def costs_of_calls(store: RunStore, trace_id: str) -> dict[str, float | None]:
+    """Return span id -> US dollars for each call of a model in a run; None if it is not known.
+
+    Raises:
+        PermanentStoreError: the store refuses the query.
+        RetryableStoreError: the store does not answer.
+    """
+    _, found = store.sql(f"SELECT span_id, if(known, cost_usd, NULL) FROM ({_CALLS})", {"ids": [trace_id]})
+    return {str(row[0]): None if row[1] is None else float(row[1]) for row in found}
+
+
+def sum_of(costs: Mapping[str, float | None]) -> Cost | None:
+    """Return what the calls of a run cost together; None if it called no model."""
+    known = [usd for usd in costs.values() if usd is not None]
+    return Cost(usd=sum(known), calls=len(costs), unknown=len(costs) - len(known)) if costs else None
+
+
+def _key(row: RunRow) -> tuple[str, int, int, int]:
+    return row.trace_id, row.spans, row.input_tokens, row.output_tokens
