@@ -40,6 +40,8 @@ from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.reading import LastReading, Reading
+from freezeframe_replay.service_replays import replay_run
+from freezeframe_replay.service_state import COSTS, DOOR, HOME, LAST, REPLAYING, STORE, TOKEN, html, load, read
 from freezeframe_replay.sources.costs import Costs, costs_of_calls
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.run_list import RunPage, find_runs
@@ -50,9 +52,7 @@ from freezeframe_replay.web.door import Door
 from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_replay.web.markup import content_security_policy
 from freezeframe_replay.web.redirects import see, to_the_list, to_the_run
-from freezeframe_replay.web.replay import replay_page
 from freezeframe_replay.web.theme import choose_theme, theme_of
-from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.local_tokens import READER, load_or_create_token
@@ -60,23 +60,12 @@ from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_
 
 if TYPE_CHECKING:
     from freezeframe_replay.report.align import Comparison
-    from freezeframe_schemas.divergence import Report
-    from freezeframe_schemas.run import Run
 
 _T = TypeVar("_T")
 _logger: Final = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 LOOPBACK: Final = "127.0.0.1"
-_HOME: Final = web.AppKey("home", Home)
-_STORE: Final = web.AppKey("store", KeptStore)
-_LAST: Final = web.AppKey("last", LastReading)
-_COSTS: Final = web.AppKey("costs", Costs)
-_TOKEN: Final = web.AppKey("token", str)
-_DOOR: Final = web.AppKey("door", Door)
-_REPLAYING: Final = web.AppKey("replaying", asyncio.Lock)
-"""One replay at a time: each is a process that runs the agent's code."""
-
 _OPEN: Final = frozenset({"/healthz", "/enter"})
 """Paths that are answered without token and cookie. A probe carries neither, and the link sets the cookie."""
 _FOR_PROGRAMS: Final = ("/api/", "/links", "/healthz")
@@ -93,13 +82,13 @@ _HEADERS: Final = {
 def make_app(home: Home) -> web.Application:
     """Return the application over the data directory's store, which is opened by the first request."""
     app = web.Application(middlewares=[_guard])
-    app[_HOME] = home
-    app[_DOOR] = Door(load_or_create_token(home.directory, READER))
-    app[_TOKEN] = secrets.token_urlsafe(24)
-    app[_REPLAYING] = asyncio.Lock()
-    app[_STORE] = KeptStore(lambda: store_url(home))
-    app[_LAST] = LastReading()
-    app[_COSTS] = Costs()
+    app[HOME] = home
+    app[DOOR] = Door(load_or_create_token(home.directory, READER))
+    app[TOKEN] = secrets.token_urlsafe(24)
+    app[REPLAYING] = asyncio.Lock()
+    app[STORE] = KeptStore(lambda: store_url(home))
+    app[LAST] = LastReading()
+    app[COSTS] = Costs()
     app.on_cleanup.append(_close)
     app.add_routes(
         [
@@ -116,7 +105,7 @@ def make_app(home: Home) -> web.Application:
             web.get("/runs/{run}/steps/{step}/{part:request|response}", _step_body),
             web.get("/diff", _diff_page),
             web.get("/runs/{run}/replay", to_the_run),
-            web.post("/runs/{run}/replay", _replay_page),
+            web.post("/runs/{run}/replay", replay_run),
             web.post("/theme", choose_theme),
         ]
     )
@@ -166,16 +155,16 @@ async def _healthz(request: web.Request) -> web.Response:
 
 
 async def _link(request: web.Request) -> web.Response:
-    if not request.app[_DOOR].is_program(request.headers.get("Authorization")):
+    if not request.app[DOOR].is_program(request.headers.get("Authorization")):
         raise web.HTTPUnauthorized(text="links: expected the token in the file reader-token of the data directory")
-    return web.json_response({"link": request.app[_DOOR].make_link()})
+    return web.json_response({"link": request.app[DOOR].make_link()})
 
 
 async def _enter(request: web.Request) -> web.Response:
-    if not request.app[_DOOR].enter(request.query.get("code", "")):
+    if not request.app[DOOR].enter(request.query.get("code", "")):
         return _closed(request)
     answer = see("/")
-    answer.set_cookie(_cookie_name(request), request.app[_DOOR].cookie, httponly=True, samesite="Strict", path="/")
+    answer.set_cookie(_cookie_name(request), request.app[DOOR].cookie, httponly=True, samesite="Strict", path="/")
     return answer
 
 
@@ -185,12 +174,12 @@ async def _api_runs(request: web.Request) -> web.Response:
 
 
 async def _api_run(request: web.Request) -> web.Response:
-    run = await asyncio.to_thread(_load, request)
+    run = await asyncio.to_thread(load, request)
     return _json(dataclasses.asdict(outline_run(run, full=True)))
 
 
 async def _api_fixture(request: web.Request) -> web.Response:
-    run = await asyncio.to_thread(_load, request)
+    run = await asyncio.to_thread(load, request)
     body = await asyncio.to_thread(fixture_archive, run)
     return web.Response(
         body=body,
@@ -204,10 +193,10 @@ async def _runs_page(request: web.Request) -> web.Response:
     try:
         page = await asyncio.to_thread(_list, request)
     except web.HTTPBadRequest as error:
-        return _html(
+        return html(
             pages.runs_page(RunPage(), request.query, now=now, wrong=error.text or "", theme=theme_of(request)), status=400
         )
-    return _html(pages.runs_page(page, request.query, now=now, theme=theme_of(request)))
+    return html(pages.runs_page(page, request.query, now=now, theme=theme_of(request)))
 
 
 async def _run_page(request: web.Request) -> web.Response:
@@ -217,36 +206,36 @@ async def _run_page(request: web.Request) -> web.Response:
     part = asked_number(request.query, "from")
 
     def build() -> str:
-        read = _read(request)
-        transcript = read.transcript if tab == "transcript" else None
+        reading = read(request)
+        transcript = reading.transcript if tab == "transcript" else None
         return run_pages.run_page(
-            read.run,
-            read.outline,
+            reading.run,
+            reading.outline,
             tab=tab,
             part=part,
-            token=request.app[_TOKEN],
+            token=request.app[TOKEN],
             transcript=transcript,
-            costs=_costs(request, read),
+            costs=_costs(request, reading),
             theme=theme_of(request),
         )
 
-    return _html(await asyncio.to_thread(build))
+    return html(await asyncio.to_thread(build))
 
 
 async def _step_page(request: web.Request) -> web.Response:
     shown = {name: asked_number(request.query, name) for name in ("request", "response")}
 
     def build() -> str:
-        read = _read(request)
-        step = _step(request, step_pages.find_step(read.outline, request.match_info["step"]))
-        costs = _costs(request, read)
-        return step_pages.step_page(read.run, read.outline, step, shown, costs=costs, theme=theme_of(request))
+        reading = read(request)
+        step = _step(request, step_pages.find_step(reading.outline, request.match_info["step"]))
+        costs = _costs(request, reading)
+        return step_pages.step_page(reading.run, reading.outline, step, shown, costs=costs, theme=theme_of(request))
 
-    return _html(await asyncio.to_thread(build))
+    return html(await asyncio.to_thread(build))
 
 
 async def _step_body(request: web.Request) -> web.Response:
-    run = await asyncio.to_thread(_load, request)
+    run = await asyncio.to_thread(load, request)
     step, part = request.match_info["step"], request.match_info["part"]
     numbered = enumerate(run.exchanges, 1)
     exchange = _step(request, next((item for number, item in numbered if step in (str(number), item.span_id)), None))
@@ -268,69 +257,34 @@ async def _diff_page(request: web.Request) -> web.Response:
     if not before or not after:
         raise web.HTTPBadRequest(text="diff: expected the ids of two runs, /diff?before=ID&after=ID")
     found = await asyncio.to_thread(_compare, request, before, after)
-    return _html(comparison_page(found, theme=theme_of(request)))
-
-
-async def _replay_page(request: web.Request) -> web.Response:
-    """Replay the run for a form of our own page: run the same code as the command line, in the same folder."""
-    form = await request.post()
-    own = f"http://{request.headers.get('Host', '')}"
-    given = str(form.get("token", "")).encode()
-    if request.headers.get("Origin") != own or not secrets.compare_digest(given, request.app[_TOKEN].encode()):
-        raise web.HTTPForbidden(text="replay: expected a form from this service's own page")
-    run = await asyncio.to_thread(_load, request)
-    folder = _folder(request.app[_HOME])
-    async with request.app[_REPLAYING]:
-        report = await asyncio.to_thread(_reenact, run, folder)
-    return _html(replay_page(report, folder, theme=theme_of(request)))
-
-
-def _reenact(run: Run, folder: Path) -> Report:
-    from freezeframe_replay.engine.freeze import freeze
-    from freezeframe_replay.process.reenact import reenact
-
-    return reenact(freeze(run), cwd=folder)
-
-
-def _folder(home: Home) -> Path:
-    """Return where the agent is started: next to ``.freezeframe``, or where the service was started."""
-    return home.directory.parent if home.directory.name == NAME else Path.cwd()
+    return html(comparison_page(found, theme=theme_of(request)))
 
 
 def _compare(request: web.Request, before: str, after: str) -> Comparison:
     from freezeframe_replay.engine.freeze import freeze
     from freezeframe_replay.report.align import compare_runs
 
-    flush(request.app[_HOME])
-    one, other = (freeze(request.app[_STORE].load(run)) for run in (before, after))
+    flush(request.app[HOME])
+    one, other = (freeze(request.app[STORE].load(run)) for run in (before, after))
     return compare_runs(one, other)
 
 
-def _load(request: web.Request) -> Run:
-    flush(request.app[_HOME])
-    return request.app[_STORE].load(request.match_info["run"])
-
-
-def _read(request: web.Request) -> Reading:
-    return request.app[_LAST].of(_load(request))
-
-
-def _costs(request: web.Request, read: Reading) -> Mapping[str, float | None]:
+def _costs(request: web.Request, reading: Reading) -> Mapping[str, float | None]:
     """Return span id -> what the call cost, None if that is not known; the store is asked once for a run that is open."""
-    if read.costs is None:
-        called = any(node.kind == Kind.MODEL for node in read.outline.nodes)
-        read.costs = request.app[_STORE].use(lambda store: costs_of_calls(store, read.run.trace_id)) if called else {}
-    return read.costs
+    if reading.costs is None:
+        called = any(node.kind == Kind.MODEL for node in reading.outline.nodes)
+        reading.costs = request.app[STORE].use(lambda store: costs_of_calls(store, reading.run.trace_id)) if called else {}
+    return reading.costs
 
 
 def _list(request: web.Request) -> RunPage:
-    flush(request.app[_HOME])
+    flush(request.app[HOME])
     query = asked_runs(request.query)
-    return request.app[_STORE].use(lambda store: find_runs(store, query, request.app[_COSTS]))
+    return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS]))
 
 
 async def _close(app: web.Application) -> None:
-    app[_STORE].close()
+    app[STORE].close()
 
 
 # -- answers ------------------------------------------------------------------------------------------------------------
@@ -342,7 +296,7 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     why = why_foreign(request.headers, names=LOOPBACK_NAMES, links=True)
     if why is not None:
         answer: web.StreamResponse = _error(request, f"refused: {why}", status=403)
-    elif request.path not in _OPEN and not request.app[_DOOR].admits(
+    elif request.path not in _OPEN and not request.app[DOOR].admits(
         request.headers.get("Authorization"), request.cookies, _cookie_name(request)
     ):
         answer = _closed(request)
@@ -373,7 +327,7 @@ def _closed(request: web.Request) -> web.Response:
     else:
         # a browser does not send the cookie if another site's page leads here, and does if this page does
         here = "/" if request.path == "/enter" else f"/{request.path_qs.lstrip('/')}"
-        answer = _html(pages.closed_page(here, theme=theme_of(request)), status=401)
+        answer = html(pages.closed_page(here, theme=theme_of(request)), status=401)
     answer.headers["WWW-Authenticate"] = "Bearer"
     return answer
 
@@ -388,16 +342,11 @@ def _error(request: web.Request, message: str, do: str | None = None, *, status:
     """Return an error in the form that the client reads: JSON for programs, a page for people."""
     if request.path.startswith(_FOR_PROGRAMS):
         return web.json_response({"error": message} | ({"do": do} if do else {}), status=status)
-    return _html(pages.error_page(message, do, theme=theme_of(request)), status=status)
+    return html(pages.error_page(message, do, theme=theme_of(request)), status=status)
 
 
 def _json(value: object) -> web.Response:
     return web.json_response(value, dumps=lambda item: json.dumps(item, ensure_ascii=False, default=json_form))
-
-
-def _html(text: str, status: int = 200) -> web.Response:
-    # half a character of a recording is no reason to show nothing
-    return web.Response(body=text.encode(errors="replace"), content_type="text/html", charset="utf-8", status=status)
 
 
 def _announce(path: Path, port: int) -> None:
