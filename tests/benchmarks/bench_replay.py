@@ -22,10 +22,12 @@ import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
+
+from loopback import QuietHandler
 
 HERE = Path(__file__).parent
 PEERS = {"vcrpy": "vcrpy", "cassetter": "cassetter[httpx2]", "replex": "replex"}
@@ -52,13 +54,7 @@ def provider() -> Generator[str]:
     """A chat provider that never gives the same answer twice."""
     numbers = itertools.count(1)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-            """Keep quiet."""
-
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
             number = next(numbers)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import subprocess
-import sys
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from agent_folder import RECORD, Project
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_schemas.fixture import Fixture, write_fixture
@@ -39,46 +36,6 @@ def answer(question):
     return f"it is in {track(orders[0])['place']}"
 '''
 FIX = ("orders[0]", "orders[1]")
-START = "import freezeframe; freezeframe.instrument(); import agent; agent.answer('where is it?')"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Project:
-    """A folder with the agent in it."""
-
-    root: Path
-
-    def edit(self, old: str, new: str) -> None:
-        """Change the agent's code."""
-        source = self.root / "agent.py"
-        text = source.read_text()
-        assert old in text
-        source.write_text(text.replace(old, new))
-
-    def python(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """Run Python in the folder."""
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.root,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(environ or {})},
-            capture_output=True,
-            text=True,
-            timeout=400,
-            check=False,
-        )
-
-    def freezeframe(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """Run a command of the command line in the folder."""
-        return self.python("-c", COMMAND_LINE, *arguments, environ=environ)
-
-    def pytest(self, *arguments: str) -> subprocess.CompletedProcess[str]:
-        """Run the folder's tests, without the plugins that they do not need."""
-        return self.python(
-            "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:asyncio", "-p", "no:hypothesispytest", *arguments
-        )
-
-
-COMMAND_LINE = "import sys; from freezeframe_replay.cli import main; sys.exit(main(sys.argv[1:]))"
 
 
 def load_runs(file: Path) -> Sequence[Run]:
@@ -95,16 +52,10 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
     """The agent's source and one recorded run of it."""
     root = tmp_path_factory.mktemp("recorded")
     (root / "agent.py").write_text(AGENT)
-    done = Project(root=root).python("-c", START, environ={"FREEZEFRAME_FILE": "spans.jsonl"})
+    done = Project(root=root).python("-c", RECORD, environ={"FREEZEFRAME_FILE": "spans.jsonl"})
     assert done.returncode == 0, done.stderr
     (run,) = load_runs(root / "spans.jsonl")
     return root, run
-
-
-@pytest.fixture(scope="session")
-def make_project() -> type[Project]:
-    """The class, for tests that set up a folder themselves (test modules cannot import a conftest)."""
-    return Project
 
 
 @pytest.fixture(scope="session")

@@ -5,17 +5,9 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
-from pathlib import Path
-from typing import Protocol
 
 import pytest
-
-
-class Project(Protocol):
-    @property
-    def root(self) -> Path: ...
-
-    def edit(self, old: str, new: str) -> None: ...
+from agent_folder import Project
 
 
 @pytest.mark.long

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import subprocess
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import pytest
+from agent_folder import Project
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_replay.cli import main
@@ -17,15 +16,6 @@ from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
 
 pytestmark = pytest.mark.long  # each test starts the program again
-
-
-class Project(Protocol):
-    @property
-    def root(self) -> Path: ...
-
-    def edit(self, old: str, new: str) -> None: ...
-
-    def freezeframe(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
 
 
 @pytest.fixture

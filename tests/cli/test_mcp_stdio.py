@@ -6,6 +6,7 @@ from pathlib import Path
 
 import anyio
 import pytest
+from agent_folder import Project
 from mcp_client import client_of
 
 from freezeframe_replay.mcp.answers import LEAST_TOKENS
@@ -30,11 +31,11 @@ def answer(question):
 """
 
 
-async def test_answers_about_a_thousand_steps_stay_within_their_budget(make_project: type, tmp_path: Path) -> None:
+async def test_answers_about_a_thousand_steps_stay_within_their_budget(tmp_path: Path) -> None:
     """The client checks the length of each answer."""
     (tmp_path / "agent.py").write_text(LONG_AGENT)
     start = "import freezeframe; freezeframe.instrument(file='spans.jsonl'); import agent; agent.answer('where is it?')"
-    done = make_project(root=tmp_path).python("-c", start)
+    done = Project(root=tmp_path).python("-c", start)
     assert done.returncode == 0, done.stderr
     run = "spans.jsonl"
     async with client_of(tmp_path, tmp_path / "data") as client:
@@ -49,13 +50,13 @@ async def test_answers_about_a_thousand_steps_stay_within_their_budget(make_proj
         assert "number = 699" in stopped
 
 
-async def test_a_call_that_the_client_cancels_leaves_no_process(make_project: type, tmp_path: Path) -> None:
+async def test_a_call_that_the_client_cancels_leaves_no_process(tmp_path: Path) -> None:
     """The replayed program, which waits for ever here, ends; and the server answers the next call."""
     code = "import freezeframe\n\n\n@freezeframe.run\ndef answer(question):\n    return freezeframe.tool(len)(question)\n"
     agent = tmp_path / "agent.py"
     agent.write_text(code)
     start = "import freezeframe; freezeframe.instrument(file='spans.jsonl'); import agent; agent.answer('where is it?')"
-    done = make_project(root=tmp_path).python("-c", start)
+    done = Project(root=tmp_path).python("-c", start)
     assert done.returncode == 0, done.stderr
     waits = "import os, threading\n    open('begun', 'w').write(str(os.getpid()))\n    threading.Event().wait()"
     agent.write_text(code.replace("    return", f"    {waits}\n    return"))

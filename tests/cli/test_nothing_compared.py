@@ -7,9 +7,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Protocol
 
 import pytest
+from agent_folder import Project
 from handmade_runs import make_run, model_call, told, tool_call
 
 from freezeframe_replay.cli import main
@@ -21,13 +21,6 @@ from freezeframe_schemas.run import build_run
 
 PASS = ("--", sys.executable, "-c", "pass")
 NOTHING = "nothing was compared: the run recorded no calls, and no outcome"
-
-
-class Project(Protocol):
-    @property
-    def root(self) -> Path: ...
-
-    def pytest(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
 
 
 @pytest.fixture

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-from typing import Protocol
-
 import pytest
+from agent_folder import Project
 
 CASES = """
 import pytest
@@ -41,15 +38,6 @@ import pytest
 def test_the_fix_tracks_the_right_order(freezeframe_fixture):
     freezeframe_fixture.replay().assert_tool_called("track", with_={"order": "AC-2"})
 """
-
-
-class Project(Protocol):
-    @property
-    def root(self) -> Path: ...
-
-    def edit(self, old: str, new: str) -> None: ...
-
-    def pytest(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
 
 
 @pytest.mark.long

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import subprocess
-from pathlib import Path
-from typing import Protocol
-
 import pytest
+from agent_folder import Project
 
 pytestmark = pytest.mark.long  # each test runs pytest on a small project
 
@@ -18,15 +15,6 @@ def test_answer(freezeframe_cassette):
     assert "it is in" in freezeframe_cassette.play(agent.answer, "where is it?")
 """
 TOUCH = ('return ["AC-1", "AC-2"]', 'open("touched", "a").write("x"); return ["AC-1", "AC-2"]')
-
-
-class Project(Protocol):
-    @property
-    def root(self) -> Path: ...
-
-    def edit(self, old: str, new: str) -> None: ...
-
-    def pytest(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
 
 
 def test_recorded_once_then_played_without_running_a_tool(project: Project) -> None:

@@ -9,10 +9,10 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Protocol
 from xml.etree import ElementTree
 
 import pytest
+from agent_folder import Project
 
 from freezeframe_replay.report.regression import Expect, regression_test
 from freezeframe_schemas.fixture import Fixture, write_fixture
@@ -75,21 +75,8 @@ def test_misspelt(freezeframe_fixture): ...
 """
 
 
-class Project(Protocol):
-    @property
-    def root(self) -> Path: ...
-
-    def pytest(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
-
-
-class MakeProject(Protocol):
-    def __call__(self, *, root: Path) -> Project: ...
-
-
 @pytest.fixture(scope="module")
-def outcomes(
-    recorded: tuple[Path, Run], frozen: Fixture, make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, str]:
+def outcomes(recorded: tuple[Path, Run], frozen: Fixture, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Name of each test -> empty if it passed, else what pytest shows of its failure."""
     root = tmp_path_factory.mktemp("cases")
     source = (recorded[0] / "agent.py").read_text()
@@ -104,7 +91,7 @@ def outcomes(
     for name in ("one", "two"):
         write_fixture(frozen, root / "pair" / name)
     (root / "test_marked.py").write_text(MARKED)
-    done = make_project(root=root).pytest("--junitxml=junit.xml", "--strict-markers")
+    done = Project(root=root).pytest("--junitxml=junit.xml", "--strict-markers")
     assert done.returncode == 1, done.stdout + done.stderr
     found: dict[str, str] = {}
     for case in ElementTree.parse(root / "junit.xml").iter("testcase"):

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
 
 import pytest
+from agent_folder import Project
 from handmade_runs import make_run, tool_call
 
 from freezeframe_replay.cli import main
@@ -20,14 +18,6 @@ from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.run import Run
 
 pytestmark = pytest.mark.long  # each test starts the program again
-
-
-class Project(Protocol):
-    @property
-    def root(self) -> Path: ...
-
-    def freezeframe(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
-    def python(self, *arguments: str, environ: Mapping[str, str]) -> subprocess.CompletedProcess[str]: ...
 
 
 def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run], project: Project) -> None:

@@ -4,34 +4,18 @@ from __future__ import annotations
 
 import json
 import shutil
-import subprocess
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
+from agent_folder import EPHEMERAL, RECORD, Project
 
 from freezeframe_schemas.run import Run
 
 pytestmark = pytest.mark.long
-
-EPHEMERAL = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0", "--replay-port", "0")
-RECORD = "import freezeframe; freezeframe.instrument(); import agent; agent.answer('where is it?')"
-
-
-class Project(Protocol):
-    @property
-    def root(self) -> Path: ...
-
-    def python(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]: ...
-
-    def freezeframe(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]: ...
-
-
-class MakeProject(Protocol):
-    def __call__(self, *, root: Path) -> Project: ...
 
 
 def ports(project: Project) -> dict[str, int]:
@@ -46,14 +30,12 @@ def asked(project: Project, *arguments: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def project(
-    recorded: tuple[Path, Run], make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Project]:
+def project(recorded: tuple[Path, Run], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """A project with a running collector and two runs."""
     root = tmp_path_factory.mktemp("administered")
     shutil.copy(recorded[0] / "agent.py", root / "agent.py")
     (root / ".freezeframe").mkdir()
-    project = make_project(root=root)
+    project = Project(root=root)
     try:
         done = project.freezeframe("up", *EPHEMERAL)
         assert done.returncode == 0, done.stderr

@@ -10,9 +10,9 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Protocol
 
 import pytest
+from agent_folder import EPHEMERAL, Project
 from browser import CHROMIUM, Chromium, Site
 
 from freezeframe_replay.local.daemon import page_link
@@ -21,7 +21,6 @@ from freezeframe_schemas.local_tokens import READER, SENDER
 
 pytestmark = pytest.mark.long
 
-EPHEMERAL = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0", "--replay-port", "0")
 PATHS: Mapping[str, tuple[str, ...]] = {
     "grpc": ("/",),
     "http": ("/status", "/metrics", "/healthz", "/v1/traces"),
@@ -112,25 +111,12 @@ print(json.dumps(answers))
 """
 
 
-class Project(Protocol):
-    @property
-    def root(self) -> Path: ...
-
-    def python(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]: ...
-
-    def freezeframe(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]: ...
-
-
-class MakeProject(Protocol):
-    def __call__(self, *, root: Path) -> Project: ...
-
-
 @pytest.fixture(scope="module")
-def project(make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
+def project(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """A project with everything up and a run in the store, named ``secretive``."""
     root = tmp_path_factory.mktemp("strangers")
     (root / ".freezeframe").mkdir()  # so that no folder above is used
-    made = make_project(root=root)
+    made = Project(root=root)
     try:
         done = made.freezeframe("up", *EPHEMERAL)
         assert done.returncode == 0, done.stderr

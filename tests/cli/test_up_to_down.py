@@ -14,11 +14,12 @@ import sys
 import tarfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
+from agent_folder import EPHEMERAL, Project
 
 from freezeframe_collector.readers.sandbox import why_no_sandbox
 from freezeframe_replay.local import daemon, processes
@@ -52,26 +53,6 @@ provider.shutdown()
 """
 
 
-class Project(Protocol):
-    @property
-    def root(self) -> Path: ...
-
-    def edit(self, old: str, new: str) -> None: ...
-
-    def python(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]: ...
-
-    def freezeframe(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]: ...
-
-    def pytest(self, *arguments: str) -> subprocess.CompletedProcess[str]: ...
-
-
-class MakeProject(Protocol):
-    def __call__(self, *, root: Path) -> Project: ...
-
-
-EPHEMERAL = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0", "--replay-port", "0")
-
-
 def port_of(project: Project, name: str) -> int:
     folder = project.root / ".freezeframe"
     file = folder / "processes" / "replay-ports.json" if name == "replay" else folder / "ports.json"
@@ -87,14 +68,12 @@ def run_command(project: Project, *arguments: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def project(
-    recorded: tuple[Path, Run], make_project: MakeProject, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Project]:
+def project(recorded: tuple[Path, Run], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Project]:
     """A project with everything up and three runs in the store: one that went well, one that failed, a vendor's."""
     root = tmp_path_factory.mktemp("up")
     shutil.copy(recorded[0] / "agent.py", root / "agent.py")
     (root / ".freezeframe").mkdir()  # so that no folder above is used
-    project = make_project(root=root)
+    project = Project(root=root)
     try:
         done = project.freezeframe("up", *EPHEMERAL)
         assert done.returncode == 0, done.stderr
@@ -186,11 +165,9 @@ def test_replay_from_the_store(project: Project, good_run: str) -> None:
     assert (report["entered"], report["divergences"]) == (True, [])
 
 
-def test_a_fixture_with_a_test_needs_no_store(
-    project: Project, good_run: str, tmp_path: Path, make_project: MakeProject
-) -> None:
+def test_a_fixture_with_a_test_needs_no_store(project: Project, good_run: str, tmp_path: Path) -> None:
     """Red on the old code, green on the changed code, in a checkout that knows no collector; an edited test is kept."""
-    checkout = make_project(root=tmp_path)
+    checkout = Project(root=tmp_path)
     shutil.copy(project.root / "agent.py", tmp_path / "agent.py")
     where = str(tmp_path / "tests" / "regressions" / "wrong-order")
     written = json.loads(run_command(project, "fixture", good_run, "-o", where, "--pytest", "--json"))
@@ -276,9 +253,9 @@ def test_a_collector_that_somebody_else_started_is_read_too(project: Project) ->
         note.write_text(text)
 
 
-def test_of_two_ups_at_once_one_starts_and_both_succeed(make_project: MakeProject, tmp_path: Path) -> None:
+def test_of_two_ups_at_once_one_starts_and_both_succeed(tmp_path: Path) -> None:
     """The second waits for the first, and finds everything running."""
-    own = make_project(root=tmp_path)
+    own = Project(root=tmp_path)
     command = [sys.executable, "-m", "freezeframe._cli", "up", "--data", str(tmp_path / "data"), *EPHEMERAL]
     try:
         both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
@@ -304,13 +281,11 @@ def test_a_taken_port_is_named_with_its_holder(project: Project, tmp_path: Path)
     assert not list((tmp_path / "other" / "processes").glob("*.json"))
 
 
-def test_down_ends_both_and_up_finds_the_runs_again(
-    recorded: tuple[Path, Run], make_project: MakeProject, tmp_path: Path
-) -> None:
+def test_down_ends_both_and_up_finds_the_runs_again(recorded: tuple[Path, Run], tmp_path: Path) -> None:
     """What was acknowledged is there after a stop, and after a kill."""
     shutil.copy(recorded[0] / "agent.py", tmp_path / "agent.py")
     (tmp_path / ".freezeframe").mkdir()
-    own = make_project(root=tmp_path)
+    own = Project(root=tmp_path)
     home = Home(directory=tmp_path / ".freezeframe")
     try:
         run_command(own, "up", *EPHEMERAL)

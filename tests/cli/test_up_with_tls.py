@@ -5,12 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 import urllib.request
-from collections.abc import Mapping
 from pathlib import Path
-from subprocess import CompletedProcess
-from typing import Protocol
 
 import pytest
+from agent_folder import EPHEMERAL, RECORD, Project
 from certificates import issue_certificates
 
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
@@ -18,26 +16,8 @@ from freezeframe_schemas.run import Run
 
 pytestmark = pytest.mark.long
 
-EPHEMERAL = ("--grpc-port", "0", "--http-port", "0", "--clickhouse-port", "0", "--replay-port", "0")
-RECORD = "import freezeframe; freezeframe.instrument(); import agent; agent.answer('where is it?')"
 
-
-class Project(Protocol):
-    @property
-    def root(self) -> Path: ...
-
-    def python(self, *arguments: str, environ: Mapping[str, str] | None = None) -> CompletedProcess[str]: ...
-
-    def freezeframe(self, *arguments: str, environ: Mapping[str, str] | None = None) -> CompletedProcess[str]: ...
-
-
-class MakeProject(Protocol):
-    def __call__(self, *, root: Path) -> Project: ...
-
-
-def test_commands_read_a_collector_that_asks_senders_for_certificates(
-    recorded: tuple[Path, Run], make_project: MakeProject, tmp_path: Path
-) -> None:
+def test_commands_read_a_collector_that_asks_senders_for_certificates(recorded: tuple[Path, Run], tmp_path: Path) -> None:
     """`up`, `status`, `doctor`, `runs` and `replay` show no certificate and no token: they do not ask through the receivers."""
     (tmp_path / "agent.py").write_text((recorded[0] / "agent.py").read_text())
     (tmp_path / ".freezeframe").mkdir()
@@ -48,7 +28,7 @@ def test_commands_read_a_collector_that_asks_senders_for_certificates(
         f'client_ca_file = "{certificates.authority}"\n[auth]\ntokens_file = "{tmp_path / "tokens.toml"}"\n'
         '[redaction]\npolicy = "off"\n'
     )
-    project = make_project(root=tmp_path)
+    project = Project(root=tmp_path)
 
     def run_command(*arguments: str) -> str:
         done = project.freezeframe(*arguments)

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Generator, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -15,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from agent_folder import Folder
+from loopback import send_json
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.sources.span_file import load_run_of_file
@@ -95,11 +94,7 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
                     ],
                 }
             ).encode()
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            send_json(self, body)
 
         def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
             """Keep quiet."""
@@ -132,10 +127,8 @@ def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[Provider]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Agent:
+class Agent(Folder):
     """The agent's folder."""
-
-    root: Path
 
     def record(self, question: str, **environ: str) -> Fixture:
         """Run it for real and return the run."""
@@ -143,24 +136,6 @@ class Agent:
         done = self.python("agent.py", question, environ={"FREEZEFRAME_FILE": str(spans), **environ})
         assert done.returncode == 0, done.stderr
         return freeze(load_run_of_file(spans))
-
-    def edit(self, old: str, new: str) -> None:
-        """Change the agent's code."""
-        text = (self.root / "agent.py").read_text()
-        assert old in text
-        (self.root / "agent.py").write_text(text.replace(old, new))
-
-    def python(self, *arguments: str, environ: Mapping[str, str] | None = None) -> subprocess.CompletedProcess[str]:
-        """Run Python in the folder."""
-        return subprocess.run(
-            [sys.executable, *arguments],
-            cwd=self.root,
-            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **(environ or {})},
-            capture_output=True,
-            text=True,
-            timeout=400,
-            check=False,
-        )
 
 
 @pytest.fixture

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import subprocess
-from pathlib import Path
-from typing import Protocol
 
 import pytest
+from agent_folder import Folder
 
 from freezeframe_replay.cli import main
 from freezeframe_schemas.fixture import Fixture, write_fixture
@@ -15,16 +14,10 @@ from freezeframe_schemas.fixture import Fixture, write_fixture
 pytestmark = pytest.mark.long  # each commit starts the program again
 
 
-class Agent(Protocol):
-    @property
-    def root(self) -> Path: ...
-    def edit(self, old: str, new: str) -> None: ...
-
-
 class History:
     """A repository in the agent's folder."""
 
-    def __init__(self, agent: Agent) -> None:
+    def __init__(self, agent: Folder) -> None:
         self.agent = agent
         self.git("init", "--quiet")
         self.git("add", "agent.py")
@@ -42,7 +35,7 @@ class History:
 
 
 @pytest.fixture
-def history(agent: Agent, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch) -> History:
+def history(agent: Folder, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch) -> History:
     monkeypatch.chdir(agent.root)
     write_fixture(recordings[0], agent.root / "run")
     return History(agent)

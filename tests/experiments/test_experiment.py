@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from agent_folder import Folder
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.experiments.dataset import load_dataset, write_dataset
@@ -20,14 +21,8 @@ class Provider(Protocol):
     asked: list[dict[str, Any]]
 
 
-class Agent(Protocol):
-    @property
-    def root(self) -> Path: ...
-    def edit(self, old: str, new: str) -> None: ...
-
-
 @pytest.fixture
-def questions(agent: Agent, provider: Provider, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch) -> Path:
+def questions(agent: Folder, provider: Provider, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch) -> Path:
     """A dataset of two recorded runs; the working directory is the agent's."""
     monkeypatch.chdir(agent.root)
     return write_dataset(agent.root / "set", [(run, "") for run in recordings], chosen_by="by hand").directory
@@ -54,7 +49,7 @@ def test_unchanged_code_changes_nothing_and_asks_nobody(
 
 
 def test_code_that_tracks_another_order_changes_the_target_and_nothing_else(
-    question: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+    question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     agent.edit("place = track(order,", "place = track(found[1],")
     code, found = experiment(capsys, str(question))
@@ -66,7 +61,7 @@ def test_code_that_tracks_another_order_changes_the_target_and_nothing_else(
 
 
 def test_code_that_words_an_argument_otherwise_changes_no_target(
-    question: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+    question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The call cannot be answered from the recording, which is reported, and is not a change of target."""
     agent.edit('note=f"asked by {question}"', 'note=f"on behalf of {question}"')
@@ -76,21 +71,21 @@ def test_code_that_words_an_argument_otherwise_changes_no_target(
 
 
 def test_code_that_drops_an_argument_changes_the_shape(
-    question: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+    question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     agent.edit(', note=f"asked by {question}"', "")
     _, found = experiment(capsys, str(question))
     assert {row["structure"]["aspect"] for row in found["rows"]} == {"shape"}
 
 
-def test_code_that_skips_a_call_changes_the_path(question: Path, agent: Agent, capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_that_skips_a_call_changes_the_path(question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     agent.edit('found = orders("keller")', 'found = ["AC-1", "AC-2"]')
     _, found = experiment(capsys, str(question))
     assert {row["structure"]["aspect"] for row in found["rows"]} == {"path"}
 
 
 def test_code_that_does_not_start_says_nothing_about_the_runs(
-    question: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+    question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     agent.edit("import httpx", "import httpx_that_is_not_there")
     code, found = experiment(capsys, str(question))
@@ -139,7 +134,7 @@ def model(case: Case) -> bool:
 
 
 def test_other_words_are_a_change_until_a_judge_says_that_they_mean_the_same(
-    question: Path, agent: Agent, capsys: pytest.CaptureFixture[str]
+    question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (agent.root / "judges_of_words.py").write_text(JUDGES)
     wordy = (str(question), "--model", "wordy", "--live", "model")
@@ -151,7 +146,7 @@ def test_other_words_are_a_change_until_a_judge_says_that_they_mean_the_same(
 
 
 def test_a_judge_that_asks_a_model_is_recorded_and_its_verdict_is_repeated_offline(
-    question: Path, agent: Agent, provider: Provider, capsys: pytest.CaptureFixture[str]
+    question: Path, agent: Folder, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (agent.root / "judges_by_model.py").write_text(JUDGES)
     wordy = (str(question), "--model", "wordy", "--live", "model", "--judge", "judges_by_model:model")
@@ -168,7 +163,7 @@ def test_a_judge_that_asks_a_model_is_recorded_and_its_verdict_is_repeated_offli
 
 
 def test_the_table_lists_what_changed_and_counts_the_rest(
-    questions: Path, agent: Agent, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    questions: Path, agent: Folder, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("COLUMNS", "140")
     agent.edit("place = track(order,", 'place = track(found[question == "Bob"],')

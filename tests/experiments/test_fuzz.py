@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from agent_folder import Folder
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_replay.cli import main
@@ -20,12 +21,6 @@ from freezeframe_schemas.run import build_run
 
 class Provider(Protocol):
     asked: list[dict[str, Any]]
-
-
-class Agent(Protocol):
-    @property
-    def root(self) -> Path: ...
-    def edit(self, old: str, new: str) -> None: ...
 
 
 @pytest.fixture
@@ -112,7 +107,7 @@ def test_no_two_perturbations_are_alike_and_none_is_the_recorded_run() -> None:
 
 @pytest.mark.long
 def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
-    agent: Agent,
+    agent: Folder,
     recordings: tuple[Fixture, Fixture],
     provider: Provider,
     monkeypatch: pytest.MonkeyPatch,
@@ -136,7 +131,7 @@ def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
 
 @pytest.mark.long
 def test_code_that_leaves_the_recording_by_itself_is_not_fuzzed(
-    agent: Agent, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    agent: Folder, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(agent.root)
     write_fixture(recordings[0], Path("run"))
@@ -147,7 +142,7 @@ def test_code_that_leaves_the_recording_by_itself_is_not_fuzzed(
 
 @pytest.mark.long
 def test_a_run_with_fewer_perturbations_than_were_asked_for_says_so(
-    agent: Agent, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    agent: Folder, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(agent.root)
     write_fixture(recordings[0], Path("run"))

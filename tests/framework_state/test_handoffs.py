@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from loopback import send_json
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
@@ -110,11 +111,7 @@ class Model(BaseHTTPRequestHandler):
             "usage": usage,
         }
         body = json.dumps(answer).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        send_json(self, body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Keep quiet."""

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 from handmade_runs import make_run, model_call, tool_call
+from loopback import send_json
 
 from freezeframe.seams import Call
 from freezeframe_replay.cli import main
@@ -79,11 +80,7 @@ class Echo(BaseHTTPRequestHandler):
         text = json.loads(self.rfile.read(int(self.headers["content-length"])))["messages"][-1]["content"]
         self.asked.append(text)
         body = json.dumps({"choices": [{"message": {"role": "assistant", "content": text.removeprefix("say that ")}}]}).encode()
-        self.send_response(200)
-        self.send_header("content-type", "application/json")
-        self.send_header("content-length", str(len(body)))
-        self.end_headers()
-        self.wfile.write(body)
+        send_json(self, body)
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Keep quiet."""

@@ -14,12 +14,13 @@ from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import openai
+from loopback import QuietHandler
 
 import freezeframe
 from freezeframe.seams import serve, stop_serving
@@ -154,13 +155,7 @@ def provider() -> Generator[tuple[str, deque[Message]]]:
     due: deque[Message] = deque()
     numbers = itertools.count(1)
 
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-        disable_nagle_algorithm = True
-
-        def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-            """Keep quiet."""
-
+    class Handler(QuietHandler):
         def do_POST(self) -> None:
             self.rfile.read(int(self.headers["content-length"]))
             message = due.popleft()

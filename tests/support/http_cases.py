@@ -8,9 +8,9 @@ from __future__ import annotations
 import itertools
 import json
 import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
-from typing import Any
+
+from loopback import QuietHandler, QuietServer
 
 
 class HttpCases:
@@ -20,7 +20,7 @@ class HttpCases:
         self.seen: list[tuple[str, str, str, bytes]] = []
         self.numbers = itertools.count(1)
         handler = type("Handler", (_Handler,), {"cases": self})
-        self._server = _Server(("127.0.0.1", 0), handler)
+        self._server = QuietServer(("127.0.0.1", 0), handler)
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
 
@@ -44,20 +44,8 @@ class HttpCases:
         return [body for _, _, _, body in self.seen]
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Do nothing: a client that closes its connection is not an error here."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     cases: HttpCases
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Keep quiet."""
 
     def handle_any(self) -> None:
         body = self._body()

@@ -17,6 +17,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import openai
+from loopback import send_json
 
 import freezeframe
 from freezeframe import seams
@@ -99,11 +100,7 @@ class _Handler(BaseHTTPRequestHandler):
         choice = {"index": 0, "finish_reason": "stop", "message": message}
         body = json.dumps({"id": "c", "object": "chat.completion", "created": 0, "model": "m", "choices": [choice]}).encode()
         with contextlib.suppress(OSError):  # the client may be gone
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            send_json(self, body)
 
     def _stream(self, prompt: str) -> None:
         with contextlib.suppress(OSError):

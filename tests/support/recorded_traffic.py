@@ -16,7 +16,6 @@ from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import parse_qsl, urlsplit
@@ -25,6 +24,7 @@ import anthropic
 import httpx
 import httpx2
 import openai
+from loopback import QuietHandler, QuietServer
 
 import freezeframe
 from freezeframe import seams
@@ -92,7 +92,7 @@ class Playback:
     def __init__(self) -> None:
         self.due: deque[Row] = deque()
         handler = type("Handler", (_Handler,), {"playback": self})
-        self._server = _Server(("127.0.0.1", 0), handler)
+        self._server = QuietServer(("127.0.0.1", 0), handler)
         self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._thread.start()
@@ -104,20 +104,8 @@ class Playback:
         self._thread.join()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Do nothing: a client that closes its connection is not an error here."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     playback: Playback
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Keep quiet."""
 
     def do_GET(self) -> None:
         self._answer()

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import anthropic
 import httpx2
 import openai
 import pytest
 from conventions_messages import from_json
+from recorded_exchanges import Recorded
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import Match, find_dialect
@@ -21,19 +22,7 @@ REPEATS_ITS_TOOL_CALL = {"6fe9ad2e9e402af1", "93146eadbd224beb"}
 """Id and name are repeated in a later chunk; the SDK joins them (``llm_versionllm_version``), freezeframe does not."""
 
 
-class Row(Protocol):
-    """What the tests here read of a recorded exchange."""
-
-    id: str
-    stream: bool
-    method: str
-    url: str
-    status: int
-    content_type: str
-    response: bytes
-
-
-def streams(exchanges: Sequence[Row], dialect: str) -> Iterator[tuple[Row, Match]]:
+def streams(exchanges: Sequence[Recorded], dialect: str) -> Iterator[tuple[Recorded, Match]]:
     """Yield the recorded good streams of a dialect."""
     for row in exchanges:
         match = find_dialect(row.method, row.url)
@@ -41,7 +30,7 @@ def streams(exchanges: Sequence[Row], dialect: str) -> Iterator[tuple[Row, Match
             yield row, match
 
 
-def transport(row: Row) -> httpx2.MockTransport:
+def transport(row: Recorded) -> httpx2.MockTransport:
     """Return a transport that answers every request with the recorded bytes."""
     headers = {"content-type": "text/event-stream"}
     return httpx2.MockTransport(lambda request: httpx2.Response(200, headers=headers, content=row.response))
@@ -53,7 +42,7 @@ def outline(message: Message) -> tuple[str, list[tuple[str | None, str, object]]
     return text, [(part.id, part.name, part.arguments) for part in message.parts if isinstance(part, ToolCallPart)]
 
 
-def test_anthropic_streams_give_the_sdks_own_message(exchanges: Sequence[Row]) -> None:
+def test_anthropic_streams_give_the_sdks_own_message(exchanges: Sequence[Recorded]) -> None:
     """The SDK's final message, read as a synchronous answer, has the attributes that the stream has."""
     compared = 0
     for row, match in streams(exchanges, "anthropic.messages"):
@@ -75,7 +64,7 @@ def test_anthropic_streams_give_the_sdks_own_message(exchanges: Sequence[Row]) -
     assert compared == 146
 
 
-def test_chat_streams_give_the_sdks_own_completion(exchanges: Sequence[Row]) -> None:
+def test_chat_streams_give_the_sdks_own_completion(exchanges: Sequence[Recorded]) -> None:
     """Text and tool calls of every choice; streams that the SDK itself cannot put together are left out."""
     compared = 0
     for row, match in streams(exchanges, "openai.chat"):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
+from recorded_exchanges import Recorded
 
 from freezeframe_replay.engine.speak import answer_of
 from freezeframe_schemas import genai
@@ -34,19 +35,6 @@ LEAST = {
 }
 """Dialect -> recorded answers that hold nothing but text, thinking and calls, and came to their end."""
 SAID = {"text", "tool_call", "reasoning"}
-
-
-class Row(Protocol):
-    """What is read of a recorded exchange."""
-
-    id: str
-    method: str
-    url: str
-    request: bytes
-    status: int
-    content_type: str
-    headers: tuple[tuple[str, str], ...]
-    response: bytes
 
 
 def told(attributes: Mapping[str, AttributeValue]) -> Answer:
@@ -81,7 +69,7 @@ def wanted_back(extra: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def test_what_a_recorded_answer_means_survives_being_written_whole_and_streamed(exchanges: Sequence[Row]) -> None:
+def test_what_a_recorded_answer_means_survives_being_written_whole_and_streamed(exchanges: Sequence[Recorded]) -> None:
     """Text, calls with their ids and signatures, thinking with its signature, the reason to finish, tokens, id, model."""
     compared: Counter[str] = Counter()
     differing: list[str] = []

@@ -6,10 +6,10 @@ import json
 import random
 from collections import Counter
 from collections.abc import Sequence
-from typing import Protocol
 
 import pytest
 from effort import examples
+from recorded_exchanges import Recorded
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import WireDialect, eventstream, find_dialect, sse
@@ -20,19 +20,7 @@ NO_LAST_EVENT = {"gcp.gemini", "gcp.vertex_ai", "writer"}
 """Providers that send no event to end a stream: only the end of the HTTP body shows it."""
 
 
-class Row(Protocol):
-    """What the tests here read of a recorded exchange."""
-
-    id: str
-    stream: bool
-    method: str
-    url: str
-    status: int
-    content_type: str
-    response: bytes
-
-
-def streams(exchanges: Sequence[Row]) -> list[tuple[Row, WireDialect, str]]:
+def streams(exchanges: Sequence[Recorded]) -> list[tuple[Recorded, WireDialect, str]]:
     found = ((row, find_dialect(row.method, row.url)) for row in exchanges if row.stream and row.status < 400)
     return [(row, match.dialect, match.provider) for row, match in found if match is not None]
 
@@ -44,7 +32,7 @@ def events_of(body: bytes) -> list[tuple[int, int]]:
     return [(event.start, event.end) for event in found]
 
 
-def test_every_recorded_stream_came_to_its_end(exchanges: Sequence[Row]) -> None:
+def test_every_recorded_stream_came_to_its_end(exchanges: Sequence[Recorded]) -> None:
     told: Counter[tuple[str, bool | None]] = Counter()
     for row, dialect, provider in streams(exchanges):
         told[provider, dialect.is_whole(row.response, content_type=row.content_type, streamed=True)] += 1
@@ -55,7 +43,7 @@ def test_every_recorded_stream_came_to_its_end(exchanges: Sequence[Row]) -> None
     assert untold["aws.bedrock"] == 1, "an answer that a guardrail blocked, without Bedrock's counts"
 
 
-def test_a_stream_that_was_cut_before_its_last_event_is_never_whole(exchanges: Sequence[Row]) -> None:
+def test_a_stream_that_was_cut_before_its_last_event_is_never_whole(exchanges: Sequence[Recorded]) -> None:
     draw = random.Random(14)
     cuts = 0
     for row, dialect, provider in streams(exchanges):
@@ -79,7 +67,7 @@ def test_a_stream_that_was_cut_before_its_last_event_is_never_whole(exchanges: S
     assert cuts > 740
 
 
-def has_finished(dialect: WireDialect, row: Row, size: int) -> bool:
+def has_finished(dialect: WireDialect, row: Recorded, size: int) -> bool:
     """Return whether the model had given its reason to finish, so that only the end of the stream is missing."""
     said = dialect.response_attributes(row.response[:size], content_type=row.content_type, status=200)
     return genai.RESPONSE_FINISH_REASONS in said
@@ -93,7 +81,7 @@ def _start_of_the_end(body: bytes, events: list[tuple[int, int]]) -> int:
 
 @pytest.mark.parametrize("content_type", ["application/json", ""])
 def test_a_document_that_was_cut_is_not_whole_and_a_whole_one_is_as_its_http_body(
-    exchanges: Sequence[Row], content_type: str
+    exchanges: Sequence[Recorded], content_type: str
 ) -> None:
     row = next(row for row in exchanges if not row.stream and row.status == 200 and "/chat/completions" in row.url)
     match = find_dialect(row.method, row.url)

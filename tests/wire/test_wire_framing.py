@@ -6,24 +6,16 @@ import gzip
 import json
 import zlib
 from collections.abc import Sequence
-from typing import Protocol
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from recorded_exchanges import Recorded
 
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.wire import decode_body, eventstream, sse
 
 JSON_LINES = st.lists(st.text(max_size=20).map(lambda text: json.dumps(text).encode()), min_size=1, max_size=3)
-
-
-class Row(Protocol):
-    """What the tests here read of a recorded exchange."""
-
-    id: str
-    content_type: str
-    response: bytes
 
 
 def named_event(name: str | None, lines: list[bytes]) -> sse.SseEvent:
@@ -88,7 +80,7 @@ def test_any_bytes_are_events_in_order(body: bytes) -> None:
 
 
 @pytest.mark.long
-def test_recorded_streams_are_cut_into_ranges_that_cover_them(exchanges: Sequence[Row]) -> None:
+def test_recorded_streams_are_cut_into_ranges_that_cover_them(exchanges: Sequence[Recorded]) -> None:
     """Joined, the ranges are the body, except for blank lines and comments at its end."""
     streams = [row for row in exchanges if row.content_type.startswith("text/event-stream")]
     assert len(streams) > 600
@@ -141,7 +133,7 @@ def test_any_bytes_are_no_event_stream(body: bytes) -> None:
     assert eventstream.parse(body) == []
 
 
-def test_recorded_event_streams_are_written_again_byte_for_byte(exchanges: Sequence[Row]) -> None:
+def test_recorded_event_streams_are_written_again_byte_for_byte(exchanges: Sequence[Recorded]) -> None:
     """Every Bedrock stream of the recordings."""
     streams = [row for row in exchanges if row.content_type == "application/vnd.amazon.eventstream"]
     assert len(streams) == 64

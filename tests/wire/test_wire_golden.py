@@ -9,10 +9,11 @@ import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from conventions_messages import from_json
+from recorded_exchanges import Recorded
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue
@@ -34,24 +35,8 @@ WITHOUT_ANSWER = {"ba81ed327600ef07", "30c9663eff7aca40", "c7a98d5b201b7570", "8
 BROKEN_REQUEST = "d78085707ce35826"  # a comma too many; the provider took it
 
 
-class Row(Protocol):
-    """What the tests here read of a recorded exchange."""
-
-    id: str
-    provider: str
-    api: str
-    stream: bool
-    method: str
-    url: str
-    request: bytes
-    status: int
-    content_type: str
-    headers: tuple[tuple[str, str], ...]
-    response: bytes
-
-
 @functools.cache
-def read(row: Row) -> Mapping[str, Any]:
+def read(row: Recorded) -> Mapping[str, Any]:
     """Return the row's dialect, provider and attributes."""
     match = find_dialect(row.method, row.url)
     if match is None:
@@ -90,7 +75,7 @@ def outline(messages: Iterable[Message]) -> str:
     return head + " ".join(outlines[-8:])
 
 
-def golden_line(row: Row) -> str:
+def golden_line(row: Recorded) -> str:
     """Return the golden file's line for a row."""
     seen = {**read(row)}
     for side in ("request", "response"):
@@ -99,7 +84,7 @@ def golden_line(row: Row) -> str:
     return json.dumps(seen, ensure_ascii=False, separators=(",", ":"))
 
 
-def test_every_exchange_gives_the_golden_attributes(exchanges: Sequence[Row]) -> None:
+def test_every_exchange_gives_the_golden_attributes(exchanges: Sequence[Recorded]) -> None:
     """One line per row; FREEZEFRAME_UPDATE_GOLDEN=1 writes the file anew."""
     lines = [golden_line(row) for row in exchanges]
     if os.environ.get(UPDATE):
@@ -110,7 +95,7 @@ def test_every_exchange_gives_the_golden_attributes(exchanges: Sequence[Row]) ->
     assert not differing, f"{len(differing)} rows differ, the first:\n  seen {differing[0][0]}\n  held {differing[0][1]}"
 
 
-def test_dialects_are_counted_by_name(exchanges: Sequence[Row]) -> None:
+def test_dialects_are_counted_by_name(exchanges: Sequence[Recorded]) -> None:
     """Every row has a dialect; the 28 that are only named are OpenAI's threads and a rerank."""
     matches = [find_dialect(row.method, row.url) for row in exchanges]
     names = Counter(match.dialect.name if match else "unknown" for match in matches)
@@ -134,7 +119,7 @@ def test_dialects_are_counted_by_name(exchanges: Sequence[Row]) -> None:
     }
 
 
-def test_every_request_names_its_model_and_operation(exchanges: Sequence[Row]) -> None:
+def test_every_request_names_its_model_and_operation(exchanges: Sequence[Recorded]) -> None:
     """Exceptions are the recordings' own: Cohere's v1 has a default model, OpenAI's prompt templates hold one."""
     for row in exchanges:
         seen = read(row)
@@ -145,7 +130,7 @@ def test_every_request_names_its_model_and_operation(exchanges: Sequence[Row]) -
         assert seen["request"].get(genai.REQUEST_MODEL) or "prompt" in json.loads(parameters), row.id
 
 
-def test_every_answer_of_a_model_has_messages_or_an_error(exchanges: Sequence[Row]) -> None:
+def test_every_answer_of_a_model_has_messages_or_an_error(exchanges: Sequence[Recorded]) -> None:
     """Chat answers give output messages with a finish reason, failures an error type, embeddings their dimensions."""
     for row in exchanges:
         seen = read(row)
@@ -160,7 +145,7 @@ def test_every_answer_of_a_model_has_messages_or_an_error(exchanges: Sequence[Ro
             assert genai.OUTPUT_MESSAGES in attributes or genai.RESPONSE_FINISH_REASONS in attributes, row.id
 
 
-def test_no_recorded_content_is_left_generic_without_being_named(exchanges: Sequence[Row]) -> None:
+def test_no_recorded_content_is_left_generic_without_being_named(exchanges: Sequence[Recorded]) -> None:
     """Parts that have no place in the conventions, by type: a new one here is a reader to write."""
     kinds: Counter[str] = Counter()
     for row in exchanges:
@@ -174,7 +159,7 @@ def test_no_recorded_content_is_left_generic_without_being_named(exchanges: Sequ
 
 
 @pytest.mark.parametrize("side", ["request", "response"])
-def test_attributes_are_values_that_otlp_carries(exchanges: Sequence[Row], side: str) -> None:
+def test_attributes_are_values_that_otlp_carries(exchanges: Sequence[Recorded], side: str) -> None:
     """Text that is UTF-8, int64, doubles, flags, and arrays of text."""
     for row in exchanges:
         for name, value in read(row)[side].items():

@@ -5,31 +5,20 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from conventions_messages import from_json, parts_from_json
 from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
+from recorded_exchanges import Recorded
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import find_dialect, messages
 from freezeframe_schemas.wire.messages import Message, Part
 
 SCHEMAS = Path(__file__).parents[1] / "data" / "semconv_genai"
-
-
-class Row(Protocol):
-    """What the tests here read of a recorded exchange."""
-
-    id: str
-    method: str
-    url: str
-    request: bytes
-    status: int
-    content_type: str
-    response: bytes
 
 
 def validator(name: str) -> Draft202012Validator:
@@ -56,7 +45,7 @@ REQUEST_SCHEMAS: Mapping[str, str] = {
 
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(REQUEST_SCHEMAS))
-def test_what_is_read_of_requests_keeps_to_the_schema(exchanges: Sequence[Row], name: str) -> None:
+def test_what_is_read_of_requests_keeps_to_the_schema(exchanges: Sequence[Recorded], name: str) -> None:
     """Of every recorded request; texts seen before are not checked twice."""
     check = validator(REQUEST_SCHEMAS[name])
     seen: set[str] = set()
@@ -71,7 +60,7 @@ def test_what_is_read_of_requests_keeps_to_the_schema(exchanges: Sequence[Row], 
 
 
 @pytest.mark.long
-def test_what_is_read_of_answers_keeps_to_the_schema(exchanges: Sequence[Row]) -> None:
+def test_what_is_read_of_answers_keeps_to_the_schema(exchanges: Sequence[Recorded]) -> None:
     """Of every recorded answer, and back: the text read as values is the text again."""
     check = validator("output-messages")
     count = 0

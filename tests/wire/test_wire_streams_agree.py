@@ -10,46 +10,19 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from recorded_exchanges import Pieces, Recorded, cutter
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import eventstream, find_dialect, sse
 
 Document = dict[str, Any]
-Pieces = Callable[[str], list[str]]
-"""Cuts a text into the pieces that come one by one."""
 Encode = Callable[[Document, Pieces], bytes]
-
-
-class Row(Protocol):
-    """What the tests here read of a recorded exchange."""
-
-    id: str
-    stream: bool
-    method: str
-    url: str
-    status: int
-    content_type: str
-    response: bytes
-
-
-def cutter(source: random.Random) -> Pieces:
-    """Return a function that cuts a text at random places."""
-
-    def pieces(text: str) -> list[str]:
-        out: list[str] = []
-        while text:
-            size = source.randint(1, 9)
-            out.append(text[:size])
-            text = text[size:]
-        return out
-
-    return pieces
 
 
 def events(values: Sequence[tuple[str | None, Any]]) -> bytes:
@@ -311,7 +284,7 @@ def normal(attributes: dict[str, Any]) -> dict[str, Any]:
 
 @pytest.mark.parametrize("dialect", sorted(ENCODERS))
 @pytest.mark.long
-def test_recorded_answers_read_the_same_when_streamed(exchanges: Sequence[Row], dialect: str) -> None:
+def test_recorded_answers_read_the_same_when_streamed(exchanges: Sequence[Recorded], dialect: str) -> None:
     """Each synchronous answer of the recordings, streamed in random pieces."""
     encode, content_type = ENCODERS[dialect]
     compared = 0
@@ -334,7 +307,7 @@ def test_recorded_answers_read_the_same_when_streamed(exchanges: Sequence[Row], 
 
 
 @pytest.mark.parametrize("dialect", sorted(ENCODERS))
-def test_a_stream_cut_anywhere_has_no_finish_reason_before_it_came(exchanges: Sequence[Row], dialect: str) -> None:
+def test_a_stream_cut_anywhere_has_no_finish_reason_before_it_came(exchanges: Sequence[Recorded], dialect: str) -> None:
     """Of each format one recorded answer, cut at 150 places: nothing that the whole does not say, no reason before its time."""
     encode, content_type = ENCODERS[dialect]
     row = next(

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import pytest
 from conventions_messages import from_json
+from recorded_exchanges import Recorded, cutter
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
@@ -26,34 +27,6 @@ NAMES = sorted({route.dialect.name for route in registry.ROUTES})
 NOT_RECORDED = {"ollama.generate"}
 
 
-class Row(Protocol):
-    """What the tests here read of a recorded exchange."""
-
-    id: str
-    method: str
-    url: str
-    request: bytes
-    status: int
-    content_type: str
-    headers: tuple[tuple[str, str], ...]
-    response: bytes
-
-
-def cutter(seed: str) -> Callable[[str], list[str]]:
-    """Return a function that cuts a text at random places."""
-    source = random.Random(seed)
-
-    def split(text: str) -> list[str]:
-        pieces: list[str] = []
-        while text:
-            size = source.randint(1, 9)
-            pieces.append(text[:size])
-            text = text[size:]
-        return pieces
-
-    return split
-
-
 def normal(attributes: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes with JSON texts read, so that the order of keys does not count."""
     names = (genai.OUTPUT_MESSAGES, genai.USAGE_DETAILS, genai.RESPONSE_DETAILS, genai.RESPONSE_ERROR)
@@ -68,7 +41,7 @@ def read(dialect: WireDialect, written: Any, headers: tuple[tuple[str, str], ...
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_recorded_answer_that_is_written_again_reads_the_same(exchanges: Sequence[Row], name: str) -> None:
+def test_a_recorded_answer_that_is_written_again_reads_the_same(exchanges: Sequence[Recorded], name: str) -> None:
     """Whole and streamed, whichever way it was recorded; a stream in random pieces."""
     differing: list[str] = []
     compared = 0
@@ -82,7 +55,7 @@ def test_a_recorded_answer_that_is_written_again_reads_the_same(exchanges: Seque
         )
         document = dialect.response_document(row.response, content_type=row.content_type)
         for form in (Form.DOCUMENT, dialect.streams_as, *([Form.EVENTS] if dialect.asks_for_events else ())):
-            written = dialect.write(document, form=form, split=cutter(row.id))
+            written = dialect.write(document, form=form, split=cutter(random.Random(row.id)))
             if read(dialect, written, row.headers) != normal(dict(read_first)):
                 differing.append(f"{row.id} {form.name}")
         compared += 1
@@ -91,7 +64,7 @@ def test_a_recorded_answer_that_is_written_again_reads_the_same(exchanges: Seque
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_an_edited_text_is_read_where_the_recorded_one_was(exchanges: Sequence[Row], name: str) -> None:
+def test_an_edited_text_is_read_where_the_recorded_one_was(exchanges: Sequence[Recorded], name: str) -> None:
     """In the form of the recorded answer; the request is the recorded one, so that Bedrock's makers are distinguished."""
     edited = Answer(pieces=("Grüß", " dich"))
     for row in exchanges:
@@ -171,7 +144,7 @@ def test_signatures_citations_and_what_else_the_recordings_lack_survive_too(url:
     assert match is not None
     first = read(match.dialect, match.dialect.write(SIGNED[url]))
     for form in (match.dialect.streams_as, Form.DOCUMENT):
-        written = match.dialect.write(SIGNED[url], form=form, split=cutter(url))
+        written = match.dialect.write(SIGNED[url], form=form, split=cutter(random.Random(url)))
         assert read(match.dialect, written) == first
     assert "Lyon" in str(first)
 

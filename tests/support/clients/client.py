@@ -10,13 +10,14 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import json
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
-from clients.provider import Turn
+from clients.provider import Turn, cut
 
 import freezeframe
 
@@ -145,6 +146,46 @@ def with_broken_tool(use: Callable[[World], Any]) -> Callable[[World], Any]:
             return [type(error).__name__, str(error)]
 
     return use_broken_async if inspect.iscoroutinefunction(use) else use_broken
+
+
+def converse(world: World, messages: list[Any], ask: Callable[[list[Any]], Any]) -> list[Any]:
+    """Ask until no tool is asked for, as applications do; return all messages.
+
+    `ask` gives the assistant's message, with `tool_calls` as OpenAI's API has them.
+    """
+    while True:
+        answer = ask(messages)
+        messages.append(answer.model_dump(exclude_none=True))
+        for call in answer.tool_calls or ():
+            found = world.tool(call.function.name)(**json.loads(call.function.arguments))
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
+        if not answer.tool_calls:
+            return messages
+
+
+def or_fail(use: Callable[[World], Any]) -> Callable[[World], Any]:
+    """Return the same use by an application that catches what is raised."""
+
+    @functools.wraps(use)
+    def caught(world: World) -> Any:
+        return outcome_of(lambda: use(world))
+
+    @functools.wraps(use)
+    async def caught_async(world: World) -> Any:
+        try:
+            return await use(world)
+        except Exception as error:
+            return [type(error).__name__, str(error)]
+
+    made = caught_async if inspect.iscoroutinefunction(use) else caught
+    made.__name__ = f"{use.__name__}_or_fail"
+    return made
+
+
+def failures(complete: Trial, streamed: Trial, refusal: Turn) -> tuple[Trial, ...]:
+    """Return the trials of a call that the provider refuses, and of an answer and a stream that are cut."""
+    use, stream = or_fail(complete.use), or_fail(streamed.use)
+    return trial(use, refusal), trial(use, cut(*complete.script)), trial(stream, cut(*streamed.script))
 
 
 def outcome_of(call: Callable[[], Any]) -> Any:

@@ -16,10 +16,11 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
+
+from loopback import QuietHandler, QuietServer
 
 DATA: Final = Path(__file__).parents[2] / "data" / "exchanges" / "exchanges.jsonl.gz"
 _SEPARATORS: Final = {"text/event-stream": b"\n\n", "application/x-ndjson": b"\n"}
@@ -72,7 +73,7 @@ class Provider:
     def __init__(self, script: Sequence[Turn]) -> None:
         self.crossed: list[Crossed] = []
         self.due = deque(script)
-        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"provider": self}))
+        self._server = QuietServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"provider": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._look_up = socket.getaddrinfo
 
@@ -96,20 +97,8 @@ class Provider:
         self._thread.join()
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Do nothing: a client that closes its connection is not an error here."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     provider: Provider
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Keep quiet."""
 
     def do_GET(self) -> None:
         self._answer()

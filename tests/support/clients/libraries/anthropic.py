@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
-from clients.provider import OVERLOADED, cut, recorded
+from clients.client import Client, Column, World, failures, load, trial
+from clients.provider import OVERLOADED, recorded
 
 HOST: Final = "api.anthropic.com"
 SIMPLE, STREAM, BAD_REQUEST = recorded("9b3e6ec30dfcec7c", "87e9c720e0b42b5c", "564c06a0abc623b0")
@@ -64,14 +64,6 @@ def use_tools(world: World) -> Any:
         messages.append({"role": "user", "content": found})
 
 
-def create_or_fail(world: World) -> Any:
-    return outcome_of(lambda: create(world))
-
-
-def stream_or_fail(world: World) -> Any:
-    return outcome_of(lambda: stream(world))
-
-
 def retry(world: World) -> Any:
     return _client(world, retries=2).messages.create(**ASK).model_dump()
 
@@ -89,11 +81,7 @@ CLIENT: Final = Client(
         Column.ASYNC: (trial(create_async, SIMPLE),),
         Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
         Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: (
-            trial(create_or_fail, BAD_REQUEST),
-            trial(create_or_fail, cut(SIMPLE)),
-            trial(stream_or_fail, cut(STREAM)),
-        ),
+        Column.ERRORS: failures(trial(create, SIMPLE), trial(stream, STREAM), BAD_REQUEST),
         Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
         Column.ABANDONED: (trial(abandon, STREAM),),
     },

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.client import Client, Column, World, converse, load, outcome_of, trial
 from clients.provider import OVERLOADED, cut, recorded
 
 HOST: Final = "api.cohere.com"
@@ -56,15 +56,8 @@ async def stream_async(world: World) -> Any:
 
 
 def use_tools(world: World) -> Any:
-    client, messages = _client(world), list(ASK["messages"])
-    while True:
-        answer = client.chat(**{**ASK, "messages": messages}, tools=TOOLS, **ONCE).message
-        messages.append(answer.model_dump(exclude_none=True))
-        for call in answer.tool_calls or ():
-            found = world.tool(call.function.name)(**json.loads(call.function.arguments))
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
-        if not answer.tool_calls:
-            return messages
+    ask = partial(_client(world).chat, **ASK, tools=TOOLS, **ONCE)
+    return converse(world, list(ASK["messages"]), lambda messages: ask(messages=messages).message)
 
 
 def chat_or_fail(world: World) -> Any:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
+from clients.client import Client, Column, World, failures, load, trial, with_broken_tool
 from clients.libraries import openai
-from clients.provider import OVERLOADED, Turn, cut
+from clients.provider import OVERLOADED, Turn
 
 COUNTED: Final = Turn(
     status=200,
@@ -62,14 +62,6 @@ def stream(world: World) -> Any:
     return _llm(world, stream=True).call(_question())
 
 
-def call_or_fail(world: World) -> Any:
-    return outcome_of(lambda: call(world))
-
-
-def stream_or_fail(world: World) -> Any:
-    return outcome_of(lambda: stream(world))
-
-
 def retry(world: World) -> Any:
     return _llm(world, retries=2).call(_question())
 
@@ -87,11 +79,7 @@ CLIENT: Final = Client(
             trial(kickoff, COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),
             trial(with_broken_tool(kickoff), COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),
         ),
-        Column.ERRORS: (
-            trial(call_or_fail, openai.WRONG_KEY),
-            trial(call_or_fail, cut(openai.SIMPLE)),
-            trial(stream_or_fail, cut(openai.STREAM)),
-        ),
+        Column.ERRORS: failures(trial(call, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
         Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
         Column.ABANDONED: "CrewAI reads a stream to its end before it gives anything back",
     },

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
-from clients.provider import OVERLOADED, cut, recorded
+from clients.client import Client, Column, World, failures, load, trial
+from clients.provider import OVERLOADED, recorded
 
 HOST: Final = "generativelanguage.googleapis.com"
 SIMPLE, STREAM, NO_MODEL = recorded("9018cac63d185e3d", "e111552f82ed3b89", "cdbfbed801889e44")
@@ -66,14 +66,6 @@ def _tool(world: World) -> Any:
     return weather
 
 
-def generate_or_fail(world: World) -> Any:
-    return outcome_of(lambda: generate(world))
-
-
-def stream_or_fail(world: World) -> Any:
-    return outcome_of(lambda: stream(world))
-
-
 def retry(world: World) -> Any:
     return _told(_client(world, attempts=2).models.generate_content(model=MODEL, contents=QUESTION))
 
@@ -95,11 +87,7 @@ CLIENT: Final = Client(
         Column.ASYNC: (trial(generate_async, SIMPLE),),
         Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
         Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: (
-            trial(generate_or_fail, NO_MODEL),
-            trial(generate_or_fail, cut(SIMPLE)),
-            trial(stream_or_fail, cut(STREAM)),
-        ),
+        Column.ERRORS: failures(trial(generate, SIMPLE), trial(stream, STREAM), NO_MODEL),
         Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
         Column.ABANDONED: (trial(abandon, STREAM),),
     },

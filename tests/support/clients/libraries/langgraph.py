@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
+from clients.client import Client, Column, World, failures, load, trial, with_broken_tool
 from clients.libraries import openai
-from clients.provider import OVERLOADED, cut
+from clients.provider import OVERLOADED
 
 
 def _graph(world: World, retries: int = 0) -> Any:
@@ -57,14 +57,6 @@ async def stream_async(world: World) -> Any:
     return [chunk.content async for chunk, _ in _graph(world).astream(_question(), stream_mode="messages")]
 
 
-def invoke_or_fail(world: World) -> Any:
-    return outcome_of(lambda: invoke(world))
-
-
-def stream_or_fail(world: World) -> Any:
-    return outcome_of(lambda: stream(world))
-
-
 def retry(world: World) -> Any:
     return _said(_graph(world, retries=2).invoke(_question()))
 
@@ -89,11 +81,7 @@ CLIENT: Final = Client(
             trial(stream, *openai.TOOL_STREAM),
             trial(with_broken_tool(invoke), *openai.TOOL),
         ),
-        Column.ERRORS: (
-            trial(invoke_or_fail, openai.WRONG_KEY),
-            trial(invoke_or_fail, cut(openai.SIMPLE)),
-            trial(stream_or_fail, cut(openai.STREAM)),
-        ),
+        Column.ERRORS: failures(trial(invoke, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
         Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
         Column.ABANDONED: (trial(abandon, openai.STREAM),),
     },

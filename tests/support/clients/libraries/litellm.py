@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import os
+from functools import partial
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.client import Client, Column, World, converse, failures, load, trial
 from clients.libraries import anthropic, openai
-from clients.provider import OVERLOADED, cut
+from clients.provider import OVERLOADED
 
 
 def _ask(world: World) -> dict[str, Any]:
@@ -70,24 +70,8 @@ async def stream_by_anthropic_async(world: World) -> Any:
 
 
 def use_tools(world: World) -> Any:
-    litellm, ask = _litellm(), _ask(world)
-    messages = ask["messages"]
-    while True:
-        answer = litellm.completion(**ask, tools=[openai.WEATHER]).choices[0].message
-        messages.append(answer.model_dump(exclude_none=True))
-        for call in answer.tool_calls or ():
-            found = world.tool(call.function.name)(**json.loads(call.function.arguments))
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
-        if not answer.tool_calls:
-            return messages
-
-
-def complete_or_fail(world: World) -> Any:
-    return outcome_of(lambda: complete(world))
-
-
-def stream_or_fail(world: World) -> Any:
-    return outcome_of(lambda: stream(world))
+    ask = partial(_litellm().completion, **_ask(world), tools=[openai.WEATHER])
+    return converse(world, list(openai.QUESTION), lambda messages: ask(messages=messages).choices[0].message)
 
 
 def retry(world: World) -> Any:
@@ -113,11 +97,7 @@ CLIENT: Final = Client(
             trial(stream_by_anthropic_async, anthropic.STREAM),
         ),
         Column.TOOLS: (trial(use_tools, *openai.TOOL),),
-        Column.ERRORS: (
-            trial(complete_or_fail, openai.WRONG_KEY),
-            trial(complete_or_fail, cut(openai.SIMPLE)),
-            trial(stream_or_fail, cut(openai.STREAM)),
-        ),
+        Column.ERRORS: failures(trial(complete, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
         Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
         Column.ABANDONED: (trial(abandon, openai.STREAM),),
     },

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
+from clients.client import Client, Column, World, failures, load, trial, with_broken_tool
 from clients.libraries import openai
-from clients.provider import OVERLOADED, cut
+from clients.provider import OVERLOADED
 
 
 def _llm(world: World, retries: int = 0) -> Any:
@@ -48,14 +48,6 @@ async def use_tools(world: World) -> Any:
     return [str(result), [(call.tool_name, call.tool_kwargs, call.tool_output.content) for call in result.tool_calls]]
 
 
-def chat_or_fail(world: World) -> Any:
-    return outcome_of(lambda: chat(world))
-
-
-def stream_or_fail(world: World) -> Any:
-    return outcome_of(lambda: stream(world))
-
-
 def retry(world: World) -> Any:
     return _llm(world, retries=3).chat(_messages()).message.model_dump()
 
@@ -77,11 +69,7 @@ CLIENT: Final = Client(
         Column.ASYNC: (trial(chat_async, openai.SIMPLE),),
         Column.STREAM: (trial(stream, openai.STREAM), trial(stream_async, openai.STREAM)),
         Column.TOOLS: (trial(use_tools, *openai.TOOL), trial(with_broken_tool(use_tools), *openai.TOOL)),
-        Column.ERRORS: (
-            trial(chat_or_fail, openai.WRONG_KEY),
-            trial(chat_or_fail, cut(openai.SIMPLE)),
-            trial(stream_or_fail, cut(openai.STREAM)),
-        ),
+        Column.ERRORS: failures(trial(chat, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
         Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
         Column.ABANDONED: (trial(abandon, openai.STREAM),),
     },

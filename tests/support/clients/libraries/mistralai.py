@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
-from clients.provider import OVERLOADED, cut, recorded
+from clients.client import Client, Column, World, failures, load, trial
+from clients.provider import OVERLOADED, recorded
 
 HOST: Final = "api.mistral.ai"
 SIMPLE, STREAM = recorded("fd8d10c6a9867ce9", "4ea6984fa430dfd7")
@@ -64,14 +64,6 @@ def use_tools(world: World) -> Any:
             return messages
 
 
-def complete_or_fail(world: World) -> Any:
-    return outcome_of(lambda: complete(world))
-
-
-def stream_or_fail(world: World) -> Any:
-    return outcome_of(lambda: stream(world))
-
-
 def retry(world: World) -> Any:
     return _client(world, retrying=True).chat.complete(**ASK).model_dump()
 
@@ -91,11 +83,7 @@ CLIENT: Final = Client(
         Column.ASYNC: (trial(complete_async, SIMPLE),),
         Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
         Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: (
-            trial(complete_or_fail, OVERLOADED),
-            trial(complete_or_fail, cut(SIMPLE)),
-            trial(stream_or_fail, cut(STREAM)),
-        ),
+        Column.ERRORS: failures(trial(complete, SIMPLE), trial(stream, STREAM), OVERLOADED),
         Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
         Column.ABANDONED: (trial(abandon, STREAM),),
     },

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
-from clients.provider import cut, recorded
+from clients.client import Client, Column, World, failures, load, trial
+from clients.provider import recorded
 
 HOST: Final = "ollama"
 SIMPLE, STREAM, NO_MODEL = recorded("c7d1536e07da1631", "463abe510aaf21cb", "e8bff7b8e432291d")
@@ -55,14 +55,6 @@ def use_tools(world: World) -> Any:
             return messages
 
 
-def chat_or_fail(world: World) -> Any:
-    return outcome_of(lambda: chat(world))
-
-
-def stream_or_fail(world: World) -> Any:
-    return outcome_of(lambda: stream(world))
-
-
 def abandon(world: World) -> Any:
     parts = load("ollama").Client(host=world.url(HOST)).chat(**ASK, stream=True)
     first = next(parts).model_dump()
@@ -80,11 +72,7 @@ CLIENT: Final = Client(
         Column.ASYNC: (trial(chat_async, SIMPLE),),
         Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
         Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: (
-            trial(chat_or_fail, NO_MODEL),
-            trial(chat_or_fail, cut(SIMPLE)),
-            trial(stream_or_fail, cut(STREAM)),
-        ),
+        Column.ERRORS: failures(trial(chat, SIMPLE), trial(stream, STREAM), NO_MODEL),
         Column.RETRY: "the ollama SDK does not retry",
         Column.ABANDONED: (trial(abandon, STREAM),),
     },

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
+from functools import partial
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
-from clients.provider import OVERLOADED, cut, recorded
+from clients.client import Client, Column, World, converse, failures, load, trial
+from clients.provider import OVERLOADED, recorded
 
 HOST: Final = "api.openai.com"
 (SIMPLE,) = recorded("2e11503d9bd7f0db")
@@ -53,23 +53,8 @@ async def stream_async(world: World) -> Any:
 
 
 def use_tools(world: World) -> Any:
-    client, messages = _client(world), list(QUESTION)
-    while True:
-        answer = client.chat.completions.create(model="gpt-4o", messages=messages, tools=[WEATHER]).choices[0].message
-        messages.append(answer.model_dump(exclude_none=True))
-        for call in answer.tool_calls or ():
-            found = world.tool(call.function.name)(**json.loads(call.function.arguments))
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": found})
-        if not answer.tool_calls:
-            return messages
-
-
-def complete_or_fail(world: World) -> Any:
-    return outcome_of(lambda: complete(world))
-
-
-def stream_or_fail(world: World) -> Any:
-    return outcome_of(lambda: stream(world))
+    ask = partial(_client(world).chat.completions.create, model="gpt-4o", tools=[WEATHER])
+    return converse(world, list(QUESTION), lambda messages: ask(messages=messages).choices[0].message)
 
 
 def retry(world: World) -> Any:
@@ -91,11 +76,7 @@ CLIENT: Final = Client(
         Column.ASYNC: (trial(complete_async, SIMPLE),),
         Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
         Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: (
-            trial(complete_or_fail, WRONG_KEY),
-            trial(complete_or_fail, cut(SIMPLE)),
-            trial(stream_or_fail, cut(STREAM)),
-        ),
+        Column.ERRORS: failures(trial(complete, SIMPLE), trial(stream, STREAM), WRONG_KEY),
         Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
         Column.ABANDONED: (trial(abandon, STREAM),),
     },

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
+from clients.client import Client, Column, World, failures, load, trial, with_broken_tool
 from clients.libraries import openai
-from clients.provider import OVERLOADED, cut
+from clients.provider import OVERLOADED
 
 
 def _agent(world: World, retries: int = 0) -> Any:
@@ -39,17 +39,6 @@ async def stream(world: World) -> Any:
         return [text async for text in result.stream_text(delta=True, debounce_by=None)]
 
 
-def run_or_fail(world: World) -> Any:
-    return outcome_of(lambda: run_sync(world))
-
-
-async def stream_or_fail(world: World) -> Any:
-    try:
-        return await stream(world)
-    except Exception as error:
-        return [type(error).__name__, str(error)]
-
-
 def retry(world: World) -> Any:
     return _told(_agent(world, retries=2).run_sync(_question()))
 
@@ -73,11 +62,7 @@ CLIENT: Final = Client(
             trial(stream, *openai.TOOL_STREAM),
             trial(with_broken_tool(run), *openai.TOOL),
         ),
-        Column.ERRORS: (
-            trial(run_or_fail, openai.WRONG_KEY),
-            trial(run_or_fail, cut(openai.SIMPLE)),
-            trial(stream_or_fail, cut(openai.STREAM)),
-        ),
+        Column.ERRORS: failures(trial(run_sync, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
         Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
         Column.ABANDONED: (trial(abandon, openai.STREAM),),
     },

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
+from clients.client import Client, Column, World, failures, load, trial, with_broken_tool
 from clients.libraries import openai
-from clients.provider import OVERLOADED, cut
+from clients.provider import OVERLOADED
 
 
 def _model(world: World, retries: int = 0) -> Any:
@@ -54,14 +54,6 @@ def use_tools(world: World) -> Any:
     return [answer, [getattr(step, "observations", None) for step in agent.memory.steps]]
 
 
-def ask_or_fail(world: World) -> Any:
-    return outcome_of(lambda: ask(world))
-
-
-def stream_or_fail(world: World) -> Any:
-    return outcome_of(lambda: stream(world))
-
-
 def retry(world: World) -> Any:
     message = load("smolagents").ChatMessage(role="user", content=_question())
     return _model(world, retries=2).generate([message]).content
@@ -88,11 +80,7 @@ CLIENT: Final = Client(
             trial(use_tools, *openai.TOOL, openai.TOOL[1]),
             trial(with_broken_tool(use_tools), *openai.TOOL, openai.TOOL[1]),
         ),
-        Column.ERRORS: (
-            trial(ask_or_fail, openai.WRONG_KEY),
-            trial(ask_or_fail, cut(openai.SIMPLE)),
-            trial(stream_or_fail, cut(openai.STREAM)),
-        ),
+        Column.ERRORS: failures(trial(ask, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
         Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
         Column.ABANDONED: (trial(abandon, openai.STREAM),),
     },
