@@ -378,7 +378,7 @@ def size_of(span: ReadableSpan, payload: Payload | None) -> int:
 
 
 def is_importing(thread: threading.Thread) -> bool:
-    """Tell whether the thread is somewhere inside an import statement."""
+    """Return whether the thread is somewhere inside an import statement."""
     frame = sys._current_frames().get(thread.ident or 0)
     while frame is not None:
         if frame.f_code.co_filename.startswith("<frozen importlib"):

@@ -2,7 +2,7 @@
 
 Both sides come here as GenAI attributes: the recorded one from another instrumentation's span, the live one from its wire
 dialect. A request means its system text and, in order, who said what; parsed arguments and results count, ids do not. Model,
-sampling and the tools offered stand beside it: they are reported, not compared.
+sampling and the tools offered are next to it: they are reported, not compared.
 """
 
 from __future__ import annotations

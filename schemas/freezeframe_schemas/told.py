@@ -1,4 +1,4 @@
-"""Told calls: the model calls that spans of another instrumentation tell of, each with all that is said of it. Pure.
+"""Told calls: the model calls that spans of another instrumentation report, each with all that is said of it. Pure.
 
 Some keep the content on the span, some in log records below it (`otlp.logs`), some in the provider's own JSON.
 """
@@ -40,7 +40,7 @@ class ToldCall:
 
 
 def told_calls(spans: Sequence[SpanRecord]) -> list[ToldCall]:
-    """Return what the spans say of model calls. Two of them may tell of the same call."""
+    """Return what the spans say of model calls. Two of them may report the same call."""
     events: defaultdict[str, list[SpanRecord]] = defaultdict(list)
     for span in spans:
         if genai.EVENT_NAME in span.attributes:

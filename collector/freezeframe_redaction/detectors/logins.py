@@ -31,7 +31,6 @@ _flag = around(
     is_marked=is_marked_secret,
 )
 """``mysql -u root -pS3cret``, ``sshpass -p S3cret``."""
-"""``mysql -u root -pS3cret``, ``sshpass -p S3cret``."""
 
 
 _login = around(_LOGIN, CLASS, 90, 200, "password", group=2, where=_is_no_template, is_marked=is_marked_secret)

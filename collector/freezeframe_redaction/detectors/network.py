@@ -21,7 +21,7 @@ _NO_PERSON = re.compile(
     r"(?:127|0|255|24[0-9]|25[0-4])\.|192\.0\.2\.|198\.51\.100\.|203\.0\.113\.|2(?:2[4-9]|3[0-9])\.|169\.254\."
 )
 _PRIVATE = re.compile(r"10\.|192\.168\.|172\.(?:1[6-9]|2[0-9]|3[01])\.|100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])\.")
-"""Networks that are everybody's. Source: RFC 1918, RFC 6598."""
+"""Networks that anyone may use. Source: RFC 1918, RFC 6598."""
 _IPV6_CHARS = frozenset("0123456789abcdefABCDEF:.")
 _LOCAL_NETWORK = ipaddress.IPv6Network("fc00::/7")
 _PRIVATE_IP = "PRIVATE_IP"

@@ -34,7 +34,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 def _load_credentials(original: Callable[..., Any], resolver: Any, *, module: Any) -> Any:
-    """Have a replay sign with a key that opens nothing: the machine may have none, and no one checks the signature."""
+    """Let a replay sign with a key that opens nothing: the machine may have none, and no one checks the signature."""
     if _port.serving() is None:
         return original(resolver)
     return module.Credentials(SECRET_REMOVED, SECRET_REMOVED, SECRET_REMOVED, method="freezeframe")

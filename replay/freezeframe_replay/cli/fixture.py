@@ -5,18 +5,15 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
 from freezeframe_replay.cli.writing import cannot_write, frozen, write_to
-from freezeframe_replay.local.target import is_fixture, load_run, load_target_fixture
+from freezeframe_replay.local.target import load_target
 from freezeframe_replay.report.regression import Expect, regression_test, slug
 from freezeframe_replay.report.render import counted
-
-if TYPE_CHECKING:
-    from freezeframe_schemas.fixture import Fixture
-
+from freezeframe_schemas.fixture import Fixture
 
 COMMAND: Final = Command(
     description="The files need no store, no network and no key. The test fails while the code re-enacts the recorded failure "
@@ -52,10 +49,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the files and say what to type next."""
-    if is_fixture(arguments.run):
-        fixture = load_target_fixture(arguments.run)
-    else:
-        fixture = frozen(load_run(place_of(arguments), arguments.run), command="fixture")
+    found = load_target(place_of(arguments), arguments.run)
+    fixture = found if isinstance(found, Fixture) else frozen(found, command="fixture")
     directory: Path = arguments.output
     write_to(directory, fixture, command="fixture")
     try:

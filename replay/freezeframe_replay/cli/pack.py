@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING, Any, Final
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
 from freezeframe_replay.cli.writing import frozen
-from freezeframe_replay.local.target import is_fixture, load_run, load_target_fixture
+from freezeframe_replay.local.target import load_target
 from freezeframe_replay.report.outline import outline_fixture, outline_run
 from freezeframe_replay.report.render import counted, printable
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, FixtureError
+from freezeframe_schemas.fixture import Fixture
 
 if TYPE_CHECKING:
     from freezeframe_replay.local.code import Code
     from freezeframe_replay.sources.fixture_archive import Pack
-    from freezeframe_schemas.fixture import Fixture
     from freezeframe_schemas.run import Run
 
 COMMAND: Final = Command(
@@ -90,10 +90,10 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _load(arguments: argparse.Namespace) -> _Recorded:
-    if is_fixture(arguments.run):
-        return _Recorded(fixture=load_target_fixture(arguments.run), run=None)
-    run = load_run(place_of(arguments), arguments.run)
-    return _Recorded(fixture=frozen(run, command="pack"), run=run)
+    found = load_target(place_of(arguments), arguments.run)
+    if isinstance(found, Fixture):
+        return _Recorded(fixture=found, run=None)
+    return _Recorded(fixture=frozen(found, command="pack"), run=found)
 
 
 def _refuse_bare(recorded: _Recorded) -> None:

@@ -9,9 +9,10 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json, terminal_width
-from freezeframe_replay.local.target import is_fixture, load_run, load_target_fixture, target_as_typed
+from freezeframe_replay.local.target import load_target, target_as_typed
 from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text
+from freezeframe_schemas.fixture import Fixture
 
 COMMAND: Final = Command(
     description="RUN is a run's id, the first digits of it, the id that the program assigned, `last` or `last-failed`.",
@@ -36,16 +37,15 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the outline."""
-    if is_fixture(arguments.run):
-        outline = outline_fixture(load_target_fixture(arguments.run), full=arguments.full)
-    else:
-        outline = outline_run(load_run(place_of(arguments), arguments.run), full=arguments.full)
+    found = load_target(place_of(arguments), arguments.run)
+    full: bool = arguments.full
+    outline = outline_fixture(found, full=full) if isinstance(found, Fixture) else outline_run(found, full=full)
     if arguments.json:
         print_json(dataclasses.asdict(outline))
     else:
         print(outline_text(outline, full=arguments.full, width=terminal_width()))
         again = target_as_typed(place_of(arguments), arguments.run, outline.run_id)
-        print(f"\n{next_lines(outline, again, fixture=is_fixture(arguments.run))}")
+        print(f"\n{next_lines(outline, again, fixture=isinstance(found, Fixture))}")
     return 0
 
 

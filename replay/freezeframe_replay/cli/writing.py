@@ -1,4 +1,4 @@
-"""Make fixtures of runs and write them to the user's directory, with a warning of what stands in their way."""
+"""Make fixtures of runs and write them to the user's directory, with a warning of what is in their way."""
 
 from __future__ import annotations
 

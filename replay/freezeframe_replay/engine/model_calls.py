@@ -1,6 +1,6 @@
-"""The model calls of a run that another instrumentation recorded: each once, with all that any span tells of it. Pure.
+"""The model calls of a run that another instrumentation recorded: each once, with all that any span says of it. Pure.
 
-Several spans may tell of one call: an SDK's own beside an instrumentation's, a framework's around the SDK's; and a helper's may
+Several spans may report one call: an SDK's own beside an instrumentation's, a framework's around the SDK's; and a helper's may
 hold nothing. What is merged or left out is said in the ledger.
 """
 
@@ -39,7 +39,7 @@ class ModelCall:
 
 
 def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
-    """Return the calls that a replay may ask for, in order, each once and with all that any span tells of it."""
+    """Return the calls that a replay may ask for, in order, each once and with all that any span says of it."""
     found = [
         ModelCall(span=told.span, attributes=dict(told.attributes), losses=list(told.taken_from))
         for told in told_calls(run.spans)
@@ -91,7 +91,7 @@ def _told_better(call: ModelCall, found: Sequence[ModelCall], by_id: Mapping[str
 
 
 def _is_told_again(first: ModelCall, call: ModelCall) -> bool:
-    """Return whether two instrumentations tell of one call: the same answer, by its id."""
+    """Return whether two instrumentations report one call: the same answer, by its id."""
     response_id = call.attributes.get(genai.RESPONSE_ID)
     if not response_id or response_id != first.attributes.get(genai.RESPONSE_ID):
         return False

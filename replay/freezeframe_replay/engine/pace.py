@@ -317,7 +317,7 @@ class Pace:
         return found
 
     def _release(self, first: _Event) -> None:
-        """Release an answer, with those that came to tasks of its loop before anything else was asked."""
+        """Release an answer, with those that reached tasks of its loop before anything else was asked."""
         group = bisect_right(self._asked_ns, first.due_ns)
         with self._lock:
             released = [heapq.heappop(self._answers)]

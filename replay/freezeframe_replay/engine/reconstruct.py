@@ -1,6 +1,6 @@
 """Reconstruct: a run that another instrumentation recorded, as steps that hold meaning in place of bytes. Pure.
 
-Such a run has no exchanges: it tells of model calls and tools in attributes (`normalise`), in as many ways as there are
+Such a run has no exchanges: it describes model calls and tools in attributes (`normalise`), in as many ways as there are
 vendors. Each call becomes a step whose request is what the call said (`meaning`) and whose answer is what the model said; bytes
 are written when a replay asks (`speak`). Whatever the spans did not hold is a row of the ledger, with the place that the value
 was taken from instead.
@@ -60,7 +60,7 @@ class _Tool:
 
 
 class _Found(NamedTuple):
-    """A call, with the span that tells of it and what this does not hold."""
+    """A call, with the span that reports it and what this does not hold."""
 
     span: SpanRecord
     exchange: Exchange
@@ -68,7 +68,7 @@ class _Found(NamedTuple):
 
 
 def can_be_reconstructed(run: Run) -> bool:
-    """Return whether the run is another instrumentation's, and tells of a model call."""
+    """Return whether the run is another instrumentation's, and reports a model call."""
     return not run.exchanges and bool(told_calls(run.spans))
 
 
@@ -150,7 +150,7 @@ def _model_exchange(call: ModelCall) -> Exchange:
 
 
 def _answer(call: ModelCall) -> JsonObject:
-    """Return what the model answered, for `speak`: parts, and what stands beside them; or the failure."""
+    """Return what the model answered, for `speak`: parts, and what is next to them; or the failure."""
     attributes = call.attributes
     if not call.parts:
         message = _error_text(call.span)
@@ -185,7 +185,7 @@ def _error_text(span: SpanRecord) -> str:
 
 
 def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator[_Tool]:
-    """Yield the tool calls: those that a span tells of, and those that only a later request tells of."""
+    """Yield the tool calls: those that a span reports, and those that only a later request shows."""
     told = [_tool_of(span) for span in run.spans if span.text(genai.OPERATION_NAME) == genai.OP_EXECUTE_TOOL]
     spans = [tool for tool in told if tool.error or tool.result is not None or tool.arguments is not None]
     if len(spans) < len(told):
@@ -269,7 +269,7 @@ def _result_of(part: JsonObject) -> JsonValue:
 def _tool_exchange(tool: _Tool) -> Exchange:
     asked: JsonObject = {"arguments": tool.arguments}
     answer: JsonObject = {"error": tool.error} if tool.error else {"result": tool.result}
-    # A tool that only the next request tells of ran when its call had been answered.
+    # A tool that only the next request shows ran when its call had been answered.
     late = tool.span.text(genai.OPERATION_NAME) != genai.OP_EXECUTE_TOOL
     made = _exchange(tool.span, Kind.TOOL, tool.name, asked, answer, call_id=tool.call_id)
     if not late:

@@ -349,7 +349,7 @@ class ReplaySession:
         step = found.item.step
         served = self._lookup.use(found, call, key)
         self._assume(found.settled, step=step.number)
-        # What a reconstructed call says holds all that came before it, and nothing tells what ran beside it.
+        # What a reconstructed call says holds all that came before it, and nothing shows what ran next to it.
         is_ordered = not self._fixture.reconstructed
         before = self._order.broken_by(step.number, step.exchange.lane, call.lane) if is_ordered else 0
         if before:

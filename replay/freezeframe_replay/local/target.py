@@ -61,16 +61,19 @@ def target_as_typed(place: Place, named: str, run_id: str) -> str:
     return " ".join(words)
 
 
-def load_target_fixture(text: str) -> Fixture:
-    """Return the fixture at a path; the directory, its manifest or an archive of it may be named.
+def load_target(place: Place, named: str) -> Fixture | Run:
+    """Return what `named` names: the fixture at a path (its directory, its manifest, or an archive of it), else a run.
 
     Raises:
-        FixtureError: there is none, or it is damaged.
+        FixtureError: there is no fixture, or it is damaged.
+        RunError: no such run, or several.
     """
     from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
     from freezeframe_schemas.fixture import load_fixture
 
-    return load_fixture_archive(Path(text)) if is_archive(Path(text)) else load_fixture(fixture_directory(text))
+    if not is_fixture(named):
+        return load_run(place, named)
+    return load_fixture_archive(Path(named)) if is_archive(Path(named)) else load_fixture(fixture_directory(named))
 
 
 def fixture_directory(text: str) -> Path:
@@ -119,7 +122,6 @@ def load_run(place: Place, named: str) -> Run:
         RunError: no such run, or several.
     """
     from freezeframe_replay.sources.backends import is_backend, load_backend_spans
-    from freezeframe_replay.sources.foreign import in_conventions
     from freezeframe_replay.sources.span_file import load_run_of_file, split_name
     from freezeframe_replay.sources.store import open_runs
     from freezeframe_schemas.run import build_run
@@ -130,13 +132,16 @@ def load_run(place: Place, named: str) -> Run:
     if _LIKE_A_FILE.search(named):
         raise RunError(f"{named}: no such file", do="name a file of spans, a fixture, or the id of a run in the store")
     url = store_of(place)
-    return build_run(in_conventions(load_backend_spans(url, named)) if is_backend(url) else open_runs(url).load_spans(named))
+    return build_run(load_backend_spans(url, named) if is_backend(url) else open_runs(url).load_spans(named))
 
 
 def load_as_fixture(place: Place, named: str) -> Fixture:
     """Return what `named` names as a fixture: one on the disk, or a run, frozen."""
-    if is_fixture(named):
-        return load_target_fixture(named)
+    from freezeframe_schemas.fixture import Fixture
+
+    found = load_target(place, named)
+    if isinstance(found, Fixture):
+        return found
     from freezeframe_replay.engine.freeze import freeze
 
-    return freeze(load_run(place, named))
+    return freeze(found)

@@ -48,7 +48,7 @@ def serve_http(project: Project, port: int) -> None:
 
 
 def _guarded(app: ASGIApp, home: Home) -> ASGIApp:
-    """Return the application behind the token; what is no request (start, end) passes."""
+    """Return the application behind the token; what is not a request (start, end) passes."""
     door = Door(load_or_create_token(home.directory, MCP))
 
     async def guarded(scope: Scope, receive: Receive, send: Send) -> None:

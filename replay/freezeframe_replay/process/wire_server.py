@@ -141,7 +141,7 @@ class _Handler(BaseHTTPRequestHandler):
         )
 
     def _refuse(self, message: str, dialect: str | None = None) -> None:
-        """Refuse in the form in which the client's provider tells of errors, else in the common one."""
+        """Refuse in the form that the client's provider gives its errors, else in the common one."""
         form = dialect_named(dialect)
         write = error_object if form is None else form.error_body
         body = json.dumps(write(MISS_STATUS, message)).encode()

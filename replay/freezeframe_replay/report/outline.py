@@ -219,7 +219,7 @@ def _node(
 
 
 def call_kind(span: SpanRecord, exchange: Exchange | None) -> str:
-    """Return the kind of the call that a span holds or tells of: a `Kind`, or ``span`` if it is no call."""
+    """Return the kind of the call that a span holds or reports: a `Kind`, or ``span`` if it is not a call."""
     if exchange is not None:
         return exchange.kind.value
     return _TOLD.get(span.text(genai.OPERATION_NAME) or "", "span")

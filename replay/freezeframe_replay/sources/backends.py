@@ -18,6 +18,7 @@ from typing import Any, Final
 from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
 
 from freezeframe_replay.sources.exporter_tables import load_exported_spans
+from freezeframe_replay.sources.foreign import in_conventions
 from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError
@@ -88,7 +89,7 @@ def is_backend(url: str) -> bool:
 
 
 def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.environ) -> list[SpanRecord]:
-    """Return the spans of a trace, by start.
+    """Return the spans of a trace, by start, with the GenAI attributes that their vendors' attributes imply.
 
     Args:
         url: a URL of a form in `URLS`.
@@ -120,7 +121,7 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
         raise RunError(
             f"run {run}: {shown_address(url)} has no spans of it", do="check the trace id and the project or path of the URL"
         )
-    return sorted(spans, key=lambda span: (span.start_time_unix_nano, span.span_id))
+    return in_conventions(sorted(spans, key=lambda span: (span.start_time_unix_nano, span.span_id)))
 
 
 def _documents(backend: Backend, url: str, trace_id: str, headers: Mapping[str, str]) -> Iterator[Any]:

@@ -40,7 +40,7 @@ def _is_ours(spans: Iterable[SpanRecord]) -> bool:
 
 
 def _belongs_to(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
-    """Return whether a trace carries on the run's conversation, or tells of the same answers once more."""
+    """Return whether a trace carries on the run's conversation, or reports the same answers once more."""
     if _is_ours(run):
         return False
     others = _response_ids(spans)

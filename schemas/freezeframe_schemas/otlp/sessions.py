@@ -1,8 +1,8 @@
 """Log records of coding agents: one run for each session.
 
-Claude Code, Codex CLI and Gemini CLI tell what they do in log records, which have the session's id and, as a rule, no span. So
-the run's trace id is made from the session's id, and every record of the session is a root of that run. A record with a
-duration is written when what it tells of has ended. The dialects read what it means.
+Claude Code, Codex CLI and Gemini CLI report what they do in log records, which have the session's id and, as a rule, no span.
+So the run's trace id is made from the session's id, and every record of the session is a root of that run. A record with a
+duration is written when what it reports has ended. The dialects read what it means.
 
 Source: code.claude.com/docs/en/monitoring-usage; openai/codex, codex-rs/otel; google-gemini/gemini-cli,
 packages/core/src/telemetry.

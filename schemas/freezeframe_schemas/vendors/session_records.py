@@ -51,7 +51,7 @@ def read_text(name: str, role: str, text: str | None, out: AttributeWriter) -> N
 
 
 def read_request(span: SpanRecord, out: AttributeWriter) -> None:
-    """Write what was asked for. It is no call by itself: the record of the answer, or of the failure, is."""
+    """Write what was asked for. It is not a call by itself: the record of the answer, or of the failure, is."""
     out.text(genai.REQUEST_MODEL, span.text("model"))
 
 

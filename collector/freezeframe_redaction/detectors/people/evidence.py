@@ -45,7 +45,7 @@ _LISTS: Final = (
     ("L", COUNTRIES),
 )
 _NO_NAMES: Final = (names.TECHNICAL | names.OFFICES | names.NAMED_AFTER_NOUNS | COUNTRIES) - GIVEN - SURNAMES | COMMON
-"""Words that, in capitals, are no name found elsewhere in the span."""
+"""Words that, in capitals, are not a name found elsewhere in the span."""
 
 _OPENING: Final = (".", "!", "?", ":", "\\n", '"', "(", "*", ">", "|", "-", "[")
 """Signs before the beginning of a sentence or a part of one."""

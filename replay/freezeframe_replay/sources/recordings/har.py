@@ -1,4 +1,6 @@
-"""HTTP Archives (HAR 1.1 to 1.3): what browsers, proxies and HTTP tools save of their traffic. Pure but for reading the file.
+"""HTTP Archives (HAR 1.1 to 1.3): what browsers, proxies and HTTP tools save of their traffic.
+
+Pure, except for reading the file.
 
 Source: http://www.softwareishard.com/blog/har-12-spec/
 """

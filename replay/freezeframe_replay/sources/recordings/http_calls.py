@@ -124,7 +124,7 @@ def checked_url(url: object) -> str:
         ValueError: it is not one.
     """
     if isinstance(url, str) and url.startswith(("http://", "https://")):
-        urlsplit(url).port  # noqa: B018 - raises on what is no URL
+        urlsplit(url).port  # noqa: B018 - raises on what is not a URL
         return url
     raise ValueError("request: expected an http URL")
 
@@ -149,7 +149,7 @@ def stored_headers(headers: Headers, body: bytes, *, decoded: bool | None = None
     Args:
         headers: as recorded.
         body: as stored.
-        decoded: whether its content-encoding was undone; None to tell by the bytes, since compressed ones are no UTF-8.
+        decoded: whether its content-encoding was undone; None to tell by the bytes, since compressed ones are not UTF-8.
     """
     is_decoded = _is_text(body) if decoded is None else decoded
     names = {name.lower() for name, _ in headers}
