@@ -31,8 +31,9 @@ scenarios {number} have the right number of calls, and {right} have all of it.
 
 A name is `client-api-instrumentation`: `oi` OpenInference, `tl` OpenLLMetry, `ls` LangSmith, `genai` OpenTelemetry's own;
 `twice` means that a framework and an SDK are both instrumented. A minus means that it is not as it was, because the sender does
-not report it on the spans and log records of its calls. smolagents has some of it in the text of a Python object, and LlamaIndex
-and ADK through OpenInference on spans of the workflow or the agent, which is not read. SDKs alone report no tools or agents.
+not report it on the spans and log records of its calls. smolagents has some of it in the text of a Python object, and
+LlamaIndex and ADK through OpenInference on spans of the workflow or the agent, which is not read. SDKs alone report no tools or
+agents.
 
 `codexcli`, `geminicli` and `claudecode` are [coding agents](guides/coding-agents.md). `claudecode-msg-written` was not
 recorded: it was written field by field from Claude Code's documentation.
