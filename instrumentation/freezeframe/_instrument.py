@@ -66,7 +66,7 @@ class Handle:
     def uninstrument(self) -> None:
         """Restore every library, deliver what is queued, and stop."""
         global _active
-        from freezeframe import _servers, seams
+        from freezeframe import _servers, _workers, seams
 
         with _lock:
             if _active is self:
@@ -76,6 +76,7 @@ class Handle:
         if _port.serving() is None:
             seams.uninstall()
             _servers.uninstall()
+            _workers.uninstall()
         if self._unwatch is not None:
             self._unwatch()
         self._close()
@@ -164,7 +165,7 @@ def active_handle() -> Handle | None:
 
 
 def _start(settings: Settings) -> Handle:
-    from freezeframe import _servers, seams
+    from freezeframe import _servers, _workers, seams
 
     for variable in _NATIVE_SPANS:
         os.environ.setdefault(variable, "false")
@@ -174,6 +175,7 @@ def _start(settings: Settings) -> Handle:
     handle = start_recording(settings, make_exporter(settings))
     seams.install()
     _servers.install()
+    _workers.install(lambda: handle.flush(settings.exit_timeout_s))
     atexit.register(handle._close)
     handle.watch_termination()
     _flush_forked_workers(handle)

@@ -252,8 +252,8 @@ class _MarkedFunction:
         point = EntryPoint(
             kind=EntryKind.FUNCTION,
             name=self._name,
-            target=_target_of(self._function),
-            file=_file_of(self._function),
+            target=target_of(self._function),
+            file=file_of(self._function),
             input=values.encode({"args": positional, "kwargs": named}),
             operation=genai.OP_INVOKE_AGENT if self._options.agent else genai.OP_INVOKE_WORKFLOW,
             gaps=self._gaps_of(positional, named),
@@ -341,7 +341,7 @@ def _call(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     return None
 
 
-def _target_of(function: Any) -> str:
+def target_of(function: Any) -> str:
     """Return ``module:qualname``; for ``python -m package.module`` the module's real name."""
     function = named(function)
     module = getattr(function, "__module__", None) or "builtins"
@@ -351,7 +351,8 @@ def _target_of(function: Any) -> str:
     return f"{module}:{function.__qualname__}"
 
 
-def _file_of(function: Any) -> str | None:
+def file_of(function: Any) -> str | None:
+    """Return the source file of a function, relative to the working directory if it is below."""
     try:
         path = inspect.getsourcefile(inspect.unwrap(function))
     except TypeError:

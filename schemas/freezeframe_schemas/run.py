@@ -27,6 +27,8 @@ class EntryKind(StrEnum):
     COMMAND = "command"
     REQUEST = "request"
     """An application is called with it."""
+    TASK = "task"
+    """A worker's: its function is called with the arguments."""
 
     @property
     def is_called(self) -> bool:

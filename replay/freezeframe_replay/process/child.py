@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from freezeframe._reach import import_root, is_nested
 from freezeframe.seams.functions import Binder
 from freezeframe_replay.process.requests import answer_request
+from freezeframe_replay.process.tasks import call_task
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import report_to_json
 from freezeframe_schemas.errors import ReplayError, ReplayMiss
@@ -208,6 +209,8 @@ def main() -> int:
     try:
         if fixture.entry.kind is EntryKind.REQUEST:
             answer_request(entry_point, arguments, fixture.entry.output)
+        elif fixture.entry.kind is EntryKind.TASK:
+            call_task(entry_point, fixture.entry, arguments)
         else:
             _call(entry_point, arguments, _taken(fixture))
     except BaseException as error:

@@ -1,0 +1,79 @@
+"""Calls a worker's task with its recorded arguments, in process: no worker, no broker.
+
+What the task hands to a broker is held back: another task that it starts, and its own retry.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Mapping
+from types import SimpleNamespace
+from typing import Any
+from uuid import uuid4
+
+from freezeframe._context import RunContext
+from freezeframe._entry import EntryPoint, EntryScope
+from freezeframe_schemas import values
+from freezeframe_schemas.run import Entry, EntryKind
+
+
+def call_task(task: Any, entry: Entry, given: Mapping[str, Any]) -> None:
+    """Call the task as its worker did; whatever it raises is raised.
+
+    Args:
+        task: what the task's module has under its name: a function, or the framework's object around it.
+        entry: the recorded entry point.
+        given: its input, as `freezeframe._workers` recorded it.
+    """
+    point = EntryPoint(
+        kind=EntryKind.TASK, name=entry.name, target=entry.target, file=entry.file, input=values.encode(dict(given))
+    )
+    scope = EntryScope(point, RunContext(name=entry.name, id=given["id"]))
+    try:
+        with scope.inside():
+            result = _CALLS[given["by"]](task, given)
+            if inspect.isawaitable(result):
+                result = asyncio.run(_result_of(result))
+    except BaseException as error:
+        scope.finish(error=error)
+        raise
+    scope.finish(output=values.encode(result))
+
+
+async def _result_of(awaitable: Any) -> Any:
+    return await awaitable
+
+
+def _call_celery(task: Any, given: Mapping[str, Any]) -> Any:
+    """Call a task of Celery. As an eager one, its retry raises and sends nothing."""
+    args, kwargs = given["args"], given["kwargs"]
+    app = task.app
+
+    def held_back(*_: Any, task_id: str | None = None, **__: Any) -> Any:
+        return app.AsyncResult(task_id or str(uuid4()))
+
+    app.send_task = held_back
+    task.push_request(id=given["id"], retries=given["attempt"], args=args, kwargs=kwargs, called_directly=False, is_eager=True)
+    try:
+        return task.run(*args, **kwargs)
+    finally:
+        task.pop_request()
+
+
+def _call_dramatiq(actor: Any, given: Mapping[str, Any]) -> Any:
+    def held_back(message: Any, **_: Any) -> Any:
+        return message
+
+    actor.broker.enqueue = held_back
+    return actor(*given["args"], **given["kwargs"])
+
+
+def _call_lambda(handler: Any, given: Mapping[str, Any]) -> Any:
+    event, about = given["args"]
+    context = SimpleNamespace(**about, client_context=None, identity=None, get_remaining_time_in_millis=lambda: 60_000)
+    return handler(event, context)
+
+
+_CALLS = {"celery": _call_celery, "dramatiq": _call_dramatiq, "lambda": _call_lambda}
+"""Framework -> how it calls a task."""
