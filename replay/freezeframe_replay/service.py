@@ -9,6 +9,8 @@
     GET  /diff?before=ID&after=ID     two runs side by side
     GET  /runs?...                    leads to /, where the list is
     POST /runs/ID/replay              the run re-enacted, offline, by the code next to the data directory
+    GET  /runs/ID/fork?step=N         the form in which the answer of a step is changed; without a step, the input
+    POST /runs/ID/fork                the same with that change: step=N, text=...; with keep=, as tar.gz with a test
     POST /theme                       the colours of the pages in this browser: theme=light, dark or system
     POST /links                       {"link": "/enter?code=..."}, which opens the pages in a browser, once
 
@@ -40,7 +42,7 @@ from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.reading import LastReading, Reading
-from freezeframe_replay.service_replays import replay_run
+from freezeframe_replay.service_replays import edit_run, fork_run, replay_run
 from freezeframe_replay.service_state import COSTS, DOOR, HOME, LAST, REPLAYING, STORE, TOKEN, html, load, read
 from freezeframe_replay.sources.costs import Costs, costs_of_calls
 from freezeframe_replay.sources.kept_store import KeptStore
@@ -106,6 +108,8 @@ def make_app(home: Home) -> web.Application:
             web.get("/diff", _diff_page),
             web.get("/runs/{run}/replay", to_the_run),
             web.post("/runs/{run}/replay", replay_run),
+            web.get("/runs/{run}/fork", edit_run),
+            web.post("/runs/{run}/fork", fork_run),
             web.post("/theme", choose_theme),
         ]
     )

@@ -250,7 +250,7 @@ def test_the_columns_of_a_comparison_are_wide(pages: Pages) -> None:
 def test_hostile_texts_stay_texts(pages: Pages) -> None:
     """Markup, scripts, direction marks, template marks and a line of 10 MB, on each page that shows them."""
     pages.browser.show_as(width=1280)
-    for path in ("", "?tab=timeline", "?tab=kit", "/steps/1", "/steps/2"):
+    for path in ("", "?tab=timeline", "?tab=kit", "/steps/1", "/steps/2", "/fork", "/fork?step=1", "/fork?step=2"):
         text = pages.open(f"{pages.run('hostile')}{path}")
         assert pages.browser.run("[document.scripts.length, document.images.length, document.title === 'owned']") == [
             1,
@@ -282,12 +282,13 @@ def test_everything_can_be_read(pages: Pages) -> None:
         f"{pages.run('wordy')}?tab=kit",
         f"{pages.run('lanes')}?tab=timeline",
         f"{pages.run('wordy')}/steps/1",
+        f"{pages.run('wordy')}/fork?step=2",
         f"/diff?before={pages.runs['wordy']}&after={pages.runs['other']}",
         "/nowhere",
     )
     for width, dark in ((1280, False), (1280, True), (390, False)):
         pages.browser.show_as(width=width, dark=dark)
-        for path in paths if width > 390 and not dark else paths[2:7:2]:
+        for path in paths if width > 390 and not dark else (*paths[2:7:2], paths[6]):
             pages.open(path)
             assert pages.browser.run(fits), (path, width)
             assert pages.browser.run(loaded) == 0, path
@@ -360,6 +361,23 @@ def test_by_keys_alone_from_the_search_to_the_fixture(pages: Pages, tmp_path: Pa
     file = pages.browser.download("x", tmp_path)
     assert file.name == f"fixture-{pages.runs['failed']}.tar.gz"
     assert len(pressed) - len("lost") + len("j Enter r x".split()) == 6
+
+
+def test_by_keys_alone_an_answer_is_changed_replayed_and_kept(pages: Pages, tmp_path: Path) -> None:
+    """Nine keys beside the words and the answer: what if the tool that failed had found the order?"""
+    pages.browser.show_as(width=1280)
+    pages.open("/nowhere")
+    pages.browser.press("/", *"lost", "Enter", loads=True)
+    pages.browser.press("j")
+    pages.browser.press("Enter", loads=True)
+    pages.browser.press("e")
+    assert pages.browser.press("Enter", loads=True).startswith(f"{pages.run('failed')}/steps/2")
+    text = pages.browser.press("f", loads=True)
+    assert "What if step 2, tool track had answered otherwise?" in text
+    pages.browser.press("Control+a", *'{"place": "Bonn"}')
+    text = pages.browser.press("Control+Enter", loads=True)
+    assert "asked for as recorded" in text and 'returned "it is in Bonn"' in text
+    assert pages.browser.download("x", tmp_path).name.startswith("fork-")
 
 
 def test_keys_go_through_the_rows_of_each_page(pages: Pages) -> None:

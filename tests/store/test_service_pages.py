@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import html
+import io
+import json
 import os
 import re
 import subprocess
 import sys
+import tarfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
@@ -21,6 +25,7 @@ from freezeframe_replay.local.home import Home
 from freezeframe_replay.service import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas import genai
+from freezeframe_schemas.fixture import load_fixture
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import StatusCode
@@ -239,3 +244,71 @@ async def test_a_run_says_what_it_cost_and_which_costs_are_not_known(client: Cli
     for step, cost in ((1, "$0.00021"), (2, "unknown"), (3, "$0"), (4, "unknown")):
         page = await (await client.get(f"/runs/{run}/steps/{step}")).text()
         assert f"<dt>cost</dt><dd><bdi>{cost}</bdi></dd>" in page
+
+
+async def own_form(client: Client, run: Run) -> tuple[dict[str, str], dict[str, str]]:
+    """Return the token and the Origin that a form of the run's own page sends."""
+    (token,) = re.findall(r'name="token" value="([^"]+)"', await text(client, f"/runs/{run.trace_id}"))
+    return {"token": token}, {"Origin": str(client.make_url("")).rstrip("/")}
+
+
+async def test_an_answer_changed_in_the_page_is_replayed_beside_the_recording_and_kept_with_a_test(
+    client: Client, runs: dict[str, Run], folder: Path
+) -> None:
+    """The tool finds another order, so the code asks for that one; the download is that fork, and its test passes."""
+    run, path = runs["good"], f"/runs/{runs['good'].trace_id}/fork"
+    page = await text(client, f"{path}?step=1")
+    assert html.unescape(page.partition("<textarea")[2].partition(">")[2].partition("</textarea>")[0]).split() == [
+        "[",
+        '"AC-1",',
+        '"<b>AC-2</b>"',
+        "]",
+    ]
+    token, origin = await own_form(client, run)
+    answer = await client.post(path, data={**token, "step": "1", "text": '[\r\n"</textarea><b>AC-9"]'}, headers=origin)
+    assert answer.status == 200, await answer.text()
+    page = await answer.text()
+    assert "REPLAY-101 at step 2: tool track" in page
+    assert page.count("answer changed") == 1 and page.count("not in the recording") == 1
+    assert "AC-9" in page and "<b>AC-9" not in page
+    form = {name: html.unescape(value) for name, value in re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page)}
+    (kept,) = re.findall(r'name="keep" value="(\w+)"', page)
+    answer = await client.post(path, data={**form, "keep": kept}, headers=origin)
+    assert (answer.status, answer.content_type) == (200, "application/gzip")
+    with tarfile.open(fileobj=io.BytesIO(await answer.read())) as archive:
+        archive.extractall(folder / "kept", filter="data")
+    (made,) = (folder / "kept").iterdir()
+    fork = load_fixture(made)
+    assert fork.forked_from == run.trace_id
+    assert json.loads(fork.steps[0].exchange.response.body) == ["</textarea><b>AC-9"]
+    tested = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(made)],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "1 passed" in tested.stdout, tested.stdout
+
+
+async def test_the_input_changed_in_the_page_is_what_the_code_is_called_with(client: Client, runs: dict[str, Run]) -> None:
+    run = runs["good"]
+    token, origin = await own_form(client, run)
+    given = json.dumps({"args": ["where is the lost one?"], "kwargs": {}})
+    page = await (await client.post(f"/runs/{run.trace_id}/fork", data={**token, "text": given}, headers=origin)).text()
+    assert "a fork of" in page and "the lost one" in page
+    assert "tool track" in page  # asked first, in place of find_orders
+
+
+async def test_what_cannot_be_changed_is_said_beside_the_text(client: Client, runs: dict[str, Run]) -> None:
+    """What was typed stays in the form; what a page may not change is refused before there is one."""
+    run, path = runs["good"], f"/runs/{runs['good'].trace_id}/fork"
+    token, origin = await own_form(client, run)
+    answer = await client.post(path, data={**token, "step": "1", "text": "[AC-9"}, headers=origin)
+    page = await answer.text()
+    assert answer.status == 422
+    assert "not valid JSON" in page and ">\n[AC-9</textarea>" in page
+    assert (await client.get(f"{path}?step=9")).status == 404
+    assert (await client.get(f"{path}?step=first")).status == 400
+    for headers, sent in (({}, token), ({"Origin": "https://evil.example"}, token), (origin, {"token": "guessed"})):
+        assert (await client.post(path, data={**sent, "step": "1", "text": "[]"}, headers=headers)).status == 403

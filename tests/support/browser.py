@@ -23,6 +23,12 @@ Event = tuple[str, dict[str, Any]]
 _LOADED: Event = ("Page.loadEventFired", {})
 _DOWNLOADED: Event = ("Browser.downloadProgress", {"state": "completed"})
 _ENTER = {"key": "Enter", "code": "Enter", "text": "\r", "windowsVirtualKeyCode": 13}
+_CONTROL = 2
+_NAMED_KEYS: dict[str, dict[str, Any]] = {
+    "Enter": _ENTER,
+    "Control+Enter": {**_ENTER, "modifiers": _CONTROL},
+    "Control+a": {"key": "a", "modifiers": _CONTROL, "commands": ["selectAll"]},
+}
 _TEXT = "location.pathname + '\\n' + document.body.innerText"
 CHROMIUM = shutil.which("chromium")
 _FLAGS = (
@@ -194,5 +200,5 @@ class Chromium:
 
 def _presses(keys: Iterable[str]) -> list[Command]:
     """Return the commands that press keys, each named as a script sees it: ``j``, ``Enter``, ``Escape``."""
-    events = [_ENTER if key == "Enter" else {"key": key, "text": key if len(key) == 1 else ""} for key in keys]
+    events = [_NAMED_KEYS.get(key, {"key": key, "text": key if len(key) == 1 else ""}) for key in keys]
     return [("Input.dispatchKeyEvent", {"type": what, **event}) for event in events for what in ("keyDown", "keyUp")]

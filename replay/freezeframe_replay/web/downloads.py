@@ -6,8 +6,9 @@ import tempfile
 from pathlib import Path
 
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.report.regression import Expect, regression_test, slug
 from freezeframe_replay.sources.fixture_archive import archive_bytes, fixture_files
-from freezeframe_schemas.fixture import write_fixture
+from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import Run
 
 
@@ -16,3 +17,11 @@ def fixture_archive(run: Run) -> bytes:
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         write_fixture(freeze(run), Path(scratch))
         return archive_bytes(f"fixture-{run.trace_id}", fixture_files(Path(scratch)))
+
+
+def fork_archive(fixture: Fixture, name: str, expect: Expect) -> bytes:
+    """Return a fork as a tar.gz with one folder, ``name/``: its fixture, with a test beside it."""
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
+        write_fixture(fixture, Path(scratch))
+        files = fixture_files(Path(scratch))
+    return archive_bytes(name, {**files, f"test_{slug(name)}.py": regression_test(fixture, name, expect=expect).encode()})

@@ -21,7 +21,7 @@ from markupsafe import Markup, escape
 from freezeframe_replay.report.render import ID_DIGITS, cost, cost_sum, counted, duration, moment, printable
 from freezeframe_replay.sources.costs import Cost
 
-_CONTROL: Final = re.compile(
+STEERING: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"  # \t and \n are layout
 )
 """Characters that would steer a page's layout or direction, or are no characters."""
@@ -36,7 +36,9 @@ KEYS: Final = {
     "e": "next that failed",
     "[ ]": "previous or next tab",
     "r": "replay the run offline",
-    "x": "download its fixture",
+    "f": "change the answer of a step, or the run's input",
+    "Ctrl+Enter": "replay what was changed",
+    "x": "download the fixture",
     "c": "mark a run of the list; the second opens the comparison",
     "n p": "next or previous page, or step",
     "u": "up, from a step or a replay to its run",
@@ -119,7 +121,7 @@ def _harmless(value: object) -> object:
 def block(text: str, limit: int | None = None) -> str:
     """Return a text of several lines without characters that steer the page, cut after `limit` characters."""
     kept = text if limit is None or len(text) <= limit else text[:limit].rstrip() + " …"
-    return _CONTROL.sub(lambda found: found[0].encode("unicode_escape").decode(), kept.replace("\r\n", "\n"))
+    return STEERING.sub(lambda found: found[0].encode("unicode_escape").decode(), kept.replace("\r\n", "\n"))
 
 
 def _short_id(text: str) -> str:

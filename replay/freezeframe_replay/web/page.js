@@ -100,6 +100,7 @@ const ACTIONS = {
 
 // An element that says `data-key` is pressed by its key: a field gets the focus, all else is clicked.
 function press(event) {
+  if (event.key === "Enter" && event.ctrlKey && event.target.matches("textarea")) return event.target.form.requestSubmit();
   if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
   const typing = event.target.closest("input, textarea, select, dialog[open]");
   if (event.key === "Escape" && typing && !typing.matches("dialog")) return typing.blur();
@@ -125,5 +126,6 @@ function addKeys() {
 document.addEventListener("DOMContentLoaded", () => {
   addCopyButtons();
   addKeys();
-  document.querySelector('form[action$="/replay"]')?.addEventListener("submit", () => say("Replaying offline …"));
+  const replay = document.querySelector('form:is([action$="/replay"], .edit)');
+  replay?.addEventListener("submit", () => say("Replaying offline …"));
 });

@@ -60,6 +60,7 @@ def step_page(
         theme=theme,
         **shown,
         run_id=run.trace_id,
+        fork_link=f"/runs/{quote(run.trace_id)}/fork?step={node.step}" if node.step is not None and node.inside is None else "",
         run_name=outline.name or "run",
         run_link=f"/runs/{quote(run.trace_id)}",
         previous=links.step(steps[at - 1]) if at else "",
@@ -126,7 +127,7 @@ def _step_facts(run: Run, node: Node, span: SpanRecord, exchange: Exchange | Non
 
 def _bodies(exchange: Exchange, pages: Mapping[str, int], link: str, *, alone: bool) -> Iterator[dict[str, Any]]:
     for key, part in (("request", exchange.request), ("response", exchange.response)):
-        text, note = _body_text(part)
+        text, note = body_text(part)
         count = max(-(-len(text) // _PAGE_BYTES), 1)
         page = min(max(pages.get(key, 1), 1), count)
         chunks = part.chunks if isinstance(part, Response) and len(part.chunks) > 1 else ()
@@ -150,7 +151,7 @@ def _bodies(exchange: Exchange, pages: Mapping[str, int], link: str, *, alone: b
         }
 
 
-def _body_text(part: Request | Response) -> tuple[str, str]:
+def body_text(part: Request | Response) -> tuple[str, str]:
     """Return a body as it reads, and what was done to make it readable."""
     headers = {name.lower(): value for name, value in part.headers}
     try:
