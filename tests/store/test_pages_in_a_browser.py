@@ -288,7 +288,7 @@ def test_everything_can_be_read(pages: Pages) -> None:
     )
     for width, dark in ((1280, False), (1280, True), (390, False)):
         pages.browser.show_as(width=width, dark=dark)
-        for path in paths if width > 390 and not dark else (*paths[2:7:2], paths[6]):
+        for path in paths if width > 390 and not dark else (*paths[2:7:2], paths[7]):
             pages.open(path)
             assert pages.browser.run(fits), (path, width)
             assert pages.browser.run(loaded) == 0, path
@@ -297,6 +297,13 @@ def test_everything_can_be_read(pages: Pages) -> None:
         pages.browser.press("?")
         assert pages.browser.run(fits), ("the keys", width)
         assert pages.browser.run(contrast if dark else scan) == [], ("the keys", width, dark)
+    pages.open(f"{pages.run('good')}/fork?step=2")
+    pages.browser.run("document.getElementById('text').value = '[]'")
+    assert "a fork of" in pages.browser.click(".edit button")
+    for width, dark in ((1280, False), (1280, True), (390, False)):
+        pages.browser.show_as(width=width, dark=dark)
+        assert pages.browser.run(fits), ("a fork", width)
+        assert pages.browser.run(contrast if dark else scan) == [], ("a fork", width, dark)
 
 
 def test_the_colours_that_a_reader_chooses_stay_without_a_script(pages: Pages) -> None:
