@@ -14,6 +14,7 @@ from typing import Final, TypeVar
 
 from freezeframe_schemas.otlp.encode import UNENCODABLE, encode_resource, encode_scope, encode_span, request_parts
 from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope, SpanRecord
+from freezeframe_schemas.wire.attributes import digits_of, sound_text
 
 _INT64: Final = range(-(2**63), 2**63)
 _T = TypeVar("_T", Resource, Scope, SpanRecord)
@@ -47,45 +48,35 @@ def _sound_resource(resource: Resource) -> Resource:
 
 
 def _sound_scope(scope: Scope) -> Scope:
-    return replace(scope, name=_sound(scope.name), attributes=_sound_attributes(scope.attributes))
+    return replace(scope, name=sound_text(scope.name), attributes=_sound_attributes(scope.attributes))
 
 
 def _sound_span(record: SpanRecord) -> SpanRecord:
     """Return the span with each value that OTLP cannot carry in a form that it can."""
     return replace(
         record,
-        name=_sound(record.name),
-        status_message=_sound(record.status_message),
+        name=sound_text(record.name),
+        status_message=sound_text(record.status_message),
         attributes=_sound_attributes(record.attributes),
         events=tuple(
-            replace(event, name=_sound(event.name), attributes=_sound_attributes(event.attributes)) for event in record.events
+            replace(event, name=sound_text(event.name), attributes=_sound_attributes(event.attributes))
+            for event in record.events
         ),
         links=tuple(replace(link, attributes=_sound_attributes(link.attributes)) for link in record.links),
     )
 
 
 def _sound_attributes(attributes: Attributes) -> dict[str, AttributeValue]:
-    return {_sound(name): _sound_value(value) for name, value in attributes.items()}
+    return {sound_text(name): _sound_value(value) for name, value in attributes.items()}
 
 
 def _sound_value(value: AttributeValue) -> AttributeValue:
     if isinstance(value, str):
-        return _sound(value)
+        return sound_text(value)
     if isinstance(value, bool | float | bytes) or value is None:
         return value
     if isinstance(value, int):
-        return value if value in _INT64 else _digits(value)
+        return value if value in _INT64 else digits_of(value)
     if isinstance(value, Mapping):
         return _sound_attributes(value)
     return tuple(_sound_value(item) for item in value)
-
-
-def _sound(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
-
-
-def _digits(number: int) -> str:
-    try:
-        return str(number)
-    except ValueError:  # over sys.get_int_max_str_digits()
-        return hex(number)

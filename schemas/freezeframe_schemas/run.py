@@ -66,6 +66,11 @@ class Entry:
     unfinished: bool = False
     """The run has no recorded end: it is still running, or was killed. See `lifecycle`."""
 
+    @property
+    def outcome(self) -> str | None:
+        """Return how it ended: its exception, or else its output."""
+        return self.error or self.output
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:

@@ -43,6 +43,14 @@ def differences(recorded: Any, live: Any, path: str = "$") -> Iterator[Differenc
         yield Difference(path=path, recorded=shorten(recorded), live=shorten(live))
 
 
+def json_or_text(text: str) -> Any:
+    """Return the JSON value that a text holds; a text that is not JSON unchanged."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
 def shorten(value: Any, limit: int = 2 * _CONTEXT) -> str:
     """Return the value as one line of JSON, cut in the middle if it is long."""
     if value is _MISSING:

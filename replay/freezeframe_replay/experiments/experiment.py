@@ -6,7 +6,6 @@ meaning, if there is one.
 
 from __future__ import annotations
 
-import json
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -16,12 +15,13 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.engine.compare import Difference, first_difference
+from freezeframe_replay.engine.compare import Difference, first_difference, json_or_text
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.dataset import Dataset, Row
 from freezeframe_replay.experiments.judge import Case, Judge, Judgement, ask_judge
 from freezeframe_replay.experiments.structure import Aspect, Structure, compare_structure
 from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
+from freezeframe_replay.report.render import unquoted
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError
@@ -193,7 +193,7 @@ def _judge_row(
     common["structure"] = structure
     if structure.aspect is not Aspect.SAME:
         return RowResult(**common, finding=Finding.CHANGED, why=_structure_text(structure, report))
-    if _recorded_outcome(fixture) is None or report.outcome is None:
+    if fixture.entry.outcome is None or report.outcome is None:
         return RowResult(**common, finding=Finding.INCOMPARABLE, why="the same path, and no outcome to compare: not recorded")
     outcome = _outcome_difference(fixture, report)
     common["outcome"] = outcome
@@ -222,45 +222,28 @@ def _outcome_difference(fixture: Fixture, report: Report) -> Difference | None:
     changed = next((item for item in report.divergences if item.kind is DivergenceKind.OUTCOME_CHANGED), None)
     if changed is not None:
         return Difference(path=changed.path, recorded=changed.recorded or "", live=changed.live or "")
-    recorded = _recorded_outcome(fixture)
+    recorded = fixture.entry.outcome
     if recorded is None or report.outcome is None or report.outcome_check is Check.SAME:
         return None
     return first_difference(_comparable(recorded), _comparable(report.outcome))
 
 
-def _recorded_outcome(fixture: Fixture) -> str | None:
-    return fixture.entry.error or fixture.entry.output
-
-
 def _comparable(text: str) -> Any:
     """Keep class and text of an exception; its attributes may hold addresses and times."""
-    value = _json(text)
+    value = json_or_text(text)
     if isinstance(value, dict) and value.get(values.TAG) == "exception":
         return {"raised": value.get("class"), "text": value.get("text")}
     return value
 
 
 def _case(fixture: Fixture, report: Report) -> Case:
-    recorded = _recorded_outcome(fixture) or ""
+    recorded = fixture.entry.outcome or ""
     return Case(
         run=fixture.run_id,
-        input=_plain(fixture.entry.input or ""),
-        recorded=_plain(recorded),
-        candidate=_plain(report.outcome or ""),
+        input=unquoted(fixture.entry.input or ""),
+        recorded=unquoted(recorded),
+        candidate=unquoted(report.outcome or ""),
     )
-
-
-def _plain(text: str) -> str:
-    """Return a recorded text as itself; other values stay JSON."""
-    value = _json(text)
-    return value if isinstance(value, str) else text
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def result_to_json(result: Result) -> dict[str, Any]:

@@ -6,14 +6,13 @@ with a perturbation shows. With a live model, the model's part shows, too.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.engine.compare import shorten
+from freezeframe_replay.engine.compare import json_or_text, shorten
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.perturb import Aim, Perturbation, perturbations
 from freezeframe_replay.experiments.structure import Aspect, compare_structure
@@ -134,7 +133,7 @@ def _try(number: int, item: Perturbation, original: Fixture, fuzzing: Fuzzing) -
 
 
 def _outcome_effect(effect: Callable[[bool, str, str], Effect], original: Fixture, report: Report) -> Effect:
-    recorded, found = original.entry.error or original.entry.output, report.outcome
+    recorded, found = original.entry.outcome, report.outcome
     if recorded is None or found is None:
         return effect(False, UNKNOWN, "the same path, and no outcome to compare")
     raised = any(item.kind is DivergenceKind.OUTCOME_CHANGED for item in report.divergences)
@@ -145,10 +144,7 @@ def _outcome_effect(effect: Callable[[bool, str, str], Effect], original: Fixtur
 
 def _said(text: str) -> Any:
     """Return an outcome as a value; for an exception, its class and text."""
-    try:
-        value: Any = json.loads(text)
-    except ValueError:
-        return text
+    value = json_or_text(text)
     if isinstance(value, dict) and value.get(values.TAG) == "exception":
         return f"{value.get('class')}: {value.get('text')}"
     return value

@@ -7,7 +7,6 @@ equal request keys, in order; steps between two such pairs are paired by kind an
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
@@ -15,7 +14,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, Final
 
-from freezeframe_replay.engine.compare import Difference, differences
+from freezeframe_replay.engine.compare import Difference, differences, json_or_text
 from freezeframe_replay.engine.freeze import Alias, keyed_anew, make_alias, transient_fields
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Kind, Lane
@@ -110,19 +109,15 @@ def compare_runs(before: Fixture, after: Fixture) -> Comparison:
         after=after.run_id,
         pairs=tuple(_pair(one, other, aliases) for one, other in align(before, after)),
         input=_texts(before.entry.input, after.entry.input, aliases),
-        outcome=_texts(_outcome(before), _outcome(after), aliases),
+        outcome=_texts(before.entry.outcome, after.entry.outcome, aliases),
         not_compared=tuple(_not_compared(before, after)),
     )
-
-
-def _outcome(fixture: Fixture) -> str | None:
-    return fixture.entry.error or fixture.entry.output
 
 
 def _not_compared(before: Fixture, after: Fixture) -> Iterator[str]:
     if before.entry.input is None and after.entry.input is None:
         yield NO_INPUT
-    if _outcome(before) is None and _outcome(after) is None:
+    if before.entry.outcome is None and after.entry.outcome is None:
         yield NO_OUTCOME
     exchanges = [step.exchange for fixture in (before, after) for step in fixture.steps]
     left_out = sum(bool(part.omitted) for exchange in exchanges for part in (exchange.request, exchange.response))
@@ -200,12 +195,12 @@ def _answered(exchange: Exchange, said: dict[str, AttributeValue], alias: Alias)
     if response.status is not None:
         answer["status"] = response.status
     if exchange.error is not None:
-        answer["error"] = _json(alias(exchange.error))
+        answer["error"] = json_or_text(alias(exchange.error))
     messages = said.get(genai.OUTPUT_MESSAGES)
     if isinstance(messages, str):
-        answer["messages"] = _json(alias(messages))
+        answer["messages"] = json_or_text(alias(messages))
     else:
-        answer["result" if response.status is None else "body"] = _json(alias(response.body.decode(errors="replace")))
+        answer["result" if response.status is None else "body"] = json_or_text(alias(response.body.decode(errors="replace")))
     return answer
 
 
@@ -258,16 +253,11 @@ def _cost_usd(price: Price, said: dict[str, AttributeValue]) -> float:
 
 
 def _texts(before: str | None, after: str | None, aliases: tuple[Alias, Alias]) -> tuple[Difference, ...]:
-    one, other = (None if text is None else _json(alias(text)) for text, alias in zip((before, after), aliases, strict=True))
+    one, other = (
+        None if text is None else json_or_text(alias(text)) for text, alias in zip((before, after), aliases, strict=True)
+    )
     return _first(differences(one, other))
 
 
 def _first(found: Iterable[Difference]) -> tuple[Difference, ...]:
     return tuple(islice(found, CHANGES_SHOWN))
-
-
-def _json(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text

@@ -311,7 +311,7 @@ def _entry_fields(entry: Entry) -> dict[str, Any]:
         "entry_target": entry.target,
         "entry_file": entry.file,
         "called_with": call_text(entry.target.rpartition(":")[2] or entry.name, entry.input) if entry.input else "",
-        "outcome": _NO_END if entry.unfinished else outcome_text(entry.error or entry.output, recorded_output=not entry.error),
+        "outcome": _NO_END if entry.unfinished else outcome_text(entry.outcome, recorded_output=not entry.error),
         "who": {name: text for name, text in who.items() if text},
     }
 

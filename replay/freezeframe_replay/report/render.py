@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import datetime as dt
-import json
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
+from freezeframe_replay.engine.compare import json_or_text
 from freezeframe_replay.report.outline import ROOT_LANE, Node, Outline
 from freezeframe_replay.report.tagged import outcome_text
 from freezeframe_schemas.divergence import Divergence, DivergenceKind, Relaxed, Report
@@ -325,10 +325,7 @@ def _divergence(divergence: Divergence, width: int) -> Iterable[str]:
 
 def unquoted(text: str) -> str:
     """Return a JSON string decoded, so that a body is not shown with its quotes escaped; other text unchanged."""
-    try:
-        value: object = json.loads(text)
-    except ValueError:
-        return text
+    value = json_or_text(text)
     return value if isinstance(value, str) else text
 
 

@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
-from freezeframe_replay.engine.compare import differences
+from freezeframe_replay.engine.compare import differences, json_or_text
 from freezeframe_replay.report.render import short
 from freezeframe_schemas.divergence import Report, Stopped
 
@@ -46,7 +46,7 @@ def standstill_lines(
     if stopped.address:
         yield short(f"  {stopped.address}", width)
     yield from _body(stopped.request, width, full)
-    changes = list(differences(_json(stopped.recorded), _json(stopped.request)))
+    changes = list(differences(json_or_text(stopped.recorded), json_or_text(stopped.request)))
     changes += differences(stopped.recorded_address, stopped.address, "address")
     yield "recorded: the same" if not changes else "recorded differently, in parts that do not decide"
     for item in changes:
@@ -67,19 +67,12 @@ def _body(text: str, width: int, full: bool) -> Iterator[str]:
     if not text:
         yield "  (no body)"
         return
-    value = _json(text)
+    value = json_or_text(text)
     lines = text.splitlines() if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1).splitlines()
     shown = lines if full else lines[:_LINES]
     yield from (short(f"  {line}", width if not full else 10**6) for line in shown)
     if len(shown) < len(lines):
         yield f"  and {len(lines) - len(shown)} more lines (--full shows them)"
-
-
-def _json(text: str) -> object:
-    try:
-        return json.loads(text)
-    except ValueError:
-        return text
 
 
 def _here(place: str) -> str:

@@ -38,12 +38,12 @@ class AttributeWriter:
     def text(self, name: str, value: JsonValue) -> None:
         """Put a text; an empty one says nothing and is left out."""
         if isinstance(value, str) and value:
-            self.attributes[name] = _sound(value)
+            self.attributes[name] = sound_text(value)
 
     def texts(self, name: str, value: JsonValue) -> None:
         """Put one text or an array of them as an array."""
         items = [value] if isinstance(value, str) else as_list(value)
-        texts = tuple(_sound(item) for item in items if isinstance(item, str))
+        texts = tuple(sound_text(item) for item in items if isinstance(item, str))
         if texts:
             self.attributes[name] = texts
 
@@ -56,7 +56,7 @@ class AttributeWriter:
         """Put a whole number; one beyond int64 as its digits."""
         number = as_integer(value)
         if number is not None:
-            self.attributes[name] = number if number in _INT64 else _digits(number)
+            self.attributes[name] = number if number in _INT64 else digits_of(number)
 
     def double(self, name: str, value: JsonValue) -> None:
         """Put a number as a double, so that a column has one type whether the caller wrote 1 or 1.0."""
@@ -65,7 +65,7 @@ class AttributeWriter:
         try:
             self.attributes[name] = float(value)
         except OverflowError:
-            self.attributes[name] = _digits(int(value))
+            self.attributes[name] = digits_of(int(value))
 
     def fields(self, document: JsonObject, fields: Fields) -> None:
         """Put the fields of a document that are attributes unchanged."""
@@ -113,13 +113,14 @@ SAMPLING: Final[Fields] = {
 """Parameters that most providers call by the same name."""
 
 
-def _sound(text: str) -> str:
+def sound_text(text: str) -> str:
     """Return the text with lone surrogates escaped: OTLP strings are UTF-8, and one surrogate loses a whole batch."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
 
-def _digits(number: int) -> str:
+def digits_of(number: int) -> str:
+    """Return an integer that OTLP's 64 bits cannot hold as text: decimal, or hexadecimal if Python refuses that."""
     try:
         return str(number)
-    except ValueError:  # over sys.get_int_max_str_digits()
+    except ValueError:  # over sys.get_int_max_strdigits_of()
         return hex(number)
