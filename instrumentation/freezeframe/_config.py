@@ -146,6 +146,12 @@ class Settings:
     record_hosts: tuple[str, ...] = setting(
         (), "Hosts whose plain HTTP calls are recorded even outside tools. `*` records all.", _HOSTS
     )
+    session_headers: tuple[str, ...] = setting(
+        ("x-conversation-id", "x-thread-id"),
+        "Headers of a request to an application that name the conversation; the first one that is there. They are recorded, "
+        "so name none that gives access, such as a session's key.",
+        _NAMES,
+    )
     record_env: tuple[str, ...] = setting(
         (
             *("LANG", "LC_ALL", "TZ", "PYTHONHASHSEED"),

@@ -114,6 +114,15 @@ class RunContext:
             kept = {name: text for name, text in details.items() if text is not None}
             self.span.add_event(genai.FLAG_EVENT, {genai.FLAG_KEY: key, genai.FLAG_VALUE: values.encode(value), **kept})
 
+    def join(self, session: str) -> None:
+        """Note the conversation that the run belongs to, once it has begun: on its own span, which stands for the run."""
+        if self.span is not None:
+            self.span.set_attributes({genai.SESSION_ID: session, genai.CONVERSATION_ID: session})
+
+    def is_joined(self) -> bool:
+        """Return whether the conversation is known."""
+        return self.session is not None or genai.SESSION_ID in (getattr(self.span, "attributes", None) or {})
+
     def attributes(self) -> Mapping[str, str]:
         """Return the attributes that every span of the run carries."""
         named = {

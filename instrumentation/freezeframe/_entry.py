@@ -164,6 +164,8 @@ class EntryScope:
         self._span: Span | None = None
         self._responder: Responder | None = None
         self._recorder: Recorder | None = None
+        if outer.run is not None and run.session is None:  # a marked function that a request of the conversation calls
+            run = replace(run, session=outer.run.session)
         self.run = run
         self._place = Place(lane=Lane(), run=run)
         if outer.run is not None and not outer.takes_run:

@@ -103,7 +103,8 @@ def begin(app: Any, given: dict[str, Any]) -> Request:
         late_input=lambda: values.encode({**given, "body": as_text(b"".join(body.pieces))}),
         gaps=gaps,
     )
-    scope = EntryScope(point, RunContext(name=name, is_implied=True))
+    session = next((given["headers"][header] for header in _session_headers() if header in given["headers"]), None)
+    scope = EntryScope(point, RunContext(name=name, session=session, is_implied=True))
     return Request(scope=scope, body=body, answer=Body(_ANSWER_BYTES))
 
 
@@ -121,8 +122,15 @@ def as_text(data: bytes) -> str | bytes:
 
 
 def asked_with(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return the headers of a request that are recorded."""
-    return _kept(headers, _REQUEST_HEADERS)
+    """Return the headers of a request that are recorded; in a replay, all that it has."""
+    if _port.serving() is not None:
+        return {name.lower(): value for name, value in headers}
+    return _kept(headers, _REQUEST_HEADERS.union(_session_headers()))
+
+
+def _session_headers() -> list[str]:
+    recorder = _port.recorder()
+    return [] if recorder is None else [name.lower() for name in recorder.settings.session_headers]
 
 
 def forget() -> None:

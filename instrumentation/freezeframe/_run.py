@@ -66,6 +66,11 @@ class CurrentRun:
         """The application's own id for the run."""
         return self._context.id
 
+    def join(self, session: str) -> None:
+        """Note the conversation that the run belongs to, where only the program knows it: `run(session=...)`, but later."""
+        with guard("run.join"):
+            self._context.join(session)
+
     def flag(self, key: str, value: _V) -> _V:
         """Note the value of a feature flag, as this run saw it, and return it; in a replay return the recorded one."""
         return _note_flag(self._context, key, value)

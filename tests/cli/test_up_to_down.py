@@ -165,6 +165,49 @@ def test_replay_from_the_store(project: Project, good_run: str) -> None:
     assert (report["entered"], report["divergences"]) == (True, [])
 
 
+CHAT = """
+import freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def look(number): return number
+
+@freezeframe.run(session="chat-81")
+def turn(number): return look(number)
+
+if __name__ == "__main__":
+    turn(1), turn(2)
+"""
+
+
+def test_a_conversation_is_listed_and_replayed_turn_by_turn(project: Project) -> None:
+    file = project.root / "chat.py"
+    file.write_text(CHAT)
+    endpoint = {"FREEZEFRAME_ENDPOINT": f"http://127.0.0.1:{port_of(project, 'http')}"}
+    assert project.python("chat.py", environ=endpoint).returncode == 0
+    rows = json.loads(run_command(project, "runs", "--session", "chat-81", "--json"))
+    assert [(row["name"], row["session_id"]) for row in rows] == [("turn", "chat-81")] * 2
+    assert json.loads(run_command(project, "runs", "--session", "chat-8", "--json")) == []
+    said = run_command(project, "replay", "--session", "chat-81")
+    assert re.findall(r"^turn .*|session .*", said, re.MULTILINE) == [
+        "turn 1 of 2: turn",
+        "turn 2 of 2: turn",
+        "session chat-81: 2 of 2 turns identical",
+    ]
+    file.write_text(CHAT.replace("look(number)\n\nif", "look(1)\n\nif"))
+    changed = project.freezeframe("replay", "--session", "chat-81", "--quiet")
+    assert changed.returncode == 3, changed.stderr
+    assert "1 of 2 turns identical" in changed.stdout
+
+
+@pytest.mark.parametrize("words", [["--session", "none-such"], ["--session", "chat-81", "--json"], []])
+def test_a_conversation_that_cannot_be_replayed_says_why(project: Project, words: list[str]) -> None:
+    refused = project.freezeframe("replay", *words)
+    assert refused.returncode in (1, 2)
+    assert "do: " in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
 def test_a_fixture_with_a_test_needs_no_store(project: Project, good_run: str, tmp_path: Path) -> None:
     """Red on the old code, green on the changed code, in a checkout that knows no collector; an edited test is kept."""
     checkout = Project(root=tmp_path)

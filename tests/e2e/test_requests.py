@@ -347,12 +347,13 @@ def test_requests_to_flask_are_runs_and_replay(tmp_path: Path, monkeypatch: pyte
         with _served("flask", _FLASK, tmp_path) as (url, _), httpx.Client(base_url=url, timeout=200) as client:
             answers = [
                 client.get("/health").text,
-                client.post("/chat", json={"text": "hello"}).text,
+                client.post("/chat", json={"text": "hello"}, headers={"X-Conversation-Id": "chat-81"}).text,
                 client.get("/stream?text=piece").text,
             ]
     monkeypatch.delenv("FREEZEFRAME_FILE")
     runs = load_runs_of_file(tmp_path / "spans.jsonl")
     assert [run.entry.name for run in runs] == ["POST /chat", "GET /stream"]
+    assert [run.entry.session for run in runs] == ["chat-81", None]
     given = [values.decode(run.entry.output or "") for run in runs]
     assert given[0]["body"] == answers[1]
     assert "".join(given[1]["yields"]) == answers[2]

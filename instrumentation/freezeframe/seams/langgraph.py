@@ -11,6 +11,7 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
+from freezeframe._context import current_place
 from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port
 from freezeframe.seams.framework_state import BEGINNINGS, Execution, is_recorded
@@ -96,12 +97,22 @@ def _plain(checkpoint: Any) -> dict[str, Any]:
 
 def _stream(original: Callable[..., Any], graph: Any, input: Any, config: Any = None, **options: Any) -> Any:  # noqa: A002 - the library's own name
     if _port.serving() is None or _is_nested(config):
+        with guard("langgraph.thread"):
+            _join_thread(config)
         return original(graph, input, config, **options)
     state = BEGINNINGS.take(SEAM)
     if state is None:
         return original(graph, input, config, **options)
     hydrated, changed = _hydrate(graph, config, state.state)
     return original(hydrated, None, changed, **options)
+
+
+def _join_thread(config: Any) -> None:
+    """Take the graph's thread as the conversation of the run, unless the run has one."""
+    run = current_place().run
+    thread = (config or {}).get("configurable", {}).get("thread_id")
+    if run is not None and thread is not None and not run.is_joined():
+        run.join(str(thread))
 
 
 def _is_nested(config: Any) -> bool:

@@ -15,7 +15,7 @@ from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_run, target_as_typed
 from freezeframe_replay.report.render import report_text
 from freezeframe_schemas.data_directory import KEYS
-from freezeframe_schemas.errors import ConfigError, ReplayError
+from freezeframe_schemas.errors import ConfigError, ReplayError, RunError
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
 
@@ -35,6 +35,7 @@ COMMAND: Final = Command(
         "freezeframe replay 4bf92f35 -- python agent.py": "another program",
         "freezeframe replay 4bf92f35 --ignore body.temperature": "a field that may differ",
         "freezeframe replay 4bf92f35 --live model": "ask the real model once fixed code leaves the recording",
+        "freezeframe replay --session chat-81": "a conversation, turn by turn; the exit code is the worst",
         "freezeframe replay 4bf92f35 --hermetic": "also start no processes and write no files",
         "git bisect run freezeframe replay FIXTURE": "the commit that changed the behaviour",
     },
@@ -48,10 +49,14 @@ COMMAND: Final = Command(
     takes_program=True,
 )
 
+_MOST_TURNS: Final = 10_000
+"""Runs of one conversation that are replayed at most."""
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP)
+    parser.add_argument("run", metavar="RUN_OR_FIXTURE", nargs="?", help=options.TARGET_HELP)
+    parser.add_argument("--session", metavar="ID", help="replay all runs of this conversation, the first one first")
     options.add_ignore(parser)
     options.add_live(parser)
     parser.add_argument(
@@ -114,6 +119,10 @@ def _add_fences(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Replay and print the report; the exit code is the verdict."""
+    if arguments.session is not None:
+        return _replay_session(arguments)
+    if arguments.run is None:
+        raise ConfigError("no run is named", do="name a run, a fixture, or a conversation with --session")
     from freezeframe_replay.sources.fixture_archive import fixture_of, is_archive, unpacked
 
     path = Path(arguments.run)
@@ -134,6 +143,33 @@ def execute(arguments: argparse.Namespace) -> int:
     from freezeframe_replay.engine.freeze import freeze
 
     return _replay(arguments, freeze(load_run(options.place_of(arguments), arguments.run)), None)
+
+
+def _replay_session(arguments: argparse.Namespace) -> int:
+    """Replay the runs of a conversation in their order, each by itself; return the worst exit code."""
+    from freezeframe_replay.engine.freeze import freeze
+    from freezeframe_replay.local.target import open_store
+
+    if arguments.run or arguments.begin or arguments.output or arguments.packed_code or arguments.json:
+        raise ConfigError(
+            "--session replays several runs: it takes no RUN, --from, --output, --packed-code or --json",
+            do="replay the runs of the conversation one by one",
+        )
+    place = options.place_of(arguments)
+    rows = open_store(place).list_runs(_MOST_TURNS, session=arguments.session, order="start_time ASC, trace_id")
+    if not rows:
+        raise RunError(f"session {arguments.session}: found no run of it", do="list the runs with `freezeframe runs`")
+    codes: list[int] = []
+    for number, row in enumerate(rows, 1):
+        print(f"turn {number} of {len(rows)}: {row.name}", flush=True)
+        arguments.run = row.trace_id
+        try:
+            codes.append(_replay(arguments, freeze(load_run(place, row.trace_id)), None))
+        except RunError as error:  # of a turn that made no call, nothing can be replayed
+            print(f"freezeframe replay: {error}", file=sys.stderr)
+            codes.append(1)
+    print(f"session {arguments.session}: {codes.count(0)} of {len(codes)} turns identical")
+    return next(code for code in (1, EXIT_CODES[Verdict.DIVERGED], EXIT_CODES[Verdict.INCOMPARABLE], 0) if code in codes)
 
 
 def _no_code(path: Path) -> ConfigError:

@@ -23,6 +23,7 @@ COMMAND: Final = Command(
     examples={
         "freezeframe runs": "the last 20",
         "freezeframe runs --failed --since 1h": "runs of the last hour that failed or never finished",
+        "freezeframe runs --session chat-81": "the turns of a conversation",
         "freezeframe runs --limit 200 --json": "one JSON array",
     },
 )
@@ -31,6 +32,7 @@ COMMAND: Final = Command(
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
     parser.add_argument("--failed", action="store_true", help="only runs that failed or never finished")
+    parser.add_argument("--session", metavar="ID", help="only runs of this conversation")
     parser.add_argument("--since", type=seconds, metavar="AGE", help="only runs started within 15m, 1h, 7d, ...")
     parser.add_argument("--limit", type=positive, default=20, metavar="N", help="at most N runs (default: 20)")
     add_json(parser)
@@ -41,7 +43,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print the list."""
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
     statuses = NOT_OK if arguments.failed else ()
-    runs = open_store(place_of(arguments)).list_runs(arguments.limit, statuses=statuses, since=since)
+    runs = open_store(place_of(arguments)).list_runs(arguments.limit, statuses=statuses, session=arguments.session, since=since)
     if arguments.json:
         print_json([dataclasses.asdict(run) for run in runs])
     elif runs:

@@ -47,6 +47,7 @@ class RunRow:
     service: str
     agent: str
     user_id: str
+    session_id: str
     start_time: dt.datetime
     ms: float
     spans: int
@@ -230,6 +231,7 @@ class RunStore:
         statuses: Collection[RunStatus] = (),
         service: str | None = None,
         user: str | None = None,
+        session: str | None = None,
         since: dt.datetime | None = None,
         until: dt.datetime | None = None,
         where: str = "",
@@ -243,6 +245,7 @@ class RunStore:
             statuses: only with one of these; any if empty.
             service: only of this service.
             user: only of this user (a surrogate if the policy redacts it).
+            session: only of this conversation.
             since: started at or after this time.
             until: started before this time.
             where: a further condition in SQL over the view ``runs``.
@@ -261,6 +264,9 @@ class RunStore:
             if value is not None:
                 tests.append(f"{column} = {{_{column}:String}}")
                 values[f"_{column}"] = value
+        if session is not None:
+            tests.append("{_session:String} IN (session_id, conversation_id)")
+            values["_session"] = session
         for sign, moment in ((">=", since), ("<", until)):
             if moment is not None:
                 name = "_since" if sign == ">=" else "_until"
