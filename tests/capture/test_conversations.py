@@ -41,8 +41,11 @@ def test_the_thread_of_the_first_graph_is_the_conversation_unless_it_is_named(na
     class State(TypedDict):
         text: str
 
+    def say(state: State) -> State:
+        return state
+
     graph: Any = StateGraph(State)
-    graph.add_node("say", lambda state: {"text": state["text"]})
+    graph.add_node("say", say)
     graph.add_edge(START, "say")
     graph.add_edge("say", END)
     compiled = graph.compile()

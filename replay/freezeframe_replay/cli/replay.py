@@ -55,8 +55,9 @@ _MOST_TURNS: Final = 10_000
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", nargs="?", help=options.TARGET_HELP)
-    parser.add_argument("--session", metavar="ID", help="replay all runs of this conversation, the first one first")
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("run", metavar="RUN_OR_FIXTURE", nargs="?", help=options.TARGET_HELP)
+    what.add_argument("--session", metavar="ID", help="replay all runs of this conversation, the first one first")
     options.add_ignore(parser)
     options.add_live(parser)
     parser.add_argument(
@@ -121,8 +122,6 @@ def execute(arguments: argparse.Namespace) -> int:
     """Replay and print the report; the exit code is the verdict."""
     if arguments.session is not None:
         return _replay_session(arguments)
-    if arguments.run is None:
-        raise ConfigError("no run is named", do="name a run, a fixture, or a conversation with --session")
     from freezeframe_replay.sources.fixture_archive import fixture_of, is_archive, unpacked
 
     path = Path(arguments.run)
@@ -150,9 +149,9 @@ def _replay_session(arguments: argparse.Namespace) -> int:
     from freezeframe_replay.engine.freeze import freeze
     from freezeframe_replay.local.target import open_store
 
-    if arguments.run or arguments.begin or arguments.output or arguments.packed_code or arguments.json:
+    if arguments.begin or arguments.output or arguments.packed_code or arguments.json:
         raise ConfigError(
-            "--session replays several runs: it takes no RUN, --from, --output, --packed-code or --json",
+            "--session replays several runs: it takes no --from, --output, --packed-code or --json",
             do="replay the runs of the conversation one by one",
         )
     place = options.place_of(arguments)
