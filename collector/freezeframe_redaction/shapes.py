@@ -2,13 +2,17 @@
 
 They carry no mark: nine digits have no room for one that no real number has by chance. The list of surrogates that a span and a
 fixture carry says what is one. Only cards have room: five zeros after the network digit, and a check before the last.
+
+Nor are they anybody's: an identifier fails the check digits of every country whose numbers have its shape.
 """
 
 from __future__ import annotations
 
 import re
+from itertools import count
 
 from freezeframe_redaction.checksums import luhn, luhn_digit
+from freezeframe_redaction.national_checks import may_be_issued
 from freezeframe_redaction.prf import DIGITS, Prf, spell, tag
 
 _CARD_HEAD = re.compile(r"(?:[3-68]0{5}|(?:3[0-9]|5[0-9]|6[0-9]|8[0-9])0{4})[0-9]+$")
@@ -34,10 +38,10 @@ def lay_out(value: str, digits: str) -> str:
     return "".join(next(supply, "0") if "0" <= char <= "9" else char for char in value)
 
 
-def make_number(prf: Prf, class_: str, canonical: str, length: int) -> str:
-    """Return `length` digits for the canonical value, the first a 9; never the value itself."""
+def make_number(prf: Prf, class_: str, canonical: str, length: int, *, never: str | None = None) -> str:
+    """Return `length` digits for the canonical value, the first a 9; not the value itself (`never`, or the canonical one)."""
     made = ("9" + prf.letters(class_, canonical, DIGITS, length - 1))[:length]
-    return made if made != canonical else made[:-1] + str((int(made[-1]) + 1) % 10)
+    return made if made != (never or canonical) else made[:-1] + str((int(made[-1]) + 1) % 10)
 
 
 def make_card(prf: Prf, digits: str) -> str:
@@ -91,11 +95,22 @@ _LEAST_SUBSCRIBER = 6
 
 
 def make_identifier(prf: Prf, class_: str, value: str) -> str:
-    """Return an identifier of the same shape: digits for digits, letters for letters, the first digit a 9."""
+    """Return an identifier of the same shape that no country issues: digits for digits, letters for letters, a 9 first."""
     text = bare(value)
+    # Of the numbers of each length, at least two in five fail every check.
+    made = (_identifier(prf, class_, text, attempt) for attempt in count())
+    supply = iter(next(identifier for identifier in made if not may_be_issued(identifier)))
+    return "".join(
+        (next(supply) if char.isupper() or not char.isalpha() else next(supply).lower()) if char.isalnum() else char
+        for char in value
+    )
+
+
+def _identifier(prf: Prf, class_: str, text: str, attempt: int) -> str:
+    canonical = f"{text}/{attempt}" if attempt else text
     if text.isdigit():
-        return lay_out(value, make_number(prf, class_, text, len(text)))
-    number = prf.number(class_, text)
+        return make_number(prf, class_, canonical, len(text), never=text)
+    number = prf.number(class_, canonical)
     made: list[str] = []
     led = False
     for char in text:
@@ -106,8 +121,4 @@ def make_identifier(prf: Prf, class_: str, value: str) -> str:
         else:
             number, letter = divmod(number, 26)
             made.append(chr(65 + letter))
-    supply = iter(made)
-    return "".join(
-        (next(supply) if char.isupper() or not char.isalpha() else next(supply).lower()) if char.isalnum() else char
-        for char in value
-    )
+    return "".join(made)

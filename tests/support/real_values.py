@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from freezeframe_redaction import national_checks as check
 from freezeframe_redaction.checksums import IBAN_LENGTHS, iban, luhn, mod11_10, mod97
-from freezeframe_redaction.detectors import national_checks as check
 from freezeframe_redaction.plans import is_assigned
 from freezeframe_redaction.shapes import digits_of
 

@@ -6,7 +6,9 @@ authorities' rules as documented with each country's entry in python-stdnum (whi
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable
+from typing import Final
 
 from freezeframe_redaction.checksums import luhn, mod11_10, verhoeff, weighted
 
@@ -142,7 +144,8 @@ def es_dni(d: str) -> bool:
 
 
 def fi_hetu(d: str) -> bool:
-    return _dmy(d) and "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(d[:6] + d[7:10]) % 31] == d[10]
+    """With the letter of the century between, or without its sign (``-``, ``+``)."""
+    return _dmy(d) and "0123456789ABCDEFHJKLMNPRSTUVWXY"[int(d[:6] + d[-4:-1]) % 31] == d[-1]
 
 
 def fr_nir(d: str) -> bool:
@@ -167,7 +170,8 @@ def ie_pps(d: str) -> bool:
 
 _IT_ODD = dict(zip(
         "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ",
-        (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23),
+        (1, 0, 5, 7, 9, 13, 15, 17, 19, 21, 1, 0, 5, 7, 9, 13, 15, 17, 19, 21,
+         2, 4, 18, 20, 11, 3, 6, 8, 12, 14, 16, 10, 22, 25, 24, 23),
         strict=True,
     ))  # fmt: skip
 
@@ -180,6 +184,10 @@ def it_codice_fiscale(d: str) -> bool:
     return chr(65 + total % 26) == d[15]
 
 
+def lk_nic(d: str) -> bool:
+    return "001" <= d[2:5] <= "866"
+
+
 def lv_pk(d: str) -> bool:
     return d[:2] == "32" or _lv_born(d)
 
@@ -188,6 +196,10 @@ def mx_curp(d: str) -> bool:
     alphabet = "0123456789ABCDEFGHIJKLMNÑOPQRSTUVWXYZ"
     total = sum(alphabet.index(char) * (18 - position) for position, char in enumerate(d[:17]))
     return ymd(d[4:10]) and -total % 10 == int(d[17])
+
+
+def mx_rfc(d: str) -> bool:
+    return ymd(d[4:10])
 
 
 def nz_ird(d: str) -> bool:
@@ -216,3 +228,123 @@ def tr_tckn(d: str) -> bool:
 def tw_id(d: str) -> bool:
     number = str(10 + "ABCDEFGHJKLMNPQRSTUVXYWZIO".index(d[0])) + d[1:]
     return weighted(number, (1, 9, 8, 7, 6, 5, 4, 3, 2, 1, 1)) % 10 == 0
+
+
+# -- whose they are ------------------------------------------------------------------------------------------------------
+
+NUMBERS: Final[dict[str, tuple[tuple[int, ...], Check]]] = {
+    "CA SIN": ((9,), luhn),
+    "AU TFN": ((9,), au_tfn),
+    "NL BSN": ((9,), nl_bsn),
+    "PT NIF": ((9,), pt_nif),
+    "GR AFM": ((9,), gr_afm),
+    "HU TAJ": ((9,), hu_taj),
+    "IL TZ": ((9,), luhn),
+    "NZ IRD": ((8, 9), nz_ird),
+    "GB NHS": ((10,), gb_nhs),
+    "DK CPR": ((10,), dk_cpr),
+    "SE PNR": ((10, 12), se_pnr),
+    "BG EGN": ((10,), bg_egn),
+    "CZ RC": ((10,), cz_rc),
+    "AT SVNR": ((10,), at_svnr),
+    "IS KT": ((10,), is_kennitala),
+    "PL NIP": ((10,), pl_nip),
+    "UA RNOKPP": ((10,), ua_rnokpp),
+    "HU ADO": ((10,), hu_ado),
+    "EC CI": ((10,), ec_cedula),
+    "CO NIT": ((10,), co_cedula_nit),
+    "IR NID": ((10,), ir_nid),
+    "BD NID": ((10, 13, 17), always),
+    "SA ID": ((10,), sa_id),
+    "BR CPF": ((11,), br_cpf),
+    "DE IDNR": ((11,), de_idnr),
+    "PL PESEL": ((11,), pl_pesel),
+    "TR TCKN": ((11,), tr_tckn),
+    "BE NN": ((11,), be_nn),
+    "NO FNR": ((11,), no_fnr),
+    "EE LT": ((11,), ee_isikukood),
+    "LV PK": ((11,), lv_pk),
+    "HU SZAM": ((11,), always),
+    "HR OIB": ((11,), mod11_10),
+    "GR AMKA": ((11,), gr_amka),
+    "RU SNILS": ((11,), ru_snils),
+    "AR CUIT": ((11,), ar_cuit),
+    "NG NIN": ((11,), always),
+    "CO NUIP": ((8, 10), always),
+    "SV DUI": ((9,), always),
+    "PH SSS": ((10,), always),
+    "PH PHIC": ((12,), always),
+    "JO NID": ((10,), always),
+    "UZ PINFL": ((14,), always),
+    "LK NIC": ((12,), always),
+    "DO CED": ((11,), luhn),
+    "PH TIN": ((12,), always),
+    "KW CIVIL": ((12,), always),
+    "IN AADHAAR": ((12,), in_aadhaar),
+    "JP MY": ((12,), jp_my_number),
+    "RU INN": ((12,), ru_inn),
+    "ES NSS": ((11, 12), always),
+    "KZ IIN": ((12,), kz_iin),
+    "MY NRIC": ((12,), my_nric),
+    "VN CCCD": ((12,), always),
+    "FR SPI": ((13,), always),
+    "CH AHV": ((13,), ch_ahv),
+    "ZA ID": ((13,), za_id),
+    "KR RRN": ((13,), kr_rrn),
+    "RO CNP": ((13,), ro_cnp),
+    "SI EMSO": ((13,), si_emso),
+    "MD IDNP": ((13,), always),
+    "GT CUI": ((13,), always),
+    "TH PIN": ((13,), th_pin),
+    "PK CNIC": ((13,), always),
+    "EG TN": ((14,), eg_tn),
+    "FR NIR": ((15,), fr_nir),
+    "AE EID": ((15,), ae_eid),
+    "ID NIK": ((16,), id_nik),
+    "CN RIC": ((18,), cn_ric),
+}
+"""Numbers of digits alone: how many, and their check."""
+LETTERED: Final[dict[str, tuple[str, Check]]] = {
+    "GB NINO": (r"[A-Z]{2}[0-9]{6}[A-D]", gb_nino),
+    "IT CF": (r"[A-Z]{6}[0-9A-Z]{9}[A-Z]", it_codice_fiscale),
+    "MX CURP": (r"[A-Z]{4}[0-9]{6}[HMX][A-Z]{5}[A-Z0-9][0-9]", mx_curp),
+    "IN PAN": (r"[A-Z]{5}[0-9]{4}[A-Z]", in_pan),
+    "SG NRIC": (r"[STFGM][0-9]{7}[A-Z]", sg_nric),
+    "ES DNI": (r"[0-9]{8}[A-Z]", es_dni),
+    "ES NIE": (r"[XYZ][0-9]{7}[A-Z]", es_dni),
+    "FI HETU": (r"[0-9]{6}[A-Y]?[0-9]{3}[0-9A-Y]", fi_hetu),
+    "CL RUT": (r"[0-9]{7,8}[0-9K]", cl_rut),
+    "UY CI": (r"[0-9]{8}", uy_ci),
+    "IE PPS": (r"[0-9]{7}[A-W][A-IW]?", ie_pps),
+    "TW ID": (r"[A-Z][12][0-9]{8}", tw_id),
+    "HK ID": (r"[A-Z]{1,2}[0-9]{6}[0-9A]", hk_id),
+    "LK NIC": (r"[0-9]{9}[VX]", lk_nic),
+    "CN RIC": (r"[1-9][0-9]{16}X", cn_ric),
+    "FR NIR": (r"[12][0-9]{4}2[AB][0-9]{8}", fr_nir),
+    "MX RFC": (r"[A-ZÑ&]{4}[0-9]{6}[A-Z0-9]{3}", mx_rfc),
+}
+"""Numbers with letters, or with signs of their own between the digits: their bare shape, and their check."""
+
+_BY_LENGTH = {
+    length: tuple({check for lengths, check in NUMBERS.values() if length in lengths and check is not always})
+    for length in range(8, 19)
+}
+_BY_SHAPE = tuple((re.compile(shape), check) for shape, check in LETTERED.values())
+
+
+def may_be_issued(bare: str) -> bool:
+    """Whether upper-case letters and digits pass the check of any country whose numbers have their shape.
+
+    Numbers without check digits (`always`) do not count: any number of their length would pass.
+    """
+    checks = [check for shape, check in _BY_SHAPE if shape.fullmatch(bare)]
+    if bare.isdigit():
+        checks.extend(_BY_LENGTH.get(len(bare), ()))
+    return any(_passes(check, bare) for check in checks)
+
+
+def _passes(check: Check, bare: str) -> bool:
+    try:
+        return check(bare)
+    except (ValueError, IndexError):  # a letter where the number has none
+        return False
