@@ -14,7 +14,7 @@ from functools import cache, lru_cache
 from typing import Any
 
 import phonenumbers
-from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata
+from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumberFormat, PhoneNumberType
 
 _TYPES = "fixed_line mobile toll_free premium_rate shared_cost personal_number voip pager uan voicemail".split()
 REGIONS = tuple(
@@ -95,6 +95,11 @@ def is_assigned(digits: str) -> bool:
 @lru_cache(65536)
 def is_assigned_in(digits: str, region: str) -> bool:
     """Whether digits, as dialled inside the region, are an assigned number."""
+    return is_newly_assigned_in(digits, region)
+
+
+def is_newly_assigned_in(digits: str, region: str) -> bool:
+    """Answer as `is_assigned_in`, for digits that are not asked about again: attempts to make a number."""
     plan = plan_of(region, phonenumbers.country_code_for_region(region))
     if plan is None:
         return False
@@ -115,6 +120,52 @@ def _is_of(code: str, national: str) -> bool:
 def is_assigned_somewhere(digits: str) -> bool:
     """Whether any of the larger plans assigns the digits, as dialled inside its country."""
     return any(is_assigned_in(digits, region) for region in REGIONS)
+
+
+@cache
+def _written_bare(length: int) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the regions that write numbers of a length without the zero that is dialled, or have none: larger ones, others."""
+    regions = [region for region in sorted(phonenumbers.SUPPORTED_REGIONS) if _writes(region, length)]
+    return tuple(r for r in regions if r in REGIONS), tuple(r for r in regions if r not in REGIONS)
+
+
+def _writes(region: str, length: int) -> bool:
+    metadata: Any = PhoneMetadata.metadata_for_region(region)
+    lengths: tuple[int, ...] = metadata.general_desc.possible_length
+    prefix = metadata.national_prefix or ""
+    dialled = prefix not in ("", "0") and length - len(prefix) in lengths  # 8 in Russia
+    # With a rule, a local number stands for the whole one (Antigua).
+    if length not in lengths and not dialled and not metadata.national_prefix_transform_rule:
+        return False
+    examples = (
+        phonenumbers.example_number_for_type(region, kind) for kind in (PhoneNumberType.FIXED_LINE, PhoneNumberType.MOBILE)
+    )
+    written = (phonenumbers.format_number(one, PhoneNumberFormat.NATIONAL) for one in examples if one is not None)
+    return region in _ALSO_BARE or any(not text.startswith(("0", "(0")) for text in written)
+
+
+_ALSO_BARE = frozenset({"IN", "TR"})
+"""The zero in front is often left out, though the plan's own format has it."""
+LONGEST_LOCAL = 8
+"""Digits of the longest number that may be one without its area code."""
+
+
+def assigning(digits: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the regions in which digits without a dialled zero may be somebody's number as they stand: larger ones, others."""
+    large, small = _written_bare(len(digits))
+    return tuple(r for r in large if is_newly_assigned_in(digits, r)), tuple(
+        r for r in small if is_newly_assigned_in(digits, r)
+    )
+
+
+_TAKES_ZEROS = ("JP", "KR", "RW", "TJ", "UY")
+"""The only regions in which a number that begins with two zeros may be assigned (`test_nobodys_values.py`)."""
+
+
+def is_assigned_after_zeros(digits: str) -> bool:
+    """Whether digits that begin with two zeros are assigned: inland anywhere but in Tajikistan, or abroad."""
+    abroad = any(is_assigned(digits[length:]) for length in range(2, 6))  # 00, 001, 0011, 00700: as countries dial abroad
+    return abroad or any(is_newly_assigned_in(digits, region) for region in _TAKES_ZEROS if region != "TJ")
 
 
 def national_kind(digits: str) -> str:

@@ -81,3 +81,8 @@ def spell(number: int, alphabet: str, count: int) -> str:
 def tag(body: str, size: int) -> int:
     """Return the public check number, below `size`, of a surrogate's body."""
     return int.from_bytes(blake2b(body.encode(), digest_size=8, person=b"ff-surrogate").digest(), "big") % size
+
+
+def again(canonical: str, attempt: int) -> str:
+    """Return what stands for a value in an attempt to make its surrogate; in the first (0), the value itself."""
+    return f"{canonical}/{attempt}" if attempt else canonical

@@ -13,7 +13,7 @@ from itertools import count
 
 from freezeframe_redaction.checksums import luhn, luhn_digit
 from freezeframe_redaction.national_checks import may_be_issued
-from freezeframe_redaction.prf import DIGITS, Prf, spell, tag
+from freezeframe_redaction.prf import DIGITS, Prf, again, tag
 
 _CARD_HEAD = re.compile(r"(?:[3-68]0{5}|(?:3[0-9]|5[0-9]|6[0-9]|8[0-9])0{4})[0-9]+$")
 
@@ -47,7 +47,9 @@ def make_number(prf: Prf, class_: str, canonical: str, length: int, *, never: st
 def make_card(prf: Prf, digits: str) -> str:
     """Return a card number of the same length and network that passes Luhn."""
     # Numbers of an unknown network get the head of one that was never assigned, so that the mark can be read again.
-    head = digits[:1] if digits[0] in "46" else "51" if digits[0] == "2" else digits[:2] if digits[0] in "358" else "80"
+    # 520000 is a bank's; none of the others is in the list of issuers' numbers at github.com/binlist/data.
+    mastercard = digits[0] == "2" or digits[:2] == "52"
+    head = digits[:1] if digits[0] in "46" else "51" if mastercard else digits[:2] if digits[0] in "358" else "80"
     head = head.ljust(6, "0")
     body = head + prf.letters("CARD", digits, DIGITS, len(digits) - 9)
     body += f"{tag(body, 100):02d}"
@@ -57,41 +59,6 @@ def make_card(prf: Prf, digits: str) -> str:
 def is_marked_card(digits: str) -> bool:
     """Whether the digits are a card surrogate."""
     return bool(_CARD_HEAD.match(digits)) and luhn(digits) and tag(digits[:-3], 100) == int(digits[-3:-1])
-
-
-def make_nanp(prf: Prf, digits: str) -> str:
-    """Return ten digits of the North American plan whose area code (N9X) is never assigned.
-
-    Source: NANPA, "area codes": codes with 9 in the middle are reserved for expansion.
-    """
-    number = prf.number("PHONE", digits)
-    return f"{2 + number % 7}9{number // 7 % 10}{2 + number // 70 % 8}" + spell(number // 560, DIGITS, 6)
-
-
-_TWO_DIGIT_CODES = frozenset(
-    "20 27 30 31 32 33 34 36 39 40 41 43 44 45 46 47 48 49 51 52 53 54 55 56 57 58 60 61 62 63"
-    " 64 65 66 81 82 84 86 90 91 92 93 94 95 98".split()
-)
-
-
-def country_code_length(digits: str) -> int:
-    """Return how many of the digits after ``+`` are the country code. Source: ITU-T E.164 list of country codes."""
-    if digits[:1] in ("1", "7"):
-        return 1
-    return 2 if digits[:2] in _TWO_DIGIT_CODES else 3
-
-
-def make_subscriber(prf: Prf, canonical: str, length: int, attempt: int) -> str:
-    """Return `length` digits for a phone number outside North America."""
-    if length < _LEAST_SUBSCRIBER:
-        return make_number(prf, "PHONE", canonical, length)
-    number = prf.number("PHONE", f"{canonical}/{attempt}" if attempt else canonical)
-    # Never a zero in front: it would read as a trunk prefix, or make a JSON number invalid.
-    # If a plan assigns nearly every number (France), a zero helps: no subscriber number begins with it.
-    return ("0" if attempt >= 8 else str(1 + number % 9)) + spell(number // 9, DIGITS, length - 1)
-
-
-_LEAST_SUBSCRIBER = 6
 
 
 def make_identifier(prf: Prf, class_: str, value: str) -> str:
@@ -107,7 +74,7 @@ def make_identifier(prf: Prf, class_: str, value: str) -> str:
 
 
 def _identifier(prf: Prf, class_: str, text: str, attempt: int) -> str:
-    canonical = f"{text}/{attempt}" if attempt else text
+    canonical = again(text, attempt)
     if text.isdigit():
         return make_number(prf, class_, canonical, len(text), never=text)
     number = prf.number(class_, canonical)

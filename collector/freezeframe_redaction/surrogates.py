@@ -19,18 +19,16 @@ from freezeframe_redaction import checksums, spoken
 from freezeframe_redaction.invented import invent
 from freezeframe_redaction.mailboxes import plain_address
 from freezeframe_redaction.model import SurrogateClass
-from freezeframe_redaction.plans import is_assigned, national_kind
+from freezeframe_redaction.phones import make_phone
+from freezeframe_redaction.plans import national_kind
 from freezeframe_redaction.prf import BASE32, BASE62, DIGITS, HEX, Prf, permute, spell
 from freezeframe_redaction.shapes import (
     bare,
-    country_code_length,
     digits_of,
     lay_out,
     make_card,
     make_identifier,
-    make_nanp,
     make_number,
-    make_subscriber,
 )
 from freezeframe_redaction.vendors import HEADS, SEPARATORS
 
@@ -72,37 +70,10 @@ def _phone(prf: Prf, value: str, kind: str) -> str:
     extension = _EXTENSION.search(value)
     main = value[: extension.start()] if extension else value
     digits = digits_of(main)
-    made = lay_out(main, _phone_digits(prf, digits, kind))
+    made = lay_out(main, make_phone(prf, digits, kind))
     if extension:
         made += lay_out(extension.group(), prf.letters("EXTENSION", digits + extension.group(1), DIGITS, 6))
     return made
-
-
-def _phone_digits(prf: Prf, digits: str, kind: str) -> str:
-    if kind in ("nanp", "international") and (
-        (len(digits) == 10 and kind == "nanp") or (len(digits) == 11 and digits[0] == "1")
-    ):
-        return digits[:-10] + make_nanp(prf, digits[-10:])
-    head = ""
-    body = digits
-    if kind == "international":
-        length = country_code_length(digits)
-    elif kind == "international00":
-        length = 2 + country_code_length(digits[2:])
-    else:
-        length = 1 if digits[0] == "0" else 0
-    head, body = digits[:length], digits[length:]
-    made = body
-    for attempt in range(16):
-        made = make_subscriber(prf, body, len(body), attempt)
-        if not _assigned(kind, head, made):
-            break
-    return head + made
-
-
-def _assigned(kind: str, head: str, body: str) -> bool:
-    """Whether someone may hold the number; surrogates keep out of the assigned ranges if the plan is known."""
-    return kind.startswith("international") and is_assigned(head.removeprefix("00") + body)
 
 
 def _phone_canonical(value: str, kind: str) -> str:
@@ -122,14 +93,22 @@ def _card(prf: Prf, value: str, kind: str) -> str:
     return lay_out(value, make_card(prf, digits_of(value)))
 
 
+_NO_BANK = {"BA": "9999", "BE": "9999", "BR": "9999", "EE": "66", "RS": "9999", "TR": "9999"}
+"""First digits of no bank, in countries where zeros are those of one: elsewhere, a bank code of zeros is nobody's.
+
+Source: the registers of bank codes in schwifty 2026.10.1 and python-stdnum 2.2; in Belgium, 999 is for circular cheques.
+"""
+
+
 def _iban(prf: Prf, value: str, kind: str) -> str:
     text = bare(value)
     number = prf.number("IBAN", text)
+    bank = _NO_BANK.get(text[:2], "")
     account: list[str] = []
     for position, char in enumerate(text[4:]):
         if char.isdigit():
             number, digit = divmod(number, 10)
-            account.append("0" if position < 4 else str(digit))
+            account.append(bank[position : position + 1] or "0" if position < 4 else str(digit))
         else:
             number, letter = divmod(number, 26)
             account.append("X" if position < 4 else chr(65 + letter))
