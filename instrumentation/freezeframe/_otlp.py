@@ -13,8 +13,7 @@ from dataclasses import replace
 from typing import Final, TypeVar
 
 from freezeframe_schemas.otlp.encode import UNENCODABLE, encode_resource, encode_scope, encode_span, request_parts
-from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope, SpanRecord
-from freezeframe_schemas.wire.attributes import digits_of, sound_text
+from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope, SpanRecord, digits_of, sound_text
 
 _INT64: Final = range(-(2**63), 2**63)
 _T = TypeVar("_T", Resource, Scope, SpanRecord)

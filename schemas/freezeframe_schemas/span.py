@@ -18,6 +18,19 @@ AttributeValue = str | bool | int | float | bytes | None | Sequence["AttributeVa
 Attributes = Mapping[str, AttributeValue]
 
 
+def sound_text(text: str) -> str:
+    """Return the text with lone surrogates escaped: OTLP strings are UTF-8, and one surrogate loses a whole batch."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
+
+
+def digits_of(number: int) -> str:
+    """Return an integer that OTLP's 64 bits cannot hold as text: decimal, or hexadecimal if Python refuses that."""
+    try:
+        return str(number)
+    except ValueError:  # over sys.get_int_max_str_digits()
+        return hex(number)
+
+
 def no_attributes() -> Attributes:
     """Return an empty attribute set (the default of each field below)."""
     return {}

@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Final
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.span import AttributeValue
+from freezeframe_schemas.span import AttributeValue, digits_of, sound_text
 from freezeframe_schemas.wire import messages
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -111,16 +111,3 @@ SAMPLING: Final[Fields] = {
     "top_p": (AttributeWriter.double, genai.REQUEST_TOP_P),
 }
 """Parameters that most providers call by the same name."""
-
-
-def sound_text(text: str) -> str:
-    """Return the text with lone surrogates escaped: OTLP strings are UTF-8, and one surrogate loses a whole batch."""
-    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
-
-
-def digits_of(number: int) -> str:
-    """Return an integer that OTLP's 64 bits cannot hold as text: decimal, or hexadecimal if Python refuses that."""
-    try:
-        return str(number)
-    except ValueError:  # over sys.get_int_max_strdigits_of()
-        return hex(number)
