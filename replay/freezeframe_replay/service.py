@@ -1,7 +1,8 @@
 """The replay service: runs, comparisons and replays over HTTP on the loopback interface.
 
     GET  /healthz                     {"status": "ok"}
-    GET  /api/runs?failed=1&limit=20  [{"trace_id": ...}, ...]; also service=, user=, since=1h, words=, sort=-time
+    GET  /api/runs?failed=1&limit=20  [{"trace_id": ...}, ...]; also service=, user=, since=1h, words=, sort=-time,
+                                      agent=, model=, day=2026-11-24
     GET  /api/runs/ID                 the outline, bodies included
     GET  /api/runs/ID/fixture         the fixture as tar.gz
     GET  /   and   GET /runs/ID       the same as pages; a run has the tabs transcript, timeline and kit

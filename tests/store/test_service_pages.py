@@ -28,7 +28,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.fixture import load_fixture
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.run import Run
-from freezeframe_schemas.span import StatusCode
+from freezeframe_schemas.span import SpanRecord, StatusCode
 
 pytestmark = pytest.mark.long  # a store, and programs that are started again
 
@@ -312,3 +312,50 @@ async def test_what_cannot_be_changed_is_said_beside_the_text(client: Client, ru
     assert (await client.get(f"{path}?step=first")).status == 400
     for headers, sent in (({}, token), ({"Origin": "https://evil.example"}, token), (origin, {"token": "guessed"})):
         assert (await client.post(path, data={**sent, "step": "1", "text": "[]"}, headers=headers)).status == 403
+
+
+async def test_the_list_is_narrowed_down_by_what_it_counts(client: Client, store: Store) -> None:
+    """A link for each service, agent, model and day with its count; a second click on it takes it back."""
+    spans: list[SpanRecord] = []
+    day_ns = 86_400 * 10**9
+    for number, (agent, model) in enumerate((("sales", "gpt-x"), ("sales", "gpt-y"), ("<b>care</b>", "gpt-x"))):
+        entry, call = make_run(model_call("Where?", "In Lyon.", model=model))
+        entry = replace(entry, attributes={**entry.attributes, genai.AGENT_NAME: agent})
+        call = replace(call, attributes={**call.attributes, genai.OPERATION_NAME: genai.OP_CHAT, genai.REQUEST_MODEL: model})
+        shift = 1_790_000_000 * 10**9 + number * day_ns
+        spans += [
+            replace(
+                span,
+                trace_id=f"{number:02x}facade" * 4,
+                resource=replace(span.resource, attributes={genai.SERVICE_NAME: "facets"}),
+                start_time_unix_nano=span.start_time_unix_nano + shift,
+                end_time_unix_nano=span.end_time_unix_nano + shift,
+            )
+            for span in (entry, call)
+        ]
+    store.insert(spans, token="pages-facets")
+
+    def offered(page: str) -> dict[str, list[tuple[str, str]]]:
+        part = page.partition('class="facets"')[2].partition("</nav>")[0]
+        return {
+            name: re.findall(r'<a href="([^"]*)"[^>]*><bdi>[^<]*</bdi> <span class="n">(\d+)</span>', values)
+            for name, values in re.findall(r"<dt>(\w+)</dt>(.*?)</div>", part)
+        }
+
+    facets = offered(await text(client, "/?service=facets"))
+    assert {name: [count for _, count in links] for name, links in facets.items()} == {
+        "service": ["3"],
+        "agent": ["2", "1"],
+        "model": ["2", "1"],
+        "day": ["1", "1", "1"],
+    }
+    chosen = html.unescape(facets["model"][0][0])
+    page = await text(client, chosen)
+    assert chosen == "/?service=facets&model=gpt-x"
+    assert page.count('<tr><td class="time">') == 2
+    assert "&lt;b&gt;care&lt;/b&gt;" in page and "<b>care" not in page
+    assert html.unescape(offered(page)["model"][0][0]) == "/?service=facets"
+    newest = html.unescape(offered(page)["day"][0][0])
+    assert (await text(client, newest)).count('<tr><td class="time">') == 1
+    assert "No matching runs." in await text(client, f"{newest}&agent=sales")
+    assert (await client.get("/?day=tomorrow")).status == 400

@@ -36,6 +36,15 @@ SORTS: Final[Mapping[str, str]] = {
 }
 """Column -> expression over the view ``runs``."""
 NEWEST: Final = "-started"
+FACETS: Final[Mapping[str, str]] = {
+    "service": "[toString(service)]",
+    "agent": "[toString(agent)]",
+    "model": "models",
+    "day": "[toString(toDate(start_time, 'UTC'))]",
+}
+"""What the list is narrowed down by -> the values that a row of the view ``runs`` has of it."""
+_MOST_VALUES: Final = 8
+"""Values of a facet that are offered, the most frequent first."""
 _FIELDS: Final = ("name", "input", "output", "first_error", "run_id", "trace_id")
 
 
@@ -46,6 +55,11 @@ class RunQuery:
     words: str = ""
     service: str = ""
     user: str = ""
+    agent: str = ""
+    model: str = ""
+    """A model that the run asked for."""
+    day: dt.date | None = None
+    """In UTC."""
     since: dt.datetime | None = None
     status: str = ""
     """One of `STATUSES`."""
@@ -68,6 +82,8 @@ class RunPage:
     total: int = 0
     counts: Mapping[str, int] = field(default_factory=dict[str, int])
     """Choice of a status -> how many runs match everything else."""
+    facets: Mapping[str, Sequence[tuple[str, int]]] = field(default_factory=dict[str, Sequence[tuple[str, int]]])
+    """Name in `FACETS` -> values with how many runs that match everything have them."""
     snippets: Mapping[str, str] = field(default_factory=dict[str, str])
     """Trace id -> the text around the words, for runs in whose payloads they were found."""
     costs: Mapping[str, Cost] = field(default_factory=dict[str, Cost])
@@ -91,7 +107,8 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None) -> R
     cursor = query.after or query.before
     beyond = _beyond(key, down=down)
     with ThreadPoolExecutor(1) as beside:
-        counted = beside.submit(_count, store, conditions, beyond if cursor else "0", {**parameters, "_cursor": cursor})
+        beyond_it = beyond if cursor else "0"
+        counted = beside.submit(_count, store, conditions, beyond_it, {**parameters, "_cursor": cursor}, query.status)
         back = bool(query.before) and not query.after
         tests = [conditions, STATUSES[query.status]]
         if cursor:
@@ -104,7 +121,7 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None) -> R
             order=f"{key} {'DESC' if down != back else 'ASC'}, trace_id {'DESC' if back else 'ASC'}",
         )
         paid = {} if costs is None else costs.of_runs(store, rows)
-        counts, passed = counted.result()
+        counts, passed, facets = counted.result()
     if back:
         rows.reverse()
     total = counts[query.status]
@@ -115,6 +132,7 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None) -> R
         first=max(first, 1),
         total=total,
         counts=counts,
+        facets=facets,
         snippets=snippets,
         costs=paid,
     )
@@ -123,10 +141,16 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None) -> R
 def _conditions(query: RunQuery) -> tuple[str, dict[str, Any]]:
     """Return everything but the status and the place as a condition, with its parameters."""
     tests, parameters = ["1"], dict[str, Any]()
-    for column, value in (("service", query.service), ("user_id", query.user)):
+    for column, value in (("service", query.service), ("user_id", query.user), ("agent", query.agent)):
         if value:
             tests.append(f"{column} = {{_{column}:String}}")
             parameters[f"_{column}"] = value
+    if query.model:
+        tests.append("has(models, {_model:String})")
+        parameters["_model"] = query.model
+    if query.day is not None:
+        tests.append("toDate(start_time, 'UTC') = {_day:Date}")
+        parameters["_day"] = query.day
     if query.since is not None:
         tests.append("start_time >= {_from:DateTime64(6)}")
         parameters["_from"] = query.since
@@ -154,15 +178,26 @@ def _beyond(key: str, *, down: bool) -> str:
 
 
 def _count(
-    store: RunStore, conditions: str, beyond: str, parameters: Mapping[str, Any]
-) -> tuple[dict[str, int], dict[str, int]]:
-    """Return for each choice of a status how many runs match, and how many of them stand before the page."""
+    store: RunStore, conditions: str, beyond: str, parameters: Mapping[str, Any], status: str
+) -> tuple[dict[str, int], dict[str, int], dict[str, list[tuple[str, int]]]]:
+    """Return for each choice of a status how many runs match, and how many of them stand before the page; and the facets."""
     totals = [f"countIf({test})" for test in STATUSES.values()]
     before = [f"countIf(({test}) AND ({beyond}))" for test in STATUSES.values()]
-    _, rows = store.sql(f"SELECT {', '.join([*totals, *before])} FROM runs WHERE {conditions}", parameters)
-    numbers = [int(number) for number in rows[0]]
+    # one statement for all of it: each costs a process, and reads every run
+    values = [f"arrayMap(value -> ('{name}', value), {of_run})" for name, of_run in FACETS.items()]
+    _, rows = store.sql(
+        f"SELECT facet.1, facet.2, countIf({STATUSES[status]}) AS number, {', '.join([*totals, *before])} FROM runs "
+        f"ARRAY JOIN arrayConcat([('', '')], {', '.join(values)}) AS facet WHERE {conditions} "
+        f"GROUP BY facet ORDER BY facet.1, number DESC, facet.2 DESC LIMIT {_MOST_VALUES} BY facet.1",
+        parameters,
+    )
     names = list(STATUSES)
-    return dict(zip(names, numbers, strict=False)), dict(zip(names, numbers[len(names) :], strict=True))
+    numbers = next(([int(number) for number in row[3:]] for row in rows if not row[0]), [0] * 2 * len(names))
+    facets: dict[str, list[tuple[str, int]]] = {name: [] for name in FACETS}
+    for row in rows:
+        if row[1] and row[2]:
+            facets[str(row[0])].append((str(row[1]), int(row[2])))
+    return dict(zip(names, numbers, strict=False)), dict(zip(names, numbers[len(names) :], strict=True)), facets
 
 
 def _snippets(store: RunStore, words: str, trace_ids: Sequence[str]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from freezeframe_schemas.errors import ConfigError
 
 _MOST_RUNS: Final = 1000
 _PAGE_RUNS: Final = 100
+_TEXTS: Final = ("words", "service", "user", "agent", "model", "after", "before")
 
 
 def asked_runs(given: Mapping[str, str]) -> RunQuery:
@@ -37,8 +38,14 @@ def asked_runs(given: Mapping[str, str]) -> RunQuery:
             since = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age_s(given["since"]))
         except ConfigError as error:
             raise web.HTTPBadRequest(text=f"since: {error.message}") from None
-    texts = {name: given.get(name, "").strip() for name in ("words", "service", "user", "after", "before")}
-    return RunQuery(**texts, since=since, status=status, sort=sort, size=min(limit, _MOST_RUNS))
+    day = None
+    if given.get("day"):
+        try:
+            day = dt.date.fromisoformat(given["day"])
+        except ValueError:
+            raise web.HTTPBadRequest(text=f"day: found {given['day']!r:.80}, expected a day like 2026-11-24") from None
+    texts = {name: given.get(name, "").strip() for name in _TEXTS}
+    return RunQuery(**texts, day=day, since=since, status=status, sort=sort, size=min(limit, _MOST_RUNS))
 
 
 def asked_number(given: Mapping[str, str], name: str, default: int = 1) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
@@ -12,7 +12,7 @@ from freezeframe_replay.sources.run_list import NEWEST, SORTS, RunPage
 from freezeframe_replay.web.markup import SYSTEM, render
 from freezeframe_schemas.lifecycle import RunStatus
 
-FILTERS: Final = ("words", "service", "user", "since", "status", "sort")
+FILTERS: Final = ("words", "service", "user", "since", "status", "sort", "agent", "model", "day")
 """What the list takes from its address."""
 _TABS: Final = {"": "All", "failed": "Failed", "partly": "Ok, with failed steps", "unfinished": "Unfinished", "ok": "Ok"}
 _COLUMNS: Final = (
@@ -48,6 +48,7 @@ def runs_page(page: RunPage, filters: Mapping[str, str], *, now: dt.datetime, wr
             {"name": name, "count": page.counts.get(key, 0), "chosen": key == kept["status"], "link": _link(kept, status=key)}
             for key, name in _TABS.items()
         ],
+        facets=[facet for name, values in page.facets.items() if (facet := _facet(name, values, kept))],
         links={
             "first": _link(kept),
             "previous": _link(kept, before=rows[0].trace_id) if rows else "",
@@ -84,6 +85,23 @@ def _column(name: str, key: str, sort: str, filters: Mapping[str, str]) -> dict[
         "sorted": ("descending" if down else "ascending") if chosen else "",
         "link": _link(filters, sort=turned) if key in SORTS else "",
     }
+
+
+def _facet(name: str, values: Sequence[tuple[str, int]], filters: Mapping[str, str]) -> dict[str, object] | None:
+    """Return the values of a facet as links; None if it tells nothing apart. A click on the chosen one takes it back."""
+    chosen = filters[name]
+    if len(values) < 2 and not chosen:
+        return None
+    links = [
+        {
+            "text": text,
+            "count": number,
+            "chosen": text == chosen,
+            "link": _link(filters, **{name: "" if text == chosen else text}),
+        }
+        for text, number in values
+    ]
+    return {"name": name, "values": links}
 
 
 def _link(filters: Mapping[str, str], **changes: str) -> str:
