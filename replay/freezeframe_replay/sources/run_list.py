@@ -44,7 +44,7 @@ FACETS: Final[Mapping[str, str]] = {
 }
 """What the list is narrowed down by -> the values that a row of the view ``runs`` has of it."""
 _MOST_VALUES: Final = 8
-"""Values of a facet that are offered, the most frequent first."""
+"""Values of a facet that are offered: the most frequent, and of days the latest."""
 _FIELDS: Final = ("name", "input", "output", "first_error", "run_id", "trace_id")
 
 
@@ -188,7 +188,8 @@ def _count(
     _, rows = store.sql(
         f"SELECT facet.1, facet.2, countIf({STATUSES[status]}) AS number, {', '.join([*totals, *before])} FROM runs "
         f"ARRAY JOIN arrayConcat([('', '')], {', '.join(values)}) AS facet WHERE {conditions} "
-        f"GROUP BY facet ORDER BY facet.1, number DESC, facet.2 DESC LIMIT {_MOST_VALUES} BY facet.1",
+        f"GROUP BY facet ORDER BY facet.1, if(facet.1 = 'day', facet.2, '') DESC, number DESC, facet.2 "
+        f"LIMIT {_MOST_VALUES} BY facet.1",
         parameters,
     )
     names = list(STATUSES)
