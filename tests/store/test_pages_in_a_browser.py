@@ -44,7 +44,7 @@ freezeframe.instrument()
 
 @freezeframe.tool
 def track(order):
-    if order == "lost":
+    if order == "mislaid":
         raise LookupError(f"no such order: {order}")
     return {"order": order, "place": "Lyon"}
 
@@ -148,7 +148,7 @@ def pages(store: Store, facade_url: str, tmp_path_factory: pytest.TempPathFactor
     home.directory.mkdir()
     (folder / "agent.py").write_text(AGENT)
     runs: dict[str, str] = {}
-    for name, question in (("good", "where is AC-1"), ("failed", "where is lost")):
+    for name, question in (("good", "where is AC-1"), ("failed", "where is mislaid")):
         spans = folder / f"{name}.jsonl"
         environment = {**os.environ, "FREEZEFRAME_FILE": str(spans)}
         subprocess.run([sys.executable, "agent.py", question], cwd=folder, env=environment, capture_output=True, check=False)
@@ -201,10 +201,10 @@ def test_a_failed_run_says_why_at_the_top(pages: Pages) -> None:
     """Status, exception, first failed step and stack stand on the first screen; a click leads to the step."""
     pages.browser.show_as(width=1280)
     text = pages.open(pages.run("failed"))
-    for said in ("failed", "LookupError: no such order: lost", "step 2, tool track", "in track"):
+    for said in ("failed", "LookupError: no such order: mislaid", "step 2, tool track", "in track"):
         assert said in text.partition("Transcript")[0], said
     pages.browser.run("document.querySelector('.why a').click()")
-    assert pages.browser.run("document.querySelector(':target').textContent.includes('no such order: lost')")
+    assert pages.browser.run("document.querySelector(':target').textContent.includes('no such order: mislaid')")
 
 
 def test_a_word_of_a_payload_finds_its_run_and_is_shown_marked(pages: Pages) -> None:
@@ -358,23 +358,23 @@ def test_by_keys_alone_from_the_search_to_the_fixture(pages: Pages, tmp_path: Pa
     """Six keys beside the word: search, list, the wrong run's transcript, its replay, its fixture."""
     pages.browser.show_as(width=1280)
     pages.open("/nowhere")
-    pressed = ["/", *"lost", "Enter"]
+    pressed = ["/", *"mislaid", "Enter"]
     assert "1–1 of 1" in pages.browser.press(*pressed, loads=True)
     pages.browser.press("j")
-    assert "LookupError: no such order: lost" in pages.browser.press("Enter", loads=True)
+    assert "LookupError: no such order: mislaid" in pages.browser.press("Enter", loads=True)
     text = pages.browser.press("r", loads=True)
     assert text.startswith(f"{pages.run('failed')}/replay")
     assert "identical" in text
     file = pages.browser.download("x", tmp_path)
     assert file.name == f"fixture-{pages.runs['failed']}.tar.gz"
-    assert len(pressed) - len("lost") + len("j Enter r x".split()) == 6
+    assert len(pressed) - len("mislaid") + len("j Enter r x".split()) == 6
 
 
 def test_by_keys_alone_an_answer_is_changed_replayed_and_kept(pages: Pages, tmp_path: Path) -> None:
     """Nine keys beside the words and the answer: what if the tool that failed had found the order?"""
     pages.browser.show_as(width=1280)
     pages.open("/nowhere")
-    pages.browser.press("/", *"lost", "Enter", loads=True)
+    pages.browser.press("/", *"mislaid", "Enter", loads=True)
     pages.browser.press("j")
     pages.browser.press("Enter", loads=True)
     pages.browser.press("e")
@@ -400,7 +400,7 @@ def test_keys_go_through_the_rows_of_each_page(pages: Pages) -> None:
     assert text.startswith("/diff") and f"{LISTED - 2:030x}"[:12] in text
     pages.open(pages.run("failed"))
     pages.browser.press("e")
-    assert "no such order: lost" in pages.browser.run(here)
+    assert "no such order: mislaid" in pages.browser.run(here)
     assert pages.browser.press("]", loads=True).startswith(pages.run("failed"))
     assert pages.browser.run("location.search") == "?tab=timeline"
     pages.browser.press("e", "e")  # the entry point failed first
