@@ -26,6 +26,8 @@ _SENSITIVE = re.compile(
     r"|pacjent|pacient|cliente|paciente|titular|ansprechpartner|ip$|mac$|[^\x00-\x7f]",
     re.IGNORECASE,
 )
+_ORDER = re.compile(r"(?:order|invoice|ticket|item|product)[_-]?(?:id|no|nr|number)$", re.IGNORECASE)
+"""Keys that say that a number is no card, whatever its check digit."""
 _CODE = re.compile(r"cvv|cvc|csc\b|security_?code|pin$|pin_?code|otp$|passcode", re.IGNORECASE)
 _GENERIC = frozenset(["name", "number", "no", "num", "value", "val", "id", "code", "nr", "type", "text", "content", "#"])
 SPEAKS_FOR_PARENT: Final = frozenset(["value", "val"])
@@ -75,6 +77,8 @@ class KeyContexts(dict[str, KeyContext]):
         if len(key) > 64 or "\n" in key:
             return KeyContext("", False, plain, _LEAST_BARE)
         generic = key.lower() in _GENERIC
+        if _ORDER.search(key):
+            return KeyContext(f"{key}: ", False, plain, _LEAST_BARE)
         if not _SENSITIVE.search(key):
             return KeyContext("", generic, plain, _LEAST_BARE)
         return KeyContext(f"{key}: ", generic, plain, LEAST_NUMBER if _CODE.search(key) else _LEAST_NAMED)

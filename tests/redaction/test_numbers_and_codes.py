@@ -110,3 +110,12 @@ def test_a_phone_number_of_a_country_code_with_9_is_not_taken_for_a_surrogate(re
     made = redactor.redact(f"call {number}")
     assert number not in str(made.value)
     assert again(redactor, made) == made.value
+
+
+@pytest.mark.parametrize("key", ["order_id", "orderId", "invoice_number", "ticket-no"])
+@pytest.mark.parametrize("value", ["4242424242424242", '"4242424242424242"'])
+def test_the_number_of_an_order_is_no_card(redactor: Redactor, key: str, value: str) -> None:
+    """As a number and as a text; a card beside it is one."""
+    order = f'{{"{key}": {value}}}'
+    assert redactor.redact(order).value == order
+    assert "5555555555554444" not in str(redactor.redact(f'[{order}, {{"card": "5555555555554444"}}]').value)

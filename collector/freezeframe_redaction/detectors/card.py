@@ -80,6 +80,7 @@ NUMBER = runs.NumberKind(
         Example(text="paid with 3714 496353 98431", value="3714 496353 98431", near_miss="EAN 4006381333931"),
         Example(text="paid with 4000056655665556122", value="4000056655665556122", near_miss="row 4000056655665556122"),
         Example(text="4242424242424242 4-digit code", value="4242424242424242", near_miss="order 4242424242424242-A"),
+        Example(text="credit_card: 4242424242424242", value="4242424242424242", near_miss="order_id: 4242424242424242"),
         Example(text="scan 4242424242424242_front", value="4242424242424242", near_miss="4242424242424241_front.png"),
     ),
 )

@@ -107,7 +107,7 @@ _ORDER = words(
     r"gtin", r"\basin", r"\bts", r"timestamp", r"epoch", r"nano", r"micros", r"_at", r"_ns", r"_ms", r"\btime", r"bestell(?:ung|nummer)?", r"rechnung",
     r"commande", r"pedido", r"ordine", r"zam[oó]wieni[ea]", r"zakaz", r"заказ", r"订单", r"item", r"product", r"\bid",
 )  # fmt: skip
-_RIGHT_BEFORE = re.compile(rf"(?:{_ORDER.pattern})(?: (?:no|nr|number|id|#))?[-=:#.\"' _]{{0,4}}$")
+_RIGHT_BEFORE = re.compile(rf"(?:{_ORDER.pattern})(?: #|[ _-]?(?:no|nr|number|id))?[-=:#.\"' _]{{0,4}}$")
 
 
 def is_order(before: str) -> bool:
