@@ -57,10 +57,10 @@ def _main(arguments: list[str]) -> int:
 def help_text() -> str:
     """Return the commands by group, as `freezeframe --help` prints them."""
     widest = max(map(len, SUMMARIES))
-    lines = [f"usage: {PROGRAM} COMMAND ..."]
+    lines = [f"usage: {PROGRAM} COMMAND ...; examples, exit codes: {PROGRAM} COMMAND --help"]
     for group, commands in GROUPS.items():
         lines += [f"{group}:", *(f"  {name:<{widest}}  {summary}" for name, summary in commands.items())]
-    return "\n".join([*lines, f"`{PROGRAM} COMMAND --help` shows examples and exit codes."])
+    return "\n".join(lines)
 
 
 def _execute(name: str, rest: list[str]) -> int:
