@@ -315,7 +315,7 @@ def test_no_attributes_break_the_stage(attributes: dict[str, AttributeValue], sc
     assert attributes.keys() <= once.attributes.keys()
 
 
-_SESSIONS = ("claudecode-msg-written", "codexcli-resp-native", "geminicli-gemini-native")
+_SESSIONS = ("claudecode-msg-written", "claudecode-session-native", "codexcli-resp-native", "geminicli-gemini-native")
 _RECORDS = [span for scenario in _SESSIONS for span in spans_of(scenario)]
 
 

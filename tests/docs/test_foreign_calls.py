@@ -36,7 +36,7 @@ LlamaIndex and ADK through OpenInference on spans of the workflow or the agent, 
 agents.
 
 `codexcli`, `geminicli` and `claudecode` are [coding agents](guides/coding-agents.md). `claudecode-msg-written` was not
-recorded: it was written field by field from Claude Code's documentation.
+recorded: it was written field by field from Claude Code's documentation; `claudecode-session-native` was.
 
 """
 
