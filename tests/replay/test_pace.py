@@ -60,6 +60,21 @@ async def test_a_cancelled_task_does_not_hold_up_the_others() -> None:
     assert first.cancelled()
 
 
+async def test_time_that_passes_by_itself_waits_for_the_next_answer() -> None:
+    """So no timeout that is later than the answer fires before it, however busy the machine is."""
+    pace, loop = Pace(), asyncio.get_running_loop()
+    began_s = pace.loop_time(loop)
+    answer = asyncio.ensure_future(pace.wait(20_000_000))
+    await asyncio.sleep(0)
+    pace._let_pass()
+    until_ns = time.thread_time_ns() + 100_000_000
+    while time.thread_time_ns() < until_ns:  # the program works on
+        sum(range(1000))
+    passed_s = (pace.loop_time(loop) or 0) - (began_s or 0)
+    assert passed_s == pytest.approx(0.02, abs=1e-4)
+    await answer
+
+
 def test_a_thread_that_looks_does_not_count_itself_even_if_python_knows_it() -> None:
     """Python knows a thread by its id for good once it has asked for its own `Thread`, and ids are used again."""
     done, found = _thread.allocate_lock(), set[Activity]()

@@ -38,8 +38,8 @@ from freezeframe_schemas.errors import ReplayMiss
 _LOOK_LONGEST_S: Final = 0.005
 """Interval between two looks at the threads of a busy program."""
 _BUSY_NS: Final = 1_000_000_000
-"""After so much time without rest, time passes by itself: for code that waits by spinning or polling. What counts is processor
-time, and time in which all threads wait: not the time for which a busy machine has no processor for them."""
+"""After so much time without rest, time passes by itself, and answers that are due come: for code that spins or polls. What counts
+is processor time, and time in which all threads wait: not the time for which a busy machine has no processor for them."""
 _RESTLESS_NS: Final = 5_000_000_000
 """After so much time without rest, the next event is due anyway."""
 _PATIENCE_NS: Final = 5_000_000_000
@@ -189,6 +189,8 @@ class Pace:
 
     def _park(self, events: list[_Event], event: _Event) -> _Event:
         with self._lock:
+            if self._passes_since_ns is not None:  # what has passed stays passed, even if the answer is overdue
+                self._now_ns, self._passes_since_ns = self._now(), time.monotonic_ns()
             heapq.heappush(events, event)
             self._start_pump()
         return event
@@ -207,8 +209,18 @@ class Pace:
         return (self._origin_ns + self._now()) / 1e9
 
     def _now(self) -> int:
+        """Return the time. Where it passes by itself, it waits for the next answer: no later timer fires before that."""
         since_ns = self._passes_since_ns
-        return self._now_ns if since_ns is None else self._now_ns + time.monotonic_ns() - since_ns
+        if since_ns is None:
+            return self._now_ns
+        now_ns = self._now_ns + time.monotonic_ns() - since_ns
+        due_ns = [event.due_ns for event in self._answers[:1] if not event.left]
+        return max(self._now_ns, min([now_ns, *due_ns]))
+
+    def _is_answer_due(self) -> bool:
+        with self._lock:
+            answer = _first(self._answers)
+        return answer is not None and self._now() >= answer.due_ns
 
     def _move(self, to_ns: int) -> None:
         """Stop time at a moment, or at the present one if that is later."""
@@ -267,7 +279,8 @@ class Pace:
                 restless_ns += int(pause_s * 1e9) if activity is threads.Activity.PAUSED else _used_ns() - used_ns
                 if restless_ns > _BUSY_NS:
                     self._let_pass()
-            if (rests or restless_ns > _RESTLESS_NS) and self._happen(time.monotonic_ns() - happened_ns):
+            patience_ns = _BUSY_NS if self._is_answer_due() else _RESTLESS_NS
+            if (rests or restless_ns > patience_ns) and self._happen(time.monotonic_ns() - happened_ns):
                 pause_s, happened_ns, restless_ns = threads.LOOK_S, time.monotonic_ns(), 0
             else:
                 pause_s = min(pause_s * 2, max(_LOOK_LONGEST_S, threads.LOOK_S))
