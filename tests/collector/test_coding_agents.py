@@ -1,7 +1,7 @@
 """Claude Code, Codex CLI and Gemini CLI, as they send: one run for each session, with its prompts, calls, tools and cost.
 
-Their requests were recorded from the programs (``tests/data/otlp/README.md``). One more of Claude Code was written field by field
-from its documentation, with events that no prompt of ours made it send.
+Their requests were recorded from the programs (``tests/data/otlp/README.md``). One more of Claude Code was written field by
+field from its documentation, with events that no prompt of ours made it send.
 """
 
 from __future__ import annotations
@@ -170,7 +170,8 @@ def test_what_an_agent_sends_twice_counts_once(collector: CollectorProcess) -> N
     send(collector)
     collector.flush()
     counted = collector.rows(
-        "SELECT session_id, model_calls, tool_calls, toUInt32(input_tokens), toUInt32(output_tokens) FROM runs ORDER BY session_id"
+        "SELECT session_id, model_calls, tool_calls, toUInt32(input_tokens), toUInt32(output_tokens)"
+        " FROM runs ORDER BY session_id"
     )
     assert counted == sorted([run[0], *run[3:]] for run in RUNS.values())
 
