@@ -185,7 +185,7 @@ def test_events_that_no_dialect_knows_can_be_asked_for(collector: CollectorProce
     counts = dict(collector.rows("SELECT session_id, toUInt32(count()) FROM spans GROUP BY session_id"))
     for agent in AGENTS:
         kept = 20 if agent == "codex_exec" else sum(records(body) for _, body in bodies(agent))
-        assert counts[RUNS[agent][0]] == kept, agent
+        assert counts[str(RUNS[agent][0])] == kept, agent
 
 
 def records(body: bytes) -> int:
