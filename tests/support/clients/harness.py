@@ -58,9 +58,9 @@ _OF_THE_TRIAL: Final = frozenset({GapKind.ENTRY_UNREACHABLE, GapKind.INPUT_OPAQU
 
 def run_trial(trial: Trial, column: Column) -> Outcome:
     """Capture a trial, replay it, and compare."""
-    with Provider(trial.script) as provider, _world(trial, provider) as world:
+    with Provider(trial.script) as provider, _world(trial, provider) as world, _own_loop():
         bare = _finished(trial.use(world))
-    with Provider(trial.script) as provider, _world(trial, provider) as world, capture() as captured:
+    with Provider(trial.script) as provider, _world(trial, provider) as world, capture() as captured, _own_loop():
         live = _finished(freezeframe.run(name=trial.name)(trial.use)(world))
     run = build_run(captured.spans)
     fixture = _on_disk(freeze(run))
@@ -86,6 +86,21 @@ def _world(trial: Trial, provider: Provider) -> Generator[World]:
         return
     with trial.server(world) as world.server:
         yield world
+
+
+@contextmanager
+def _own_loop() -> Generator[None]:
+    """Give the thread an event loop for once. Synchronous calls of some libraries leave open connections on the one they find.
+
+    A replay runs in a process of its own otherwise, and has a new one.
+    """
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    try:
+        yield
+    finally:
+        asyncio.set_event_loop(None)
+        loop.close()
 
 
 def _finished(result: Any) -> Any:
@@ -129,7 +144,8 @@ def _not_replayed(fixture: Fixture, use: Callable[[World], Any], world: World, l
     session = ReplaySession(fixture)
     serve(session)
     try:
-        again = _finished(freezeframe.run(name=fixture.entry.name)(use)(world))
+        with _own_loop():
+            again = _finished(freezeframe.run(name=fixture.entry.name)(use)(world))
     except ReplayMiss as miss:
         return [f"missed: {miss}"]
     finally:
