@@ -42,11 +42,15 @@ _WORDS: Final = {
 class Draws:
     """The draws of one run, or of a process that is a run as a whole. Shared by all its tasks and threads."""
 
-    __slots__ = ("_left", "base", "epochs", "lost", "states")
+    __slots__ = ("_is_told", "_left", "base", "epochs", "is_drawn", "lost", "state", "states")
 
     def __init__(self) -> None:
         self.base: tuple[int, int] | None = None
         """The position of the shared generator when the run began: its epoch, and the words drawn in it."""
+        self.state: object = None
+        """What ``random.getstate()`` gave when the run began."""
+        self.is_drawn = False
+        """The run drew from the shared generator."""
         self.epochs: set[int] = set()
         """The epochs whose first state the run has noted."""
         self.lost: Counter[str] = Counter()
@@ -54,6 +58,14 @@ class Draws:
         self.states = 0
         """How many of numpy's states are kept."""
         self._left = MAX_DRAWS
+        self._is_told = False
+
+    def state_to_tell(self) -> object:
+        """Return the state that the run began with, once, as soon as it has drawn; else None."""
+        if self._is_told or not self.is_drawn:
+            return None
+        self._is_told = True
+        return self.state
 
     def take(self) -> bool:
         """Return whether there is room for one more reading."""

@@ -71,6 +71,7 @@ class EntryPayload:
         "error",
         "exchanges",
         "flags",
+        "is_drawn",
         "output",
         "readings",
         "sights",
@@ -100,6 +101,8 @@ class EntryPayload:
         """How many had ended when the run ended; None until then."""
         self._point = point
         self._random_state = random_state or random.getstate()
+        self.is_drawn = False
+        """The state of `random` is not what it was when the run began; see `note_draws`."""
 
     @property
     def size(self) -> int:
@@ -108,7 +111,14 @@ class EntryPayload:
 
     def beginning(self) -> EntryPayload:
         """Return a copy of what is known when the run begins: the rest changes while the exporter reads it."""
-        return EntryPayload(self._point, dict(self.flags), self._environment, random_state=self._random_state)
+        copy = EntryPayload(self._point, dict(self.flags), self._environment, random_state=self._random_state)
+        copy.is_drawn = self.note_draws()
+        return copy
+
+    def note_draws(self) -> bool:
+        """Note, and return, whether the run drew so far, or something else did meanwhile: only then is its state worth 6 kB."""
+        self.is_drawn = self._draws.is_drawn or randoms.is_changed(self._random_state)
+        return self.is_drawn
 
     def rename(self, name: str) -> None:
         """Change the run's name."""
@@ -144,7 +154,7 @@ class EntryPayload:
             genai.ENTRY_KIND: point.kind.value,
             genai.ENTRY_TARGET: point.target,
             genai.ENTRY_INPUT: point.input,
-            genai.ENTRY_RANDOM_STATE: json.dumps(self._random_state),
+            genai.ENTRY_RANDOM_STATE: json.dumps(self._random_state) if self.is_drawn else genai.RANDOM_UNUSED,
             genai.ENTRY_ENVIRONMENT: json.dumps(self._environment),
             genai.FLAGS: values.encode(dict(self.flags)),
         }
@@ -269,6 +279,7 @@ class EntryScope:
                 self._payload.output = output
                 self._payload.error = None if error is None else values.encode_exception(error)
                 self._payload.exchanges = self._recorder.sink.counted(self._span)
+                self._payload.note_draws()
                 self._recorder.sink.expect(self._span, self._payload)
         with guard("entry.end"):
             self._span.end()
@@ -405,6 +416,7 @@ class ProcessRoot:
                 if self._streams.read is not None:
                     self._payload.add_input("stdin", self._streams.read)
                 self._payload.exchanges = self._recorder.sink.counted(self._span)
+                self._payload.note_draws()
                 self._recorder.sink.expect(self._span, self._payload)
             self._span.end()
             self._span = None

@@ -131,7 +131,10 @@ ENTRY_BEGUN: Final = "freezeframe.entry.begun"
 """On the pending span that goes out when an entry point begins: span id of the entry span's parent, zeros if it has none.
 The pending span's own parent is the entry span; see `lifecycle`."""
 ENTRY_RANDOM_STATE: Final = "freezeframe.entry.random_state"
-"""JSON of ``random.getstate()`` at entry."""
+"""JSON of ``random.getstate()`` at entry if it changed during the run, else `RANDOM_UNUSED`. The entry span comes at the end:
+the first exchange that began after the run had drawn carries the state as well."""
+RANDOM_UNUSED: Final = "unused"
+"""In place of a state of 6 kB: the run drew nothing from `random`."""
 ENTRY_GAPS: Final = "freezeframe.entry.gaps"
 """JSON list of what was found missing while the run was recorded (`gaps.gaps_to_json`)."""
 ENTRY_EXCHANGES: Final = "freezeframe.entry.exchanges"

@@ -6,6 +6,8 @@ generated from the same rows.
 
 from __future__ import annotations
 
+import json
+import random
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -160,7 +162,7 @@ def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
         input=span.text(genai.ENTRY_INPUT),
         output=span.text(genai.ENTRY_OUTPUT),
         error=span.text(genai.ERROR_CHAIN),
-        random_state=span.text(genai.ENTRY_RANDOM_STATE),
+        random_state=_random_state(span, spans),
         clock_readings=span.text(genai.CLOCK_READINGS),
         flags=span.text(genai.FLAGS),
         environment=span.text(genai.ENTRY_ENVIRONMENT),
@@ -175,6 +177,18 @@ def _entry(spans: tuple[SpanRecord, ...]) -> Entry:
         span_id=span.span_id,
         unfinished=unfinished,
     )
+
+
+def _random_state(entry: SpanRecord, spans: tuple[SpanRecord, ...]) -> str | None:
+    """Return the state of `random` that a replay begins with.
+
+    Of a run that drew nothing it is made from the run's id: what a changed program draws is then the same in each replay.
+    """
+    told = entry.text(genai.ENTRY_RANDOM_STATE)
+    if told != genai.RANDOM_UNUSED:
+        return told
+    drawn = [state for span in spans if (state := span.text(genai.ENTRY_RANDOM_STATE)) and state != genai.RANDOM_UNUSED]
+    return drawn[0] if drawn else json.dumps(random.Random(entry.trace_id).getstate())  # noqa: S311 - no secret
 
 
 def _gaps(spans: tuple[SpanRecord, ...], by_id: Mapping[str, SpanRecord]) -> Iterable[Gap]:

@@ -428,7 +428,7 @@ def _moved_run(spans: Sequence[SpanRecord], day: int, service: str, rng: random.
         for span_id in (span.span_id, span.parent_span_id):
             ids.setdefault(span_id, f"{rng.getrandbits(64) | 1:016x}")
         attributes = {**span.attributes, **own}
-        if genai.ENTRY_RANDOM_STATE in attributes:
+        if attributes.get(genai.ENTRY_RANDOM_STATE, genai.RANDOM_UNUSED) != genai.RANDOM_UNUSED:
             attributes[genai.ENTRY_RANDOM_STATE] = json.dumps([version, list(words), gauss])
         if begun := span.text(genai.ENTRY_BEGUN):
             attributes[genai.ENTRY_BEGUN] = ids.setdefault(begun, begun)

@@ -112,7 +112,13 @@ class _Shared:
             self._go_on_elsewhere()
             self._verify()
             draws.base = (self._epoch, self.words)
-            return self.getstate()
+            draws.state = self.getstate()
+            return draws.state
+
+    def is_changed(self, state: Any) -> bool:
+        """Return whether the generator is in another state."""
+        with self.lock:
+            return self.getstate() != state
 
     def begin_epoch(self, text: str = "") -> None:
         """Count from the generator's present state; `text` describes it, if there is a shorter form."""
@@ -163,6 +169,7 @@ class _Shared:
             self._go_on_elsewhere()
 
     def _open_row(self, place: Place, draws: Draws, feed: str) -> None:
+        draws.is_drawn = True
         self._verify()
         if not draws.take():
             return
@@ -206,6 +213,11 @@ def restore(state: Any) -> None:
         type(SHARED.generator).setstate(SHARED.generator, state)
         SHARED.begin_epoch()
         SHARED.served.restore(state)
+
+
+def is_changed(state: Any) -> bool:
+    """Return whether anything drew from `random` since it was in a state."""
+    return SHARED.is_changed(state)
 
 
 def mark(draws: Draws) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import itertools
+import json
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -134,9 +135,16 @@ class Recorder:
             provider=provider,
             limit_bytes=self.settings.max_body_bytes,
             describe_span=self.describe_spans,
+            random_state=self._state_to_tell(),
         )
         self._under_way.add(recording)
         return recording
+
+    def _state_to_tell(self) -> object:
+        """Return the state of `random` that the run began with, once it has drawn: it may be killed before its entry ends."""
+        run = current_place().run
+        draws = self.root.draws() if run is None else run.draws
+        return None if draws is None else draws.state_to_tell()
 
     def keep(self, call: Call, answer: Exchange) -> None:
         """Record a call that a replay answered: made in this place, otherwise as recorded."""
@@ -192,6 +200,7 @@ class Recording:
         "_describe_span",
         "_done",
         "_lock",
+        "_random_state",
         "_request",
         "_sink",
         "_start_ns",
@@ -219,8 +228,10 @@ class Recording:
         provider: str | None,
         limit_bytes: int,
         describe_span: bool = False,
+        random_state: object = None,
     ) -> None:
         self._describe_span = describe_span
+        self._random_state = random_state
         self.span = span
         self.provider = provider
         self.request_body = request_body
@@ -322,6 +333,8 @@ class Recording:
         """Return the span's name and attributes with the exchange, and the GenAI attributes."""
         from freezeframe._enrich import describe_exchange
 
+        if self._random_state is not None:
+            own = {**own, genai.ENTRY_RANDOM_STATE: json.dumps(self._random_state)}
         return describe_exchange(own, self.exchange(), self.provider)
 
     def exchange(self) -> Exchange:
