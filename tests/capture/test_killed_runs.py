@@ -278,6 +278,17 @@ def hold(agent: Agent, text: str, **environ: str) -> subprocess.Popen[str]:
     return process
 
 
+def test_a_run_without_a_recorded_step_claims_none_and_advises_to_look_again(
+    agent: Agent, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hold(agent, RUN)
+    [[trace_id]] = agent.rows("trace_id")
+    shown = agent.say(capsys, "show", trace_id)
+    assert "no step was recorded" in shown
+    assert f"next: freezeframe show {trace_id} --store URL, once it has ended" in shown
+    assert "record it with freezeframe.instrument()" not in shown
+
+
 def test_sigterm_delivers_what_is_queued_and_ends_the_process_as_before(agent: Agent) -> None:
     process = hold(agent, RUN)
     process.terminate()

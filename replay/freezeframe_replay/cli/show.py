@@ -13,6 +13,7 @@ from freezeframe_replay.local.target import load_target, target_as_typed
 from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.lifecycle import RunStatus
 
 COMMAND: Final = Command(
     description="RUN is a run's id, the first digits of it, the id that the program assigned, `last` or `last-failed`.",
@@ -63,6 +64,8 @@ def _next_of_a_cold_case(outline: Outline, again: str) -> Iterator[str]:
     """Yield what to change in the program or the recording; for a run with steps, name a command that can replay it."""
     if outline.advice:
         yield f"next: {'; '.join(outline.advice)}"
+    elif outline.status is RunStatus.UNFINISHED:
+        yield f"next: freezeframe show {again}, once it has ended: no step was recorded yet that a replay could compare"
     else:
         fields = ", ".join(outline.missing) or "exchanges"
         yield f"next: record it with freezeframe.instrument() and @freezeframe.run, so that it carries: {fields}"
