@@ -4,6 +4,7 @@ One door for every ingest route and for the live side of a replay. It never logs
 """
 
 from freezeframe_redaction.aliaser import Aliaser
+from freezeframe_redaction.cast import Cast
 from freezeframe_redaction.keys import KeyRing, TenantKey, find_key, load_or_create_keys
 from freezeframe_redaction.model import Finding, Redacted
 from freezeframe_redaction.policy import Policy, load_policy
@@ -12,6 +13,7 @@ from freezeframe_redaction.rewrite import redact_run
 
 __all__ = [
     "Aliaser",
+    "Cast",
     "Finding",
     "KeyRing",
     "Policy",

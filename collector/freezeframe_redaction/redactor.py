@@ -11,6 +11,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Self
 
+from freezeframe_redaction.cast import Cast
+from freezeframe_redaction.casting import Casting
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline
 from freezeframe_redaction.detectors.people.evidence import Judgement
 from freezeframe_redaction.keys import TenantKey
@@ -102,11 +104,35 @@ class Redactor:
         Raises:
             FreezeframeError: even so it took too long, or the span's list of surrogates cannot be read.
         """
+        return self._spans_for(span).redact(span, allowance) if self.policy.redacts else self._spans.stamp(span)
+
+    def redact_in_run(self, span: SpanRecord, cast: Cast, allowance: Allowance = UNBOUNDED) -> tuple[SpanRecord, Cast]:
+        """Return the span redacted as by `redact_span`, and the cast of its run with what was found in the span.
+
+        `cast` is what earlier spans of the run found (`Cast()` for the first). Every form of its values is replaced by the
+        same form of the value's surrogate, also where no detector would look twice. The cast that comes back is the one that
+        was given, the same object, if the span held nothing new; two of them are brought together by `Cast.joined`.
+        """
         if not self.policy.redacts:
-            return self._spans.stamp(span)
+            return self._spans.stamp(span), cast
+        casting = Casting(cast, self._maker)
+        return self._spans_for(span).redact(span, allowance, casting), casting.cast
+
+    def rewrite(self, span: SpanRecord, cast: Cast) -> SpanRecord:
+        """Return a span that this redactor's key redacted with the forms replaced that still stand in it.
+
+        For spans that were stored before a later one of their run told what they hold; `cast` is the whole run's, weighed
+        (`Cast.weighed`). No detector runs, so it costs a fraction of a redaction. The same object comes back if nothing was
+        left to replace: then nothing needs to be written.
+        """
+        if not (self.policy.redacts and cast):
+            return span
+        return self._spans_for(span).rewrite(span, Casting(cast, self._maker, detects=False))
+
+    def _spans_for(self, span: SpanRecord) -> SpanRedaction:
+        """Return what leaves the surrogates alone that the span lists."""
         listed = surrogates_of([span])
-        spans = self._spans if listed.keys() <= self._known.keys() else self.knowing(listed)._spans
-        return spans.redact(span, allowance)
+        return self._spans if listed.keys() <= self._known.keys() else self.knowing(listed)._spans
 
     def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str] | None]:
         """Return surrogate -> class and original of those made recently (see `Originals.of`); none unless `keep_originals`."""

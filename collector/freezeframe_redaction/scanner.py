@@ -193,6 +193,10 @@ class Scanner:
     def _known_in(self, batch: str, low: int, high: int) -> list[tuple[Candidate, str]]:
         return [(Candidate(start, end, _KNOWN), "known surrogate") for start, end in self._known.spans(batch, low, high)]
 
+    def known_in(self, text: str) -> list[tuple[int, int]]:
+        """Return where known surrogates stand in the text."""
+        return list(self._known.spans(text, 0, len(text)))
+
     def _allowed(self, value: str) -> bool:
         if self._allow and value.lower() in self._allow:
             return True

@@ -16,7 +16,8 @@ import orjson
 
 from freezeframe_redaction import splice, walk
 from freezeframe_redaction.bodies import Plan, plan_body
-from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline, OutOfTimeError
+from freezeframe_redaction.casting import Casting
+from freezeframe_redaction.deadline import NEVER, UNBOUNDED, Allowance, Deadline, OutOfTimeError
 from freezeframe_redaction.histories import LEAST, Growth, Settled
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.keys import TenantKey
@@ -103,12 +104,16 @@ class SpanRedaction:
         """Return the span unchanged, with policy and key."""
         return with_plain_bodies(span).with_attributes(self._stamp(span))
 
-    def redact(self, span: SpanRecord, allowance: Allowance = UNBOUNDED) -> SpanRecord:
-        """Return the span redacted and stamped (see `Redactor.redact_span`)."""
+    def redact(self, span: SpanRecord, allowance: Allowance = UNBOUNDED, casting: Casting | None = None) -> SpanRecord:
+        """Return the span redacted and stamped (see `Redactor.redact_span`), with what the cast knows replaced."""
         reason = why_unread(allowance)
         resource, of_resource = self._resources.get(span.resource, allowance)
         scope, of_scope = self._scopes.get(span.scope, allowance)
-        made, surrogates = self._in_time(with_plain_bodies(span), self._redact, allowance)
+
+        def redact(item: SpanRecord, deadline: Deadline) -> _Made[SpanRecord]:
+            return self._redact(item, deadline, casting)
+
+        made, surrogates = self._in_time(with_plain_bodies(span), redact, allowance)
         surrogates = {**surrogates, **of_resource, **of_scope}
         stamp = self._stamp(made)
         # Surrogates of an earlier pass stay listed: the span still holds them.
@@ -138,8 +143,16 @@ class SpanRedaction:
                 return made, {**surrogates, **hashes}
         raise FreezeframeError(reason)
 
-    def _redact(self, span: SpanRecord, deadline: Deadline) -> _Made[SpanRecord]:
-        work = _Work(self._texts, deadline, span.trace_id)
+    def rewrite(self, span: SpanRecord, casting: Casting) -> SpanRecord:
+        """Return a redacted span with what the cast knows replaced; the same object if that is nothing."""
+        made, surrogates = self._redact(span, NEVER, casting)
+        if not surrogates:
+            return span
+        listed = orjson.dumps({**surrogates_of([span]), **surrogates}, option=orjson.OPT_SORT_KEYS).decode()
+        return made.with_attributes({genai.REDACTION_SURROGATES: listed})
+
+    def _redact(self, span: SpanRecord, deadline: Deadline, casting: Casting | None = None) -> _Made[SpanRecord]:
+        work = _Work(self._texts, deadline, span.trace_id, casting)
         bodies = [body for names in _BODIES if (body := _plan(self._texts.keys, span.attributes, deadline, *names)) is not None]
         for body in bodies:
             work.nodes.extend(body.plan.nodes)
@@ -247,8 +260,9 @@ class _Work:
     another text of their run only what is new is read.
     """
 
-    def __init__(self, texts: Texts, deadline: Deadline, run: str = "") -> None:
+    def __init__(self, texts: Texts, deadline: Deadline, run: str = "", casting: Casting | None = None) -> None:
         self._redaction = texts
+        self._casting = casting
         self._deadline = deadline
         self._run = run
         self._texts: list[_Text] = []
@@ -262,6 +276,12 @@ class _Work:
         """Add a text, found under the key; `history` names the texts of the run that it may continue."""
         if len(text) <= 2:
             return _Text(text, key, "")
+        if self._casting is not None:  # what is remembered does not know this cast
+            made = _Text(text, key, "")
+            made.node = walk.plant(text, self._redaction.keys, key, deadline=self._deadline)
+            self.nodes.append(made.node)
+            self._texts.append(made)
+            return made
         made = _Text(text, key, history if len(text) >= LEAST and self._run and text[0] in "[{" else "")
         histories = self._redaction.histories
         made.before = self._redaction.recall(text, key)
@@ -298,7 +318,7 @@ class _Work:
                     self.nodes.append(node)
                     self._numbers.append((made, name, node))
             else:
-                redacted = self._redaction.redact(value, (name,), self._deadline)
+                redacted = self._redaction.redact(value, (name,), self._deadline, self._casting)
                 self.surrogates.update(redacted.surrogates)
                 made[name] = redacted.value
         return made
@@ -318,7 +338,7 @@ class _Work:
         for text in self._texts:
             if text.before is not None:
                 names.update(text.before.names)
-        names = self._redaction.settle(self.nodes, self.surrogates, names=names, deadline=self._deadline)
+        names = self._redaction.settle(self.nodes, self.surrogates, names=names, deadline=self._deadline, casting=self._casting)
         beside = Repeats(names)
         again: list[walk.Node] = []
         for text in self._texts:
@@ -334,7 +354,9 @@ class _Work:
             self._redaction.settle(again, self.surrogates, names=names, deadline=self._deadline)
         for text in self._texts:
             settled = text.before
-            if text.node is not None:
+            if text.node is not None and self._casting is not None:
+                text.made = splice.render(text.node)
+            elif text.node is not None:
                 text.made, settled = self._redaction.finish(text.node, text.text, text.key, beside, text.growth)
             elif settled is not None:
                 text.made = settled.text

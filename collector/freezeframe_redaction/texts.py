@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Final, Self, cast
 
 from freezeframe_redaction import encoded, repeats, splice, walk
+from freezeframe_redaction.cast import LONGEST, Cast, Member
+from freezeframe_redaction.casting import Casting, merged
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
 from freezeframe_redaction.detectors.people import evidence
 from freezeframe_redaction.histories import Growth, Histories, Settled
@@ -23,6 +25,8 @@ from freezeframe_redaction.streams import gather
 from freezeframe_redaction.surrogates import LEAST_LISTED
 from freezeframe_redaction.view import View, spell_like
 from freezeframe_schemas.span import AttributeValue
+
+NOTHING: Final = Cast()
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +40,8 @@ class Outcome:
     """Surrogate and class, per edit."""
     names: tuple[tuple[str, str], ...]
     """Words of names that can be looked for by themselves, with their surrogates."""
+    found: Cast = NOTHING
+    """The values, for the cast of the run."""
 
 
 CLEAN: Final = Outcome((), (), (), ())
@@ -44,10 +50,11 @@ CLEAN: Final = Outcome((), (), (), ())
 class _Found:
     """What was found in one value so far, and until when to look."""
 
-    __slots__ = ("deadline", "findings", "surrogates")
+    __slots__ = ("casting", "deadline", "findings", "surrogates")
 
-    def __init__(self, deadline: Deadline) -> None:
+    def __init__(self, deadline: Deadline, casting: Casting | None = None) -> None:
         self.deadline = deadline
+        self.casting = casting
         self.findings: list[Finding] = []
         self.surrogates: dict[str, str] = {}
 
@@ -71,13 +78,15 @@ class Texts:
 
     # -- one value -----------------------------------------------------------------------------------------------------
 
-    def redact(self, value: AttributeValue, path: tuple[str, ...] = (), deadline: Deadline = NEVER) -> Redacted:
-        """Return the value with every finding replaced (see `Redactor.redact`).
+    def redact(
+        self, value: AttributeValue, path: tuple[str, ...] = (), deadline: Deadline = NEVER, casting: Casting | None = None
+    ) -> Redacted:
+        """Return the value with every finding replaced (see `Redactor.redact`), and what the cast knows.
 
         Raises:
             OutOfTimeError: the deadline has passed.
         """
-        found = _Found(deadline)
+        found = _Found(deadline, casting)
         made = self._value(value, path, found)
         return Redacted(value=made, findings=tuple(found.findings), surrogates=found.surrogates)
 
@@ -112,7 +121,7 @@ class Texts:
         return value if node is None else int(self._whole(node, found))
 
     def _whole(self, node: walk.Node, found: _Found) -> str:
-        self.settle([node], found.surrogates, with_findings=True, deadline=found.deadline)
+        self.settle([node], found.surrogates, with_findings=True, deadline=found.deadline, casting=found.casting)
         for start, end, note in splice.findings_of(node):
             class_, _, detector = note.partition("\x1f")
             found.findings.append(Finding(class_=class_, start=start, end=end, detector=detector))
@@ -128,17 +137,21 @@ class Texts:
         names: Mapping[str, str] = {},
         with_findings: bool = False,
         deadline: Deadline = NEVER,
+        casting: Casting | None = None,
     ) -> dict[str, str]:
         """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates.
 
         `names` are words of names found outside the nodes, with their surrogates; returned with those found in the nodes.
+        `casting` learns what is found, and replaces the forms of what it knows.
 
         Raises:
             OutOfTimeError: the deadline has passed.
         """
         leaves, streams = gather(nodes, self.keys, deadline)
         all_names = dict(names)
-        for leaf, outcome in self._outcomes(leaves, deadline):
+        for leaf, outcome in self._outcomes(leaves, deadline) if casting is None or casting.detects else ():
+            if casting is not None:
+                casting.learn(outcome.found)
             if leaf.is_number:
                 outcome = self._as_number(leaf.text, outcome)
             leaf.edits = outcome.edits
@@ -149,9 +162,21 @@ class Texts:
         deadline.check()
         if all_names:
             _repeat(all_names, leaves, with_findings=with_findings)
+        if casting is not None and casting.cast:
+            self._replace_forms(casting, leaves, surrogates)
         for stream in streams:
             stream.distribute()
         return all_names
+
+    def _replace_forms(self, casting: Casting, leaves: Sequence[walk.Leaf], surrogates: dict[str, str]) -> None:
+        """Replace what the cast knows in the leaves, apart from surrogates."""
+        for leaf in leaves:
+            hits = casting.hits(leaf.text, self._scanner.known_in(leaf.text))
+            if leaf.is_number:
+                hits = [hit for hit in hits if hit.made.isdigit() and hit.made[0] != "0"]
+            if hits:
+                leaf.edits = merged(leaf.edits, hits)
+                surrogates.update((hit.made, hit.class_) for hit in hits)
 
     def recall(self, text: str, key: str) -> Settled | None:
         """Return what a whole text became earlier, or None."""
@@ -221,6 +246,8 @@ class Texts:
         findings: list[tuple[int, int, str, str]] = []
         surrogates: list[tuple[str, str]] = []
         names: list[tuple[str, str]] = []
+        members: list[Member] = []
+        pairs: list[tuple[str, ...]] = []
         for count, (candidate, name) in enumerate(found):
             if not count % EVERY:
                 deadline.check()
@@ -228,7 +255,9 @@ class Texts:
                 self._inside(text, view, candidate, edits, findings, surrogates, deadline)
                 continue
             changed = False
-            for start, end in parts_of(candidate, view.text):
+            parts = parts_of(candidate, view.text)
+            spreads = candidate.class_ != repeats.CLASS or len(parts) > 1 or candidate.kind == "key"
+            for start, end in parts:
                 value = view.text[start:end]
                 made = self.maker.make(candidate.class_, candidate.kind, value)
                 if made == value:
@@ -236,13 +265,21 @@ class Texts:
                 left, right = view.to_original(start, end)
                 edits.append((left, right, made if view.origin is None else spell_like(text[left:right], made)))
                 surrogates.append((made, candidate.class_))
+                if len(value) <= LONGEST:
+                    one = Member(class_=candidate.class_, spelling=value, kind=candidate.kind, spreads=spreads)
+                    members.append(one)
                 if candidate.class_ == repeats.CLASS and repeats.is_telling(text[left:right]):
                     names.append((text[left:right], made))
                 changed = True
+            if len(parts) > 1:
+                pairs.append(tuple(view.text[start:end] for start, end in parts))
             if changed:
                 shown = candidate.shown or (candidate.start, candidate.end)
                 findings.append((*view.to_original(*shown), candidate.class_, name))
-        return Outcome(tuple(edits), tuple(findings), tuple(surrogates), tuple(names)) if edits else CLEAN
+        if not edits:
+            return CLEAN
+        found_here = Cast(members=tuple(members), pairs=tuple(pairs))
+        return Outcome(tuple(edits), tuple(findings), tuple(surrogates), tuple(names), found_here)
 
     def _as_number(self, text: str, outcome: Outcome) -> Outcome:
         """Return the outcome with a number for each surrogate that is not one: a code or a password may be a number in JSON."""

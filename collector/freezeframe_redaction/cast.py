@@ -1,0 +1,156 @@
+"""The cast of a run: the private values found in it so far, so that their forms are replaced wherever in the run they stand.
+
+It holds originals and nothing made of them: whoever keeps one keeps private data, and seals it. Forms and surrogates are made
+when they are needed (`forms`, `casting`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, cast
+
+import orjson
+
+from freezeframe_redaction.forms import Needles
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.span import AttributeValue, SpanRecord
+
+VERSION: Final = 1
+MOST: Final = 2_000
+"""Values of one run; what is found beyond them is replaced where it was found and nowhere else."""
+LONGEST: Final = 512
+"""Characters of a value that is kept: programs derive nothing from a private key but its hash."""
+_LETTERS: Final = re.compile(r"[^\W_]+")
+_SMALL: Final = re.compile(r"(?<![\w.@/+'-])[^\W\d_A-Z]{2,}(?![\w@/+'-])")
+"""A word in small letters that stands alone: not a part of an address, a path or a slug."""
+_LEAST: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """One private value: what a detector found, as it was written. Its `repr` is an original: it is never printed."""
+
+    class_: str
+    spelling: str
+    kind: str = ""
+    """The form that the detector saw, as surrogates need it (``nanp``, ``jwt``)."""
+    spreads: bool = True
+    """It is replaced in other spans. A word of a name without further evidence waits for `Cast.weighed`."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cast:
+    """The private values of one run. A value: nothing in it changes, and equal content is equal."""
+
+    members: tuple[Member, ...] = ()
+    """In the order in which they were found; there is one for each class and spelling."""
+    pairs: tuple[tuple[str, ...], ...] = ()
+    """Words that were found as one name: ``("Maria", "Keller")``. Each word is a member as well."""
+
+    def __bool__(self) -> bool:
+        return bool(self.members)
+
+    def joined(self, other: Cast) -> Cast:
+        """Return this cast with what another one of the same run holds (another worker's, a later span's), up to `MOST`."""
+        if not other.members:
+            return self
+        held = {(one.class_, one.spelling): one for one in self.members}
+        before = len(held), len(self.pairs), sum(one.spreads for one in self.members)
+        for one in other.members:
+            place = (one.class_, one.spelling)
+            known = held.get(place)
+            if known is None:
+                if len(held) < MOST:
+                    held[place] = one
+            elif one.spreads and not known.spreads:
+                held[place] = one
+        pairs = tuple(dict.fromkeys((*self.pairs, *other.pairs)))[:MOST]
+        if before == (len(held), len(pairs), sum(one.spreads for one in held.values())):
+            return self
+        return Cast(members=tuple(held.values()), pairs=pairs)
+
+    def weighed(self, texts: Iterable[str]) -> Cast:
+        """Return the cast once the whole run is known: before its earlier spans are rewritten.
+
+        A word of a name that was found without a pair and without a key for names spreads if the run never writes it in small
+        letters by itself. `texts` are all texts of the run (`texts_of` each span).
+        """
+        waiting = {one.spelling.lower() for one in self.members if not one.spreads}
+        for text in texts if waiting else ():
+            waiting.difference_update(_SMALL.findall(text))
+        members = tuple(
+            replace(one, spreads=True) if one.spelling.lower() in waiting and len(one.spelling) >= _LEAST else one
+            for one in self.members
+        )
+        return self if members == self.members else replace(self, members=members)
+
+    def occurs_in(self, texts: Iterable[str]) -> bool:
+        """Return whether a form of a value may stand in one of the texts: rather too often than too seldom, and cheaply.
+
+        For the texts of a stored span as for those of a new one; only `Redactor.rewrite` knows for certain.
+        """
+        if not self.members:
+            return False
+        wanted = Needles(frozenset(one.spelling.lower() for one in self.members if one.spreads))
+        return any(wanted.occur_in(text) for text in texts)
+
+    def to_bytes(self) -> bytes:
+        """Return the cast as bytes, in clear: seal them."""
+        members = [[one.class_, one.spelling, one.kind, one.spreads] for one in self.members]
+        return orjson.dumps({"version": VERSION, "members": members, "pairs": self.pairs})
+
+    @classmethod
+    def from_bytes(cls, held: bytes) -> Cast:
+        """Return the cast of the bytes.
+
+        Raises:
+            WireError: they are not a cast, or one of a version that this library does not know.
+        """
+        try:
+            found: Any = orjson.loads(held)
+            if found["version"] != VERSION:
+                raise WireError(f"the cast of a run has version {found['version']!r:.20}, expected {VERSION}")
+            return cls(
+                members=tuple(
+                    Member(class_=str(class_), spelling=str(spelling), kind=str(kind), spreads=bool(spreads))
+                    for class_, spelling, kind, spreads in found["members"]
+                ),
+                pairs=tuple(tuple(map(str, pair)) for pair in found["pairs"]),
+            )
+        except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
+            raise WireError("the cast of a run: expected the bytes of Cast.to_bytes") from None  # the cause holds values
+
+
+def texts_of(span: SpanRecord) -> Iterator[str]:
+    """Yield every text of a span: its name, attributes, events, links and bodies."""
+    yield from (span.name, span.status_message, span.trace_state)
+    for attributes in (
+        span.attributes,
+        *(event.attributes for event in span.events),
+        *(link.attributes for link in span.links),
+    ):
+        yield from _texts_in(attributes)
+    yield from (event.name for event in span.events)
+
+
+def _texts_in(value: AttributeValue | Mapping[str, AttributeValue]) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, bytes):
+        yield value.decode("utf-8", "replace")
+    elif isinstance(value, Mapping):
+        for name, item in cast("Mapping[str, AttributeValue]", value).items():
+            yield name
+            yield from _texts_in(item)
+    elif isinstance(value, tuple):
+        for item in value:
+            yield from _texts_in(item)
+    elif isinstance(value, int) and not isinstance(value, bool) and value > 999:
+        yield str(value)
+
+
+def letters_of(text: str) -> str:
+    """Return the letters and digits of the text, in small letters."""
+    return "".join(_LETTERS.findall(text)).lower()

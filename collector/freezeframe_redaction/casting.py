@@ -1,0 +1,112 @@
+"""Replace the forms of a run's private values in leaves, each by the same form of the value's surrogate.
+
+What a detector finds as well is merged with it: the longer span decides, so that nothing is cut out of a longer value.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from freezeframe_redaction import walk
+from freezeframe_redaction.cast import Cast, Member
+from freezeframe_redaction.forms import NAME, Form, forms_of, forms_of_name
+from freezeframe_redaction.maker import Maker
+
+_RUN: Final = re.compile(r"[^\W_]+")
+_LEAST: Final = 3
+
+
+class Hit(NamedTuple):
+    """Where a form stands, and what replaces it."""
+
+    start: int
+    end: int
+    made: str
+    class_: str
+    form: str
+
+
+class Casting:
+    """The cast while one span is read: grows by what is found in it. `detects` is False to rewrite what was redacted before."""
+
+    def __init__(self, cast: Cast, maker: Maker, *, detects: bool = True) -> None:
+        self.cast = cast
+        self.detects = detects
+        self._maker = maker
+        self._index: Index | None = None
+
+    def learn(self, found: Cast) -> None:
+        """Add what was found."""
+        cast = self.cast.joined(found)
+        if cast is not self.cast:
+            self.cast, self._index = cast, None
+
+    def hits(self, text: str, blocked: Sequence[tuple[int, int]] = ()) -> list[Hit]:
+        """Return where forms stand in the text, in order, without overlap, outside what is blocked."""
+        if self._index is None:
+            self._index = Index(self.cast, self._maker)
+        found = list(self._index.hits(text))
+        if blocked:
+            found = [hit for hit in found if not any(hit.start < end and start < hit.end for start, end in blocked)]
+        return found
+
+
+class Index:
+    """Every form of a cast's values, with what replaces it."""
+
+    def __init__(self, cast: Cast, maker: Maker) -> None:
+        self._held: dict[str, Hit] = {}
+        self._by_run: dict[str, set[tuple[int, int]]] = {}
+        spreading = {one.spelling for one in cast.members if one.spreads and one.class_ == NAME}
+        for one in sorted((one for one in cast.members if one.spreads), key=_order):
+            made = maker.make(one.class_, one.kind, one.spelling)
+            self._add(one.class_, forms_of(one.class_, one.spelling), forms_of(one.class_, made))
+        for words in cast.pairs:
+            if spreading.issuperset(words):
+                made = tuple(maker.make(NAME, "", word) for word in words)
+                self._add(NAME, forms_of_name(words), forms_of_name(made))
+
+    def _add(self, class_: str, olds: Iterable[Form], news: Iterable[Form]) -> None:
+        for (name, old), (_, new) in zip(olds, news, strict=True):
+            run = _RUN.search(old)
+            if old == new or len(old) < _LEAST or run is None or old in self._held:
+                continue
+            self._held[old] = Hit(0, 0, new, class_, name)
+            self._by_run.setdefault(run.group(), set()).add((run.start(), len(old)))
+
+    def hits(self, text: str) -> Iterator[Hit]:
+        """Yield where forms stand by themselves, leftmost and longest."""
+        past = 0
+        for run in _RUN.finditer(text):
+            places = self._by_run.get(run.group())
+            if places is None or run.start() < past:
+                continue
+            for before, length in sorted(places, reverse=True):
+                start = run.start() - before
+                end = start + length
+                held = self._held.get(text[start:end]) if start >= past else None
+                if held is None or text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
+                    continue
+                yield held._replace(start=start, end=end)
+                past = end
+                break
+
+
+def _order(one: Member) -> tuple[int, str, str]:
+    return len(one.spelling), one.class_, one.spelling
+
+
+def merged(edits: Sequence[walk.Span], hits: Sequence[Hit]) -> list[walk.Span]:
+    """Return the edits with the hits: where they overlap, a hit that covers an edit replaces it, else the edit stays."""
+    if not hits:
+        return list(edits)
+    out: list[walk.Span] = []
+    left = list(edits)
+    for hit in hits:
+        over = [edit for edit in left if edit[0] < hit.end and hit.start < edit[1]]
+        if all(hit.start <= start and end <= hit.end for start, end, _ in over):
+            left = [edit for edit in left if edit not in over]
+            out.append((hit.start, hit.end, hit.made))
+    return sorted([*out, *left])

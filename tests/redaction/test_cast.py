@@ -1,0 +1,77 @@
+"""The cast of a run: what one span tells is replaced in the others, in every form."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from freezeframe_redaction import Cast, Redactor, TenantKey, load_policy
+from freezeframe_redaction.cast import Member, texts_of
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.span import SpanRecord
+
+REDACTOR = Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 32))
+TELLS = "Her name is Maria Keller, write to maria.keller@acme-corp.com"
+
+
+def _span(text: object, at: int = 1) -> SpanRecord:
+    return SpanRecord(
+        trace_id="1" * 32,
+        span_id=f"{at:016x}",
+        name="x",
+        start_time_unix_nano=at,
+        end_time_unix_nano=at,
+        attributes={"app.text": text if isinstance(text, str) else json.dumps(text)},
+    )
+
+
+def test_a_later_span_holds_no_form_of_what_an_earlier_one_told() -> None:
+    _, cast = REDACTOR.redact_in_run(_span(TELLS), Cast())
+    span = _span({"user": "maria_keller_77", "note": "MARIA said so", "to": "MARIA.KELLER@ACME-CORP.COM"}, 2)
+    made, after = REDACTOR.redact_in_run(span, cast)
+    assert cast.occurs_in(texts_of(span))
+    assert after.occurs_in(texts_of(made)) is False
+
+
+def test_a_span_that_was_stored_before_is_rewritten_and_one_that_holds_nothing_stays_the_same_object() -> None:
+    early = REDACTOR.redact_span(_span("user maria_keller_77 logged in"))
+    other = REDACTOR.redact_span(_span("nothing to see", 3))
+    told, cast = REDACTOR.redact_in_run(_span(TELLS, 2), Cast())
+    made = REDACTOR.rewrite(early, cast)
+    assert "maria" not in str(made.attributes["app.text"])
+    assert REDACTOR.rewrite(made, cast) is made
+    assert REDACTOR.rewrite(other, cast) is other
+    assert REDACTOR.rewrite(told, cast) is told
+
+
+def test_without_anything_new_the_cast_is_the_same_object() -> None:
+    _, cast = REDACTOR.redact_in_run(_span(TELLS), Cast())
+    assert REDACTOR.redact_in_run(_span(TELLS, 2), cast)[1] is cast
+
+
+@given(st.lists(st.builds(Member, class_=st.text(), spelling=st.text(), kind=st.text(), spreads=st.booleans())))
+def test_a_cast_survives_its_bytes(members: list[Member]) -> None:
+    cast = Cast().joined(Cast(members=tuple(members), pairs=(("Maria", "Keller"),)))
+    assert Cast.from_bytes(cast.to_bytes()) == cast
+
+
+@pytest.mark.parametrize("held", [b"", b"[]", b'{"version":1}', b'{"version":2,"members":[],"pairs":[]}'])
+def test_bytes_that_are_no_cast_are_refused(held: bytes) -> None:
+    with pytest.raises(WireError):
+        Cast.from_bytes(held)
+
+
+def test_a_word_of_a_name_that_the_run_writes_small_as_well_does_not_spread() -> None:
+    cast = Cast(
+        members=(
+            Member(class_="PERSON", spelling="Price", spreads=False),
+            Member(class_="PERSON", spelling="Okafor", spreads=False),
+        )
+    )
+    weighed = cast.weighed(["the price is high", "Okafor and /okafor/x"])
+    assert [one.spreads for one in weighed.members] == [False, True]
+    assert replace(cast) == cast
