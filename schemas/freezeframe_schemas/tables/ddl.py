@@ -28,6 +28,7 @@ from freezeframe_schemas.tables.columns import (
     TOLD_COLUMNS,
     Column,
 )
+from freezeframe_schemas.tables.streams import unfolded_sql
 
 _NAME: Final = re.compile(r"\{([A-Z_]+)\}")
 UNFINISHED: Final = "NOT hasAll(mapKeys(r.marks), r.begun)"
@@ -78,6 +79,7 @@ def _made_names() -> Mapping[str, str]:
         "RUN_STATUS": status_sql(unfinished=UNFINISHED, failed="r.entry.failed"),
         "UNFINISHED": RunStatus.UNFINISHED.value,
         "ATTRIBUTE_PAIRS": _column_pairs(ATTRIBUTE_COLUMNS),
+        "UNFOLDED_STREAM": unfolded_sql("filled"),
         "RESOURCE_PAIRS": _column_pairs(RESOURCE_COLUMNS),
         "LARGE_ATTRIBUTES": _large_values("refs", "x.templates", "attribute_types"),
         "LARGE_RESOURCE_ATTRIBUTES": _large_values("resource_refs", "''", "resource_types"),
@@ -131,9 +133,11 @@ def _large_values(refs: str, templates: str, types: str) -> str:
     """
     return f"""mapApply((name, value) -> (name, if(s.{types}[name] = 'bytes', base64Encode(value), value)), (
         SELECT mapFromArrays(mapKeys(w.refs), arrayMap(
+            (template, filled) -> if(startsWith(template, '\\x02'), {unfolded_sql("filled")}, filled),
+            arrayResize(splitByChar('\\x01', w.templates), length(w.refs), '') AS around, arrayMap(
             (template, pieces) -> arrayStringConcat(arrayMap((piece, text) -> concat(piece, text), pieces,
                 if(template = '', arrayResize([''], length(pieces), ''), splitByChar('\\x00', template)))),
-            arrayResize(splitByChar('\\x01', w.templates), length(w.refs), ''), w.pieces))
+            around, w.pieces)))
         FROM (
             SELECT
                 v.tenant AS tenant, v.trace_id AS trace_id, v.span_id AS span_id, any(v.refs) AS refs,

@@ -7,9 +7,8 @@ they appear; the rest is its template, a short text with a hole for each piece, 
     {"role":"user","content":"<several sentences>"}  ->  {"role":"user","content":"␀"}  and one piece
 
 The template with its holes filled in order is the value, byte for byte, whatever it holds: cuts are only places, and nothing is
-parsed or rewritten. A streamed answer is a template without holes: its events come once, so a piece and a name for each of them
-would only be more to store. Any other value that would make a poor template (not JSON, bytes, a long history of short messages)
-has none, and is its pieces joined (`pieces`).
+parsed or rewritten. A streamed answer is folded (`streams`), with a hole for what its events say if it is long. What else would
+make a poor template (not JSON, bytes, a long history of short messages) has none, and is its pieces joined (`pieces`).
 """
 
 from __future__ import annotations
@@ -24,6 +23,7 @@ from typing import Final, NamedTuple
 from freezeframe_schemas import genai
 from freezeframe_schemas.tables.columns import PIECE_LIMIT
 from freezeframe_schemas.tables.pieces import SplitMemory, piece_hash, split
+from freezeframe_schemas.tables.streams import FOLDED, MARKS, fold, is_stream, unfold
 
 HOLE: Final = "\0"
 BETWEEN: Final = "\1"
@@ -31,8 +31,6 @@ BETWEEN: Final = "\1"
 _HOLE: Final = HOLE.encode()
 _BETWEEN: Final = BETWEEN.encode()
 _JSON: Final = (b"{", b"[", b'"')
-_EVENTS: Final = (b"data:", b"event:", b"id:", b":")
-"""What a stream of server-sent events begins with."""
 _LEAST: Final = 128
 """Bytes. A shorter string stays in the template: its name and its row would be larger than the string."""
 _GAP_LIMIT: Final = 2048
@@ -115,7 +113,7 @@ class CutMemory:
         if len(raw) < _WORTH_REMEMBERING:
             return cut(raw)
         if not _may_have_template(raw):
-            return _whole_stream(raw) or Cut("", *self.joined.split(trace_id, attribute, raw))
+            return _cut_stream(raw) or Cut("", *self.joined.split(trace_id, attribute, raw))
         # a request begins like the one before it, and a result is the same in two attributes
         key = (trace_id, raw[:_START_BYTES])
         before = self._last.pop(key, None)
@@ -168,7 +166,7 @@ def cut(raw: bytes) -> Cut:
         made = _without_pieces(raw) if len(raw) <= _LEAST else _from_texts(raw, _texts(raw, _end_of_array))
         if made is not None:
             return made
-    elif made := _whole_stream(raw):
+    elif made := _cut_stream(raw):
         return made
     pieces = split(raw)
     return Cut("", pieces, [*map(piece_hash, pieces)])
@@ -189,14 +187,29 @@ def fill(template: str, hashes: Sequence[bytes], bodies: Mapping[bytes, bytes]) 
         raise ValueError(f"found {len(pieces)} pieces, expected {len(around) - 1}, one for each hole of the template")
     parts = [b""] * (2 * len(pieces) + 1)
     parts[::2], parts[1::2] = around, pieces
-    return b"".join(parts)
+    filled = b"".join(parts)
+    return unfold(filled) if around[0].startswith(FOLDED) else filled
 
 
-def _whole_stream(raw: bytes) -> Cut | None:
-    """Return a streamed answer as a template alone; None for any other value, and for one that is too large or holds a mark."""
-    if not raw.startswith(_EVENTS) or len(raw) > PIECE_LIMIT or _HOLE in raw or _BETWEEN in raw:
+def _cut_stream(raw: bytes) -> Cut | None:
+    """Return a streamed answer folded, or as it is; None for any other value, and for one that is too large or holds a mark."""
+    if not is_stream(raw) or len(raw) > PIECE_LIMIT or any(mark in raw for mark in MARKS):
         return None
-    return _without_pieces(raw)
+    folded = fold(raw)
+    if folded is None:
+        return _without_pieces(raw)
+    parts: list[bytes] = []
+    pieces: list[bytes] = []
+    for frame, text, is_noise in zip(folded.frames, folded.texts, folded.is_noise, strict=True):
+        if len(text) < _LEAST or is_noise:
+            parts += (frame, text)
+        else:
+            parts += (frame, _HOLE)
+            pieces.append(text)
+    try:
+        return Cut(b"".join(parts).decode(), pieces, [*map(piece_hash, pieces)])
+    except UnicodeDecodeError:  # a value of bytes
+        return None
 
 
 def _without_pieces(raw: bytes) -> Cut | None:
@@ -208,7 +221,7 @@ def _without_pieces(raw: bytes) -> Cut | None:
 
 
 def _may_have_template(raw: bytes) -> bool:
-    return (len(raw) < _LEAST or raw.startswith(_JSON)) and _HOLE not in raw and _BETWEEN not in raw
+    return (len(raw) < _LEAST or raw.startswith(_JSON)) and _HOLE not in raw and _BETWEEN not in raw and raw[:1] != FOLDED
 
 
 def _from_texts(raw: bytes, texts: _Texts) -> Cut | None:

@@ -7,8 +7,7 @@ SELECT
     span_name, -- Name of the span
     start_time,
     attribute, -- Attribute whose value it is
-    if(template = '', arrayStringConcat(pieces), arrayStringConcat(arrayMap((text, piece) -> concat(text, piece),
-        splitByChar('\x00', template), arrayResize(pieces, length(splitByChar('\x00', template)), '')))) AS body -- The value, whole
+    if(startsWith(template, '\x02'), {UNFOLDED_STREAM}, filled) AS body -- The value, whole
 FROM (
     SELECT
         v.tenant AS tenant,
@@ -18,7 +17,9 @@ FROM (
         any(v.span_start_time) AS start_time,
         v.attribute AS attribute,
         any(v.template) AS template,
-        arrayMap(piece -> piece.2, arraySort(piece -> piece.1, groupArrayIf((v.position, p.body), v.position > 0))) AS pieces
+        arrayMap(piece -> piece.2, arraySort(piece -> piece.1, groupArrayIf((v.position, p.body), v.position > 0))) AS pieces,
+        if(template = '', arrayStringConcat(pieces), arrayStringConcat(arrayMap((text, piece) -> concat(text, piece),
+            splitByChar('\x00', template), arrayResize(pieces, length(splitByChar('\x00', template)), '')))) AS filled
     FROM (
         SELECT
             x.tenant AS tenant, x.trace_id AS trace_id, x.span_id AS span_id, x.name AS span_name,

@@ -19,7 +19,7 @@ SELECT
     s.run_hour AS run_hour, '' AS hash,
     replaceRegexpAll(substring(s.templates, greatest(1, toInt64(ifNull(nullIf(positionCaseInsensitive(s.templates, {words:String}), 0),
         positionCaseInsensitive(s.templates, arraySort(word -> -length(word), splitByNonAlpha({words:String}))[1]))) - 60), 200),
-        '[\x00\x01]', '…') AS snippet
+        '[\x00-\x03]+', '…') AS snippet
 FROM {db}.span_rows AS s
 WHERE hasAllTokens(lower(s.templates), splitByNonAlpha(lower({words:String})))
 LIMIT 1 BY tenant, trace_id, attribute;

@@ -1,0 +1,140 @@
+"""Streamed answers with their events folded: what nearly all events share is kept once, and what each says is joined.
+
+    data: {"id":"c1","delta":{"content":"Hel"}}␊␊data: {"id":"c1","delta":{"content":"lo"}}␊␊data: [DONE]␊␊
+
+is folded into the constant parts of such an event, what stands between events, and for each part that differs the lengths and
+the parts joined, here ``Hello``::
+
+    ␂data: {"id":"c1","delta":{"content":"␃"}}␊␊␂␃␃data: [DONE]␊␊␂$#␂Hello
+
+`unfold` returns the same bytes: folding is only a place for each byte, and nothing is parsed. The joined text is what the next
+request and the attributes of the conventions quote, so it is mostly stored already (`templates`). The views do in SQL what
+`unfold` does: `unfolded_sql`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from itertools import accumulate, chain
+from typing import Final, NamedTuple
+
+FOLDED: Final = b"\2"
+"""A folded stream begins with it, and it separates the fields."""
+_PART: Final = b"\3"
+_LINES: Final = (b"\4", b"\5", b"\6", b"\7")
+MARKS: Final = (b"\0", b"\1", FOLDED, _PART, *_LINES)
+_END: Final = b"\n\n"
+"""What an event ends with."""
+_EVENTS: Final = (b"data:", b"event:", b"id:", b":")
+"""What a stream of server-sent events begins with."""
+_SAMPLES: Final = 5
+_LEAST_EVENTS: Final = 6
+_LONGEST: Final = 90
+_ZERO: Final = 33
+"""A length is one printable character, this one for 0."""
+_LENGTHS: Final = bytes(min(length + _ZERO, 255) for length in range(256))
+_VALUE: Final = re.compile(rb'(?<=":)( ?"(?:[^"\\]|\\.)*|\d+)')
+_EVENT: Final = tuple(
+    re.compile(b"".join(rb"%b([^\4-\7]{0,%d})" % (line, _LONGEST) for line in _LINES[:count]) + _LINES[count])
+    for count in range(len(_LINES))
+)
+"""An event with so many parts that differ, after each constant part was replaced by one byte."""
+_NOISE: Final = (b'"obfuscation":"', b'"obfuscation": "', b'"p":"')
+"""Before a part that only pads: it never comes again."""
+
+
+class Folded(NamedTuple):
+    """A stream taken apart: a frame and a text in turn, joined, are the folded stream."""
+
+    frames: list[bytes]
+    texts: list[bytes]
+    """What the events say, one for each part that differs."""
+    is_noise: list[bool]
+    """Of each text, whether it only pads."""
+
+
+def is_stream(raw: bytes) -> bool:
+    """Return whether the value begins as server-sent events do."""
+    return raw.startswith(_EVENTS)
+
+
+def fold(raw: bytes) -> Folded | None:
+    """Return the stream folded, or None if its events have too little in common; it must not hold one of `MARKS`."""
+    constants = _constants(raw)
+    if constants is None:
+        return None
+    short = raw
+    for constant, line in zip(constants, _LINES, strict=False):
+        short = short.replace(constant, line)
+    count = len(constants) - 1
+    parts = _EVENT[count].split(short)
+    if len(parts) <= _LEAST_EVENTS * (count + 1):
+        return None
+    between = _PART.join(parts[:: count + 1])
+    for constant, line in reversed([*zip(constants, _LINES, strict=False)]):
+        between = between.replace(line, constant)
+    differing = [parts[at :: count + 1] for at in range(1, count + 1)]
+    frames = [FOLDED + _lengths(part) + FOLDED for part in differing]
+    frames[0] = FOLDED + _PART.join(constants) + FOLDED + between + frames[0]
+    texts = [b"".join(part) for part in differing]
+    return Folded(frames, texts, [constant.endswith(_NOISE) for constant in constants[:-1]])
+
+
+def unfold(folded: bytes) -> bytes:
+    """Return the stream of `fold`."""
+    _, constants, between, *fields = folded.split(FOLDED)
+    *before, tail = between.split(_PART)
+    columns = [before]
+    for constant, lengths, text in zip(constants.split(_PART), fields[::2], fields[1::2], strict=False):
+        ends = [*accumulate(length - _ZERO for length in lengths)]
+        columns += [constant] * len(ends), [text[start:end] for start, end in zip([0, *ends], ends, strict=False)]
+    columns.append([constants[constants.rfind(_PART) + 1 :]] * len(before))
+    return b"".join(chain.from_iterable(zip(*columns, strict=True))) + tail
+
+
+def unfolded_sql(value: str) -> str:
+    """Return SQL for what `unfold` returns of a stored text, `value`.
+
+    Each lambda takes what it reads as an argument: what it captures is copied for each event.
+    """
+    lengths = f"arrayMap(texts -> arrayMap(text -> toInt64(reinterpretAsUInt8(text)) - {_ZERO}, splitByString('', texts)), %s)"
+    said = (
+        f"arrayMap((lengths, text) -> arrayMap((length, end) -> substring(text, end - length + 1, length), lengths,"
+        f" arrayCumSum(lengths)), {lengths % '[f[4], f[6], f[8]]'}, [f[5], f[7], f[9]])"
+    )
+    columns = ", ".join(f"arrayResize(said[{at}], length(between) - 1, '')" for at in (1, 2, 3))
+    events = f"arrayMap((b, x, y, z) -> concat(b, c[1], x, c[2], y, c[3], z, c[4]), arrayPopBack(between), {columns})"
+    return (
+        f"arrayMap(f -> arrayMap((c, between, said) -> concat(arrayStringConcat({events}), between[-1]),"
+        f" [splitByChar('\\x03', f[2])], [splitByChar('\\x03', f[3])], [{said}])[1], [splitByChar('\\x02', {value})])[1]"
+    )
+
+
+def _constants(raw: bytes) -> list[bytes] | None:
+    """Return what most events in the middle of the stream share: the parts before, between and after those that differ."""
+    shapes: defaultdict[tuple[bytes, ...], list[list[bytes]]] = defaultdict(list)
+    at = raw.find(_END, len(raw) // 2) + len(_END)
+    for _ in range(_SAMPLES):
+        end = raw.find(_END, at) + len(_END)
+        if end < len(_END):
+            break
+        parts = _VALUE.split(raw[at:end])
+        shapes[tuple(parts[::2])].append(parts)
+        at = end
+    alike = max(shapes.values(), key=len, default=[])
+    if len(alike) < 2:
+        return None
+    constants = [b""]
+    for at, values in enumerate(zip(*alike, strict=True)):
+        if at % 2 and len(set(values)) > 1:
+            lead = values[0].find(b'"') + 1
+            constants[-1] += values[0][:lead]
+            constants.append(b"")
+        else:
+            constants[-1] += values[0]
+    return constants if 2 <= len(constants) <= len(_LINES) and all(constants) else None
+
+
+def _lengths(parts: list[bytes]) -> bytes:
+    return bytes(map(len, parts)).translate(_LENGTHS)
