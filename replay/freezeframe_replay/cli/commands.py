@@ -41,6 +41,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "verify": "Check that a fixture or a stored run is whole and unedited.",
         "pack": "Put a run, its code and a page to read it in one file.",
         "audit": "Export a run as files that others check without freezeframe.",
+        "export": "Write or send runs in the forms that other tools read.",
     },
     "operate": {
         "up": "Start the collector, its store and the replay service.",

@@ -17,7 +17,7 @@ from urllib.request import Request as HttpRequest
 from urllib.request import build_opener
 
 from freezeframe_replay.engine.compare import shorten
-from freezeframe_replay.sources.backends import NoRedirect
+from freezeframe_replay.sources.http_door import NoRedirect
 from freezeframe_schemas import genai
 from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.errors import ConfigError

@@ -6,7 +6,6 @@ those that are read over HTTP; the lists and the SQL of `runs`, `sql` and `store
 
 from __future__ import annotations
 
-import base64
 import json
 import os
 import re
@@ -15,10 +14,11 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
-from urllib.parse import parse_qs, quote, unquote, urlencode, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 from freezeframe_replay.sources.exporter_tables import load_exported_spans
 from freezeframe_replay.sources.foreign import in_conventions
+from freezeframe_replay.sources.http_door import credentials, headers_in, opener
 from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError
@@ -113,7 +113,7 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
     if scheme in {"clickhouse", "clickhouses"}:
         spans = load_exported_spans(url, trace_id)
     elif name in BACKENDS and protocol in {"http", "https"}:
-        documents = _documents(BACKENDS[name], url, trace_id, {**_credentials(url), **_headers(environ)})
+        documents = _documents(BACKENDS[name], url, trace_id, {**credentials(url), **headers_in(environ, HEADERS_VARIABLE)})
         spans = [span for document in documents for span in spans_of_document(document)]
     else:
         raise ConfigError(f"store: found {shown_address(url)}, expected one of: " + "; ".join(URLS))
@@ -135,7 +135,7 @@ def _get(url: str, headers: Mapping[str, str]) -> Any:
     request = urllib.request.Request(url, headers={"accept": "application/json", **headers})  # noqa: S310  # http or https, above
     shown = shown_address(url)
     try:
-        with _opener(urlsplit(url).hostname or "").open(request, timeout=_TIMEOUT_S) as answer:
+        with opener(urlsplit(url).hostname or "").open(request, timeout=_TIMEOUT_S) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         if error.code == 404:
@@ -150,32 +150,3 @@ def _get(url: str, headers: Mapping[str, str]) -> Any:
         raise RetryableStoreError(f"{shown}: does not answer: {error}", do="check the address in --store") from error
     except (ValueError, RecursionError):
         raise PermanentStoreError(f"{shown}: the answer is not JSON, expected OTLP/JSON", do="check the URL's path") from None
-
-
-class NoRedirect(urllib.request.HTTPRedirectHandler):
-    """A redirect is an error: urllib would send a key to wherever it points."""
-
-    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
-        """Follow no redirect."""
-
-
-def _opener(host: str) -> urllib.request.OpenerDirector:
-    """Loopback never goes through a proxy, whatever the environment says."""
-    proxies = [urllib.request.ProxyHandler({})] if host in {"localhost", "127.0.0.1", "::1"} else []
-    return urllib.request.build_opener(NoRedirect, *proxies)
-
-
-def _credentials(url: str) -> dict[str, str]:
-    """Return the header for user and password of the URL, if it holds any (RFC 7617)."""
-    parts = urlsplit(url)
-    if parts.username is None:
-        return {}
-    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
-    return {"authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
-
-
-def _headers(environ: Mapping[str, str]) -> dict[str, str]:
-    pairs = [pair.partition("=") for pair in environ.get(HEADERS_VARIABLE, "").split(",") if pair.strip()]
-    if any(not sign for _, sign, _ in pairs):
-        raise ConfigError(f"{HEADERS_VARIABLE}: expected name=value, separated by commas")
-    return {unquote(name.strip()): unquote(value.strip()) for name, _, value in pairs}

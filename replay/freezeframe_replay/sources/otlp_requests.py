@@ -7,7 +7,7 @@ a line or a framed message is all that is held at once.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -16,6 +16,7 @@ from freezeframe_replay.sources.span_file import is_text
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import NO_LIMITS, decode_traces
 from freezeframe_schemas.otlp.logs import decode_logs
+from freezeframe_schemas.span import SpanRecord
 
 TRACES: Final = "traces"
 LOGS: Final = "logs"
@@ -25,6 +26,9 @@ PROTOBUF: Final = "application/x-protobuf"
 
 _FIELDS: Final = {"resourceSpans": TRACES, "resourceLogs": LOGS, "resourceMetrics": METRICS}
 _LENGTH: Final = 4
+_MOST_SPANS: Final = 256
+_ENOUGH_BYTES: Final = 4 * 1024 * 1024
+"""Of the long attributes of a request's spans. A larger one is sent alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,3 +118,18 @@ def _signal_of_bytes(path: Path, number: int, body: bytes) -> str:
     except WireError as error:
         raise WireError(f"{path}, request {number}: {error}") from error
     raise WireError(f"{path}, request {number}: {len(body):,} bytes that are not OTLP protobuf with spans or log records in it")
+
+
+def batches_of_spans(spans: Iterable[SpanRecord]) -> Iterator[list[SpanRecord]]:
+    """Yield the spans in pieces that are small enough for a request."""
+    batch: list[SpanRecord] = []
+    size = 0
+    for span in spans:
+        length = sum(len(value) for value in span.attributes.values() if isinstance(value, str | bytes))
+        if batch and (len(batch) >= _MOST_SPANS or size + length > _ENOUGH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(span)
+        size += length
+    if batch:
+        yield batch

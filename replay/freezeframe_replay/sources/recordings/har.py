@@ -1,4 +1,4 @@
-"""HTTP Archives (HAR 1.1 to 1.3): what browsers, proxies and HTTP tools save of their traffic.
+"""HTTP Archives (HAR 1.1 to 1.3): what browsers, proxies and HTTP tools save of their traffic. Read, and written as 1.2.
 
 Pure, except for reading the file.
 
@@ -10,9 +10,11 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import parse_qsl, urlsplit
 
 from freezeframe_replay.sources.recordings.http_calls import (
     HttpCall,
@@ -24,9 +26,10 @@ from freezeframe_replay.sources.recordings.http_calls import (
 )
 from freezeframe_replay.sources.recordings.json_items import items_of
 from freezeframe_schemas.errors import WireError
-from freezeframe_schemas.exchange import Headers
+from freezeframe_schemas.exchange import Exchange, Headers
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.wire.document import JsonObject, as_object, as_objects, as_text
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, dump
+from freezeframe_schemas.wire.encoding import decode_body
 
 _VERSIONS: Final = ("1.1", "1.2", "1.3")
 _LACKS: Final = "imported from a HAR file: it holds HTTP calls only, each answer in one piece, without its content-encoding"
@@ -126,3 +129,70 @@ def _headers(message: JsonObject) -> Headers:
 
 def _duration_ns(ms: Any) -> int:
     return int(ms * 1e6) if isinstance(ms, int | float) and 0 <= ms < 1e9 else 0
+
+
+# -- writing ------------------------------------------------------------------------------------------------------------
+
+
+def write_har(exchanges: Iterable[Exchange], *, creator: str, version: str) -> Iterator[str]:
+    """Yield the pieces of an archive. Each exchange is an HTTP call; one without an answer has the status 0."""
+    head = dump({"version": "1.2", "creator": {"name": creator, "version": version}})
+    yield f'{{"log": {head[:-1]}, "entries": ['
+    for number, exchange in enumerate(exchanges):
+        yield f"{',' if number else ''}\n{dump(_entry(exchange))}"
+    yield "\n]}}\n"
+
+
+def _entry(exchange: Exchange) -> JsonObject:
+    request, response = exchange.request, exchange.response
+    took_ms = max(exchange.end_time_unix_nano - exchange.start_time_unix_nano, 0) / 1e6
+    first_ms = min(response.chunks[0].offset_ns / 1e6, took_ms) if response.chunks else took_ms
+    begun = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=exchange.start_time_unix_nano // 1000)
+    version = f"HTTP/{response.version or '1.1'}"
+    asked: JsonObject = {
+        "method": request.method,
+        "url": request.url,
+        "httpVersion": version,
+        "cookies": [],
+        "headers": _pairs(request.headers),
+        "queryString": _pairs(parse_qsl(urlsplit(request.url).query, keep_blank_values=True)),
+        "headersSize": -1,
+        "bodySize": len(request.body),
+    }
+    if request.body:
+        body = decode_body(request.body, request.headers)
+        asked["postData"] = {"mimeType": _type_of(request.headers), "params": [], **_text_of(body)}
+    content = decode_body(response.body, response.headers)
+    return {
+        "startedDateTime": begun.isoformat(),
+        "time": took_ms,
+        "request": asked,
+        "response": {
+            "status": response.status or 0,
+            "statusText": response.reason or ("OK" if response.status == 200 else ""),
+            "httpVersion": version,
+            "cookies": [],
+            "headers": _pairs(response.headers),
+            "content": {"size": len(content), "mimeType": _type_of(response.headers), **_text_of(content)},
+            "redirectURL": "",
+            "headersSize": -1,
+            "bodySize": len(response.body),
+        },
+        "cache": {},
+        "timings": {"send": 0, "wait": first_ms, "receive": took_ms - first_ms},
+    }
+
+
+def _pairs(pairs: Iterable[tuple[str, str]]) -> list[JsonValue]:
+    return [{"name": name, "value": value} for name, value in pairs]
+
+
+def _type_of(headers: Headers) -> str:
+    return next((value for name, value in headers if name.lower() == "content-type"), "")
+
+
+def _text_of(body: bytes) -> JsonObject:
+    try:
+        return {"text": body.decode()}
+    except UnicodeDecodeError:
+        return {"text": base64.b64encode(body).decode(), "encoding": "base64"}

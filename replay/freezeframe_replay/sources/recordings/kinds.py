@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.sources.foreign import in_conventions
-from freezeframe_replay.sources.otlp_requests import PROTOBUF, TRACES, OtlpRequest
+from freezeframe_replay.sources.otlp_requests import PROTOBUF, TRACES, OtlpRequest, batches_of_spans
 from freezeframe_replay.sources.recordings.har import read_har
 from freezeframe_replay.sources.recordings.http_calls import Origin
 from freezeframe_replay.sources.recordings.langfuse import read_langfuse
@@ -20,10 +20,6 @@ from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
-
-_MOST_SPANS: Final = 256
-_ENOUGH_BYTES: Final = 4 * 1024 * 1024
-"""Of the long attributes of a request's spans. A larger one is sent alone."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +68,7 @@ def requests_of_recording(path: Path, kind: RecordingKind) -> Iterator[OtlpReque
     origin = _origin(path, kind)
     for _ in _read(path, kind, origin):
         pass
-    for number, spans in enumerate(_batches(_read(path, kind, origin)), 1):
+    for number, spans in enumerate(batches_of_spans(_read(path, kind, origin)), 1):
         yield OtlpRequest(number=number, signal=TRACES, content_type=PROTOBUF, body=encode_traces(spans))
 
 
@@ -99,17 +95,3 @@ def _origin(path: Path, kind: RecordingKind) -> Origin:
     with path.open("rb") as file:
         digest = hashlib.file_digest(file, "sha256").hexdigest()
     return Origin(kind=kind.name, name=path.stem, digest=digest)
-
-
-def _batches(spans: Iterator[SpanRecord]) -> Iterator[list[SpanRecord]]:
-    batch: list[SpanRecord] = []
-    size = 0
-    for span in spans:
-        length = sum(len(value) for value in span.attributes.values() if isinstance(value, str | bytes))
-        if batch and (len(batch) >= _MOST_SPANS or size + length > _ENOUGH_BYTES):
-            yield batch
-            batch, size = [], 0
-        batch.append(span)
-        size += length
-    if batch:
-        yield batch

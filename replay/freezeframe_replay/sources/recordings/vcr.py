@@ -1,4 +1,5 @@
-"""VCR cassettes, of vcrpy (YAML and JSON) and of VCR for Ruby and R: recorded HTTP calls with their bytes.
+"""VCR cassettes, of vcrpy (YAML and JSON) and of VCR for Ruby and R: recorded HTTP calls with their bytes. Read, and written
+as vcrpy does.
 
 Source: https://vcrpy.readthedocs.io, ``vcr/serialize.py``; https://benoittgt.github.io/vcr, the cassette format.
 """
@@ -7,7 +8,9 @@ from __future__ import annotations
 
 import base64
 import binascii
-from collections.abc import Iterator
+import json
+import re
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from pathlib import Path
@@ -17,12 +20,14 @@ from freezeframe_replay.sources.recordings.http_calls import HttpCall, Origin, c
 from freezeframe_replay.sources.recordings.json_items import items_of
 from freezeframe_replay.sources.recordings.yaml_items import yaml_items_of
 from freezeframe_schemas.errors import WireError
-from freezeframe_schemas.exchange import Headers
+from freezeframe_schemas.exchange import Exchange, Headers
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire.document import as_object, as_text
 
 _VERSION: Final = 1
 _LISTS: Final = frozenset({"interactions", "http_interactions"})
+_UNPRINTABLE: Final = re.compile("[\x7f-\x9f\ud800-\udfff\u2028\u2029\ufeff\ufffe\uffff]")
+"""What YAML wants escaped, beyond what JSON does."""
 _LACKS: Final = "imported from a VCR cassette: it holds HTTP calls only, each answer in one piece"
 
 
@@ -135,3 +140,45 @@ def _time(text: Any) -> int:
             return 0
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
     return max(int(moment.timestamp()), 0) * 1_000_000_000
+
+
+# -- writing ------------------------------------------------------------------------------------------------------------
+
+
+def write_cassette(exchanges: Iterable[Exchange]) -> Iterator[str]:
+    """Yield the lines of a cassette of vcrpy in YAML. Each exchange is an HTTP call that was answered."""
+    yield "interactions:\n"
+    for exchange in exchanges:
+        request, response = exchange.request, exchange.response
+        yield "- request:\n"
+        yield f"    body: {_scalar(request.body)}\n"
+        yield from _lines_of_headers(request.headers, one=True)
+        yield f"    method: {_quoted(request.method)}\n    uri: {_quoted(request.url)}\n"
+        yield f"  response:\n    body:\n      string: {_scalar(response.body)}\n"
+        yield from _lines_of_headers(response.headers, one=False)
+        reason = response.reason or ("OK" if response.status == 200 else "")
+        yield f"    status:\n      code: {response.status}\n      message: {_quoted(reason)}\n"
+    yield "version: 1\n"
+
+
+def _lines_of_headers(headers: Headers, *, one: bool) -> Iterator[str]:
+    """Yield the headers of a message by name; vcrpy keeps one value of a request's, and the values of an answer's."""
+    values: dict[str, list[str]] = {}
+    for name, value in headers:
+        values.setdefault(name, []).append(value)
+    yield "    headers:\n" if values else "    headers: {}\n"
+    for name, held in values.items():
+        told = _quoted(", ".join(held)) if one else f"[{', '.join(map(_quoted, held))}]"
+        yield f"      {_quoted(name)}: {told}\n"
+
+
+def _scalar(body: bytes) -> str:
+    try:
+        return _quoted(body.decode())
+    except UnicodeDecodeError:
+        return f'!!binary "{base64.b64encode(body).decode()}"'
+
+
+def _quoted(text: str) -> str:
+    """Return a text in double quotes, which YAML reads as JSON does, but for the characters that it wants escaped."""
+    return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))

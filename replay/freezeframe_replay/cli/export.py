@@ -1,0 +1,238 @@
+"""`freezeframe export RUN --to KIND DEST`: recorded runs in the forms that other tools read."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, print_json
+from freezeframe_replay.local.target import load_target, open_store, store_of
+from freezeframe_replay.report.render import counted
+from freezeframe_schemas import genai
+from freezeframe_schemas.address import shown_address
+from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError
+
+if TYPE_CHECKING:
+    from freezeframe_replay.sources.exports.endpoints import Sender
+    from freezeframe_replay.sources.exports.kinds import Export, Exported, ExportKind
+
+COMMAND: Final = Command(
+    description="DEST is a file, - for stdout, or the URL of a backend that takes OTLP. What leaves is what is stored: the "
+    "redacted content. A run that was never redacted is refused.",
+    examples={
+        "freezeframe export last --to otlp run.jsonl": "spans, as any OTLP backend takes them",
+        "freezeframe export 4bf92f35 --to phoenix http://127.0.0.1:6006": "to a backend",
+        "freezeframe export 4bf92f35 --to vcr tests/cassettes/late.yaml": "its HTTP calls",
+        """freezeframe export --sql "SELECT trace_id FROM runs" --to inspect week.jsonl""": "a dataset",
+        """freezeframe export --sql "SELECT * FROM calls" --to parquet calls.parquet""": "rows",
+    },
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    from freezeframe_replay.sources.exports.kinds import EXPORTS, PARQUET
+
+    made = "; ".join(f"{kind.name} ({kind.makes})" for kind in EXPORTS.values())
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=TARGET_HELP)
+    parser.add_argument(
+        "--to",
+        nargs=2,
+        required=True,
+        metavar=("KIND", "DEST"),
+        help=f"{made}; {PARQUET} (what --sql selects, or the runs' spans)",
+    )
+    parser.add_argument("--sql", metavar="QUERY", help="runs whose ids are in the first column of this query")
+    parser.add_argument("--limit", type=positive, default=1000, metavar="N", help="at most N runs by SQL (default: 1000)")
+    parser.add_argument(
+        "--each", choices=["run", "call"], default="run", help="a dataset's rows: a run (default), or each model call"
+    )
+    parser.add_argument("--unredacted", action="store_true", help="export runs that were never redacted")
+    add_json(parser)
+    add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Write or send, and say what was left out."""
+    from freezeframe_replay.sources.exports.kinds import EXPORTS, PARQUET, Export
+
+    name, destination = arguments.to
+    if bool(arguments.runs) == bool(arguments.sql):
+        raise ConfigError("choose runs in exactly one way: by name, or with --sql")
+    if name == PARQUET:
+        return _parquet(arguments, destination)
+    kind = EXPORTS.get(name)
+    if kind is None:
+        raise ConfigError(f"--to {name}: expected one of {', '.join([*EXPORTS, PARQUET])}")
+    names = arguments.runs or _chosen(arguments)
+    if not names:
+        raise RunError("no matching runs", do="list them with `freezeframe runs`")
+    export = Export(each_call=arguments.each == "call")
+    runs = _exported(arguments, names, kind)
+    rejected = 0
+    if "://" in destination:
+        rejected = _send(runs, kind, export, destination)
+    elif kind.file_is_a_run and len(names) > 1:
+        _write_directory(runs, kind, export, Path(destination))
+    else:
+        _write(runs, kind, export, destination)
+    _tell(arguments, kind, export, len(names), shown_address(destination), rejected)
+    return 1 if rejected else 0
+
+
+def _chosen(arguments: argparse.Namespace) -> list[str]:
+    _, rows = open_store(place_of(arguments)).sql(arguments.sql)
+    return list(dict.fromkeys(str(row[0]) for row in rows))[: arguments.limit]
+
+
+def _exported(arguments: argparse.Namespace, names: Sequence[str], kind: ExportKind) -> Iterator[Exported]:
+    """Yield the runs, one at a time.
+
+    Raises:
+        ConfigError: one was never redacted, or is a fixture of which only spans could be exported.
+        RunError: one does not hold what the kind needs.
+    """
+    from freezeframe_replay.sources.exports.kinds import Exported, Needs
+    from freezeframe_schemas.fixture import Fixture
+
+    for name in names:
+        found = load_target(place_of(arguments), name)
+        if isinstance(found, Fixture):
+            policies = {found.redaction.policy}
+            made = Exported(run_id=found.run_id, exchanges=[step.exchange for step in found.steps])
+            if kind.needs is Needs.SPANS:
+                raise ConfigError(f"{name}: a fixture holds no spans, which {kind.name} needs", do="name the run in the store")
+        else:
+            policies = {span.text(genai.REDACTION_POLICY) or "" for span in found.spans}
+            made = Exported(run_id=found.trace_id, spans=found.spans, exchanges=found.exchanges)
+        if not arguments.unredacted and any(policy.partition("@")[0] in ("", "off") for policy in policies):
+            raise ConfigError(
+                f"run {made.run_id}: it was never redacted, and an export is made to be passed on",
+                do="freezeframe redact FILE > redacted.jsonl, and name that one; or export it as it is: --unredacted",
+            )
+        if kind.needs is Needs.CALLS and not any(exchange.request.method for exchange in made.exchanges):
+            raise RunError(
+                f"run {made.run_id}: holds no HTTP call with its bytes, which {kind.name} needs", do="export it to otlp"
+            )
+        yield made
+
+
+# -- files ----------------------------------------------------------------------------------------------------------------
+
+
+def _write(runs: Iterable[Exported], kind: ExportKind, export: Export, destination: str) -> None:
+    from freezeframe_replay.sources.exports.kinds import form_of
+
+    export.form = form_of(kind, destination)
+    _write_pieces(kind.write(runs, export), destination)
+
+
+def _write_directory(runs: Iterable[Exported], kind: ExportKind, export: Export, directory: Path) -> None:
+    """Write a file for each run, named after it."""
+    if directory.exists() and not directory.is_dir():
+        raise ConfigError(f"{directory}: is a file; {kind.name} holds one run a file", do="name a directory")
+    export.form = kind.forms[0]
+    for run in runs:
+        _write_pieces(kind.write([run], export), str(directory / f"{run.run_id}.{export.form}"))
+
+
+def _write_pieces(pieces: Iterable[str | bytes], destination: str) -> None:
+    """Write a file whole, or not at all.
+
+    Raises:
+        FreezeframeError: it cannot be written.
+    """
+    encoded = (piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace") for piece in pieces)
+    if destination == "-":
+        for piece in encoded:
+            sys.stdout.buffer.write(piece)
+        sys.stdout.buffer.flush()
+        return
+    path = Path(destination)
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            file.writelines(encoded)
+        os.replace(partial, path)
+    except OSError as error:
+        raise FreezeframeError(f"{path}: cannot be written: {error.strerror}", do="name another file") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _parquet(arguments: argparse.Namespace, destination: str) -> int:
+    from freezeframe_replay.sources.backends import is_backend
+    from freezeframe_replay.sources.exports.parquet import parquet_of_query, parquet_of_runs
+
+    url = store_of(place_of(arguments))
+    if is_backend(url):
+        raise ConfigError("parquet: requires freezeframe's own tables", do="freezeframe import otlp, and export from the store")
+    if arguments.sql:
+        pieces = parquet_of_query(url, arguments.sql)
+    else:
+        store = open_store(place_of(arguments))
+        pieces = parquet_of_runs(url, [store.find(name) for name in arguments.runs])
+    _write_pieces(pieces, destination)
+    if arguments.json and destination != "-":
+        print_json({"kind": "parquet", "to": destination, "bytes": Path(destination).stat().st_size})
+    elif destination != "-":
+        print(f"wrote {destination}: {Path(destination).stat().st_size:,} bytes")
+    return 0
+
+
+# -- backends -------------------------------------------------------------------------------------------------------------
+
+
+def _send(runs: Iterable[Exported], kind: ExportKind, export: Export, url: str) -> int:
+    """Send the spans; return how many were not taken."""
+    from freezeframe_replay.sources.exports.kinds import requests_of_spans
+
+    sender = _sender(kind, url)
+    for spans in requests_of_spans(runs, kind, export):
+        sender.send(spans)
+    return sender.rejected
+
+
+def _sender(kind: ExportKind, url: str) -> Sender:
+    from freezeframe_replay.sources.exports.endpoints import Sender
+    from freezeframe_schemas.address import split_address
+
+    if kind.endpoint is None:
+        raise ConfigError(f"--to {kind.name}: found a URL, expected a file", do="only spans are sent: --to otlp URL")
+    if split_address(url).scheme not in {"http", "https"}:
+        raise ConfigError(f"--to {kind.name} {shown_address(url)}: expected {kind.endpoint.form}")
+    return Sender(endpoint=kind.endpoint, url=url, environ=os.environ)
+
+
+# -- what is said ---------------------------------------------------------------------------------------------------------
+
+
+def _tell(arguments: argparse.Namespace, kind: ExportKind, export: Export, runs: int, shown: str, rejected: int) -> None:
+    left_out = [f"{counted(count, what)} {why}" for (what, why), count in export.left_out.items()]
+    if arguments.json:
+        told: dict[str, Any] = {
+            "kind": kind.name,
+            "to": shown,
+            "runs": runs,
+            "written": export.written,
+            "rejected": rejected,
+            "left_out": left_out,
+            "not_held": kind.loses,
+        }
+        print_json(told)
+        return
+    out = sys.stderr if shown == "-" else sys.stdout
+    verb = "sent to" if "://" in shown else "wrote"
+    print(f"{verb} {shown}: {counted(export.written, kind.counts)} of {counted(runs, 'run')}", file=out)
+    for line in left_out:
+        print(f"  left out: {line}", file=out)
+    if rejected:
+        print(f"  refused by it: {counted(rejected, 'span')}", file=out)
+    if kind.loses:
+        print(f"  {kind.name} does not hold: {kind.loses}", file=out)

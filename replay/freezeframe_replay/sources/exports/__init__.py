@@ -1,0 +1,1 @@
+"""Exports: recorded runs in the forms that other tools read. `kinds` lists them."""

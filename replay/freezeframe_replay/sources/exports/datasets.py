@@ -1,0 +1,160 @@
+"""Rows for the evaluations of other tools: what a run, or one of its model calls, was asked, and what it answered. Pure."""
+
+from __future__ import annotations
+
+import json
+import pprint
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from freezeframe_replay.sources.exports.chat import answered, asked, tools_offered
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.told import told_calls
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_objects, dump, parse
+
+_DIGITS: Final = 8
+"""Of a run's id, in the name of a row."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """One row."""
+
+    name: str
+    messages: Sequence[JsonObject]
+    """What was asked, as OpenAI's chat messages."""
+    answer: JsonObject
+    """What was answered, as such a message."""
+    tools: Sequence[JsonValue]
+    about: JsonObject
+    """Where it comes from."""
+
+    @property
+    def expected(self) -> str:
+        """Return the answer as text: its tool calls as JSON, if it has no words."""
+        content = self.answer.get("content")
+        return content if isinstance(content, str) and content else dump(self.answer.get("tool_calls") or content)
+
+
+def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) -> Iterator[Example]:
+    """Yield a run's rows: one with its first question and what it returned or answered last, or one for each model call.
+
+    Calls of which the spans do not hold both request and answer are left out.
+    """
+    calls: list[Example] = []
+    for told in told_calls(spans):
+        messages = asked(told.attributes)
+        answer = answered(told.attributes)
+        if not messages or answer is None:
+            continue
+        number = len(calls) + 1
+        model = told.attributes.get(genai.REQUEST_MODEL)
+        about: JsonObject = {"run": run_id, "model": model if isinstance(model, str) else None}
+        if each_call:
+            about["call"] = number
+        calls.append(
+            Example(
+                name=f"{run_id[:_DIGITS]}-{number}" if each_call else run_id,
+                messages=messages,
+                answer=answer,
+                tools=tools_offered(told.attributes),
+                about=about,
+            )
+        )
+    if each_call:
+        yield from calls
+    elif calls:
+        first, output = calls[0], _output(spans)
+        said: JsonObject = calls[-1].answer if output is None else {"role": "assistant", "content": output}
+        yield Example(name=run_id, messages=first.messages, answer=said, tools=first.tools, about=first.about)
+
+
+def _output(spans: Sequence[SpanRecord]) -> str | None:
+    """Return what the run returned, if that is a text: a model may be asked something else after the answer was there."""
+    told = next((text for span in spans if (text := span.text(genai.ENTRY_OUTPUT)) is not None), "")
+    found = parse(told)
+    return found if isinstance(found, str) else None
+
+
+# -- one function a tool --------------------------------------------------------------------------------------------------
+
+
+def openai_evals(example: Example) -> JsonObject:
+    """Return a sample of openai/evals. Source: its ``docs/build-eval.md``."""
+    return {"input": [*example.messages], "ideal": example.expected}
+
+
+def inspect(example: Example) -> JsonObject:
+    """Return a sample of Inspect. Source: https://inspect.aisi.org.uk/datasets.html, ``json_dataset``."""
+    metadata: JsonObject = {**example.about, "tools": [*example.tools]}
+    return {
+        "id": example.name,
+        "input": [*map(_for_inspect, example.messages)],
+        "target": example.expected,
+        "metadata": metadata,
+    }
+
+
+def _for_inspect(message: JsonObject) -> JsonObject:
+    """Return a message whose calls are flat and parsed; Inspect wants a text, where a model may send none."""
+    kept: JsonObject = {**message, "content": message.get("content") or ""}
+    calls = as_objects(message.get("tool_calls"))
+    if calls:
+        flat: list[JsonValue] = [_flat(call) for call in calls]
+        kept["tool_calls"] = flat
+    return kept
+
+
+def _flat(call: JsonObject) -> JsonObject:
+    function: Any = call.get("function")
+    try:
+        arguments: Any = json.loads(function["arguments"])
+    except ValueError:
+        arguments = {"arguments": function["arguments"]}
+    held = arguments if isinstance(arguments, dict) else {"arguments": arguments}
+    return {"id": call.get("id") or "", "type": "function", "function": function["name"], "arguments": held}
+
+
+def promptfoo(example: Example) -> JsonObject:
+    """Return a test case of promptfoo. Source: https://www.promptfoo.dev/docs/configuration/test-cases."""
+    return {
+        "description": example.name,
+        "vars": {"messages": dump([*example.messages]), "question": _question(example)},
+        "assert": [{"type": "equals", "value": example.expected}],
+        "metadata": example.about,
+    }
+
+
+def braintrust(example: Example) -> JsonObject:
+    """Return a row of a Braintrust dataset. Source: https://www.braintrust.dev/docs/annotate/datasets."""
+    return {"id": example.name, "input": [*example.messages], "expected": example.expected, "metadata": example.about}
+
+
+def dspy(example: Example) -> JsonObject:
+    """Return a row for ``dspy.Example(**row).with_inputs("question", "history")``."""
+    return {"question": _question(example), "history": [*example.messages[:-1]], "answer": example.expected, **example.about}
+
+
+def _question(example: Example) -> str:
+    content = example.messages[-1].get("content")
+    return content if isinstance(content, str) else dump(content)
+
+
+def write_lines(examples: Iterable[Example], row: Callable[[Example], JsonObject]) -> Iterator[str]:
+    """Yield a line of JSON for each example."""
+    for example in examples:
+        yield f"{dump(row(example))}\n"
+
+
+def write_pytest(examples: Iterable[Example]) -> Iterator[str]:
+    """Yield a module with the examples as parameters of a test: literals only, so importing it runs no code of a recording."""
+    yield '"""Recorded runs as parameters of a test: `@pytest.mark.parametrize(("messages", "expected"), CASES)`."""\n\n'
+    yield "import pytest\n\nCASES = [\n"
+    for example in examples:
+        values: list[JsonValue] = [[*example.messages], example.expected]
+        shown = [pprint.pformat(json.loads(dump(value)), width=110) for value in values]
+        lines = "".join(f"        {line}\n" for value in shown for line in f"{value},".split("\n"))
+        yield f"    pytest.param(\n{lines}        id={example.name!r},\n    ),\n"
+    yield "]\n"

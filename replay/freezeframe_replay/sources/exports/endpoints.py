@@ -1,0 +1,127 @@
+"""Where spans are sent: OTLP over HTTP, and what each backend wants beside it."""
+
+from __future__ import annotations
+
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+from urllib.parse import SplitResult, unquote, urlsplit
+
+from freezeframe_replay.sources.http_door import credentials, headers_in, opener
+from freezeframe_schemas.address import shown_address
+from freezeframe_schemas.errors import FreezeframeError, PermanentStoreError, RetryableStoreError
+from freezeframe_schemas.otlp.encode import encode_traces
+from freezeframe_schemas.span import SpanRecord
+
+HEADERS_VARIABLE: Final = "FREEZEFRAME_EXPORT_HEADERS"
+"""Headers of the requests, in the form of ``OTEL_EXPORTER_OTLP_HEADERS``, whose value is not for every receiver."""
+_PATH: Final = "/v1/traces"
+_TRIES: Final = 5
+_TIMEOUT_S: Final = 60.0
+_BUSY: Final = frozenset({429, 502, 503, 504})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A backend that takes OTLP over HTTP."""
+
+    form: str
+    """Form of its URL."""
+    path: str = _PATH
+    """Of the requests."""
+    headers: Callable[[str], Mapping[str, str]] = lambda named: {}
+    """What the path of the URL names (a project, an experiment) -> headers."""
+    resource: Callable[[str], Mapping[str, str]] = lambda named: {}
+    """Likewise -> attributes of the resource."""
+    named_by_path: bool = True
+
+
+OTLP: Final = Endpoint(form="http://HOST:4318", named_by_path=False)
+PHOENIX: Final = Endpoint(
+    form="http://HOST:6006/PROJECT", resource=lambda named: {"openinference.project.name": named or "default"}
+)
+MLFLOW: Final = Endpoint(form="http://HOST:5000/EXPERIMENT_ID", headers=lambda named: {"x-mlflow-experiment-id": named or "0"})
+LANGFUSE: Final = Endpoint(form="https://PUBLIC_KEY:SECRET_KEY@HOST", path="/api/public/otel/v1/traces")
+LANGSMITH: Final = Endpoint(
+    form="https://HOST/PROJECT", path="/otel/v1/traces", headers=lambda named: {"Langsmith-Project": named} if named else {}
+)
+
+
+@dataclass(slots=True, kw_only=True)
+class Sender:
+    """Sends spans to one backend."""
+
+    endpoint: Endpoint
+    url: str
+    """As typed: the credentials in it become a header, and are never shown."""
+    environ: Mapping[str, str]
+    rejected: int = 0
+    """Spans that the backend says it did not take."""
+    pause: Callable[[float], None] = time.sleep
+    _sent: int = field(default=0, init=False)
+
+    def send(self, spans: Sequence[SpanRecord]) -> None:
+        """Send spans, again if the backend is busy.
+
+        Raises:
+            PermanentStoreError: it refuses them.
+            RetryableStoreError: it does not answer, or stays busy.
+        """
+        parts = urlsplit(self.url)
+        named = unquote(parts.path.strip("/")) if self.endpoint.named_by_path else ""
+        extra = self.endpoint.resource(named)
+        body = encode_traces([_with_resource(span, extra) for span in spans] if extra else spans)
+        headers = {
+            "content-type": "application/x-protobuf",
+            **credentials(self.url),
+            **self.endpoint.headers(named),
+            **headers_in(self.environ, HEADERS_VARIABLE),
+        }
+        self.rejected += _rejected(self._answer(urllib.request.Request(self._address(parts), data=body, headers=headers)))  # noqa: S310 - http or https, as the command checks
+        self._sent += len(spans)
+
+    def _address(self, parts: SplitResult) -> str:
+        base = f"{parts.scheme}://{parts.netloc.rpartition('@')[2]}"
+        if self.endpoint.named_by_path:
+            return base + self.endpoint.path
+        path = parts.path.rstrip("/")
+        return base + (path if path.endswith(_PATH) else path + _PATH)
+
+    def _answer(self, request: urllib.request.Request) -> bytes:
+        shown = shown_address(request.full_url)
+        again = f"{self._sent:,} spans were taken before it; the command can be repeated, spans keep their ids"
+        problem: FreezeframeError = RetryableStoreError(f"{shown}: not asked")
+        for tried in range(_TRIES):
+            try:
+                with opener(urlsplit(self.url).hostname or "").open(request, timeout=_TIMEOUT_S) as answer:
+                    return answer.read()
+            except urllib.error.HTTPError as error:
+                if error.code in {401, 403}:
+                    do = f"give the backend's key in {HEADERS_VARIABLE}=authorization=Bearer%20KEY"
+                    raise PermanentStoreError(f"{shown}: HTTP {error.code}", do=do) from None
+                if error.code not in _BUSY:
+                    raise PermanentStoreError(f"{shown}: refused with HTTP {error.code}", do=again) from None
+                problem = RetryableStoreError(f"{shown}: HTTP {error.code} after {_TRIES} tries", do=again)
+                told = error.headers.get("Retry-After", "")
+                self.pause(min(float(told) if told.isdecimal() else 1.0, 2.0**tried))
+            except OSError as error:
+                raise RetryableStoreError(f"{shown}: does not answer: {error}", do=again) from error
+        raise problem
+
+
+def _with_resource(span: SpanRecord, extra: Mapping[str, str]) -> SpanRecord:
+    return replace(span, resource=replace(span.resource, attributes={**span.resource.attributes, **extra}))
+
+
+def _rejected(body: bytes) -> int:
+    """Return how many spans a protobuf answer says were not taken; other answers say nothing."""
+    from google.protobuf.message import DecodeError
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    try:
+        return ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans
+    except DecodeError:
+        return 0

@@ -1,0 +1,237 @@
+"""Which forms runs can be exported in: a row each, with what writes it. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from pathlib import PurePath
+from typing import Final
+
+from freezeframe._version import __version__
+from freezeframe_replay.sources.exports import datasets
+from freezeframe_replay.sources.exports.datasets import Example, examples_of, write_lines, write_pytest
+from freezeframe_replay.sources.exports.endpoints import LANGFUSE, LANGSMITH, MLFLOW, OTLP, PHOENIX, Endpoint
+from freezeframe_replay.sources.exports.openinference import in_openinference
+from freezeframe_replay.sources.exports.wiremock import write_stubs
+from freezeframe_replay.sources.otlp_requests import batches_of_spans
+from freezeframe_replay.sources.recordings.har import write_har
+from freezeframe_replay.sources.recordings.vcr import write_cassette
+from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.exchange import Completion, Exchange
+from freezeframe_schemas.otlp.encode import encode_traces
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.wire.document import JsonObject, dump
+
+
+class Needs(StrEnum):
+    """What of a run an export is made from."""
+
+    SPANS = "spans"
+    """Which a fixture does not hold."""
+    CALLS = "HTTP calls"
+    """With their bytes, which a run of another instrumentation does not hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported:
+    """A run to be exported."""
+
+    run_id: str
+    spans: Sequence[SpanRecord] = ()
+    exchanges: Sequence[Exchange] = ()
+
+
+@dataclass(slots=True, kw_only=True)
+class Export:
+    """One export in progress: how it is to be made, and what was left out of it."""
+
+    form: str = ""
+    """How the name of the file ends, without the dot."""
+    each_call: bool = False
+    written: int = 0
+    left_out: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    """What, in the singular, and why -> how many."""
+
+
+Write = Callable[[Iterable[Exported], Export], Iterator[str | bytes]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExportKind:
+    """One row."""
+
+    name: str
+    """As it is typed."""
+    makes: str
+    """What it makes, for help."""
+    forms: tuple[str, ...]
+    """How the name of the file may end; the first is that of the files in a directory."""
+    write: Write
+    needs: Needs
+    counts: str
+    """What is counted, in the singular."""
+    loses: str
+    """What no file of this kind holds, of what a run does."""
+    file_is_a_run: bool = False
+    """Several runs then go into a directory."""
+    endpoint: Endpoint | None = None
+    """Where it can be sent, if it can."""
+    prepare: Callable[[SpanRecord], SpanRecord] | None = None
+    """Adds what its readers show, to each span."""
+
+
+def form_of(kind: ExportKind, destination: str) -> str:
+    """Return the form that a file's name asks for; of a kind with one form, any name does.
+
+    Raises:
+        ConfigError: the name ends in none of several forms.
+    """
+    found = PurePath(destination).suffix.removeprefix(".").lower()
+    if found in kind.forms or len(kind.forms) == 1 or destination == "-":
+        return found if found in kind.forms else kind.forms[0]
+    ends = ", ".join(f".{form}" for form in kind.forms)
+    raise ConfigError(f"{destination}: cannot tell the form of {kind.name}", do=f"give a name that ends in one of {ends}")
+
+
+# -- HTTP calls -----------------------------------------------------------------------------------------------------------
+
+
+def _http_calls(runs: Iterable[Exported], export: Export, *, unanswered: bool = False) -> Iterator[Exchange]:
+    """Yield the HTTP calls that such a file can hold; count the others."""
+    for run in runs:
+        for exchange in run.exchanges:
+            response = exchange.response
+            if not exchange.request.method:
+                export.left_out["call", "of functions (tools, retrieval, MCP), which are no HTTP"] += 1
+            elif exchange.request.omitted or response.omitted:
+                export.left_out["call", "whose bodies were not recorded"] += 1
+            elif response.status is None and not unanswered:
+                export.left_out["call", "that got no answer"] += 1
+            else:
+                export.written += 1
+                if response.completion is Completion.BROKEN:
+                    export.left_out["ending", "of an answer that broke off: what had come is written as a whole one"] += 1
+                yield exchange
+
+
+def _vcr(runs: Iterable[Exported], export: Export) -> Iterator[str]:
+    return write_cassette(_http_calls(runs, export))
+
+
+def _har(runs: Iterable[Exported], export: Export) -> Iterator[str]:
+    return write_har(_http_calls(runs, export, unanswered=True), creator="freezeframe", version=__version__)
+
+
+def _wiremock(runs: Iterable[Exported], export: Export) -> Iterator[str]:
+    return write_stubs(_http_calls(runs, export))
+
+
+# -- spans ----------------------------------------------------------------------------------------------------------------
+
+
+def requests_of_spans(runs: Iterable[Exported], kind: ExportKind, export: Export) -> Iterator[list[SpanRecord]]:
+    """Yield the spans in pieces that a receiver takes in one request."""
+    prepare = kind.prepare
+    for run in runs:
+        for batch in batches_of_spans(iter(run.spans)):
+            export.written += len(batch)
+            yield batch if prepare is None else [prepare(span) for span in batch]
+
+
+def _otlp(name: str) -> Write:
+    def write(runs: Iterable[Exported], export: Export) -> Iterator[str | bytes]:
+        batches = requests_of_spans(runs, EXPORTS[name], export)
+        match export.form:
+            case "pb":  # protobuf messages one after the other are one message
+                yield from (encode_traces(batch) for batch in batches)
+            case "json":
+                yield '{"resourceSpans": ['
+                for number, batch in enumerate(batches):
+                    pieces = (dump(item) for item in spans_to_otlp_json(batch)["resourceSpans"])
+                    yield ("," if number else "") + ",\n".join(pieces)
+                yield "]}\n"
+            case _:
+                yield from (f"{dump(spans_to_otlp_json(batch))}\n" for batch in batches)
+
+    return write
+
+
+# -- datasets -------------------------------------------------------------------------------------------------------------
+
+
+def _examples(runs: Iterable[Exported], export: Export) -> Iterator[Example]:
+    for run in runs:
+        found = list(examples_of(run.run_id, run.spans, each_call=export.each_call))
+        if not found:
+            export.left_out["run", "of which no span holds both what a model was asked and its answer"] += 1
+        export.written += len(found)
+        yield from found
+
+
+def _lines(row: Callable[[Example], JsonObject]) -> Write:
+    return lambda runs, export: write_lines(_examples(runs, export), row)
+
+
+def _pytest(runs: Iterable[Exported], export: Export) -> Iterator[str]:
+    return write_pytest(_examples(runs, export))
+
+
+_BYTES_LOSES: Final = "what started the run, its outcome, and the borders and times of chunks"
+_DATASET_LOSES: Final = "everything but the question, the answer and the tools offered"
+
+
+def _calls(name: str, makes: str, form: str, write: Write, loses: str = _BYTES_LOSES, *, alone: bool = False) -> ExportKind:
+    return ExportKind(
+        name=name,
+        makes=makes,
+        forms=(form,),
+        write=write,
+        needs=Needs.CALLS,
+        counts="HTTP call",
+        loses=loses,
+        file_is_a_run=alone,
+    )
+
+
+def _spans(name: str, makes: str, endpoint: Endpoint, loses: str = "", *, shown: bool = False) -> ExportKind:
+    return ExportKind(
+        name=name,
+        makes=makes,
+        forms=("jsonl", "json", "pb"),
+        write=_otlp(name),
+        needs=Needs.SPANS,
+        counts="span",
+        loses=loses,
+        endpoint=endpoint,
+        prepare=in_openinference if shown else None,
+    )
+
+
+def _dataset(name: str, makes: str, form: str, write: Write) -> ExportKind:
+    return ExportKind(name=name, makes=makes, forms=(form,), write=write, needs=Needs.SPANS, counts="row", loses=_DATASET_LOSES)
+
+
+EXPORTS: Final = {
+    row.name: row
+    for row in (
+        _spans("otlp", "OTLP: any tracing backend, or a file", OTLP),
+        _spans("phoenix", "Arize Phoenix", PHOENIX, "the resource (commit, versions), times to the nanosecond", shown=True),
+        _spans("mlflow", "MLflow", MLFLOW, shown=True),
+        _spans("langfuse", "Langfuse", LANGFUSE, shown=True),
+        _spans("langsmith", "LangSmith", LANGSMITH, shown=True),
+        _calls("vcr", "a cassette of vcrpy", "yaml", _vcr, alone=True),
+        _calls("har", "an HTTP Archive", "har", _har, _BYTES_LOSES + ", content-encodings", alone=True),
+        _calls("wiremock", "stubs of WireMock", "json", _wiremock, _BYTES_LOSES + ", headers of requests"),
+        _dataset("openai-evals", "samples of openai/evals", "jsonl", _lines(datasets.openai_evals)),
+        _dataset("inspect", "samples of Inspect", "jsonl", _lines(datasets.inspect)),
+        _dataset("promptfoo", "test cases of promptfoo", "jsonl", _lines(datasets.promptfoo)),
+        _dataset("braintrust", "rows of a Braintrust dataset", "jsonl", _lines(datasets.braintrust)),
+        _dataset("dspy", "examples of DSPy", "jsonl", _lines(datasets.dspy)),
+        _dataset("pytest", "parameters of a test", "py", _pytest),
+    )
+}
+PARQUET: Final = "parquet"
+"""Written by the store itself."""

@@ -1,0 +1,45 @@
+"""Requests to backends: loopback goes through no proxy, a redirect is an error, and credentials become headers."""
+
+from __future__ import annotations
+
+import base64
+import urllib.request
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from freezeframe_schemas.errors import ConfigError
+
+
+class NoRedirect(urllib.request.HTTPRedirectHandler):
+    """A redirect is an error: urllib would send a key to wherever it points."""
+
+    def redirect_request(self, req: Any, fp: Any, code: int, msg: str, headers: Any, newurl: str) -> None:
+        """Follow no redirect."""
+
+
+def opener(host: str) -> urllib.request.OpenerDirector:
+    """Return what opens URLs of a host. Loopback never goes through a proxy, whatever the environment says."""
+    proxies = [urllib.request.ProxyHandler({})] if host in {"localhost", "127.0.0.1", "::1"} else []
+    return urllib.request.build_opener(NoRedirect, *proxies)
+
+
+def credentials(url: str) -> dict[str, str]:
+    """Return the header for user and password of the URL, if it holds any (RFC 7617)."""
+    parts = urlsplit(url)
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"authorization": "Basic " + base64.b64encode(pair.encode()).decode()}
+
+
+def headers_in(environ: Mapping[str, str], variable: str) -> dict[str, str]:
+    """Return the headers that a variable holds: ``name=value,name=value`` with percent-encoding.
+
+    Raises:
+        ConfigError: it has another form.
+    """
+    pairs = [pair.partition("=") for pair in environ.get(variable, "").split(",") if pair.strip()]
+    if any(not sign for _, sign, _ in pairs):
+        raise ConfigError(f"{variable}: expected name=value, separated by commas")
+    return {unquote(name.strip()): unquote(value.strip()) for name, _, value in pairs}
