@@ -22,8 +22,8 @@ import freezeframe
 from freezeframe.testing import capture
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.session import ReplaySession
-from freezeframe_replay.process.wire_server import environment_for, servable, serve_wire
+from freezeframe_replay.process.served_run import ServedRun
+from freezeframe_replay.process.wire_server import serve_wire
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
@@ -50,10 +50,10 @@ def record(agent: Callable[[str], Any], *faults: str) -> tuple[Fixture, Any]:
 
 
 @contextmanager
-def served(fixture: Fixture) -> Generator[tuple[str, ReplaySession]]:
-    session = ReplaySession(servable(fixture))
-    with serve_wire(session) as url:
-        yield url, session
+def served(fixture: Fixture) -> Generator[tuple[str, ServedRun]]:
+    run = ServedRun(fixture)
+    with serve_wire([run]) as url:
+        yield url, run
 
 
 def loop(url: str, question: str = "Ship AC-1.") -> dict[str, Any]:
@@ -82,23 +82,23 @@ def loop(url: str, question: str = "Ship AC-1.") -> dict[str, Any]:
 
 def test_a_client_in_another_process_gets_the_recorded_answers_and_chunks() -> None:
     fixture, outcome = record(loop)
-    with served(fixture) as (url, session):
+    with served(fixture) as (url, run):
         assert loop(url) == outcome
-    report = session.report()
+    report = run.report()
     assert verdict(report) is Verdict.IDENTICAL
     assert (report.steps, len(report.served)) == (3, 3)  # the tool is the program's own
 
 
 def test_a_changed_question_is_refused_without_a_retry_and_named() -> None:
     fixture, _ = record(loop)
-    with served(fixture) as (url, session):
+    with served(fixture) as (url, run):
         with pytest.raises(openai.APIStatusError) as caught:
             client_of(url, retries=3).chat.completions.create(
                 model="gpt-4o", messages=[{"role": "user", "content": "Ship AC-2."}], tools=TOOLS
             )
         assert caught.value.status_code == 424
         assert "REPLAY-101 diverged at step 1" in caught.value.message
-    assert [(item.kind, item.step) for item in session.report().divergences] == [(DivergenceKind.REQUEST_CHANGED, 1)]
+    assert [(item.kind, item.step) for item in run.report().divergences] == [(DivergenceKind.REQUEST_CHANGED, 1)]
 
 
 def test_a_miss_is_told_in_the_form_of_the_clients_provider() -> None:
@@ -111,7 +111,7 @@ def test_a_miss_is_told_in_the_form_of_the_clients_provider() -> None:
         body: Any = caught.value.body
         assert (caught.value.status_code, body["type"]) == (424, "error")
         assert "REPLAY-1" in body["error"]["message"]
-        assert httpx2.get(f"{url}/v1/models", trust_env=False).json()["error"]["message"]
+        assert httpx2.get(f"{url}/v1/files", trust_env=False).json()["error"]["message"]
 
 
 def test_failures_are_served_as_they_came() -> None:
@@ -129,9 +129,9 @@ def test_failures_are_served_as_they_came() -> None:
         return found
 
     fixture, outcome = record(agent, "500", "hang-up", "stream-cut")
-    with served(fixture) as (url, session):
+    with served(fixture) as (url, run):
         assert agent(url) == outcome
-    assert verdict(session.report()) is Verdict.IDENTICAL
+    assert verdict(run.report()) is Verdict.IDENTICAL
 
 
 def test_equal_requests_are_answered_in_the_order_in_which_they_come() -> None:
@@ -146,9 +146,9 @@ def test_equal_requests_are_answered_in_the_order_in_which_they_come() -> None:
         assert agent(url) == outcome
 
 
-def test_sdks_are_led_by_the_base_url_that_the_run_had() -> None:
+def test_sdks_are_led_by_the_base_url_that_the_runhad() -> None:
     fixture, _ = record(lambda url: loop(f"{url}/deep"))
-    variables = environment_for("http://127.0.0.1:1", fixture)
+    variables = ServedRun(fixture).environment("http://127.0.0.1:1")
     assert variables["OPENAI_BASE_URL"] == "http://127.0.0.1:1/deep/v1"
     assert variables["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
 
@@ -193,7 +193,7 @@ def test_a_stream_that_its_sdk_read_to_its_last_event_ends_properly_for_every_cl
     fixture, _ = record(streamed_ask)
     (step,) = fixture.steps
     body = step.exchange.request.body.decode()
-    with served(fixture) as (url, session):
+    with served(fixture) as (url, run):
         asked = f"{url}/v1/chat/completions"
         command = {
             "curl": [program, "-sS", "--noproxy", "*", "-H", "content-type: application/json", "-d", body, asked],
@@ -203,7 +203,7 @@ def test_a_stream_that_its_sdk_read_to_its_last_event_ends_properly_for_every_cl
     assert (done.returncode, done.stderr) == (0, b"")
     assert done.stdout == step.exchange.response.body
     assert done.stdout.endswith(b"data: [DONE]\n\n")
-    assert verdict(session.report()) is Verdict.IDENTICAL
+    assert verdict(run.report()) is Verdict.IDENTICAL
 
 
 @pytest.fixture(scope="session")
@@ -222,19 +222,19 @@ def node_agent() -> Path:
 def test_an_agent_in_javascript_is_answered_through_its_own_sdk(node_agent: Path) -> None:
     fixture, outcome = record(loop)
 
-    def ask(question: str) -> tuple[subprocess.CompletedProcess[str], ReplaySession]:
-        with served(fixture) as (url, session):
-            environ = {**os.environ, **environment_for(url, fixture)}
+    def ask(question: str) -> tuple[subprocess.CompletedProcess[str], ServedRun]:
+        with served(fixture) as (url, run):
+            environ = {**os.environ, **run.environment(url)}
             command = ["node", str(node_agent), question]
-            return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=400, check=False), session
+            return subprocess.run(command, env=environ, capture_output=True, text=True, timeout=400, check=False), run
 
-    done, session = ask("Ship AC-1.")
+    done, run = ask("Ship AC-1.")
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == outcome
-    assert verdict(session.report()) is Verdict.IDENTICAL, session.report()
-    done, session = ask("Ship AC-2.")
+    assert verdict(run.report()) is Verdict.IDENTICAL, run.report()
+    done, run = ask("Ship AC-2.")
     assert "REPLAY-101 diverged at step 1" in done.stderr
-    assert [(item.kind, item.step) for item in session.report().divergences] == [(DivergenceKind.REQUEST_CHANGED, 1)]
+    assert [(item.kind, item.step) for item in run.report().divergences] == [(DivergenceKind.REQUEST_CHANGED, 1)]
 
 
 @pytest.mark.parametrize(("question", "code"), [("Seattle and San Francisco", 0), ("Seattle and Portland", 3)])

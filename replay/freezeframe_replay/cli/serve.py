@@ -1,30 +1,36 @@
-"""`freezeframe serve RUN_OR_FIXTURE [-- CMD]`: the recorded provider as an HTTP server, for programs in any language."""
+"""`freezeframe serve RUN_OR_FIXTURE... [-- CMD]`: recorded runs as an HTTP server, for programs in any language."""
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import subprocess
 import sys
 import threading
-from dataclasses import replace
-from typing import Final
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
-from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.render import ID_DIGITS, report_text
 from freezeframe_schemas.data_directory import KEYS
-from freezeframe_schemas.divergence import Check
-from freezeframe_schemas.errors import ConfigError, FixtureError, ReplayError
-from freezeframe_schemas.verdict import exit_code, judged_to_json
+from freezeframe_schemas.errors import ConfigError, ReplayError
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
+
+if TYPE_CHECKING:
+    from freezeframe_replay.process.served_run import ServedRun
 
 COMMAND: Final = Command(
     description="SDKs reach the server through their base URL. The program after `--` is started with the variables for that; "
-    "without a program they are printed. The program's own tools run for real.",
+    "without a program they are printed. A tool that the program asks for at $FREEZEFRAME_TOOLS_URL/NAME, or over MCP at "
+    "$FREEZEFRAME_MCP_URL, is answered from the run; its own tools run for real.",
     examples={
         "freezeframe serve 4bf92f35 -- node agent.mjs": "start the program, then report where it left the run",
         "freezeframe serve tests/regressions/late-order --port 8000": "until Ctrl-C",
+        "freezeframe serve 4bf92f35 9c1e77d0 --port 8000": "several at once, below /-/run/ID",
+        "freezeframe serve 4bf92f35 --mcp": "its tools as an MCP server over stdin and stdout",
     },
     exit_codes={
         0: "identical: every recorded request was made, and no other; input and outcome are not observed",
@@ -38,8 +44,14 @@ COMMAND: Final = Command(
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP)
+    parser.add_argument("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP)
     parser.add_argument("--port", type=options.port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free one)")
+    parser.add_argument(
+        "--mcp",
+        action="store_true",
+        help="speak MCP over standard input and output, until the client closes it; inside a program that `serve` started, its "
+        "run answers",
+    )
     options.add_ignore(parser)
     options.add_timeout(parser, of="the program")
     options.add_require_values(parser)
@@ -49,41 +61,54 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Serve while the program runs, or until Ctrl-C; the exit code is the verdict."""
-    from freezeframe_replay.engine.policy import Policy
-    from freezeframe_replay.engine.session import ReplaySession
-    from freezeframe_replay.process.child import key_of
-    from freezeframe_replay.process.wire_server import environment_for, servable, serve_wire
+    from freezeframe_replay.process.mcp_stdio import answer_lines, hand_on_lines
+    from freezeframe_replay.process.served_run import MCP_VARIABLE
+    from freezeframe_replay.process.wire_server import serve_wire
 
-    fixture = servable(load_as_fixture(options.place_of(arguments), arguments.run))
-    if not fixture.steps:
-        raise FixtureError(f"run {fixture.run_id}: found no HTTP exchanges, so a server has nothing to answer")
-    session = ReplaySession(
-        fixture,
-        policy=Policy(ignore=tuple(arguments.ignore), require_values=arguments.require_values),
-        key=key_of(fixture, options.home_of(arguments).directory / KEYS),
-    )
-    try:
-        with serve_wire(session, arguments.port) as url:
-            variables = environment_for(url, fixture)
-            if arguments.program:
-                status = _run(arguments.program, variables, arguments.timeout)
-            else:
-                status = _wait(variables)
-    except OSError as error:
-        raise ConfigError(f"--port {arguments.port}: cannot listen on it: {error.strerror}") from error
-    # the program's input and outcome cannot be seen from outside
-    report = replace(session.report(), input_check=Check.NOT_SEEN, outcome_check=Check.NOT_SEEN, exit_status=status)
-    if arguments.json:
-        print(judged_to_json(report))
+    if arguments.mcp and (url := os.environ.get(MCP_VARIABLE)):
+        hand_on_lines(url)
+        return 0
+    if arguments.program and len(arguments.runs) > 1:
+        raise ConfigError("a program is answered from one run", do="name one, or start the program yourself")
+    runs = [_served(arguments, named) for named in arguments.runs]
+    status: int | None = 0
+    if arguments.mcp:
+        answer_lines(runs[0].tools.answer)
     else:
-        print(
-            report_text(
-                report,
-                width=options.terminal_width(),
-                again=target_as_typed(options.place_of(arguments), arguments.run, report.run_id),
-            )
-        )
-    return exit_code(report)
+        try:
+            with serve_wire(runs, arguments.port) as url:
+                if arguments.program:
+                    status = _run(arguments.program, runs[0].environment(url), arguments.timeout)
+                else:
+                    _wait(url, runs)
+        except OSError as error:
+            raise ConfigError(f"--port {arguments.port}: cannot listen on it: {error.strerror}") from error
+    return _report(arguments, runs, status)
+
+
+def _served(arguments: argparse.Namespace, named: str) -> ServedRun:
+    from freezeframe_replay.engine.policy import Policy
+    from freezeframe_replay.process.child import key_of
+    from freezeframe_replay.process.served_run import ServedRun
+
+    fixture = load_as_fixture(options.place_of(arguments), named)
+    policy = Policy(ignore=tuple(arguments.ignore), require_values=arguments.require_values)
+    return ServedRun(fixture, policy=policy, key=key_of(fixture, options.home_of(arguments).directory / KEYS))
+
+
+def _report(arguments: argparse.Namespace, runs: Sequence[ServedRun], status: int | None) -> int:
+    """Print what was found of each run, to stderr if stdout is the client's; return the worst exit code."""
+    reports = [run.report(status) for run in runs]
+    output = sys.stderr if arguments.mcp else sys.stdout
+    if arguments.json:
+        texts = list(map(judged_to_json, reports))
+        print(texts[0] if len(texts) == 1 else json.dumps(list(map(json.loads, texts)), indent=1), file=output)
+    else:
+        for report, named in zip(reports, arguments.runs, strict=True):
+            again = target_as_typed(options.place_of(arguments), named, report.run_id)
+            print(report_text(report, width=options.terminal_width(), again=again), file=output)
+    codes = set(map(exit_code, reports))
+    return next(code for code in (EXIT_CODES[Verdict.DIVERGED], EXIT_CODES[Verdict.INCOMPARABLE], 0) if code in codes)
 
 
 def _run(program: list[str], variables: dict[str, str], timeout_s: float) -> int:
@@ -106,11 +131,15 @@ def _run(program: list[str], variables: dict[str, str], timeout_s: float) -> int
     return done.returncode
 
 
-def _wait(variables: dict[str, str]) -> int:
-    print("\n".join(f"export {name}={value}" for name, value in variables.items()), flush=True)
-    print("serving; Ctrl-C stops and reports", file=sys.stderr, flush=True)
+def _wait(url: str, runs: Sequence[ServedRun]) -> None:
+    """Print how to reach the runs, and wait for Ctrl-C."""
+    if len(runs) == 1:
+        print("\n".join(f"export {name}={value}" for name, value in runs[0].environment(url).items()), flush=True)
+    else:
+        for run in runs:
+            print(f"{run.fixture.run_id[:ID_DIGITS]}: {url}/-/run/{run.fixture.run_id[:ID_DIGITS]}", flush=True)
+    print(f"serving; the report is at {url}/-/report; Ctrl-C stops and prints it", file=sys.stderr, flush=True)
     try:
         threading.Event().wait()
     except KeyboardInterrupt:
         print(file=sys.stderr)
-    return 0

@@ -47,10 +47,10 @@ def in_meaning(call: Call) -> Call:
         case Kind.MODEL:
             return replace(call, name=MODEL_NAME, lane=(), request=Request(body=dump(_asked_of_a_model(call.request)).encode()))
         case Kind.TOOL:
-            asked: JsonObject = {"arguments": _arguments(call.request)}
+            asked: JsonObject = {"arguments": arguments_by_name(call.request)}
             return replace(call, lane=(), request=Request(body=dump(asked).encode()))
         case Kind.RETRIEVAL:
-            asked = {"query": _query(_arguments(call.request))}
+            asked = {"query": _query(arguments_by_name(call.request))}
             return replace(call, name=RETRIEVAL_NAME, lane=(), request=Request(body=dump(asked).encode()))
         case _:
             return replace(call, lane=())
@@ -133,17 +133,17 @@ def _thought(part: JsonObject) -> Thought:
 # -- tools and retrievers -------------------------------------------------------------------------------------------------
 
 
-def _arguments(request: Request) -> JsonValue:
+def arguments_by_name(request: Request) -> JsonValue:
     """Return a function's arguments by name; a single text that is a JSON object, as frameworks hand it on, as that object."""
     given = as_object(parse(request.body))
     args, kwargs = given.get("args"), as_object(given.get("kwargs"))
-    named: JsonObject = {name: _plain(item) for name, item in kwargs.items() if not _is_object(item)}
+    named: JsonObject = {name: plain(item) for name, item in kwargs.items() if not _is_object(item)}
     if not isinstance(args, list) or not args:
         return arguments_of(named)
-    first = arguments_of(_plain(args[0]))
+    first = arguments_of(plain(args[0]))
     if len(args) == 1 and isinstance(first, dict):
         return {**first, **as_object(arguments_of(named))}
-    return arguments_of({"args": [_plain(item) for item in args], **named})
+    return arguments_of({"args": [plain(item) for item in args], **named})
 
 
 def _is_object(item: JsonValue) -> bool:
@@ -151,12 +151,12 @@ def _is_object(item: JsonValue) -> bool:
     return as_object(item).get(values.TAG) == "opaque"
 
 
-def _plain(item: JsonValue) -> JsonValue:
+def plain(item: JsonValue) -> JsonValue:
     """Return a tagged value as the JSON that a model writes for it."""
     if isinstance(item, list):
-        return [_plain(inner) for inner in item]
+        return [plain(inner) for inner in item]
     if isinstance(item, dict):
-        return _plain(item.get("value")) if values.TAG in item else {name: _plain(inner) for name, inner in item.items()}
+        return plain(item.get("value")) if values.TAG in item else {name: plain(inner) for name, inner in item.items()}
     return item
 
 

@@ -1,134 +1,113 @@
-"""WireServer: a recorded run's provider as a real HTTP server, for programs in any language. Serves, never forwards.
+"""WireServer: recorded runs as a real HTTP server, for programs in any language. Serves, never forwards.
 
-Its base URL points an SDK here. Model calls are answered with the recorded bytes, chunk borders and ends; the program's tools
-run for real. Which task asked cannot be seen from outside, so equal requests are answered in the order in which they come; a
-client that knows better says so in the header ``x-freezeframe-lane``.
+A base URL points an SDK here. Model calls are answered with the recorded bytes, chunk borders and ends. Which task asked cannot
+be seen from outside, so equal requests are answered in the order in which they come; a client that knows better says so in the
+header ``x-freezeframe-lane``. A miss is answered with status 424 and ``x-should-retry: false``: SDKs retry after 409, 429, 5xx.
 
-A miss is answered with status 424 and ``x-should-retry: false``: SDKs retry after 409, 429 and 5xx.
+Of several runs, the one is meant that the header ``x-freezeframe-run`` or the beginning of the path names, ``/-/run/ID``. The
+server's own paths, below those:
+
+    POST /-/mcp            the run's tools as an MCP server (streamable HTTP)
+    GET  /-/tools          their names, descriptions and schemas
+    POST /-/tools/NAME     arguments by name -> {"result": ...} or {"error": ...}
+    ANY  /-/at/PROVIDER/.. a call of this provider, for those whose paths do not tell
+    ANY  /-/to/URL         the recorded call of a tool to this URL; so is what comes from a client that has us as its HTTP proxy
+    GET  /-/report         what was asked so far, as a page; /-/report.json for programs
 """
 
 from __future__ import annotations
 
+import html
 import json
-import socket
-import threading
-from collections.abc import Generator
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from typing import Any, Final
-from urllib.parse import urlsplit
+from typing import Final
+from urllib.parse import unquote, urlsplit
 
 from freezeframe._cleaning import clean_headers, clean_url
 from freezeframe.seams import Call, http
-from freezeframe_replay.engine.session import ReplaySession
+from freezeframe_replay.process.loopback_http import LOOPBACK, TO_PREFIX, LoopbackHandler, LoopbackServer, listening
+from freezeframe_replay.process.served_run import AT_PREFIX, MCP_PATH, TOOLS_PATH, ServedRun
+from freezeframe_replay.process.served_tools import SEAM, ToolFailure
+from freezeframe_replay.report.render import report_text
 from freezeframe_schemas.errors import ReplayMiss, WireError
-from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, parse_lane
-from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.exchange import Completion, Exchange, Lane, Request, parse_lane
+from freezeframe_schemas.verdict import judged_to_json
 from freezeframe_schemas.wire.answer import error_object
-from freezeframe_schemas.wire.registry import PROVIDERS, dialect_named
+from freezeframe_schemas.wire.document import as_object, parse
+from freezeframe_schemas.wire.registry import dialect_named
 
-SEAM: Final = "wire"
 LANE_HEADER: Final = "x-freezeframe-lane"
+RUN_HEADER: Final = "x-freezeframe-run"
+RUN_PREFIX: Final = "/-/run/"
 MISS_STATUS: Final = 424
-_HOP_HEADERS: Final = frozenset({b"content-length", b"transfer-encoding", b"connection", b"keep-alive"})
-"""Headers that applied to the recorded connection, not to this one."""
-
-
-def servable(fixture: Fixture) -> Fixture:
-    """Return the part of a run that a server can answer: its HTTP, including the model calls of its tools.
-
-    The tools of a program in another process run, and so do their calls; only their model calls come here.
-    """
-    steps = [step for step in fixture.steps if step.exchange.kind is Kind.MODEL]
-    steps += [step for step in fixture.askable if step.exchange.request.method and step.exchange.kind is not Kind.MODEL]
-    steps.sort(key=lambda step: step.number)
-    entry = replace(fixture.entry, kind=None, input=None, output=None, error=None)
-    return replace(fixture, entry=entry, steps=tuple(replace(step, inside=None) for step in steps))
-
-
-def environment_for(url: str, fixture: Fixture) -> dict[str, str]:
-    """Return the variables that point a program's SDKs to the server at `url`, with placeholder keys."""
-    recorded = dict(base for step in reversed(fixture.steps) if (base := _recorded_base(step.exchange)) is not None)
-    keys = {name: "replay" for row in PROVIDERS for name in row.credentials}
-    bases = {name: f"{url}{recorded.get(row.name, path)}" for row in PROVIDERS for name, path in row.bases}
-    return {**keys, **bases, "NO_PROXY": "127.0.0.1,localhost"}
-
-
-def _recorded_base(exchange: Exchange) -> tuple[str, str] | None:
-    """Return the provider of a request's dialect and the path before the call, if SDKs can be configured with it."""
-    dialect = dialect_named(exchange.dialect)
-    path = urlsplit(exchange.request.url).path
-    if dialect is None or not dialect.call_path or not path.endswith(dialect.call_path):
-        return None
-    return dialect.provider, path.removesuffix(dialect.call_path)
+_REPORT_PATH: Final = "/-/report"
+_MODEL_LISTS: Final = ("/models", "/api/tags")
+_NO_RETRY: Final = ("x-should-retry", "false")
 
 
 @contextmanager
-def serve_wire(session: ReplaySession, port: int = 0) -> Generator[str]:
-    """Serve the session on loopback while the block runs; yields the server's URL.
+def serve_wire(runs: Sequence[ServedRun], port: int = 0) -> Generator[str]:
+    """Serve the runs on loopback while the block runs; yields the server's URL.
 
     Raises:
         OSError: the port is taken.
     """
-    server = _Server(("127.0.0.1", port), _Handler)
-    server.session = session
-    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True, name="freezeframe-wire")
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    server = _Server((LOOPBACK, port), _Handler)
+    server.runs = tuple(runs)
+    with listening(server, "freezeframe-wire") as url:
+        yield url
 
 
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-    request_queue_size = 128
-    session: ReplaySession
+class _Server(LoopbackServer):
+    runs: tuple[ServedRun, ...]
+
+    def run_named(self, name: str) -> ServedRun:
+        """Return the run whose id begins so; without a name the only one.
+
+        Raises:
+            WireError: there is none, or there are several.
+        """
+        named = [run for run in self.runs if run.fixture.run_id.startswith(name.lower())]
+        if len(named) == 1:
+            return named[0]
+        known = ", ".join(run.fixture.run_id[:12] for run in self.runs)
+        raise WireError(f"expected one of the runs {known} in the header {RUN_HEADER} or as {RUN_PREFIX}ID, found {name!r:.80}")
 
 
-class _Handler(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
-    disable_nagle_algorithm = True
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Log nothing: the report says what was asked."""
-
-    def handle_any(self) -> None:
-        """Answer a request of any method."""
+class _Handler(LoopbackHandler):
+    def handle_request(self, body: bytes) -> None:
+        """Answer from the run that is meant."""
         server = self.server
         assert isinstance(server, _Server)
+        target, name = self.target, self.headers.get(RUN_HEADER, "")
+        if target.startswith(RUN_PREFIX):
+            name, slash, rest = target.removeprefix(RUN_PREFIX).partition("/")
+            target = slash + rest or "/"
         try:
-            call = self._call(self._body())
+            run, lane = server.run_named(name), parse_lane(self.headers.get(LANE_HEADER, ""))
         except WireError as error:
             return self._refuse(str(error))
+        if target.startswith("/-/") and not target.startswith((TO_PREFIX, AT_PREFIX)):
+            return self._answer_own(run, urlsplit(target).path, body, lane)
+        return self._answer_call(run, target, body, lane)
+
+    def _answer_call(self, run: ServedRun, target: str, body: bytes, lane: Lane) -> None:
+        call = self._call(run.url_of(self.command, target) or self.url_of(target), body, lane)
+        if self.command == "GET" and _is_model_list(run, call.request.url):
+            run.made_up.add(call.name)
+            return self.send_json(200, run.models_document())
         try:
-            exchange = server.session.respond(call)
+            exchange = run.session.respond(call)
         except (ReplayMiss, WireError) as miss:
             return self._refuse(str(miss), call.dialect)
         if exchange is None:  # a policy that lets calls go out is not offered here
             return self._refuse("the replay would make this call for real, which a server does not do", call.dialect)
-        self._answer(exchange)
+        return self._answer(exchange)
 
-    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = handle_any  # noqa: N815 - the base class's names
-
-    def _body(self) -> bytes:
-        if "chunked" not in self.headers.get("transfer-encoding", "").lower():
-            return self.rfile.read(int(self.headers.get("content-length") or 0))
-        pieces: list[bytes] = []
-        while size := int(self.rfile.readline().partition(b";")[0], 16):
-            pieces.append(self.rfile.read(size))
-            self.rfile.readline()
-        while self.rfile.readline().strip():
-            """Skip trailers."""
-        return b"".join(pieces)
-
-    def _call(self, body: bytes) -> Call:
-        url = clean_url(f"http://{self.headers.get('host', 'localhost')}{self.path}")
-        headers = clean_headers(self.headers.items())
-        request = Request(method=self.command, url=url, headers=headers, body=body)
+    def _call(self, asked_url: str, body: bytes, lane: Lane) -> Call:
+        url = clean_url(asked_url)
+        request = Request(method=self.command, url=url, headers=clean_headers(self.headers.items()), body=body)
         subject = http.subject_of(request, body)
         return Call(
             kind=subject.kind,
@@ -137,44 +116,80 @@ class _Handler(BaseHTTPRequestHandler):
             request=request,
             dialect=subject.dialect,
             provider=subject.provider,
-            lane=parse_lane(self.headers.get(LANE_HEADER, "")),
+            lane=lane,
         )
+
+    # -- tools and the report -------------------------------------------------------------------------------------------
+
+    def _answer_own(self, run: ServedRun, path: str, body: bytes, lane: Lane) -> None:
+        asked = (self.command, path)
+        if path.startswith(f"{TOOLS_PATH}/") and self.command == "POST":
+            return self._call_tool(run, unquote(path.removeprefix(f"{TOOLS_PATH}/")), body, lane)
+        match asked:
+            case ("POST", p) if p == MCP_PATH:
+                answer = run.tools.answer(parse(body), lane)
+                return self.send_whole(202, b"", ()) if answer is None else self.send_json(200, answer)
+            case (_, p) if p == MCP_PATH:  # no stream of the server's own, and no session to end
+                return self.send_whole(405, b"", (("allow", "POST"),))
+            case ("GET", p) if p == TOOLS_PATH:
+                tools = run.tools.tools.values()
+                rows = [{"name": tool.name, "description": tool.description, "parameters": tool.schema} for tool in tools]
+                return self.send_json(200, {"tools": rows})
+            case ("GET", p) if p == f"{_REPORT_PATH}.json":
+                return self.send_json(200, json.loads(judged_to_json(run.report())))
+            case ("GET", p) if p == _REPORT_PATH:
+                page = _page(report_text(run.report()))
+                return self.send_whole(200, page.encode(), (("content-type", "text/html; charset=utf-8"),))
+            case _:
+                return self.send_json(404, {"error": {"message": f"{self.command} {path}: the server has no such path"}})
+
+    def _call_tool(self, run: ServedRun, name: str, body: bytes, lane: Lane) -> None:
+        arguments = parse(body or b"{}")
+        if not isinstance(arguments, dict):
+            return self.send_json(400, {"error": {"message": "expected the arguments as a JSON object"}})
+        try:
+            return self.send_json(200, {"result": run.tools.call(name, as_object(arguments), lane)})
+        except ToolFailure as error:
+            return self.send_json(200, {"error": {"message": str(error)}})
+        except (ReplayMiss, WireError) as miss:
+            return self._refuse(str(miss))
+
+    # -- answers --------------------------------------------------------------------------------------------------------
 
     def _refuse(self, message: str, dialect: str | None = None) -> None:
         """Refuse in the form that the client's provider gives its errors, else in the common one."""
         form = dialect_named(dialect)
         write = error_object if form is None else form.error_body
-        body = json.dumps(write(MISS_STATUS, message)).encode()
-        self.send_response_only(MISS_STATUS)
-        for name, value in (("content-type", "application/json"), ("x-should-retry", "false"), ("content-length", len(body))):
-            self.send_header(name, str(value))
-        self.end_headers()
-        self.wfile.write(body)
+        self.send_json(MISS_STATUS, write(MISS_STATUS, message), _NO_RETRY)
 
     def _answer(self, exchange: Exchange) -> None:
         response = exchange.response
         if response.completion is Completion.NONE:  # the run got no answer: neither does this client
-            return self._hang_up()
-        self.send_response_only(response.status or 200, http.served_reason(exchange))
-        for name, value in http.served_headers(exchange):
-            if name.lower() not in _HOP_HEADERS:
-                self.send_header(name.decode("latin-1"), value.decode("latin-1"))
+            return self.hang_up()
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in http.served_headers(exchange)]
+        status, reason = response.status or 200, http.served_reason(exchange)
         ended = http.end_of_stream(exchange) is None  # the HTTP body did, whatever happened to the answer in it
         if ended and len(response.chunks) <= 1:
-            self.send_header("content-length", str(len(response.body)))
-            self.end_headers()
-            self.wfile.write(response.body)
-            return None
-        self.send_header("transfer-encoding", "chunked")
-        self.end_headers()
+            return self.send_whole(status, response.body, headers, reason)
+        self.send_head(status, reason, headers)
+        self.begin_chunks()
         for chunk in response.chunks:
-            if chunk.data:
-                self.wfile.write(b"%x\r\n%b\r\n" % (len(chunk.data), chunk.data))
-        if not ended:
-            return self._hang_up()
-        self.wfile.write(b"0\r\n\r\n")
-        return None
+            self.send_chunk(chunk.data)
+        return self.end_chunks() if ended else self.hang_up()
 
-    def _hang_up(self) -> None:
-        self.close_connection = True
-        self.connection.shutdown(socket.SHUT_RDWR)
+
+def _is_model_list(run: ServedRun, url: str) -> bool:
+    """Return whether a GET asks for the models, and the recording holds no answer to that."""
+    path = urlsplit(url).path
+    if not path.endswith(_MODEL_LISTS):
+        return False
+    calls = (step.exchange.request for step in run.fixture.steps)
+    return not any(call.method == "GET" and urlsplit(call.url).path == path for call in calls)
+
+
+def _page(text: str) -> str:
+    """Return the report as a page that loads itself again every two seconds."""
+    return (
+        "<!doctype html><meta charset=utf-8><meta name=color-scheme content='light dark'><meta http-equiv=refresh content=2>"
+        f"<title>freezeframe serve</title><pre style='white-space:pre-wrap'>{html.escape(text)}</pre>"
+    )

@@ -63,6 +63,8 @@ class Provider:
     """Environment variables that its SDKs require."""
     bases: tuple[tuple[str, str], ...] = ()
     """Environment variables that point its SDKs to another server, each with the path that the URL in it ends with."""
+    origin: str = ""
+    """Where its SDKs go by themselves: the URL up to the path."""
     packages: tuple[str, ...] = ()
     """Distributions of its Python SDKs."""
 
@@ -93,6 +95,7 @@ PROVIDERS: Final = (
         hosts=r"(?:[a-z-]+\.)?api\.openai\.com",
         credentials=("OPENAI_API_KEY",),
         bases=(("OPENAI_BASE_URL", "/v1"), ("OPENAI_API_BASE", "/v1")),
+        origin="https://api.openai.com",
         packages=("openai",),
     ),
     Provider(
@@ -113,6 +116,7 @@ PROVIDERS: Final = (
         hosts=r"api\.anthropic\.com",
         credentials=("ANTHROPIC_API_KEY",),
         bases=(("ANTHROPIC_BASE_URL", ""),),
+        origin="https://api.anthropic.com",
         packages=("anthropic",),
     ),
     Provider(
@@ -122,6 +126,7 @@ PROVIDERS: Final = (
         key="GEMINI_API_KEY",
         credentials=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
         bases=(("GOOGLE_GEMINI_BASE_URL", ""),),
+        origin="https://generativelanguage.googleapis.com",
         packages=("google-genai",),
     ),
     Provider(
@@ -144,6 +149,7 @@ PROVIDERS: Final = (
         key="CO_API_KEY",
         credentials=("CO_API_KEY",),
         bases=(("CO_API_URL", ""),),
+        origin="https://api.cohere.com",
         packages=("cohere",),
     ),
     Provider(
@@ -159,6 +165,7 @@ PROVIDERS: Final = (
         hosts=r"api\.groq\.com",
         credentials=("GROQ_API_KEY",),
         bases=(("GROQ_BASE_URL", ""),),
+        origin="https://api.groq.com",
         packages=("groq",),
     ),
     Provider(
@@ -191,6 +198,7 @@ PROVIDERS: Final = (
         name="ollama",
         hosts=r".*:11434|ollama(?:\.com)?(?::\d+)?",
         bases=(("OLLAMA_HOST", ""),),
+        origin="http://127.0.0.1:11434",
         packages=("ollama",),
     ),
 )
@@ -238,6 +246,9 @@ ROUTES: Final = (
     Route(dialect=generic.DIALECT, path=r"/rerank$", shape=shapes.is_rerank),
     Route(dialect=_OPENAI_GENERIC, path=r"/audio/(?:transcriptions|translations)$", form=True),
 )
+
+NEEDS_ITS_HOST: Final = frozenset(name for row in ROUTES for name in row.providers)
+"""Providers some of whose paths say nothing on another host."""
 
 _PROVIDERS: Final = tuple((re.compile(row.hosts, re.IGNORECASE), row.name) for row in PROVIDERS)
 _ROWS: Final = {row.name: row for row in PROVIDERS}

@@ -1,0 +1,135 @@
+"""An HTTP server on loopback whose handler reads whole requests and writes answers chunk by chunk. Standard library only."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Generator, Iterable, Mapping
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final, cast
+
+from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
+
+LOOPBACK: Final = "127.0.0.1"
+OF_THE_CONNECTION: Final = frozenset({"content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection"})
+"""Headers that applied to another connection than this one."""
+TO_PREFIX: Final = "/-/to/"
+"""The rest of the path is the URL that is meant."""
+
+
+class LoopbackHandler(BaseHTTPRequestHandler):
+    """Reads a request of any method and hands it to `handle_request`."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
+        """Log nothing: the report says what was asked."""
+
+    def handle_any(self) -> None:
+        """Answer a request of any method, unless a page in a browser sent it."""
+        body = self._read_body()
+        as_a_proxy = self.target.startswith("http://")  # Host then names the other server, and no page can send this
+        foreign = why_foreign(cast("Mapping[str, str]", self.headers), names=None if as_a_proxy else LOOPBACK_NAMES)
+        if foreign is not None:
+            self.send_json(403, {"error": {"message": f"refused: {foreign}"}})
+            return
+        self.handle_request(body)
+
+    do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = handle_any  # noqa: N815 - the base class's names
+
+    def handle_request(self, body: bytes) -> None:
+        """Answer the request."""
+        raise NotImplementedError
+
+    @property
+    def target(self) -> str:
+        """Return what the request line names. The base class makes one slash of several at its beginning."""
+        return self.requestline.split()[1]
+
+    def url_of(self, target: str) -> str:
+        """Return the URL that a request's target means: another server's if it names one, else ours."""
+        if target.startswith("http://"):
+            return target
+        if target.startswith((f"{TO_PREFIX}http://", f"{TO_PREFIX}https://")):
+            return target.removeprefix(TO_PREFIX)
+        return f"http://{self.headers.get('host', LOOPBACK)}{target}"
+
+    def _read_body(self) -> bytes:
+        if "chunked" not in self.headers.get("transfer-encoding", "").lower():
+            return self.rfile.read(int(self.headers.get("content-length") or 0))
+        pieces: list[bytes] = []
+        while size := int(self.rfile.readline().partition(b";")[0], 16):
+            pieces.append(self.rfile.read(size))
+            self.rfile.readline()
+        while self.rfile.readline().strip():
+            """Skip trailers."""
+        return b"".join(pieces)
+
+    def send_head(self, status: int, reason: str | None, headers: Iterable[tuple[str, str]]) -> None:
+        """Write status line and headers, without those of another connection."""
+        self.send_response_only(status, reason)
+        for name, value in headers:
+            if name.lower() not in OF_THE_CONNECTION:
+                self.send_header(name, value)
+
+    def send_whole(self, status: int, body: bytes, headers: Iterable[tuple[str, str]], reason: str | None = None) -> None:
+        """Write an answer in one piece."""
+        self.send_head(status, reason, headers)
+        self.send_header("content-length", str(len(body)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(body)
+
+    def send_json(self, status: int, value: object, *headers: tuple[str, str]) -> None:
+        """Write a JSON document."""
+        body = json.dumps(value, ensure_ascii=False).encode("utf-8", "backslashreplace")
+        self.send_whole(status, body, (("content-type", "application/json"), *ANSWER_HEADERS.items(), *headers))
+
+    def begin_chunks(self) -> None:
+        """End the head of an answer that comes in pieces."""
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+
+    def send_chunk(self, data: bytes) -> None:
+        """Write one piece."""
+        if data:
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+
+    def end_chunks(self) -> None:
+        """End an answer that came in pieces."""
+        self.wfile.write(b"0\r\n\r\n")
+
+    def hang_up(self) -> None:
+        """Cut the connection in the middle of the answer."""
+        self.close_connection = True
+        self.connection.shutdown(socket.SHUT_RDWR)
+
+
+class LoopbackServer(ThreadingHTTPServer):
+    """Serves each connection on a thread of its own."""
+
+    daemon_threads = True
+    request_queue_size = 128
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a client that went away; any other fault is ours and is printed."""
+        import sys
+
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
+
+
+@contextmanager
+def listening(server: LoopbackServer, name: str) -> Generator[str]:
+    """Run a server while the block runs; yields its URL."""
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True, name=name)
+    thread.start()
+    try:
+        yield f"http://{LOOPBACK}:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
