@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from freezeframe_redaction import surrogates
-from freezeframe_redaction.detectors import FAMILIES
+from freezeframe_redaction import detectors, surrogates
 from freezeframe_redaction.model import SurrogateClass
 
-CLASSES: dict[str, SurrogateClass] = {
-    entry.name: entry
-    for entry in (*surrogates.CLASSES, *(entry for family in FAMILIES for entry in getattr(family, "CLASSES", ())))
-}
+CLASSES: dict[str, SurrogateClass] = {entry.name: entry for entry in (*surrogates.CLASSES, *detectors.CLASSES)}

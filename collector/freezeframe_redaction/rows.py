@@ -1,4 +1,4 @@
-"""Detectors as rows: the few shapes that a check has, and the row that joins a check to its triggers and examples.
+"""The engine of the tables of rules: the few shapes that a check has, and the detectors that rows make of them.
 
 A check is called where a trigger ended. Most look for one pattern: right after the trigger (`after`), or around it (`around`).
 """
@@ -6,11 +6,18 @@ A check is called where a trigger ended. Most look for one pattern: right after 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+from typing import Any, Final
 
+from freezeframe_redaction import context
 from freezeframe_redaction.model import CLAIM, Candidate, Detector, Example, Find
+from freezeframe_redaction.national_checks import every, passes
+from freezeframe_redaction.rule_tables import Rule, Rules
 
 Group = int | str
+Is = Callable[[str], bool]
 
 
 def never(text: str) -> bool:
@@ -40,7 +47,7 @@ def value(
     class_: str,
     kind: str = "",
     group: Group = 1,
-    is_marked: Callable[[str], bool] = never,
+    is_marked: Is = never,
 ) -> tuple[Candidate, ...]:
     """Return the group as a finding, or as a claim if it is a surrogate; nothing without a match."""
     if match is None:
@@ -65,7 +72,9 @@ def after(
     kind: str = "",
     *,
     back: int = 0,
-    is_marked: Callable[[str], bool] = never,
+    group: Group = 1,
+    where: Is | None = None,
+    is_marked: Is = never,
 ) -> Find:
     """Return the check that the pattern matches right after the trigger, or `back` characters before that."""
 
@@ -73,7 +82,9 @@ def after(
         match = pattern.match(text, at, min(high, at + reach))
         if match is None and back:
             match = pattern.match(text, at - back, min(high, at + reach))
-        return value(match, class_, kind, is_marked=is_marked)
+        if match is None or (where is not None and not is_marked(match[group]) and not where(match[group])):
+            return ()
+        return value(match, class_, kind, group, is_marked)
 
     return find
 
@@ -105,8 +116,8 @@ def around(
     *,
     group: Group = 1,
     begun: bool = False,
-    where: Callable[[str], bool] | None = None,
-    is_marked: Callable[[str], bool] = never,
+    where: Is | None = None,
+    is_marked: Is = never,
 ) -> Find:
     """Return the check that the pattern matches around the trigger's end, and that `where` holds for its group."""
 
@@ -115,5 +126,68 @@ def around(
         if match is None or (where is not None and not is_marked(match[group]) and not where(match[group])):
             return ()
         return value(match, class_, kind, group, is_marked)
+
+    return find
+
+
+_NO_FINDS: Final[Mapping[str, Find]] = MappingProxyType({})
+_NO_CHECKS: Final[Mapping[str, Is]] = MappingProxyType({})
+
+
+def by_name(*finds: Find) -> dict[str, Find]:
+    """Return checks by their names, as tables call them: without the underscore."""
+    return {find.__name__.strip("_"): find for find in finds}
+
+
+def made_of(
+    rules: Rules, finds: Mapping[str, Find] = _NO_FINDS, where: Mapping[str, Is] = _NO_CHECKS, *, is_marked: Is = never
+) -> tuple[Detector, ...]:
+    """Return the detectors of a family's table; `finds` and `where` are its checks that no grammar says, by name."""
+    named = {"has_digit": has_digit, **where}
+    checks: dict[str, Find] = {}
+    out: list[Detector] = []
+    for rule in rules.rules():
+        # Rows that differ in their triggers only share a check, so that a value is looked at once.
+        same = repr(replace(rule, name="", triggers=(), shows=()))
+        if same not in checks:
+            is_one = _named_or_steps(rule.where, named) if rule.where else None
+            own = finds[rule.find] if rule.find else _by_grammar(rule, is_one, is_marked)
+            checks[same] = _beside_words(rule, own)
+        out.append(row(rule.name, rule.class_, checks[same], *rule.triggers, shows=rule.shows, others=rule.others))
+    return tuple(out)
+
+
+def _named_or_steps(where: str | Sequence[Any], named: Mapping[str, Is]) -> Is:
+    if isinstance(where, str):
+        return named[where]
+    check = every(where)
+    return lambda value: passes(check, value.upper())
+
+
+def _by_grammar(rule: Rule, where: Is | None, is_marked: Is) -> Find:
+    back, ahead = rule.reach
+    if rule.after is not None:
+        return after(rule.after, rule.class_, ahead, rule.kind, back=back, group=rule.group, where=where, is_marked=is_marked)
+    assert rule.around is not None, rule.name
+    return around(
+        rule.around, rule.class_, back, ahead, rule.kind, group=rule.group, begun=rule.begun, where=where, is_marked=is_marked
+    )
+
+
+def _beside_words(rule: Rule, check: Find) -> Find:
+    """Return the check that also looks at the words before the value, or before the trigger's end, if the row names any."""
+    before, unless, within = rule.before, rule.unless, rule.within
+    if rule.behind is not None:
+        return behind_word(rule.behind, within, check)
+    if before is None and unless is None:
+        return check
+
+    def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+        if unless is not None and unless.search(text, max(low, at - within), at):
+            return ()
+        found = check(text, low, high, at)
+        if found and before is not None and not before.search(context.before(text, low, found[0].start, within)):
+            return ()
+        return found
 
     return find

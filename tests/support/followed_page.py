@@ -13,7 +13,7 @@ from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(
-    r"^`(?P<file>[\w.-]+)` in `(?P<folder>[^`\n]+)`:\n|^```(?P<kind>python|sql|diff)\n(?P<code>.*?)^```$",
+    r"^`(?P<file>[\w.-]+)` in `(?P<folder>[^`\n]+)`:\n|^```(?P<kind>python|sql|toml|diff)\n(?P<code>.*?)^```$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -25,8 +25,8 @@ def copy_package(package: ModuleType, root: Path) -> None:
 
 
 def follow(page: str, root: Path) -> set[str]:
-    """Make the files of the page's ``python`` and ``sql`` blocks, which must be new, and the edits of its ``diff`` blocks,
-    whose old lines must be in the file exactly once. Return the paths of all files touched."""
+    """Make the files of the page's blocks of code, which must be new, and the edits of its ``diff`` blocks, whose lines must
+    be in the file exactly once. Return the paths of all files touched."""
     touched = set[str]()
     path = ""
     for block in _BLOCK.finditer((ROOT / "docs" / "extending" / page).read_text("utf-8")):

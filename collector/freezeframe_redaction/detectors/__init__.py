@@ -1,16 +1,17 @@
-"""Detectors, one family per module; `ALL` lists every one in a fixed order.
+"""Detectors, one family per table of rules; `ALL` lists every one in a fixed order.
 
-A new detector is one row in its family's ``DETECTORS``: triggers, a check, and at least one example, which a test holds.
-How to add a class of value: docs/extending/pii-class.md.
+A new detector is one row in its family's table (``rules/*.toml``): triggers, a check, and at least one example, which a test
+holds. How to add a class of value: docs/extending/pii-class.md.
 """
 
 from __future__ import annotations
+
+from types import ModuleType
 
 from freezeframe_redaction import encoded
 from freezeframe_redaction.detectors import (
     addresses,
     assigned,
-    bank,
     card,
     codes,
     dates,
@@ -19,7 +20,6 @@ from freezeframe_redaction.detectors import (
     iban,
     links,
     logins,
-    medical,
     national,
     network,
     numbers,
@@ -31,14 +31,17 @@ from freezeframe_redaction.detectors import (
     tables,
     wallets,
 )
-from freezeframe_redaction.model import Detector
+from freezeframe_redaction.model import Detector, SurrogateClass
+from freezeframe_redaction.rows import made_of
+from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.surrogates import identifier
 
-FAMILIES = (
+FAMILIES: tuple[ModuleType | str, ...] = (
     email,
     numbers,
     national,
-    medical,
-    bank,
+    "medical",
+    "bank",
     card,
     documents,
     dates,
@@ -58,5 +61,15 @@ FAMILIES = (
     spelled,
     encoded,
 )
-"""One module each, in a fixed order: its ``DETECTORS``, and its ``CLASSES`` if it adds classes of value."""
-ALL: tuple[Detector, ...] = tuple(detector for family in FAMILIES for detector in family.DETECTORS)
+"""In a fixed order: a module with checks of its own, or the name of a table that needs none."""
+
+
+def _detectors(family: ModuleType | str) -> tuple[Detector, ...]:
+    return made_of(Rules(family)) if isinstance(family, str) else family.DETECTORS
+
+
+ALL: tuple[Detector, ...] = tuple(detector for family in FAMILIES for detector in _detectors(family))
+CLASSES: tuple[SurrogateClass, ...] = tuple(
+    identifier(**made) for family in FAMILIES if isinstance(family, str) and (made := Rules(family).surrogate())
+)
+"""Those that tables add to the ones of `surrogates`."""

@@ -7,38 +7,21 @@ import re
 from freezeframe_redaction.detectors.lexicon import phrases
 from freezeframe_redaction.detectors.secrets import is_marked_secret
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import after, reaching, row, value
+from freezeframe_redaction.rows import by_name, made_of, reaching, value
+from freezeframe_redaction.rule_tables import Rules
 
 CLASS = "SECRET"
+_RULES = Rules("assigned")
 
-_VALUE = re.compile(
-    r"[\"'\])\\]{0,4}(?: {1,3}value)?\s{0,3}(?:=>|:=|->|;\s?s:[0-9]{1,5}:|[:=>])\s{0,3}\\?[\"'`]{0,3}((?:(?i:Bearer|Basic|Token|Api-?Key|Digest|OAuth|SSWS"
-    r"|Splunk|GenieKey|PAT)\s{1,3}))?"
-    r"([^\s\"'`<>,;{}()\[\]\x1f]{4,512})"
-)
-_SPOKEN = re.compile(
-    r"(?:\s(?:is|was|ist|lautet|war|est|es|[eéè]|to|jest|är|er|este|on|adalah|là)|\s?(?:[=:]|->))\s{1,3}(?:set to |now "
-    r"|still )?[\"'`“]?([^\s\"'`<>,;{}()\[\]\x1f]{6,128})",
-    re.IGNORECASE,
-)
-_REFERENCE = re.compile(
-    r"(?:\$|%|os\.|process\.|env(?:iron|[^a-z\d])|getenv|secrets?\.|config|settings|your|my[_-]|xxx|\*{3}|\.\.\.|none\b|null\b|true\b|false\b|undefined"
-    r"|self\.|this\.|args|kwargs|str\b|int\b|optional|bool\b|example|changeme|placeholder|redacted|function|lambda|request|response"
-    r"|input\b|token\b|key\b|value\b|string\b|password\b|secret\b|data\.|http|\./|file:|arn:|sha\d|md5|base64|utf-?8)",
-    re.IGNORECASE,
-)
+_VALUE = _RULES.form("value")
+_SPOKEN = _RULES.form("spoken")
+_REFERENCE = _RULES.form("reference")
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
 _IN_OTHER_LANGUAGES = "passwort|kennwort|senha|wachtwoord|parola|lösenord|heslo|salasana|mật khẩu|kata sandi"
 """Words for a password that need no border in front, the same wherever a name may say it."""
-_NAME_OF_PASSWORD = (
-    r"passw(?:or)?[dt]?|passwd|pwd|passphrase|mot[ _]de[ _]passe|contrase(?:ñ|n)a|\bclave|has[łl]o|lozinka|[sş]ifre|kodeord"
-    rf"|adgangskode|passord|parool|slaptažodis|geslo|\bpsk|\bp/w|sshpass|\bpw|{_IN_OTHER_LANGUAGES}"
-)
+_NAME_OF_PASSWORD = _RULES.text("name_of_password")
 _STRONG = re.compile(rf"(?:{_NAME_OF_PASSWORD}|jelsz[oó]|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$")
-_OPENS_NOTHING = re.compile(
-    r"(?:(?:cache|partition|sort|foreign|idempotency|dedup(?:e|lication)?|row)[_ -]?key"
-    r"|(?:(?:next|prev(?:ious)?|start|end)[_ -]?)?(?:page|continuation|sync|resume)[_ -]?token)$"
-)
+_OPENS_NOTHING = _RULES.form("opens_nothing")
 """Keys that find something, and tokens that say where a list goes on."""
 _KEYISH = re.compile(r"(?:token|key)$")
 
@@ -65,9 +48,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 _NEXT_FIELD = re.compile(r"&[A-Za-z_][\w.\[\]-]{0,40}=")
 """What follows a password in the query of a URL."""
-_COOKIE = re.compile(
-    r"(?P<name>[\w.-]{1,64})=(?P<value>[^\s;,\"'\\]{1,4096})(?:;[ ]?|(?=[\s\"'\\]|$))|[\w-]{1,16}(?:;[ ]?|(?=[\s\"'\\]|$))"
-)
+_COOKIE = _RULES.form("cookie")
 _NO_COOKIE = frozenset(["path", "domain", "expires", "max-age", "samesite", "priority", "version"])
 _MOST_COOKIES = 100
 
@@ -159,10 +140,7 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(start, start + len(value), CLASS, "password"),)
 
 
-_PHRASE = re.compile(
-    r"(?: is|:|=|->)?[\s\"'`]{1,4}(?:(?:is|was)[:\s]{1,2})?[\"'`(]?((?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}(?:[ \n,-]{1,2}(?!(?<=\n)[a-z]+ ?[:=])"
-    r"(?:[0-9]{1,2}[.)] ?)?[a-z]{3,10}){3,24})(?![\w'])"
-)
+_PHRASE = _RULES.form("phrase")
 _NO_PHRASE = frozenset(phrases("assigned.no_phrase"))
 _SEED_WORDS = 12
 """Words of the shortest recovery phrase. Source: BIP-39, "Generating the mnemonic"."""
@@ -181,9 +159,7 @@ def _phrase(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _DEFAULT = re.compile(r"variable\s{1,4}\"([\w-]{1,64})\"\s{0,4}\{[^{}]{0,300}\bdefault\s{0,20}=\s{0,4}\"([^\"\s]{6,256})\"")
-_BELOW = re.compile(
-    r"[\"']?([\w.-]{1,64})[\"']?,?[\s{]{1,60}[\"']?value[\"']?\s?[:=]\s{0,4}[\"']?([^\s\"'`,{}]{4,256})", re.IGNORECASE
-)
+_BELOW = _RULES.form("below")
 
 
 def _declared(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -202,22 +178,12 @@ def _judge_named(match: re.Match[str] | None) -> tuple[Candidate, ...]:
     return judge(match[1].lower().removesuffix("_value"), match[2], match.start(2), scheme=None)
 
 
-_SECRET_NAME = re.compile(
-    r"passw|passphrase|secret|token|api_?key|access_?key|private_?key|credential|_pass$|_key$", re.IGNORECASE
-)
+_SECRET_NAME = _RULES.form("secret_name")
 
 
 def _cookie_flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``curl -b "session=..."``: the trigger ended after the first name."""
     return _cookies(text, max(text.rfind('"', low, at), text.rfind("'", low, at)) + 1, high)
-
-
-_LICENCE_KEY = re.compile(
-    r"(?: (?:is|no\.?))?[\s\"':=#]{1,4}((?=[A-Z-]{0,30}[0-9])[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){2,8})(?![\w-])"
-)
-
-
-_licence = after(_LICENCE_KEY, CLASS, 100, "generic", is_marked=is_marked_secret)
 
 
 _CREDENTIALS = re.compile(r"(?i)\b(?:creds?|credentials|logins?)(?:[: ]+| (?:is|are) )[^\s/]{2,40} ?/ ?([^\s\"'`]{6,64})")
@@ -244,16 +210,18 @@ def _in_sql(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _VERB = re.compile(r"(?: is| was| ist| lautet| est| es| é| è| jest| ?:| ->) ?$")
 
 
+def _said_after(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``my password is ...``: the trigger ended on the blank before the verb."""
+    return _spoken(text, low, high, at - 1)
+
+
 def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``password for staging is ...``: the trigger ended after the verb."""
     verb = _VERB.search(text, max(low, at - 8), at)
     return _spoken(text, low, high, verb.start()) if verb else ()
 
 
-_FOREIGN = re.compile(
-    r"(?:парол[ьяеи]|密码|密碼|口令|パスワード|비밀번호|비번|암호|كلمة (?:المرور|السر)|סיסמה|סיסמא|पासवर्ड|κωδικός|รหัสผ่าน)"
-    r"(?:是|は|:|:|为|為|는|은|=|\s[-–—]\s|\s|[^\x00-\x7f])*[\"'`]?([!-~]{6,64})"
-)
+_FOREIGN = _RULES.form("foreign")
 
 
 def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -262,48 +230,8 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return judge("password", match.group(1).rstrip("\"'`"), match.start(1), scheme=None) if match else ()
 
 
-_NAMES = (
-    rf"(?:{_NAME_OF_PASSWORD}|jelszó|\bpass|_pass|api[_\- ]?key|apikey|access[_\- ]?key|secret|token|credentials?|accountkey"
-    r"|sharedaccesskey|authorization|[_\-]key|wi-?fi[ _\-]?(?:key|pass)|private[_ ]?key|client[_ ]?id[_ ]?secret|auth|cookie|\bkey[12]"
-    r"|(?:pre)?shared[_ \-]?key|sess(?:ion)?id|connect\.sid|_session)"
+DETECTORS = made_of(
+    _RULES,
+    by_name(_find, _said_after, _spoken_for, _in_sql, _foreign, _credentials, _phrase, _declared, _below, _cookie_flag),
+    is_marked=is_marked_secret,
 )
-
-_SUFFIX = r"(?:_(?:base|value|prod|dev|staging|live|test|old|new|v?[0-9]))?"
-"""What may follow such a name."""
-
-DETECTORS = (
-    row("secret: assigned", CLASS, _find,
-        rf"(?i){_NAMES}{_SUFFIX}[\"'\]\\]{{0,4}}(?: {{1,3}}value)? {{0,3}}(?:[:=>]|->|; ?s:[0-9])",
-        shows=('password: "⟦Tr0ub4dor&3⟧"', 'api_key = os.environ["OPENAI_API_KEY"]',
-               "Authorization: Basic ⟦YWRtaW46UzNjcmV0UGFzczk5⟧", "token = get_token(user)",
-               "account_key: ⟦f3A9bC2dE8gH1jK4mN7pQ0sT⟧", "prompt_cache_key: f3A9bC2dE8gH1jK4mN7pQ0sT")),
-    row("secret: spoken", CLASS, lambda text, low, high, at: _spoken(text, low, high, at - 1),
-        rf"(?i)\b(?:{_IN_OTHER_LANGUAGES}|password|pass|pwd?|passphrase|contraseña|clave|lösenordet|passordet|hasło|jelszó|mot de passe|api key|secret key"
-        rf"|access token|pin) ",
-        shows=("my password is ⟦hunter2secret⟧!", "the password is wrong")),
-    row("secret: spoken, with what it is for", CLASS, _spoken_for,
-        rf"(?i)\b(?:{_IN_OTHER_LANGUAGES}|password|passwd|pwd?|passphrase|passcode|mot de passe|contraseña|clave|hasło|api key|secret key|access token"
-        rf"|access key)(?: [a-z0-9'_\-\x80-\xff]+)+(?: is | was | ist | lautet | est | es | é | è | jest |: | : | -> )",
-        shows=("the password for staging is ⟦Winter2023⟧!", "the password for staging is weak")),
-    row("secret: in SQL", CLASS, _in_sql, r"(?i)\b(?:password|identified by|psk) ['\"]",
-        shows=("ALTER USER bob WITH PASSWORD '⟦Fern#grove71⟧';", "a password 'policy' is set")),
-    row("secret: assigned, other scripts", CLASS, _foreign, r"(?#rare)[\x80-\xff]{2}[ :=\"'\-]{0,3}[!-~]{6}",
-        shows=("пароль: ⟦Zvezda2024⟧!", "пароль: password", "密码是⟦Abc12345⟧")),
-    row("secret: login and password", CLASS, _credentials,
-        r"(?i)\b(?:creds?|credentials|logins?)(?:[: ]+| is | are )[^\s/]{2,40} ?/ ?[^\s]{6}",
-        shows=("use creds svc_deploy / ⟦kJ8#mW2$qL⟧", "login page / dashboard")),
-    row("secret: phrase of words", CLASS, _phrase,
-        r"(?i)\b(?:passphrase|(?:seed|recovery|secret|backup|mnemonic|wallet) (?:phrase|words)|mnemonic)\b",
-        shows=("passphrase: ⟦orchid lantern mosaic twelve⟧", "passphrase: must be long, and nobody may know the words")),
-    row("secret: declared with a default", CLASS, _declared, r"\bdefault\s{0,20}=\s{0,4}\"[^\"\s]{6}",
-        shows=('variable "db_password" {\n  default = "⟦Zx7bfE1UVAk5Bk⟧"\n}',
-               'variable "region" {\n  default = "eu-central-1"\n}')),
-    row("secret: named above", CLASS, _below,
-        r"(?i)(?:password|secret|token|_pass|_key)[\"']?,?[\s{]{1,60}[\"']?value[\"']?\s?[:=]",
-        shows=("- name: DB_PASSWORD\n  value: ⟦Zx7bfE1UVAk5⟧\n", "- name: DB_PASSWORD\n  valueFrom:\n")),
-    row("secret: cookie of a command", CLASS, _cookie_flag, r"(?: -b|--cookie)[ =][\"'][A-Za-z0-9_.\-]+=",
-        shows=('curl -b "session=⟦6AjmaE814NGBJ87T⟧" u', 'cut -b "a=1"')),
-    row("secret: key of a licence", CLASS, _licence,
-        r"(?i)\b(?:licen[cs]e|product|serial|activation|registration|cd)[ _-]key\b",
-        shows=("license key: ⟦9JV09-TL34T-LEGL9-8ZWGR-RYDIC⟧", "the license key is read from disk")),
-)  # fmt: skip

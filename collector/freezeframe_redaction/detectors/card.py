@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction import checksums
-from freezeframe_redaction.detectors import context, runs
+from freezeframe_redaction import checksums, context
+from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate, Example
 from freezeframe_redaction.rows import reaching, row

@@ -12,9 +12,11 @@ from freezeframe_redaction.detectors.lexicon import phrases
 from freezeframe_redaction.mailboxes import AT, DOT, DOT_ONLY, SPOKEN
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.prf import BASE32
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import by_name, made_of
+from freezeframe_redaction.rule_tables import Rules
 
 CLASS = "EMAIL"
+_RULES = Rules("email")
 
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _DOMAIN = re.compile(rf"({AT})((?:{_LABEL}{DOT}){{1,8}}(?:[^\W\d_]{{2,24}}|xn--[a-z0-9-]{{2,59}}))(?![\w-])")
@@ -32,10 +34,7 @@ _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")
 _NOT_A_TLD = frozenset(
     "png jpg jpeg svg gif webp ico bmp js mjs jsx ts tsx pyi css scss html htm json rst txt yml yaml toml lock go java php rb dll exe zip gz tar whl".split()
 )
-_NAMES_FILE = re.compile(
-    r"\.(?:com|org|net|edu|gov|io|ai|info|biz|de|fr|es|it|nl|pl|uk|us|eu|ch|at|be|se|no|fi|dk|ca|au|nz|br|mx|in|jp|kr|cn)"
-    r"\.(?:json|csv|tsv|txt|xml|html?|pdf|docx?|xlsx?|ya?ml|log|zip|gz|png|jpe?g|eml|vcf|md)$"
-)
+_NAMES_FILE = _RULES.form("names_file")
 _ROLES = frozenset({"git", "hg", "svn"})
 _PLACEHOLDERS = frozenset({"you", "user", "username", "name", "email", "foo", "someone", "your.name", "your.email"})
 _DOCUMENTATION = frozenset({"example.com", "example.org", "example.net"})
@@ -102,14 +101,4 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-DETECTORS = (
-    row("email", CLASS, _find, r"[A-Za-z0-9_%+\-'\"\xc0-\xff]@[A-Za-z0-9\xc0-\xff]", r"[A-Za-z0-9_]=40[A-Za-z0-9]",
-        r"(?i)[\[({<] ?(?:at|@|ät|ma[łl]pa|arroba|arobase|chiocciola|zavináč|apenstaartje|snabel-?a) ?[\])}>] ?[A-Za-z0-9]",
-        shows=("reach me at ⟦b.smith@gmail.com⟧, please", "npm i lodash@4.17.21", "https://x.io/?e=⟦bob%40gmail.com⟧&p=1",
-               "img@2x.png", "⟦bob [at] gmail [dot] com⟧", "git@github.com:org/repo.git")),
-    row("email, spoken", CLASS, _spoken,
-        r"(?i)[a-z0-9] (?:at|ät|ma[łl]pa|arroba|arobase|chiocciola|apenstaartje) [a-z0-9\-\x80-\xff]{2,40}(?:\.| (?:dot|punkt|punto|point|ponto|kropka"
-        r"|punt) )[a-z]{2}",
-        shows=("it is ⟦john dot smith at gmail dot com⟧, ok", "look at line 3 dot com files",
-               "or ⟦j.smith at acme.com⟧, any time", "java.io.IOException at com.acme.Shop.open")),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, by_name(_find, _spoken))

@@ -10,24 +10,21 @@ import re
 
 from freezeframe_redaction.model import CLAIM, Candidate
 from freezeframe_redaction.prf import BASE32, BASE62
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import by_name, made_of
+from freezeframe_redaction.rule_tables import Rules
+
+_RULES = Rules("network")
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"(?<![\w.%]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.[0-9]|-(?:alpha|beta|rc|dev|pre|snapshot|final|post)\b)")
-_VERSION = re.compile(
-    r"(?:version|ver|section|sec\.|§|chapter|clause|paragraph|\bv|release|rev|build|\bec|==|>=|<=|~=|chrome/|[a-z]/)[ .:=]{0,2}$"
-)
-_NO_PERSON = re.compile(
-    r"(?:127|0|255|24[0-9]|25[0-4])\.|192\.0\.2\.|198\.51\.100\.|203\.0\.113\.|2(?:2[4-9]|3[0-9])\.|169\.254\."
-)
+_VERSION = _RULES.form("version")
+_NO_PERSON = _RULES.form("no_person")
 _PRIVATE = re.compile(r"10\.|192\.168\.|172\.(?:1[6-9]|2[0-9]|3[01])\.|100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])\.")
 """Networks that anyone may use. Source: RFC 1918, RFC 6598."""
 _IPV6_CHARS = frozenset("0123456789abcdefABCDEF:.")
 _LOCAL_NETWORK = ipaddress.IPv6Network("fc00::/7")
 _PRIVATE_IP = "PRIVATE_IP"
-_MAC = re.compile(
-    r"(?<![\w:.-])(?:[0-9a-fA-F]{2}([:-])(?:[0-9a-fA-F]{2}\1){4}[0-9a-fA-F]{2}|[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4})(?![\w:-]|\.\w)"
-)
+_MAC = _RULES.form("mac")
 _USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://([^\s\"'<>\x1f`]{1,320})")
 _SURROGATE = re.compile(rf"rdxu[{BASE32}]{{6}}:rDx[{BASE62}]{{14}}")
 """What `surrogates` makes of a user and a password."""
@@ -130,14 +127,4 @@ def _url(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(match.start(2), match.start(2) + sign, "URL_CRED", "", (match.start(), shown_end)),)
 
 
-DETECTORS = (
-    row("ipv4", "IP", _ipv4, r"(?#digits)(?:[0-9]+\.){3}[0-9]",
-        shows=("client ⟦8.8.8.8⟧ refused", "Chrome/120.0.6099.109 v1.2.3.4 127.0.0.1"), others=[_PRIVATE_IP]),
-    row("ipv6", "IP", _ipv6, r"(?#rare):[0-9a-fA-F]{1,4}:[0-9a-fA-F]", r"(?#rare)[0-9a-fA-F]::[0-9a-fA-F]",
-        r"(?#rare)[^0-9A-Za-z:]::(?:ffff:)?[0-9a-fA-F]", shows=("from ⟦2a02:908:13b0:4c00::7⟧", "std::vector ::1 12:30:45"),
-        others=[_PRIVATE_IP]),
-    row("mac", "MAC", _mac, r"(?#rare)[:\-](?:[0-9a-fA-F]{2}[:\-]){4}[0-9a-fA-F]{2}",
-        r"(?#rare)\.[0-9a-fA-F]{4}\.[0-9a-fA-F]{4}\b", shows=("arp ⟦3c:22:fb:9a:10:0e⟧", "ff:ff:ff:ff:ff:ff")),
-    row("url_credentials", "URL_CRED", _url, r"://[^/\s@\"'<>:\x1f]*:[^\s@\"'<>\x1f]+@",
-        shows=("postgres://⟦app:s3cret⟧@db:5432/x", "postgres://user:${DB_PASS}@db:5432/x")),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, by_name(_ipv4, _ipv6, _mac, _url))

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import re
 
+from freezeframe_redaction import context
 from freezeframe_redaction.checksums import luhn
-from freezeframe_redaction.detectors import bank, card, context, medical, national, phone, runs, ssn
+from freezeframe_redaction.detectors import bank, card, medical, national, phone, runs, ssn
 from freezeframe_redaction.model import EXAMINED, Candidate, Detector, Example
 
 RULES: tuple[runs.Rule, ...] = (card.rule, ssn.rule, national.rule, medical.rule, ssn.is_nobodys, phone.rule, bank.rule)

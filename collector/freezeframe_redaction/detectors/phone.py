@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors import context, runs
+from freezeframe_redaction import context
+from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.model import CLAIM, Candidate, Example
 from freezeframe_redaction.plans import is_assigned, is_assigned_in, is_assigned_somewhere, national_kind
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from freezeframe_redaction.detectors import context
+from freezeframe_redaction import context
 from freezeframe_redaction.model import Candidate, Example
 
 TRIGGERS = (r"(?#digits)[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)

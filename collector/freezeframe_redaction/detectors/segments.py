@@ -13,8 +13,10 @@ from typing import Final
 from freezeframe_redaction.detectors import dates, postcodes
 from freezeframe_redaction.detectors.tables import COLUMN_OF, Column, judge
 from freezeframe_redaction.model import EXAMINED, Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import by_name, made_of
+from freezeframe_redaction.rule_tables import Rules
 
+_RULES = Rules("segments")
 _DATE = Column(class_="DOB", words="", look=re.compile(r"(?:19|20)[0-9]{6}"), is_marked=dates.is_surrogate)
 _POSTCODE = Column(class_="ADDRESS", words="", look=re.compile(r"[A-Z0-9]{4,9}(?: [A-Z0-9]{3})?"), kind=postcodes.KIND)
 _MEDICAL = Column(class_="MEDID", words="", look=re.compile(r"(?=.*[0-9])[A-Z0-9-]{5,24}", re.IGNORECASE))
@@ -120,12 +122,4 @@ def _split(text: str, start: int, end: int, sign: str) -> Iterator[tuple[int, in
 
 _CLASSES: Final = frozenset(["PERSON", "ADDRESS", "PHONE", "US_SSN", "MEDID", "DRIVING_LICENCE", "DOB"])
 
-DETECTORS = (
-    row("segment of HL7", "MEDID", _hl7, r"\b(?:PID|NK1|PV1|GT1|IN1)\|",
-        shows=("PID|1||⟦88213⟧^^^HOSP^MR||DOE^ANNA||19790412|F|||12 ELM ST^^BOSTON^MA^02115||(617)733-2041",
-               "PID|1||||STATUS-1|"), others=_CLASSES),
-    row("line of a vCard", "ADDRESS", _vcard, r"(?:[\n\r.\x1f]|\\n)(?:ADR|N)(?:;[^:\n]*)?:[^;:\n]*;[^;\n]*;",
-        shows=("ADR;TYPE=HOME:;;742 Evergreen Terrace;Springfield;OR;⟦97477⟧;USA", "\nN:;;\n"), others=_CLASSES),
-    row("segment of X12", "MEDID", _x12, r"\b(?:NM1\*[A-Z0-9]{2,3}\*1|DMG\*D8|REF\*SY|PER\*IC)\*", r"~[\r\n]{0,2}N[34]\*",
-        shows=("NM1*IL*1*DOE*JOHN****MI*⟦W123456789⟧~", "NM1*PR*2*ACME INSURANCE*****PI*88213~"), others=_CLASSES),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, by_name(_hl7, _vcard, _x12))

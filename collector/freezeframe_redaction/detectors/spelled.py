@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction import spoken
+from freezeframe_redaction import context, spoken
 from freezeframe_redaction.checksums import luhn
-from freezeframe_redaction.detectors import context, phone
+from freezeframe_redaction.detectors import phone
 from freezeframe_redaction.model import Candidate, Detector, Example
 from freezeframe_redaction.rows import reaching
 from freezeframe_redaction.shapes import is_marked_card

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from freezeframe_redaction.detectors import context, runs
+from freezeframe_redaction import context
+from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.model import CLAIM, Candidate, Example
 
 CLASS = "US_SSN"

@@ -6,16 +6,17 @@ import re
 
 from freezeframe_redaction import checksums
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import around, reaching, row, value
+from freezeframe_redaction.rows import by_name, made_of, reaching, value
+from freezeframe_redaction.rule_tables import Rules
 
 CLASS = "CRYPTO"
+_RULES = Rules("wallets")
 MARK = b"\xfa\xca\xde\x00"
 """Begins the payload of each wallet surrogate."""
 HEX_MARK = "facadefacade"
 
 _BASE58 = re.compile(r"(?<![0-9A-Za-z])[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}(?![0-9A-Za-z])")
 _BECH32 = re.compile(r"(?<![0-9A-Za-z])(?:bc|tb|ltc)1[ac-hj-np-z02-9]{25,87}(?![0-9A-Za-z])", re.IGNORECASE)
-_ETHEREUM = re.compile(r"(?<![0-9A-Za-z])0x[0-9a-fA-F]{40}(?![0-9A-Za-z])")
 
 
 def _base58(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -40,23 +41,12 @@ def is_marked_bech32(value: str) -> bool:
     return bits[:32] == "".join(f"{byte:08b}" for byte in MARK)
 
 
-_ethereum = around(
-    _ETHEREUM,
-    CLASS,
-    42,
-    1,
-    "ethereum",
-    group=0,
-    where=lambda value: len(set(value[2:].lower())) > 4,
-    is_marked=lambda value: value[2:14].lower() == HEX_MARK,
-)
+def _is_varied(value: str) -> bool:
+    return len(set(value[2:].lower())) > 4
 
 
-DETECTORS = (
-    row("wallet: base58", CLASS, _base58, r"(?#base58)\b[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}\b",
-        shows=("send to ⟦1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa⟧", "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNb")),
-    row("wallet: bech32", CLASS, _bech32, r"(?i)\b(?:bc1|tb1|ltc1)[ac-hj-np-z02-9]{25}",
-        shows=("⟦bc1qw508d6qejxtdg4y5r3zarvary0c5xw7kv8f3t4⟧",)),
-    row("wallet: ethereum", CLASS, _ethereum, r"(?#digits)\b0x[0-9a-fA-F]{40}\b",
-        shows=("⟦0x52908400098527886E0F7030069857D2E4169EE7⟧ paid", "0x0b34612f")),
-)  # fmt: skip
+def _is_marked_ethereum(value: str) -> bool:
+    return value[2:14].lower() == HEX_MARK
+
+
+DETECTORS = made_of(_RULES, by_name(_base58, _bech32), {"is_varied": _is_varied}, is_marked=_is_marked_ethereum)

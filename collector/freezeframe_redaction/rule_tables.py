@@ -1,0 +1,125 @@
+"""The tables of rules, a TOML file for each family in ``rules/``: what is looked for is data, so that any engine can read it.
+
+A pattern is a text, or a list of texts that follow one another. ``⟨name⟩`` in it stands for an entry of ``[words]``, whose
+lines are alternatives, or of ``[forms]``, of the same file or of ``common.toml``. Examples show their value in brackets.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any, Final
+
+_NAMED: Final = re.compile("⟨([a-z0-9_]+)⟩")
+Pattern = str | list[str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rule:
+    """One row: cheap triggers, and what has to be around where one ended."""
+
+    name: str
+    class_: str
+    triggers: tuple[str, ...]
+    shows: tuple[str, ...]
+    """Examples, each with its value in brackets; a text without brackets is a near miss of the one before it."""
+    others: tuple[str, ...] = ()
+    """Further classes that it finds."""
+    find: str = ""
+    """The family's own check, if no grammar says it."""
+    after: re.Pattern[str] | None = None
+    """The form of the value right behind the trigger."""
+    around: re.Pattern[str] | None = None
+    """The form of the value around the trigger's end."""
+    reach: tuple[int, int] = (0, 0)
+    """Characters before and behind the trigger's end in which it must be."""
+    group: int | str = 1
+    begun: bool = False
+    """Whether the value must begin before the trigger's end."""
+    kind: str = ""
+    where: str | list[Any] = ""
+    """The check of the value: its name, or its steps (`national_checks`)."""
+    before: re.Pattern[str] | None = None
+    """A word that must be before the value, in lower case."""
+    behind: re.Pattern[str] | None = None
+    """A word before the trigger's end, behind which the value begins; the trigger ends in the value."""
+    unless: re.Pattern[str] | None = None
+    """What must not be before the trigger's end."""
+    within: int = 0
+    """How many characters before it such a word is looked for."""
+
+
+class Rules:
+    """The tables of one family."""
+
+    def __init__(self, family: str) -> None:
+        self._texts = {**_texts(_read("common")), **_texts(read := _read(family))}
+        self._tables = read
+
+    def text(self, name: str) -> str:
+        """Return an entry of ``[words]`` or ``[forms]``, those that it names put in."""
+        return self.filled(self._texts[name])
+
+    def form(self, name: str) -> re.Pattern[str]:
+        """Return an entry of ``[forms]`` or ``[words]`` as a pattern."""
+        return re.compile(self.text(name))
+
+    def table(self, name: str) -> Iterator[Mapping[str, Any]]:
+        """Yield the rows of a table, each with the names of its columns; a shorter row lacks the last ones."""
+        table = self._tables[name]
+        for row in table["rows"]:
+            yield dict(zip(table["columns"], row, strict=False))
+
+    def surrogate(self) -> dict[str, Any] | None:
+        """Return what the table says of the surrogates of its class, if the class is its own."""
+        made = self._tables.get("surrogate")
+        return made and {"name": self._tables["class"], **made, "keys": tuple(made.get("keys", ()))}
+
+    def entries(self, name: str) -> Mapping[str, Any]:
+        """Return a section."""
+        return self._tables[name]
+
+    def filled(self, pattern: Pattern) -> str:
+        """Return a pattern, the entries that it names put in."""
+        return _NAMED.sub(lambda match: self.text(match[1]), pattern if isinstance(pattern, str) else "".join(pattern))
+
+    def rules(self) -> Iterator[Rule]:
+        """Yield the rows of detectors, in their order."""
+        for row in self._tables.get("rule", ()):
+            made = {name: _READERS[name](self, value) if name in _READERS else value for name, value in row.items()}
+            class_ = made.pop("class", self._tables.get("class", ""))
+            form = made.get("after") or made.get("around")
+            if form is not None and not form.groups:
+                made["group"] = 0
+            yield Rule(class_=class_, **made)
+
+    def _pattern(self, given: Pattern) -> re.Pattern[str]:
+        return re.compile(self.filled(given))
+
+    def _patterns(self, given: Iterable[Pattern]) -> tuple[str, ...]:
+        return tuple(map(self.filled, given))
+
+
+_READERS: Final[Mapping[str, Callable[[Rules, Any], Any]]] = {
+    "triggers": Rules._patterns,
+    **dict.fromkeys(("shows", "others", "reach"), lambda _, given: tuple(given)),
+    **dict.fromkeys(("after", "around", "before", "behind", "unless"), Rules._pattern),
+}
+
+
+@cache
+def _read(family: str) -> Mapping[str, Any]:
+    return tomllib.loads((files("freezeframe_redaction") / "rules" / f"{family}.toml").read_text("utf-8"))
+
+
+def _texts(tables: Mapping[str, Any]) -> dict[str, str]:
+    forms: Mapping[str, Pattern] = tables.get("forms", {})
+    words: Mapping[str, str] = tables.get("words", {})
+    return {
+        **{name: form if isinstance(form, str) else "".join(form) for name, form in forms.items()},
+        **{name: "|".join(listed.strip("\n").split("\n")) for name, listed in words.items()},
+    }
