@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from freezeframe_collector.facade import admin, ranges
+from freezeframe_collector.facade import admin, own_statements, ranges
 from freezeframe_collector.facade.admission import Admission
 from freezeframe_collector.facade.blocks import BlockEncoder
 from freezeframe_collector.facade.execute import Executor
@@ -232,11 +232,17 @@ class _Facade:
             watching.cancel()
             await pieces.aclose()
 
+    def _answer(self, request: Request) -> Generator[Head | bytes]:
+        ours = None if self._writer is None else own_statements.own_statement(request, self._database)
+        if ours is None or self._writer is None:
+            return self._executor.run(request)
+        return own_statements.answer(self._writer, ours)
+
     async def _stream(
         self, http: web.Request, request: Request, headers: dict[str, str], account: _Account
     ) -> web.StreamResponse:
         watching = asyncio.create_task(self._watch(http, request.query_id))
-        pieces = _pump(self._executor.run(request), self._threads)
+        pieces = _pump(self._answer(request), self._threads)
         response: web.StreamResponse | None = None
         encoder = make_encoder(request)
         tag = secrets.token_hex(8)

@@ -19,7 +19,7 @@ from freezeframe_schemas.errors import ConfigError, PermanentStoreError, Retryab
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.local_tokens import READER, token_of
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import RUN_PLACE, piece_hash, span_select, spans_from_rows
+from freezeframe_schemas.tables import piece_hash, run_statements, spans_from_rows
 from freezeframe_schemas.tables.ddl import DATABASE
 
 if TYPE_CHECKING:
@@ -303,13 +303,11 @@ class RunStore:
 
     def _load(self, trace_id: str) -> tuple[list[dict[str, Any]], dict[bytes, bytes]]:
         """Return a run's rows of spans, and its payload pieces by hash; both empty if there is no such run."""
-        where, parameters = self._where(RUN_PLACE, {"trace_id": trace_id})
-        # PREWHERE: finding that plan costs the engine as much as running it. One thread each: a run is a few granules of 100
-        # columns, and waking threads for them costs more than it saves
-        how = f"PREWHERE {where} SETTINGS max_threads = 1"
+        of_spans, of_pieces = run_statements(tenant=self._tenant is not None)
+        parameters = {"trace_id": trace_id} | ({} if self._tenant is None else {"tenant": self._tenant})
         with ThreadPoolExecutor(1) as beside:
-            pieces = beside.submit(self._rows, f"SELECT body FROM piece_rows {how}", parameters)
-            rows = self._rows(f"SELECT {span_select()} FROM span_rows {how}", parameters)
+            pieces = beside.submit(self._rows, of_pieces, parameters)
+            rows = self._rows(of_spans, parameters)
         # a piece is looked up by the hash of its content, so a damaged one is not found
         return rows, {piece_hash(piece["body"]): piece["body"] for piece in pieces.result()}
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS, SPAN_COLUMNS, STORED_AT, Column, Source
 from freezeframe_schemas.tables.pieces import piece_hash
-from freezeframe_schemas.tables.reading import RUN_PLACE, span_select, spans_from_rows
+from freezeframe_schemas.tables.reading import run_statements, spans_from_rows
 from freezeframe_schemas.tables.rows import (
     Batch,
     Rows,
@@ -21,7 +21,6 @@ from freezeframe_schemas.tables.templates import CutMemory
 __all__ = [
     "PAYLOAD_COLUMNS",
     "REJECTED_COLUMNS",
-    "RUN_PLACE",
     "SPAN_COLUMNS",
     "STORED_AT",
     "Batch",
@@ -33,7 +32,7 @@ __all__ = [
     "piece_hash",
     "rows_from_spans",
     "run_hour_of",
-    "span_select",
+    "run_statements",
     "spans_from_rows",
     "tenant_of",
 ]

@@ -1,0 +1,74 @@
+"""A run by id is read by the collector's own statements, and nothing that a client writes becomes one."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from handmade_runs import make_run, model_call
+
+from freezeframe_collector.facade.own_statements import own_statement
+from freezeframe_collector.facade.protocol import Request
+from freezeframe_collector.readers.client import Reader, ReaderHost
+from freezeframe_collector.readers.errors import ClickHouseError
+from freezeframe_collector.store import Store
+from freezeframe_replay.sources.store import connect, open_runs, query_rows
+from freezeframe_schemas.errors import PermanentStoreError, RunError
+from freezeframe_schemas.tables import run_statements
+from freezeframe_schemas.tables.ddl import DATABASE
+
+ID = "5a" * 16
+OF_SPANS, OF_PIECES = run_statements(tenant=False)
+ASKED = Request(sql=f"{OF_PIECES}\n FORMAT Native".encode(), query_id="q", parameters={"trace_id": ID}, database=DATABASE)
+
+
+@pytest.mark.parametrize("statement", [OF_SPANS, OF_PIECES])
+def test_the_statements_of_a_replay_are_answered_in_the_collectors_words(statement: str) -> None:
+    ours = own_statement(replace(ASKED, sql=f"{statement} FORMAT Native".encode()), DATABASE)
+    assert ours == statement.replace("{trace_id:String}", f"'{ID}'").replace("FROM ", f"FROM {DATABASE}.")
+
+
+def test_a_tenant_is_quoted() -> None:
+    statement = run_statements(tenant=True)[1]
+    given = replace(ASKED, sql=f"{statement} FORMAT Native".encode(), parameters={"trace_id": ID, "tenant": "a'b"})
+    assert "tenant = 'a\\'b'" in str(own_statement(given, DATABASE))
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(replace(ASKED, sql=ASKED.sql.replace(b"body", b"body, sleep(3)")), id="one more column"),
+        pytest.param(replace(ASKED, sql=f"{OF_PIECES} UNION ALL SELECT 1 FORMAT Native".encode()), id="something behind it"),
+        pytest.param(replace(ASKED, sql=OF_PIECES.encode()), id="another format"),
+        pytest.param(replace(ASKED, parameters={"trace_id": "' OR 1 --".ljust(32, "0")}), id="no trace id"),
+        pytest.param(replace(ASKED, parameters={"trace_id": ID, "tenant": "acme"}), id="a tenant that it does not ask about"),
+        pytest.param(replace(ASKED, parameters={}), id="no parameter"),
+        pytest.param(replace(ASKED, settings={"max_threads": "64"}), id="a setting"),
+        pytest.param(replace(ASKED, session_id="s"), id="a session"),
+        pytest.param(replace(ASKED, database="system"), id="another database"),
+    ],
+)
+def test_any_other_request_goes_to_a_reader(request_: Request) -> None:
+    assert own_statement(request_, DATABASE) is None
+
+
+@pytest.mark.long
+def test_a_run_is_loaded_without_a_readers_process_and_by_its_tenant_alone(
+    store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spans = [replace(span, trace_id=ID) for span in make_run(model_call("where?", "there"))]
+    store.insert(spans, token=ID)
+    runs, others = open_runs(facade_url), open_runs(facade_url, tenant="acme")
+    client = connect(facade_url, database=DATABASE)
+    with pytest.raises(RunError):
+        others.load_spans(ID)
+
+    def refuse(host: ReaderHost) -> Reader:
+        raise ClickHouseError(241, "MEMORY_LIMIT_EXCEEDED", "no reader here")
+
+    monkeypatch.setattr(ReaderHost, "take", refuse)
+    assert {span.span_id for span in runs.load_spans(ID)} == {span.span_id for span in spans}
+    with pytest.raises(PermanentStoreError, match="no reader here"):
+        query_rows(client, "SELECT 1", {})
+    for one in (runs, others, client):
+        one.close()
