@@ -146,6 +146,11 @@ class Settings:
     record_hosts: tuple[str, ...] = setting(
         (), "Hosts whose plain HTTP calls are recorded even outside tools. `*` records all.", _HOSTS
     )
+    record_databases: bool = setting(
+        False,
+        "Record what a run asks of its databases, statement, parameters and rows, and answer it in a replay: sqlite3, "
+        "SQLAlchemy, redis. See [databases](guides/databases.md).",
+    )
     session_headers: tuple[str, ...] = setting(
         ("x-conversation-id", "x-thread-id"),
         "Headers of a request to an application that name the conversation; the first one that is there. They are recorded, "

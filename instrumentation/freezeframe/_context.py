@@ -91,7 +91,7 @@ class RunContext:
         """Note that a call is about to be made."""
         while self.at_first_call:
             with suppress(IndexError):  # another thread was first
-                self.at_first_call.pop()()
+                self.at_first_call.pop(0)()
 
     def note_reading(self, feed: str, value: str) -> list[str] | None:
         """Keep a feed's value; return the list that now ends with it, None if that is full."""

@@ -95,6 +95,8 @@ def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, Attr
             return _retrieval_attributes(exchange)
         case Kind.MCP:
             return _mcp_attributes(exchange)
+        case Kind.DATABASE:
+            return {genai.DB_SYSTEM_NAME: exchange.name.partition(" ")[0]}
         case _:
             return _server_attributes(exchange)
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any
 
 from freezeframe._context import MAX_READINGS, PLACE, Lane, Place, RunContext, current_place, leave
 from freezeframe._draws import Draws
-from freezeframe._environment import told_environment
+from freezeframe._environment import told_settings
 from freezeframe._guard import guard
 from freezeframe._program import SERVERS, is_script, program_file, relative_path
 from freezeframe._reach import command_gaps
@@ -216,7 +216,7 @@ class EntryScope:
             self._payload = EntryPayload(
                 point if point.late_input is None else replace(point, input=point.late_input()),
                 run.flags,
-                told_environment(recorder.settings.record_env),
+                told_settings(recorder.settings),
                 run.readings,
                 run.unrecorded,
                 random_state=random_state,
@@ -310,6 +310,7 @@ class ProcessRoot:
         self._span: Span | None = None
         self._payload: EntryPayload | None = None
         self._held_calls = False
+        self._waiting: list[Callable[[], None]] = []
         self._had_runs = False
         self.unrecorded: Counter[str] = Counter()
         """Host -> HTTP calls outside any run that were not recorded."""
@@ -356,16 +357,16 @@ class ProcessRoot:
         """Return the store for what unmarked code reaches outside any run; None if the process is not a run as a whole."""
         return self._sights if self._wanted() else None
 
-    def context_for_exchange(self) -> Context | None:
+    def context_for_exchange(self, *, is_call: bool = True) -> Context | None:
         """Return the root's context for an exchange that nothing else holds; None for the current context."""
         from opentelemetry import trace
 
         run = current_place().run
-        if run is not None:
+        if run is not None and is_call:
             run.calls()
         current = trace.get_current_span()
         if current.get_span_context().is_valid:
-            if current is self._span:
+            if current is self._span and is_call:
                 self._hold()
             return None
         if run is not None or not self._wanted():
@@ -374,7 +375,8 @@ class ProcessRoot:
             span = self._span or self._open()
             if span is None:
                 return None
-            self._hold()
+            if is_call:
+                self._hold()
         return trace.set_span_in_context(span)
 
     def _hold(self) -> None:
@@ -388,6 +390,15 @@ class ProcessRoot:
                 if self._streams.read is not None:
                     beginning.add_input("stdin", self._streams.read)
                 self._recorder.sink.announce(self._span, beginning)
+        self._end_held_back()
+
+    def held_back(self) -> list[Callable[[], None]] | None:
+        """Return the ends of what was asked of databases before the first call; None if that was made."""
+        return None if self._held_calls or not self._wanted() else self._waiting
+
+    def _end_held_back(self) -> None:
+        while self._waiting:
+            self._waiting.pop(0)()
 
     def context_for_run(self) -> Context | None:
         """Return an empty context if the root is current: a run is its own trace."""
@@ -402,6 +413,7 @@ class ProcessRoot:
         self._streams.end()
         if self._span is None or os.getpid() != self._pid or (self._had_runs and not self._held_calls):
             return
+        self._end_held_back()
         with guard("root.end"):
             error = sys.exc_info()[1] or getattr(sys, "last_value", None)
             if self._payload is not None and self._recorder is not None:
@@ -432,7 +444,7 @@ class ProcessRoot:
         with guard("root.open"):
             point = command_entry()
             span = self._recorder.tracer.start_span(point.name)
-            environment = told_environment(self._settings.record_env)
+            environment = told_settings(self._settings)
             self._payload = EntryPayload(
                 point,
                 {},

@@ -13,13 +13,16 @@ import sys
 import time
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from freezeframe._cleaning import clean_url
 from freezeframe._guard import guard
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.span import AttributeValue
+
+if TYPE_CHECKING:
+    from freezeframe._config import Settings
 
 _GIT_TIMEOUT_S: Final = 2.0
 _SECRET_NAME: Final = re.compile(r"KEY|SECRET|TOKEN|PASSWORD|CREDENTIAL")
@@ -97,6 +100,15 @@ def told_environment(patterns: tuple[str, ...]) -> dict[str, str]:
         if _matches(name, patterns):
             told[name] = SECRET_REMOVED if _SECRET_NAME.search(name) else clean_url(value)
     return told
+
+
+DATABASES_VARIABLE: Final = "FREEZEFRAME_RECORD_DATABASES"
+
+
+def told_settings(settings: Settings) -> dict[str, str]:
+    """Return the variables of a run's environment, with what a replay must know of our own settings."""
+    told = told_environment(settings.record_env)
+    return {**told, DATABASES_VARIABLE: "true"} if settings.record_databases else told
 
 
 @lru_cache(maxsize=4096)

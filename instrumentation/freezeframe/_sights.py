@@ -77,6 +77,8 @@ def _gap(sight: Sight, entry: str) -> Gap:
         do = f"move it from {sight.where} into a function marked @freezeframe.tool"
     else:
         do = f"mark {sight.by}{where} with @freezeframe.tool"
+    if sight.kind is GapKind.DATABASE:
+        do = f"set record_databases (FREEZEFRAME_RECORD_DATABASES=1), or {do}"
     return Gap(kind=sight.kind, text=f"{by}{where} {sight.verb} {what}, outside any tool", do=do)
 
 

@@ -43,6 +43,7 @@ class Kind(StrEnum):
     RETRIEVAL = "retrieval"
     MCP = "mcp"
     HTTP = "http"
+    DATABASE = "database"
 
 
 class Completion(StrEnum):
@@ -288,6 +289,8 @@ def _name_attribute(kind: Kind) -> str:
             return genai.MCP_METHOD
         case Kind.RETRIEVAL:
             return genai.DATA_SOURCE_ID
+        case Kind.DATABASE:
+            return genai.DB_OPERATION_NAME
         case _:
             return genai.TOOL_NAME
 

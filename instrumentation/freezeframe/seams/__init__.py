@@ -15,13 +15,14 @@ from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.seams import lanes, races, randoms, uuids
-from freezeframe.seams._port import serving, start_serving, stop_serving
+from freezeframe.seams._port import Databases, serving, start_serving, stop_serving
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
 from freezeframe.seams.responder import Call, EditRequest, Responder
 
 __all__ = [
     "SEAMS",
     "Call",
+    "Databases",
     "Responder",
     "Seam",
     "install",
@@ -91,6 +92,15 @@ SEAMS: Final = (
     Seam(module="strands.tools.decorator", installer="strands", distribution="strands-agents", captures="decorated tools"),
     Seam(module="strands.tools.tools", installer="strands", distribution="strands-agents", captures="tools of modules"),
     *(
+        Seam(module=module, installer=installer, distribution=distribution, captures="databases, where asked for")
+        for module, installer, distribution in (
+            ("aiosqlite.core", "sqlite", "aiosqlite"),
+            ("redis.client", "redis", "redis"),
+            ("redis.asyncio.client", "redis", "redis"),
+            ("sqlalchemy.engine.default", "sqlalchemy", "sqlalchemy"),
+        )
+    ),
+    *(
         Seam(module=f"llama_index.core.{name}", installer="llama_index", distribution="llama-index-core", captures=what)
         for name, what in (
             ("tools.function_tool", "function tools"),
@@ -103,6 +113,7 @@ SEAMS: Final = (
 
 _OTHERS: Final = (
     ("http.client", "http_client"),  # of the standard library
+    ("sqlite3", "sqlite"),
     # patched only to name the run's actions there
     ("websockets.client", "sessions"),
     ("grpc._channel", "sessions"),
@@ -150,15 +161,23 @@ def serve(
     real_time: bool = False,
     is_recorded: bool = False,
     on_instrument: Callable[[], None] | None = None,
+    databases: Databases = "as they are",
 ) -> None:
     """Answer every seam of this process from `responder`, from now on. Installs the seams that are not installed yet.
 
     `edit` changes HTTP requests before they are looked up or sent. With `real_time`, functions take as long as they took, and
     httpx chunks arrive when they arrived, counted from the call. A replay that `is_recorded` is a new run: each call is
     recorded with the answer it was served, or with the answer of a live call. `on_instrument` is called when the program itself
-    turns capture on: the recording began at that point.
+    turns capture on: the recording began at that point. `databases` says where calls of databases are answered.
     """
-    start_serving(responder, edit=edit, real_time=real_time, is_recorded=is_recorded, on_instrument=on_instrument)
+    start_serving(
+        responder,
+        edit=edit,
+        real_time=real_time,
+        is_recorded=is_recorded,
+        on_instrument=on_instrument,
+        databases=databases,
+    )
     install()
     if "waits" not in _installed:
         _installed.add("waits")

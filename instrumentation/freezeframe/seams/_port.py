@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from typing import Final
+from typing import Final, Literal
 
 from freezeframe.seams.recording import Recorder
 from freezeframe.seams.responder import Call, EditRequest, Responder
@@ -18,10 +18,15 @@ STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; s
 """What a replay starts in place of a server that talks over stdio: a program that only waits for the end of its input."""
 
 
+Databases = Literal["as they are", "in runs", "everywhere"]
+"""Where a replay answers calls of databases: nowhere, since the run did not record them, in its entry point, or in all of the
+program, which is the run."""
+
+
 class _Switch:
     """The process's one piece of state."""
 
-    __slots__ = ("edit", "is_recorded", "on_instrument", "real_time", "recorder", "responder")
+    __slots__ = ("databases", "edit", "is_recorded", "on_instrument", "real_time", "recorder", "responder")
 
     def __init__(self) -> None:
         self.recorder: Recorder | None = None
@@ -30,6 +35,7 @@ class _Switch:
         self.real_time = False
         self.is_recorded = False
         self.on_instrument: Callable[[], None] | None = None
+        self.databases: Databases = "as they are"
 
 
 _switch: Final = _Switch()
@@ -42,8 +48,10 @@ def start_serving(
     real_time: bool,
     is_recorded: bool,
     on_instrument: Callable[[], None] | None,
+    databases: Databases,
 ) -> None:
     """Answer the seams from `responder` (see `freezeframe.seams.serve`)."""
+    _switch.databases = databases
     _switch.responder, _switch.edit, _switch.real_time, _switch.is_recorded = responder, edit, real_time, is_recorded
     _switch.on_instrument = on_instrument
 
@@ -52,6 +60,12 @@ def stop_serving() -> None:
     """End the replay: the seams record again, or do nothing."""
     _switch.responder = _switch.edit = _switch.on_instrument = None
     _switch.is_recorded = False
+    _switch.databases = "as they are"
+
+
+def databases() -> Databases:
+    """Return where the replay that is on answers calls of databases."""
+    return _switch.databases
 
 
 def edited(request: Request) -> bytes | None:

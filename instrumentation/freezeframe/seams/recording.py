@@ -38,6 +38,10 @@ EXCHANGE_SEQUENCE: Final = itertools.count()
 
 _FIRST_ERROR_STATUS: Final = 400
 
+Held = Callable[[], list[Callable[[], None]] | None]
+"""Returns what is to be done at the first call of what will then be a run; None if it is one."""
+_NOT_HELD: Final[Held] = lambda: None  # noqa: E731 - typed
+
 
 class Body:
     """The pieces of a body as they arrived; past the limit, only size and SHA-256 are kept."""
@@ -104,14 +108,15 @@ class Recorder:
         """Open the span of one exchange. None if the run is not sampled."""
         from opentelemetry.trace import SpanKind
 
-        remote = kind in (Kind.MODEL, Kind.HTTP, Kind.MCP)
+        remote = kind in (Kind.MODEL, Kind.HTTP, Kind.MCP, Kind.DATABASE)
+        held = self._held_back() if kind is Kind.DATABASE else _NOT_HELD
         attributes: dict[str, str] = {genai.EXCHANGE_KIND: kind.value} if self.describe_spans else {}
         around = current_place().call_span_id
         if around:
             attributes[genai.EXCHANGE_INSIDE] = around
         span = self.tracer.start_span(
             name,
-            context=self.root.context_for_exchange(),
+            context=self.root.context_for_exchange(is_call=held() is None),
             kind=SpanKind.CLIENT if remote else SpanKind.INTERNAL,
             attributes=attributes,
         )
@@ -136,9 +141,18 @@ class Recorder:
             limit_bytes=self.settings.max_body_bytes,
             describe_span=self.describe_spans,
             random_state=self._state_to_tell(),
+            held=held,
         )
         self._under_way.add(recording)
         return recording
+
+    def _held_back(self) -> Held:
+        """Return what a request or task, or the whole program, does at its first call, and only then is it a run.
+
+        What it asks of a database does not make it one.
+        """
+        run = current_place().run
+        return self.root.held_back if run is None else lambda: run.at_first_call or None
 
     def _state_to_tell(self) -> object:
         """Return the state of `random` that the run began with, once it has drawn: it may be killed before its entry ends."""
@@ -199,6 +213,7 @@ class Recording:
         "__weakref__",
         "_describe_span",
         "_done",
+        "_held",
         "_lock",
         "_random_state",
         "_request",
@@ -229,7 +244,9 @@ class Recording:
         limit_bytes: int,
         describe_span: bool = False,
         random_state: object = None,
+        held: Held = _NOT_HELD,
     ) -> None:
+        self._held = held
         self._describe_span = describe_span
         self._random_state = random_state
         self.span = span
@@ -285,10 +302,18 @@ class Recording:
             self._mark(error)
             if self._describe_span:
                 self._describe()
+        end = partial(self._end, time.time_ns())
+        waiting = self._held()
+        if waiting is None:
+            end()
+        else:
+            waiting.append(end)
+
+    def _end(self, end_ns: int) -> None:
+        with guard("recording.end"):
             self._sink.expect(self.span, self)
             self._sink.count(self.span)
-        with guard("recording.end"):
-            self.span.end()
+            self.span.end(end_ns)
 
     def _mark(self, error: BaseException | None) -> None:
         """Set the span's status and ``error.type``, which other exporters also show."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
@@ -63,8 +64,11 @@ class RootSpan(Protocol):
     def sights(self) -> Sights | None:
         """Return the store for what unmarked code reaches outside any run; None if the process is not a run as a whole."""
 
-    def context_for_exchange(self) -> Context | None:
-        """Return the parent context of a new exchange, None for the current one."""
+    def context_for_exchange(self, *, is_call: bool = True) -> Context | None:
+        """Return the parent context of a new exchange, None for the current one. A call makes a run of what holds it."""
+
+    def held_back(self) -> list[Callable[[], None]] | None:
+        """Return what is done at the first call outside any run; None if there was one, or the process is no run."""
 
     def context_for_run(self) -> Context | None:
         """Return the parent context of a run that begins, None for the current one."""

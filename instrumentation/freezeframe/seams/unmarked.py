@@ -135,15 +135,27 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
 
 def note_session(verb: str, what: str) -> None:
     """Note a session that no seam records. It replaces what was noted for its socket."""
-    with guard("unmarked.session"):
+    note(GapKind.CONNECTION, verb, what, again=True)
+
+
+def note(kind: GapKind, verb: str, what: str, *, again: bool = False) -> None:
+    """Note what a seam sees and does not record; once, unless it replaces what was noted for its socket (`again`)."""
+    with guard("unmarked.note"):
         recorder, place = _port.recorder(), current_place()
         if recorder is None or place.lane.apart:
             return
         sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
-        # three frames up: past the seam's hook and the wrapper from `Patches.around`
-        found = None if sights is None or sights.full else _who(sys._getframe(3), alone=place.run is None)
-        if sights is not None and found is not None:
-            sights.note(Sight(kind=GapKind.CONNECTION, verb=verb, what=what, by=found[0], where=found[1]))
+        if sights is None or sights.full or not (sights.is_new(kind, what) or again):
+            return
+        found = _who(_past_ours(sys._getframe(1)), alone=place.run is None)
+        if found is not None:
+            sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
+
+
+def _past_ours(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in (*_OURS, "contextlib"):
+        frame = frame.f_back
+    return frame
 
 
 # -- what was done ------------------------------------------------------------------------------------------------------

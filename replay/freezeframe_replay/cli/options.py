@@ -57,7 +57,7 @@ def add_ignore(parser: argparse.ArgumentParser) -> None:
 
 def add_live(parser: argparse.ArgumentParser) -> None:
     """Declare --live."""
-    kinds = [kind.value for kind in Kind if kind is not Kind.TOOL]
+    kinds = [kind.value for kind in Kind if kind not in (Kind.TOOL, Kind.DATABASE)]
     help_text = "make calls of this kind for real if the recording holds no answer (repeatable)"
     parser.add_argument("--live", action="append", default=[], choices=kinds, help=help_text)
 

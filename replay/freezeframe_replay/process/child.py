@@ -12,6 +12,7 @@ import atexit
 import importlib
 import inspect
 import itertools
+import json
 import os
 import runpy
 import sys
@@ -20,6 +21,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
+from freezeframe._environment import DATABASES_VARIABLE
 from freezeframe._reach import import_root, is_nested
 from freezeframe.seams.functions import Binder
 from freezeframe_replay.process.requests import answer_request
@@ -27,11 +29,13 @@ from freezeframe_replay.process.tasks import call_task
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import report_to_json
 from freezeframe_schemas.errors import ReplayError, ReplayMiss
+from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.run import EntryKind
 
 if TYPE_CHECKING:
     from freezeframe._streams import StandardStreams
+    from freezeframe.seams import Databases
     from freezeframe_redaction import TenantKey
     from freezeframe_replay.engine.policy import Policy
     from freezeframe_replay.engine.session import ReplaySession
@@ -90,6 +94,7 @@ def activate() -> None:
         real_time=policy.real_time,
         is_recorded=KEPT_VARIABLE in os.environ,
         on_instrument=begin,
+        databases=_databases(fixture),
     )
     freezeframe.instrument()
     if fixture.entry.kind is EntryKind.REQUEST:
@@ -101,6 +106,14 @@ def activate() -> None:
     begin()
     fences.raise_fences()
     fences.up = not _is_called(fixture) or not first
+
+
+def _databases(fixture: Fixture) -> Databases:
+    """Return where calls of databases are answered: only if the run recorded them, even if it made none."""
+    told: Any = json.loads(fixture.entry.environment or "{}")
+    if DATABASES_VARIABLE not in told and not any(step.exchange.kind is Kind.DATABASE for step in fixture.steps):
+        return "as they are"
+    return "in runs" if _is_called(fixture) else "everywhere"
 
 
 def _open_session(fixture: Fixture, policy: Policy) -> tuple[ReplaySession, Fences, RecordedClock]:

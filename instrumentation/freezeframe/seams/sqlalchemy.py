@@ -1,0 +1,198 @@
+"""SQLAlchemy, core and ORM, sync and async: each statement that it gives to a driver, whatever the driver.
+
+The cursor of an execution is wrapped: its rows are read when the statement has been executed, so that they are recorded whole.
+In a replay no driver is called: connections lead nowhere, and what SQLAlchemy asks a server about itself when it first connects
+is part of the recording.
+
+Not seen: the driver's own cursors (`Engine.raw_connection`).
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._context import PLACE, current_place
+from freezeframe._guard import guard
+from freezeframe.seams import _port, databases
+from freezeframe.seams.patching import Patches
+from freezeframe.seams.responder import Feed
+from freezeframe_schemas import values
+
+_SYSTEMS: Final = {"mssql": "microsoft.sql_server", "oracle": "oracle.db"}
+"""SQLAlchemy's name of a database -> that of the conventions, where they differ."""
+_PLAIN: Final = (str, int, bool, float, type(None))
+_READS: Final = frozenset({"SELECT", "WITH", "SHOW", "PRAGMA", "VALUES", "EXPLAIN"})
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch the execution contexts of ``sqlalchemy.engine.default``, and the pool's way to connect."""
+    from sqlalchemy.pool import base
+
+    def patch(owner: Any) -> None:
+        if "create_cursor" in vars(owner):
+            patches.around(owner, "create_cursor", _cursor)
+
+    patch(module.DefaultExecutionContext)
+    patches.in_subclasses(module.DefaultExecutionContext, patch)
+    record: Any = base._ConnectionRecord
+    patches.around(record, "_ConnectionRecord__connect", _connect)
+
+
+def _connect(original: Any, record: Any, *args: Any, **kwargs: Any) -> Any:
+    if not databases.is_served():
+        token = PLACE.set(databases.aside())
+        try:
+            return original(record, *args, **kwargs)
+        finally:
+            PLACE.reset(token)
+    record.dbapi_connection, record.fresh, record.starttime = _Nowhere(), True, 0
+    dialect = record._ConnectionRecord__pool._dialect
+    responder = _port.serving()
+    told = None if responder is None else responder.recall(Feed.READING, _feed(dialect))
+    if told is not None:
+        vars(dialect).update(values.decode(told))
+    return None
+
+
+def _feed(dialect: Any) -> str:
+    return f"sqlalchemy {dialect.name}"
+
+
+def _note(dialect: Any) -> None:
+    """Keep what the dialect learned of its server, once in a run."""
+    recorder, run = _port.recorder(), current_place().run
+    if recorder is None or (run is not None and _feed(dialect) in run.readings):
+        return
+    plain = {name: value for name, value in vars(dialect).items() if _is_plain(value)}
+    (run or recorder.root).note_reading(_feed(dialect), values.encode(plain))
+
+
+def _is_plain(value: Any) -> bool:
+    return isinstance(value, _PLAIN) or (type(value) is tuple and all(isinstance(item, _PLAIN) for item in value))
+
+
+def _cursor(original: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
+    cursor = original(context, *args, **kwargs)
+    if _port.serving() is None and _port.recorder() is None:
+        return cursor
+    with guard("sqlalchemy.cursor"):
+        if databases.is_recorded():
+            _note(context.dialect)
+        name = str(context.dialect.name)
+        return _Cursor(cursor, _SYSTEMS.get(name, name))
+    return cursor
+
+
+class _Cursor:
+    """A driver's cursor that has read its rows when a statement has been executed."""
+
+    def __init__(self, cursor: Any, system: str) -> None:
+        self._cursor = cursor
+        self._system = system
+        self._known: dict[str, Any] | None = None
+        self._rows: deque[Any] = deque()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._cursor, name)
+
+    def execute(self, *args: Any, **kwargs: Any) -> Any:
+        """Execute a statement."""
+        return self._ask(self._cursor.execute, args, kwargs)
+
+    def executemany(self, *args: Any, **kwargs: Any) -> Any:
+        """Execute a statement several times."""
+        return self._ask(self._cursor.executemany, args, kwargs)
+
+    def _ask(self, real: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        self._known, self._rows = None, deque()
+        operation = databases.operation_of(args[0] if args else "")
+        describe = databases.asked(self._system, operation, *args)
+        if not (databases.is_served() or databases.is_recorded()):
+            databases.tell(describe)
+            return real(*args, **kwargs)
+        nothing = {"columns": [] if operation in _READS else None, "rows": [], "rowcount": -1, "lastrowid": None}
+
+        def done() -> dict[str, Any]:
+            real(*args, **kwargs)
+            cursor = self._cursor
+            return databases.told_of(cursor, list(cursor.fetchmany(databases.MAX_ROWS)) if cursor.description else [])
+
+        told = databases.run(describe, done, dump=databases.dump, load=databases.load, nothing=nothing)
+        self._known, self._rows = told, deque(told["rows"])
+        return None
+
+    def _take(self) -> Iterator[Any]:
+        while self._rows:
+            yield self._rows.popleft()
+        if self._known is not None and "more" not in self._known:
+            return
+        if self._known is not None:
+            databases.refuse_more(self._known)
+        yield from iter(self._cursor.fetchone, None)
+
+    def fetchone(self) -> Any:
+        """Return the next row."""
+        return next(self._take(), None)
+
+    def fetchmany(self, size: int | None = None) -> list[Any]:
+        """Return the next rows."""
+        return list(itertools.islice(self._take(), self._cursor.arraysize if size is None else size))
+
+    def fetchall(self) -> list[Any]:
+        """Return the rows that are left."""
+        return list(self._take())
+
+    def __iter__(self) -> Iterator[Any]:
+        return self._take()
+
+    @property
+    def description(self) -> Any:
+        """Return the columns: the driver's own, whose types SQLAlchemy may look at, unless a replay answers."""
+        if self._known is None or not databases.is_served():
+            return self._cursor.description
+        return databases.columns_of(self._known)
+
+    @property
+    def rowcount(self) -> Any:
+        """Return how many rows the statement met."""
+        return self._cursor.rowcount if self._known is None else self._known["rowcount"]
+
+    @property
+    def lastrowid(self) -> Any:
+        """Return the id of the row that was inserted."""
+        return self._cursor.lastrowid if self._known is None else self._known["lastrowid"]
+
+
+class _Nowhere:
+    """A driver's connection, and its cursors, in a replay: does nothing, successfully."""
+
+    closed = broken = autocommit = False
+    description = lastrowid = None
+    rowcount = -1
+    arraysize = 1
+
+    def cursor(self, *_: Any, **__: Any) -> _Nowhere:
+        """Return a cursor."""
+        return _Nowhere()
+
+    def fetchone(self) -> None:
+        """Return no row."""
+
+    def fetchall(self, *_: Any) -> list[Any]:
+        """Return no rows."""
+        return []
+
+    fetchmany = fetchall
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _do_nothing
+
+
+def _do_nothing(*_: Any, **__: Any) -> None:
+    pass

@@ -1,0 +1,243 @@
+"""What a run asks of its databases, asked of the real ones: recorded, answered in a replay without them, and never written to.
+
+Each program begins with a table or keys of its own, which it fills outside the run; then it reads and writes in the run.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_runs_of_file
+from freezeframe_schemas.divergence import DivergenceKind, Report
+from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.gaps import GapKind
+from freezeframe_schemas.run import Run, readiness
+from freezeframe_schemas.verdict import Verdict, verdict
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+
+_HEAD = """
+import datetime, os
+import freezeframe
+
+freezeframe.instrument()
+
+
+@freezeframe.tool
+def told(text):
+    return f"told {text}"
+
+"""
+_SQLITE = f"""{_HEAD}
+from sqlite3 import IntegrityError, Row, connect
+
+setup = connect("shop.db")
+setup.execute("CREATE TABLE IF NOT EXISTS orders(id INTEGER PRIMARY KEY, what TEXT UNIQUE, photo BLOB)")
+setup.execute("INSERT OR IGNORE INTO orders(what, photo) VALUES ('kettle', x'ff00')")
+setup.commit()
+
+
+@freezeframe.run
+def main(who):
+    db = connect("shop.db")
+    db.row_factory = Row
+    with db:
+        added = db.execute("INSERT INTO orders(what) VALUES (?)", ("cup",)).lastrowid
+    by_name = [dict(row) for row in db.execute("SELECT what, photo FROM orders WHERE id < :most", {{"most": 9}})]
+    [count] = db.execute("SELECT count(*) FROM orders").fetchone()
+    cursor = db.cursor()
+    some = [tuple(row) for row in cursor.execute("SELECT id FROM orders ORDER BY id").fetchmany(1)]
+    try:
+        db.execute("INSERT INTO orders(what) VALUES ('kettle')")
+    except IntegrityError as error:
+        refused = str(error)
+    return [told(who), added, by_name, count, some, refused, [column[0] for column in cursor.description]]
+
+
+if __name__ == "__main__":
+    print(main("maria"))
+"""
+_SQLALCHEMY = f"""{_HEAD}
+import asyncio
+from sqlalchemy import Numeric, create_engine, delete, exc, func, orm, select, text, update
+from sqlalchemy.ext.asyncio import AsyncSession, create_async_engine
+
+engine = create_engine(os.environ.get("SYNC_URL", "sqlite:///shop.db"))
+later = create_async_engine(os.environ.get("ASYNC_URL", "sqlite+aiosqlite:///shop.db"))
+
+
+class Base(orm.DeclarativeBase):
+    pass
+
+
+class Order(Base):
+    __tablename__ = "orders"
+    id: orm.Mapped[int] = orm.mapped_column(primary_key=True)
+    what: orm.Mapped[str]
+    at: orm.Mapped[datetime.datetime] = orm.mapped_column(default=datetime.datetime(2026, 1, 2, 3))
+    price: orm.Mapped[float] = orm.mapped_column(Numeric(10, 2), default=3)
+
+
+Base.metadata.create_all(engine)
+with orm.Session(engine) as session:
+    session.execute(delete(Order))
+    session.commit()
+
+
+@freezeframe.run
+def main(who):
+    with orm.Session(engine) as session:
+        session.add_all([Order(what="cup"), Order(what=who)])
+        session.commit()
+        found = [(order.what, order.at.year, str(order.price)) for order in session.scalars(select(Order).order_by(Order.id))]
+        count = session.scalar(select(func.count()).select_from(Order))
+        changed = session.execute(update(Order).values(what="x").where(Order.what == "cup")).rowcount
+        session.rollback()
+    with engine.connect() as connection:
+        named = dict(connection.execute(text("SELECT what FROM orders WHERE what = :w"), {{"w": who}}).mappings().one())
+    with engine.connect() as connection:
+        try:
+            connection.execute(text("SELECT * FROM nowhere"))
+        except (exc.OperationalError, exc.ProgrammingError) as error:
+            refused = type(error).__name__
+    return [told(who), found, count, changed, named, refused, asyncio.run(ask_later(who))]
+
+
+async def ask_later(who):
+    async with AsyncSession(later) as session:
+        session.add(Order(what="later"))
+        await session.commit()
+        found = [order.what for order in await session.scalars(select(Order).order_by(Order.id))]
+    await later.dispose()
+    return found
+
+
+if __name__ == "__main__":
+    print(main("maria"))
+"""
+_REDIS = f"""{_HEAD}
+import asyncio, redis, redis.asyncio
+
+at = {{"host": "127.0.0.1", "port": int(os.environ["REDIS_PORT"]), "decode_responses": True}}
+client = redis.Redis(**at)
+client.flushall()
+
+
+def step(pipeline):
+    count = int(pipeline.get("count"))
+    pipeline.multi()
+    pipeline.set("count", count + 10)
+
+
+@freezeframe.run
+def main(who):
+    client.rpush("chat", "cup", who)
+    client.hset("user", mapping={{"name": who}})
+    found = [client.lrange("chat", 0, -1), client.hgetall("user"), client.get("no"), client.incr("count")]
+    with client.pipeline() as pipeline:
+        found.append(pipeline.get("count").incr("count").execute())
+    found.append(client.transaction(step, "count"))
+    try:
+        client.get("chat")
+    except redis.ResponseError as error:
+        found.append(str(error))
+    return [told(who), found, asyncio.run(ask_later(who))]
+
+
+async def ask_later(who):
+    async with redis.asyncio.Redis(**at) as later:
+        async with later.pipeline() as pipeline:
+            first = await pipeline.set("later", who).get("later").execute()
+        return [first, *await asyncio.gather(later.get("later"), later.get("count"))]
+
+
+if __name__ == "__main__":
+    print(main("maria"))
+"""
+
+
+@contextmanager
+def none() -> Generator[dict[str, str]]:
+    yield {}
+
+
+@contextmanager
+def redis_server() -> Generator[dict[str, str]]:
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("redis-server is not installed")
+    with socket.create_server(("127.0.0.1", 0)) as found:
+        port = str(found.getsockname()[1])
+    server = subprocess.Popen([program, "--port", port, "--save", "", "--bind", "127.0.0.1"], stdout=subprocess.PIPE, text=True)
+    try:
+        assert server.stdout is not None
+        assert any("Ready to accept connections" in line for line in server.stdout)
+        yield {"REDIS_PORT": port}
+    finally:
+        server.kill()
+        server.communicate()
+
+
+WORLDS = {"sqlite3": (_SQLITE, none), "sqlalchemy": (_SQLALCHEMY, none), "redis": (_REDIS, redis_server)}
+
+
+def record(folder: Path, *, databases: bool) -> Run:
+    environment = {**os.environ, "FREEZEFRAME_FILE": str(folder / "spans.jsonl")}
+    environment |= {"FREEZEFRAME_RECORD_DATABASES": "1"} if databases else {}
+    subprocess.run([sys.executable, "shop.py"], cwd=folder, env=environment, check=True, stdout=subprocess.DEVNULL)
+    [run] = load_runs_of_file(folder / "spans.jsonl")
+    return run
+
+
+def replay(run: Run, folder: Path, *, changed: tuple[str, str] = ("", "")) -> Report:
+    program = folder / "shop.py"
+    source = program.read_text()
+    program.write_text(source.replace(*changed))
+    try:
+        return reenact(freeze(run), cwd=folder)
+    finally:
+        program.write_text(source)
+
+
+@pytest.mark.parametrize("library", WORLDS)
+def test_what_a_run_asks_of_a_database_is_answered_without_it(
+    library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program, world = WORLDS[library]
+    (tmp_path / "shop.py").write_text(program)
+    with world() as where:
+        for name, value in where.items():
+            monkeypatch.setenv(name, value)
+        run = record(tmp_path, databases=True)
+    for left in tmp_path.glob("shop.db*"):
+        left.unlink()
+    asked = [exchange for exchange in run.exchanges if exchange.kind is Kind.DATABASE]
+    assert len(asked) > 4
+    assert not [gap for gap in run.gaps if gap.kind in (GapKind.DATABASE, GapKind.CONNECTION)]
+    report = replay(run, tmp_path)
+    assert (report.divergences, verdict(report)) == ((), Verdict.IDENTICAL)
+    first = replay(run, tmp_path, changed=('"cup"', '"mug"')).divergences[0]  # in a write: held back, and compared
+    step = next(number for number, exchange in enumerate(run.exchanges, 1) if b'"cup"' in exchange.request.body)
+    assert (first.kind, first.call_kind, first.step) == (DivergenceKind.REQUEST_CHANGED, "database", step)
+    assert not list(tmp_path.glob("shop.db*"))
+
+
+def test_a_database_that_is_not_recorded_is_a_gap_which_names_the_option(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(_SQLITE)
+    run = record(tmp_path, databases=False)
+    [gap] = [gap for gap in run.gaps if gap.kind is GapKind.DATABASE]
+    assert "main (shop.py:" in gap.text
+    assert "opens the database shop.db" in gap.text
+    assert "set record_databases (FREEZEFRAME_RECORD_DATABASES=1), or move it from shop.py:" in gap.do
+    assert readiness(run).level < 6
