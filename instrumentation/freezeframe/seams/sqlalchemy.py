@@ -80,10 +80,14 @@ def _cursor(original: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
     if _port.serving() is None and _port.recorder() is None:
         return cursor
     with guard("sqlalchemy.cursor"):
+        name = str(context.dialect.name)
+        system = _SYSTEMS.get(name, name)
         if databases.is_recorded():
             _note(context.dialect)
-        name = str(context.dialect.name)
-        return _Cursor(cursor, _SYSTEMS.get(name, name))
+        elif not databases.is_served():
+            databases.tell(databases.asked(system, ""))
+            return cursor
+        return _Cursor(cursor, system)
     return cursor
 
 
@@ -111,9 +115,6 @@ class _Cursor:
         self._known, self._rows = None, deque()
         operation = databases.operation_of(args[0] if args else "")
         describe = databases.asked(self._system, operation, *args)
-        if not (databases.is_served() or databases.is_recorded()):
-            databases.tell(describe)
-            return real(*args, **kwargs)
         nothing = {"columns": [] if operation in _READS else None, "rows": [], "rowcount": -1, "lastrowid": None}
 
         def done() -> dict[str, Any]:

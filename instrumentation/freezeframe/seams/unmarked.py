@@ -58,7 +58,7 @@ _ABOUT_THE_MACHINE: Final = frozenset(
 )  # fmt: skip
 """Top-level modules whose acts are not a gap if they are nearer to the act on the stack than the application's code."""
 _OURS: Final = ("freezeframe", "freezeframe_schemas", "freezeframe_replay", "freezeframe_redaction")
-_CARRIERS: Final = ("freezeframe.seams.lanes", "freezeframe._drive")
+_CARRIERS: Final = ("freezeframe.seams.lanes", "freezeframe.seams.sqlite", "freezeframe._drive")
 """Our modules that only carry the application's work to another thread or step."""
 
 
