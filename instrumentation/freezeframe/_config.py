@@ -149,7 +149,7 @@ class Settings:
     record_databases: bool = setting(
         False,
         "Record what a run asks of its databases, statement, parameters and rows, and answer it in a replay: sqlite3, "
-        "SQLAlchemy, redis. See [databases](guides/databases.md).",
+        "SQLAlchemy, psycopg, redis. See [databases](guides/databases.md).",
     )
     session_headers: tuple[str, ...] = setting(
         ("x-conversation-id", "x-thread-id"),

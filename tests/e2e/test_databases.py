@@ -7,12 +7,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import socket
 import subprocess
 import sys
+import tempfile
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -167,6 +170,54 @@ if __name__ == "__main__":
 """
 
 
+_PSYCOPG = f"""{_HEAD}
+import asyncio, psycopg
+from psycopg.rows import dict_row
+from psycopg.types.json import Jsonb
+
+where = os.environ["POSTGRES"]
+with psycopg.connect(where) as setup:
+    setup.execute("DROP TABLE IF EXISTS orders")
+    setup.execute(
+        "CREATE TABLE orders(id serial PRIMARY KEY, what text UNIQUE, at timestamptz DEFAULT '2026-01-02 03:04:05+00',"
+        " price numeric(10, 2), doc jsonb, photo bytea, tags int[])"
+    )
+
+
+@freezeframe.run
+def main(who):
+    with psycopg.connect(where, row_factory=dict_row) as db:
+        with db.transaction():
+            added = db.execute(
+                "INSERT INTO orders(what, price, doc, photo, tags) VALUES (%s, %s, %s, %s, %s) RETURNING id",
+                ("cup", 3.5, Jsonb({{"a": [1]}}), b"\\xff\\0", [1, 2]),
+            ).fetchone()
+        cursor = db.cursor()
+        cursor.executemany("INSERT INTO orders(what) VALUES (%s)", [("a",), ("b",)])
+        found = [added, cursor.rowcount, db.execute("SELECT * FROM orders WHERE id < %(most)s", {{"most": 9}}).fetchall()]
+        found.append(db.execute("SELECT id, tags FROM orders WHERE what = %s", ("cup",), binary=True).fetchone())
+        try:
+            with db.transaction():
+                db.execute("INSERT INTO orders(what) VALUES (%s)", ("a",))
+        except psycopg.errors.UniqueViolation as error:
+            found.append(str(error))
+        found += [db.execute("SELECT %s::int AS n", (number,)).fetchone() for number in range(7)]  # prepared on the way
+        found.append(db.execute("SELECT 1 AS one; SELECT 2 AS two").fetchall())
+    return [told(who), found, asyncio.run(ask_later(who))]
+
+
+async def ask_later(who):
+    async with await psycopg.AsyncConnection.connect(where) as db, db.cursor() as cursor:
+        found = await (await cursor.execute("SELECT what FROM orders ORDER BY id")).fetchall()
+        await cursor.execute("UPDATE orders SET what = %s WHERE what = %s", (who, "b"))
+        return [found, cursor.rowcount]
+
+
+if __name__ == "__main__":
+    print(main("maria"))
+"""
+
+
 @contextmanager
 def none() -> Generator[dict[str, str]]:
     yield {}
@@ -189,7 +240,40 @@ def redis_server() -> Generator[dict[str, str]]:
         server.communicate()
 
 
-WORLDS = {"sqlite3": (_SQLITE, none), "sqlalchemy": (_SQLALCHEMY, none), "redis": (_REDIS, redis_server)}
+@contextmanager
+def postgres_server() -> Generator[dict[str, str]]:
+    folders = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
+    program = next((str(folder / "initdb") for folder in folders), shutil.which("initdb"))
+    if program is None:
+        pytest.skip("PostgreSQL is not installed")
+    user = "postgres" if os.getuid() == 0 else None  # it refuses to run as root
+    folder = tempfile.mkdtemp()
+    if user:
+        shutil.chown(folder, user)
+    data = f"{folder}/data"
+    quiet: Any = {"user": user, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
+    server = None
+    try:
+        subprocess.run([program, "-D", data, "-A", "trust", "-U", "freezeframe", "-N"], check=True, **quiet)
+        arguments = ["-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
+        server = subprocess.Popen([str(Path(program).with_name("postgres")), *arguments], **quiet)
+        ready = [str(Path(program).with_name("pg_isready")), "-h", folder, "-t", "30"]
+        while subprocess.run(ready, stdout=subprocess.DEVNULL, check=False).returncode:
+            assert server.poll() is None
+        yield {"POSTGRES": f"host={folder} user=freezeframe dbname=postgres"}
+    finally:
+        if server is not None:
+            server.send_signal(signal.SIGQUIT)
+            server.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+WORLDS = {
+    "sqlite3": (_SQLITE, none),
+    "sqlalchemy": (_SQLALCHEMY, none),
+    "redis": (_REDIS, redis_server),
+    "psycopg": (_PSYCOPG, postgres_server),
+}
 
 
 def record(folder: Path, *, databases: bool) -> Run:

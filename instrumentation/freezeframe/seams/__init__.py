@@ -98,6 +98,7 @@ SEAMS: Final = (
             ("redis.client", "redis", "redis"),
             ("redis.asyncio.client", "redis", "redis"),
             ("sqlalchemy.engine.default", "sqlalchemy", "sqlalchemy"),
+            ("psycopg", "psycopg", "psycopg"),
         )
     ),
     *(
