@@ -13,7 +13,7 @@ CHANGED = $(shell git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-fi
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-model site demo test test-clients test-soak quick check lint types imports test-fast mutants clean
+.PHONY: help setup setup-demo setup-model site demo test test-clients test-backends test-soak quick check lint types imports test-fast mutants clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +40,9 @@ test: setup ## all tests but the soak tests, on two cores (ARGS="-k replay" narr
 
 test-clients: setup ## every client library of docs/coverage.md, those that exclude each other in environments of their own
 	@.ci/clients $(ARGS)
+
+test-backends: setup ## a run sent to a real Phoenix and a real MLflow and read back, in environments of their own
+	@.ci/backends $(ARGS)
 
 test-soak: setup ## over an hour: 200 kills of a collector (20 min), a million leaves redacted (10), the packaged model (20 to 40), ...
 	$(PYTEST) -m soak $(ARGS)
@@ -71,5 +74,5 @@ bench-%: setup ## one benchmark of tests/benchmarks; its last line is one JSON o
 	$(BIN)/python tests/benchmarks/bench_$(subst -,_,$*).py $(ARGS)
 
 clean: ## remove what was made here: .venv, caches, the demo's data
-	rm -rf .venv .venv-clients .demo .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
+	rm -rf .venv .venv-clients .venv-backends .demo .pytest_cache .ruff_cache .hypothesis .import_linter_cache dist build
 	find $(CODE) -name __pycache__ -type d -prune -exec rm -rf {} +

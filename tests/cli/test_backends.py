@@ -13,6 +13,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from arbitrary import exchanges, spans
@@ -20,13 +21,22 @@ from followed_page import ROOT, copy_package, follow, run_with
 from hypothesis import given
 
 import freezeframe_replay
+from freezeframe_replay.cli import main
 from freezeframe_replay.cli.show import next_lines
 from freezeframe_replay.local.target import Place, target_as_typed
 from freezeframe_replay.report.outline import outline_run
-from freezeframe_replay.sources.backends import BACKENDS, HEADERS_VARIABLE, URLS, is_backend, load_backend_spans
+from freezeframe_replay.sources.backends import (
+    BACKENDS,
+    HEADERS_VARIABLE,
+    URLS,
+    is_backend,
+    list_backend_runs,
+    load_backend_spans,
+)
 from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_replay.sources.retyped import retyped
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import (
     ConfigError,
     FreezeframeError,
@@ -65,6 +75,9 @@ def answering(answer: Callable[[str, Mapping[str, str]], tuple[int, bytes]]) -> 
             self.send_header("location", "http://127.0.0.1:9/elsewhere")
             self.end_headers()
             self.wfile.write(body)
+
+        def do_POST(self) -> None:
+            self.do_GET()
 
         def log_message(self, format: str, *args: Any) -> None: ...  # noqa: A002  # the name is the standard library's
 
@@ -193,6 +206,7 @@ def test_a_file_nested_without_end_is_an_error_of_its_line(depth: int, tmp_path:
     [
         (TRACE, "phoenix+http://127.0.0.1:6006", f"{TRACE} --store phoenix+http://127.0.0.1:6006"),
         (TRACE, "otlp+http://me:word@127.0.0.1:3200", f"{TRACE} --store URL"),
+        ("last", "phoenix+http://127.0.0.1:6006", f"{TRACE} --store phoenix+http://127.0.0.1:6006"),
         (TRACE[:6], "http://127.0.0.1:8123", f"{TRACE[:12]} --store http://127.0.0.1:8123"),
         ("last", "", TRACE[:12]),
     ],
@@ -259,8 +273,81 @@ def test_a_backend_that_is_not_there_is_named() -> None:
 
 
 def test_a_run_is_named_by_its_trace_id() -> None:
-    with pytest.raises(RunError, match="32 hex digits"):
-        load_backend_spans("phoenix+http://127.0.0.1:9", "last")
+    with pytest.raises(RunError, match="32 hex digits, or `last`"):
+        load_backend_spans("phoenix+http://127.0.0.1:9", "last-failed")
+
+
+OBSERVATION = {
+    "id": "aa" * 8,
+    "traceId": TRACE,
+    "type": "GENERATION",
+    "name": "call",
+    "startTime": "2026-01-01T00:00:00Z",
+    "input": [{"role": "user", "content": "Hello"}],
+    "output": {"role": "assistant", "content": "Hi"},
+    "model": "gpt-4o",
+}
+RUN = {
+    "id": str(UUID(TRACE)),
+    "trace_id": str(UUID(TRACE)),
+    "name": "call",
+    "run_type": "llm",
+    "start_time": "2026-01-01T00:00:00",
+    "end_time": "2026-01-01T00:00:02",
+    "inputs": {"messages": [{"role": "user", "content": "Hello"}]},
+    "outputs": {"choices": [{"index": 0, "message": {"role": "assistant", "content": "Hi"}}]},
+}
+LISTING: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "langfuse": (
+        "",
+        {
+            "/api/public/traces?limit=5&orderBy=timestamp.desc": {
+                "data": [{"id": TRACE, "timestamp": "2026-01-01T00:00:00Z", "name": "call", "latency": 2.0}]
+            },
+            "/api/public/traces?limit=1&orderBy=timestamp.desc": {
+                "data": [{"id": TRACE, "timestamp": "2026-01-01T00:00:00Z", "name": "call", "latency": 2.0}]
+            },
+            f"/api/public/traces/{TRACE}": {"id": TRACE, "observations": [OBSERVATION]},
+        },
+    ),
+    "langsmith": ("/shop", {"/api/v1/runs/query": {"runs": [RUN]}}),
+}
+
+
+@pytest.mark.parametrize("name", LISTING)
+def test_last_is_the_newest_run_that_a_backend_lists(name: str) -> None:
+    """In the form that their documents show; what was asked and answered comes with it."""
+    path, pages = LISTING[name]
+    with answering(lambda asked, _: (200, json.dumps(pages[asked]).encode())) as address:
+        store = f"{name}+http://{address}{path}"
+        (listed,) = list_backend_runs(store, 5)
+        (span,) = load_backend_spans(store, "last")
+    assert (listed.trace_id, listed.name, listed.ms) == (TRACE, "call", 2000.0)
+    assert span.trace_id == TRACE
+    assert "Hello" in (span.text(genai.INPUT_MESSAGES) or "")
+    assert "Hi" in (span.text(genai.OUTPUT_MESSAGES) or "")
+
+
+def test_tempo_lists_what_its_search_finds_and_jaeger_says_that_it_does_not() -> None:
+    found = {"traces": [{"traceID": TRACE[1:], "rootTraceName": "answer", "startTimeUnixNano": "5", "durationMs": 7}]}
+    with answering(lambda asked, _: (200, json.dumps(found if asked == "/api/search?limit=3" else {}).encode())) as address:
+        (listed,) = list_backend_runs(f"otlp+http://{address}/api/v2/traces", 3)
+        assert (listed.trace_id, listed.ms) == (f"0{TRACE[1:]}", 7)
+        with pytest.raises(ConfigError, match="lists no runs"):
+            list_backend_runs(f"otlp+http://{address}/api/v3/traces", 3)
+
+
+def test_a_directory_of_otlp_files_is_a_store_with_a_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """However deep the files lie, as an exporter puts them under days and hours."""
+    deep = tmp_path / "year=2026" / "day=22"
+    deep.mkdir(parents=True)
+    (deep / "spans.jsonl").write_bytes(packed("sent.jsonl.gz"))
+    assert main(["runs", "--store", str(tmp_path)]) == 0
+    assert TRACE in capsys.readouterr().out
+    assert main(["show", "last", "--store", str(tmp_path), "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["run_id"] == TRACE
+    assert main(["runs", "--failed", "--store", str(tmp_path)]) == 1
+    assert "--failed: requires freezeframe's own tables" in capsys.readouterr().err
 
 
 def test_an_unknown_scheme_is_answered_with_the_known_ones() -> None:

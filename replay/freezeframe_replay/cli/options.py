@@ -40,7 +40,7 @@ def add_store(parser: argparse.ArgumentParser) -> None:
         "--store",
         metavar="URL",
         help=f"read another store, clickhouse://user:password@host:8123/database (default: ${STORE_VARIABLE}, else the running "
-        "collector's), or a run by its trace id from another backend, phoenix+http://host:6006 (docs/other-backends.md)",
+        "collector's), another backend, phoenix+http://host:6006, or a directory of OTLP files (docs/other-backends.md)",
     )
 
 

@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, place_of, positive, print_json, seconds, terminal_width
-from freezeframe_replay.local.target import open_store
+from freezeframe_replay.local.target import list_elsewhere, open_store
 from freezeframe_replay.report.render import ID_DIGITS, duration, moment, table_text
 from freezeframe_replay.report.tagged import input_text
+from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.lifecycle import NOT_OK, RunStatus
 
 if TYPE_CHECKING:
@@ -41,6 +42,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the list."""
+    elsewhere = _elsewhere(arguments)
+    if elsewhere is not None:
+        return elsewhere
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
     statuses = NOT_OK if arguments.failed else ()
     runs = open_store(place_of(arguments)).list_runs(arguments.limit, statuses=statuses, session=arguments.session, since=since)
@@ -50,6 +54,38 @@ def execute(arguments: argparse.Namespace) -> int:
         print(_table(runs))
     else:
         print("no runs; record one with `freezeframe run -- python your_agent.py`")
+    return 0
+
+
+def _elsewhere(arguments: argparse.Namespace) -> int | None:
+    """Print what another backend lists; None if the runs are in our own store.
+
+    Raises:
+        ConfigError: it lists no runs, or a filter was given.
+    """
+    place = place_of(arguments)
+    filters = [name for name in ("failed", "session", "since") if getattr(arguments, name)]
+    found = list_elsewhere(place, arguments.limit)
+    if found is None:
+        return None
+    if filters:
+        raise ConfigError(f"--{filters[0]}: requires freezeframe's own tables", do="leave it out, or import the runs")
+    if arguments.json:
+        print_json([dataclasses.asdict(run) for run in found])
+        return 0
+    header = ("run", "started", "entry", "input", "time", "status")
+    rows = [
+        (
+            run.trace_id,
+            moment(dt.datetime.fromtimestamp(run.start_time_unix_nano / 1e9, dt.UTC)),
+            run.name,
+            input_text(run.input),
+            duration(run.ms),
+            (RunStatus.FAILED if run.failed else RunStatus.OK).word,
+        )
+        for run in found
+    ]
+    print(table_text(header, rows, right=(4,), cell_width=60, fit=(3, terminal_width())) if rows else "no runs")
     return 0
 
 

@@ -15,6 +15,7 @@ from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_schemas.errors import ConfigError, RunError
 
 if TYPE_CHECKING:
+    from freezeframe_replay.sources.backends import ListedRun
     from freezeframe_replay.sources.store import RunStore
     from freezeframe_schemas.fixture import Fixture
     from freezeframe_schemas.run import Run
@@ -49,11 +50,13 @@ def target_as_typed(place: Place, named: str, run_id: str) -> str:
     A file or fixture keeps its name. A run is named by its id, since `last` may be another one by then, with --data and --store
     if they were given. The password of a store is not repeated.
     """
+    from freezeframe_replay.sources.backends import is_backend
     from freezeframe_replay.sources.span_file import split_name
 
     if is_fixture(named) or split_name(named) is not None:
         return shlex.quote(named)
-    words = [run_id if named.lower() == run_id else run_id[:ID_DIGITS]]  # other backends know only whole ids
+    whole = named.lower() == run_id or (place.store is not None and is_backend(place.store))
+    words = [run_id if whole else run_id[:ID_DIGITS]]  # other backends know only whole ids
     if place.data:
         words.append(f"--data {shlex.quote(str(place.data))}")
     if place.store:
@@ -93,12 +96,45 @@ def open_store(place: Place) -> RunStore:
     from freezeframe_replay.sources.store import open_runs
 
     url = store_of(place)
-    if is_backend(url):
+    if is_backend(url) or folder_of(place) is not None:
         raise ConfigError(
-            f"store: {url.partition('://')[0]} returns runs by trace id only; lists and SQL require freezeframe's own tables",
-            do="name the run, for example `freezeframe show TRACE_ID --store URL`",
+            f"store: {url.partition('://')[0]} has no SQL and no filters; these require freezeframe's own tables",
+            do="list its newest runs with `freezeframe runs --store URL`, and name one",
         )
     return open_runs(url)
+
+
+def folder_of(place: Place) -> Path | None:
+    """Return the directory of OTLP files that --store names, None if it names something else."""
+    found = Path(place.store) if place.store and "://" not in place.store else None
+    return found if found is not None and found.is_dir() else None
+
+
+def list_elsewhere(place: Place, limit: int) -> list[ListedRun] | None:
+    """Return the newest runs of another backend or of a directory of OTLP files, the newest first; None if it is our store.
+
+    Raises:
+        ConfigError: it lists no runs.
+        StoreError: it does not answer.
+    """
+    from freezeframe_replay.sources.backends import ListedRun, is_backend, list_backend_runs
+    from freezeframe_replay.sources.span_file import load_runs_below
+
+    folder = folder_of(place)
+    if folder is None:
+        url = store_of(place)
+        return list_backend_runs(url, limit) if is_backend(url) else None
+    return [
+        ListedRun(
+            trace_id=run.trace_id,
+            start_time_unix_nano=run.entry.start_time_unix_nano,
+            name=run.entry.name,
+            ms=(run.entry.end_time_unix_nano - run.entry.start_time_unix_nano) / 1e6,
+            failed=run.failed,
+            input=run.entry.input or "",
+        )
+        for run in load_runs_below(folder)[: -limit - 1 : -1]
+    ]
 
 
 def store_of(place: Place) -> str:
@@ -122,7 +158,7 @@ def load_run(place: Place, named: str) -> Run:
         RunError: no such run, or several.
     """
     from freezeframe_replay.sources.backends import is_backend, load_backend_spans
-    from freezeframe_replay.sources.span_file import load_run_of_file, split_name
+    from freezeframe_replay.sources.span_file import load_run_below, load_run_of_file, split_name
     from freezeframe_replay.sources.store import open_runs
     from freezeframe_schemas.run import build_run
 
@@ -131,6 +167,9 @@ def load_run(place: Place, named: str) -> Run:
         return load_run_of_file(*in_file)
     if _LIKE_A_FILE.search(named):
         raise RunError(f"{named}: no such file", do="name a file of spans, a fixture, or the id of a run in the store")
+    folder = folder_of(place)
+    if folder is not None:
+        return load_run_below(folder, named)
     url = store_of(place)
     return build_run(load_backend_spans(url, named) if is_backend(url) else open_runs(url).load_spans(named))
 

@@ -1,7 +1,7 @@
 """Runs from backends other than ours: the spans of one trace, from wherever the agent's OTLP went.
 
 A replay needs only the spans, so any backend will do that returns every attribute as it was sent. `BACKENDS` lists
-those that are read over HTTP; the lists and the SQL of `runs`, `sql` and `store` need our own tables.
+those that are read over HTTP, with what lists their newest runs; filters and SQL need our own tables.
 """
 
 from __future__ import annotations
@@ -13,27 +13,53 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from uuid import UUID
 
 from freezeframe_replay.sources.exporter_tables import load_exported_spans
 from freezeframe_replay.sources.foreign import in_conventions
 from freezeframe_replay.sources.http_door import credentials, headers_in, opener
 from freezeframe_replay.sources.otlp import spans_of_document
+from freezeframe_replay.sources.recordings.http_calls import iso_time
+from freezeframe_replay.sources.recordings.langfuse import langfuse_span
+from freezeframe_replay.sources.recordings.langsmith import langsmith_span
+from freezeframe_replay.sources.recordings.mlflow import mlflow_resource, mlflow_span
 from freezeframe_schemas.address import shown_address, split_address
-from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError, WireError
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.wire.document import as_object
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, dump
 
 HEADERS_VARIABLE: Final = "FREEZEFRAME_STORE_HEADERS"
 """Headers of the requests, ``name=value,name=value`` with percent-encoding, as ``OTEL_EXPORTER_OTLP_HEADERS``."""
 
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
+_SECONDS: Final = re.compile(r"\d+(\.\d+)?s")
 _PAGE: Final = 1000
 _TIMEOUT_S: Final = 60.0
 
-Get = Callable[[str], Any]
-"""URL -> the JSON value there."""
+LAST: Final = "last"
+
+
+class Get(Protocol):
+    """Makes a request."""
+
+    def __call__(self, url: str, *, post: JsonObject | None = None) -> Any:
+        """Return the JSON value at the URL, which is asked with POST if there is something to post."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedRun:
+    """A run in a backend's list, as far as it says."""
+
+    trace_id: str
+    start_time_unix_nano: int
+    name: str = ""
+    ms: float = 0.0
+    failed: bool = False
+    input: str = ""
 
 
 def _otlp(base: str, path: str, trace_id: str, get: Get) -> Iterator[Any]:
@@ -52,6 +78,123 @@ def _phoenix(base: str, path: str, trace_id: str, get: Get) -> Iterator[Any]:
             return
 
 
+def _phoenix_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
+    project = quote(path.strip("/") or "default", safe="")
+    query = urlencode({"sort": "start_time", "order": "desc", "limit": limit, "include_spans": "true"})
+    for item in as_objects(as_object(get(f"{base}/v1/projects/{project}/traces?{query}")).get("data")):
+        spans = as_objects(item.get("spans"))
+        root = next((span for span in spans if not span.get("parent_id")), {})
+        yield _listed(
+            item.get("trace_id"),
+            (item.get("start_time"), item.get("end_time")),
+            name=root.get("name"),
+            failed=root.get("status_code") == "ERROR",
+        )
+
+
+def _mlflow(base: str, path: str, trace_id: str, get: Get) -> Iterator[Any]:
+    del path
+    named = f"tr-{trace_id}"
+    told = as_object(as_object(get(f"{base}/api/3.0/mlflow/traces/get?trace_id={named}")).get("trace"))
+    resource = mlflow_resource(as_object(as_object(told.get("trace_info")).get("tags")))
+    # the spans of the call above have lost which texts were numbers; these are as they are stored
+    kept = as_object(get(f"{base}/ajax-api/3.0/mlflow/get-trace-artifact?request_id={named}"))
+    yield spans_to_otlp_json(mlflow_span(item, resource) for item in as_objects(kept.get("spans")))
+
+
+def _mlflow_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
+    place: JsonObject = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": path.strip("/") or "0"}}
+    asked: JsonObject = {"locations": [place], "max_results": min(limit, 500), "order_by": ["timestamp_ms DESC"]}
+    for item in as_objects(as_object(get(f"{base}/api/3.0/mlflow/traces/search", post=asked)).get("traces")):
+        took = as_text(item.get("execution_duration")) or ""
+        yield _listed(
+            (as_text(item.get("trace_id")) or "").removeprefix("tr-"),
+            (item.get("request_time"), None),
+            name=as_object(item.get("tags")).get("mlflow.traceName"),
+            ms=float(took.removesuffix("s")) * 1000 if _SECONDS.fullmatch(took) else 0.0,
+            failed=item.get("state") == "ERROR",
+            asked=item.get("request_preview"),
+        )
+
+
+def _langfuse(base: str, path: str, trace_id: str, get: Get) -> Iterator[Any]:
+    del path
+    trace = as_object(get(f"{base}/api/public/traces/{trace_id}"))
+    yield spans_to_otlp_json(langfuse_span(item) for item in as_objects(trace.get("observations")))
+
+
+def _langfuse_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
+    del path
+    query = urlencode({"limit": min(limit, 100), "orderBy": "timestamp.desc"})
+    for item in as_objects(as_object(get(f"{base}/api/public/traces?{query}")).get("data")):
+        latency = item.get("latency")
+        yield _listed(
+            item.get("id"),
+            (item.get("timestamp"), None),
+            name=item.get("name"),
+            ms=latency * 1000 if isinstance(latency, int | float) else 0.0,
+            asked=item.get("input"),
+        )
+
+
+def _langsmith(base: str, path: str, trace_id: str, get: Get) -> Iterator[Any]:
+    del path
+    asked: JsonObject = {"trace": str(UUID(trace_id)), "limit": 100}
+    while True:
+        page = as_object(get(f"{base}/api/v1/runs/query", post=asked))
+        yield spans_to_otlp_json(langsmith_span(item) for item in as_objects(page.get("runs")))
+        cursor = as_object(page.get("cursors")).get("next")
+        if not cursor:
+            return
+        asked = {**asked, "cursor": cursor}
+
+
+def _langsmith_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
+    asked: JsonObject = {"session": [path.strip("/")], "is_root": True, "limit": min(limit, 100), "order": "desc"}
+    for item in as_objects(as_object(get(f"{base}/api/v1/runs/query", post=asked)).get("runs")):
+        yield _listed(
+            str(item.get("trace_id")).replace("-", ""),
+            (item.get("start_time"), item.get("end_time")),
+            name=item.get("name"),
+            failed=bool(item.get("error")),
+            asked=item.get("inputs"),
+        )
+
+
+def _tempo_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
+    """Tempo searches at a path of its own; Jaeger lists only the traces of a service that is named."""
+    if "/api/v2/traces" not in path:
+        raise ConfigError(f"store: {base}{path} lists no runs", do="name the run by its trace id")
+    for item in as_objects(as_object(get(f"{base}/api/search?limit={limit}")).get("traces")):
+        took, start = item.get("durationMs"), as_text(item.get("startTimeUnixNano")) or ""
+        yield ListedRun(
+            trace_id=(as_text(item.get("traceID")) or "").rjust(32, "0"),
+            start_time_unix_nano=int(start) if start.isdecimal() else 0,
+            name=as_text(item.get("rootTraceName")) or "",
+            ms=took if isinstance(took, int | float) else 0.0,
+        )
+
+
+def _listed(
+    trace_id: JsonValue,
+    times: tuple[JsonValue, JsonValue],
+    *,
+    name: JsonValue,
+    ms: float = 0.0,
+    failed: bool = False,
+    asked: JsonValue = None,
+) -> ListedRun:
+    start = iso_time(times[0], "start time")
+    return ListedRun(
+        trace_id=as_text(trace_id) or "",
+        start_time_unix_nano=start,
+        name=as_text(name) or "",
+        ms=ms or (max(iso_time(times[1], "end time") - start, 0) / 1e6 if times[1] else 0.0),
+        failed=failed,
+        input=asked if isinstance(asked, str) else "" if asked is None else dump(asked),
+    )
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend:
     """A backend that is read over HTTP."""
@@ -61,16 +204,34 @@ class Backend:
     what: str
     documents: Callable[[str, str, str, Get], Iterator[Any]]
     """Scheme and host, path without a slash at its end, trace id -> documents with the trace's spans, as `otlp` reads them."""
+    runs: Callable[[str, str, int, Get], Iterator[ListedRun]] | None = None
+    """Scheme and host, path, how many at most -> the newest runs, the newest first; None if it lists none."""
 
 
 BACKENDS: Final[Mapping[str, Backend]] = {
     "phoenix": Backend(
-        form="phoenix+http://HOST:6006/PROJECT", what="Arize Phoenix (project `default` if none is named)", documents=_phoenix
+        form="phoenix+http://HOST:6006/PROJECT",
+        what="Arize Phoenix (project `default` if none is named)",
+        documents=_phoenix,
+        runs=_phoenix_runs,
+    ),
+    "mlflow": Backend(
+        form="mlflow+http://HOST:5000/EXPERIMENT_ID",
+        what="MLflow (experiment 0 if none is named)",
+        documents=_mlflow,
+        runs=_mlflow_runs,
+    ),
+    "langfuse": Backend(
+        form="langfuse+https://PUBLIC_KEY:SECRET_KEY@HOST", what="Langfuse", documents=_langfuse, runs=_langfuse_runs
+    ),
+    "langsmith": Backend(
+        form="langsmith+https://HOST/PROJECT_ID", what="LangSmith", documents=_langsmith, runs=_langsmith_runs
     ),
     "otlp": Backend(
         form="otlp+http://HOST:PORT/PATH",
         what="OTLP/JSON at PATH/TRACE_ID: Jaeger (`/api/v3/traces`), Tempo (`/api/v2/traces`)",
         documents=_otlp,
+        runs=_tempo_runs,
     ),
 }
 """The part before ``+http`` in the URL -> the backend."""
@@ -93,7 +254,7 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
 
     Args:
         url: a URL of a form in `URLS`.
-        run: a trace id; other backends know no other names of runs.
+        run: a trace id, or `last` where the backend lists its runs.
         environ: where `HEADERS_VARIABLE` is read.
 
     Raises:
@@ -103,20 +264,20 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
         PermanentStoreError: it refuses, or answers with something other than spans.
         WireError: the spans have a form that OTLP does not allow.
     """
-    trace_id = run.lower()
+    trace_id = _newest(url, environ) if run == LAST else run.lower()
     if not _TRACE_ID.fullmatch(trace_id):
         raise RunError(
-            f"run {run!r}: expected a trace id of 32 hex digits", do=f"take it from the trace's page in {shown_address(url)}"
+            f"run {run!r}: expected a trace id of 32 hex digits, or `{LAST}`",
+            do=f"list them with `freezeframe runs --store URL`, or take it from the trace's page in {shown_address(url)}",
         )
-    scheme = split_address(url).scheme
-    name, _, protocol = scheme.partition("+")
-    if scheme in {"clickhouse", "clickhouses"}:
+    if split_address(url).scheme in {"clickhouse", "clickhouses"}:
         spans = load_exported_spans(url, trace_id)
-    elif name in BACKENDS and protocol in {"http", "https"}:
-        documents = _documents(BACKENDS[name], url, trace_id, {**credentials(url), **headers_in(environ, HEADERS_VARIABLE)})
-        spans = [span for document in documents for span in spans_of_document(document)]
     else:
-        raise ConfigError(f"store: found {shown_address(url)}, expected one of: " + "; ".join(URLS))
+        backend, base, path, get = _door(url, environ)
+        try:
+            spans = [span for document in backend.documents(base, path, trace_id, get) for span in spans_of_document(document)]
+        except ValueError as error:
+            raise WireError(f"{shown_address(url)}: run {run}: {error}") from None
     if not spans:
         raise RunError(
             f"run {run}: {shown_address(url)} has no spans of it", do="check the trace id and the project or path of the URL"
@@ -124,15 +285,55 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
     return in_conventions(sorted(spans, key=lambda span: (span.start_time_unix_nano, span.span_id)))
 
 
-def _documents(backend: Backend, url: str, trace_id: str, headers: Mapping[str, str]) -> Iterator[Any]:
-    parts = urlsplit(url)
-    base = f"{parts.scheme.partition('+')[2]}://{parts.netloc.rpartition('@')[2]}"
-    return backend.documents(base, parts.path.rstrip("/"), trace_id, lambda url: _get(url, headers))
+def list_backend_runs(url: str, limit: int, *, environ: Mapping[str, str] = os.environ) -> list[ListedRun]:
+    """Return the newest runs that a backend lists, the newest first.
+
+    Raises:
+        ConfigError: the URL has none of the forms, or such a backend lists no runs.
+        WireError: the list has another form than it should.
+        StoreError: as `load_backend_spans`.
+    """
+    backend, base, path, get = _door(url, environ)
+    if backend.runs is None:
+        raise ConfigError(f"store: {shown_address(url)} lists no runs", do="name the run by its trace id")
+    try:
+        return list(backend.runs(base, path, limit, get))[:limit]
+    except ValueError as error:
+        raise WireError(f"{shown_address(url)}: the list of runs: {error}") from None
 
 
-def _get(url: str, headers: Mapping[str, str]) -> Any:
+def _newest(url: str, environ: Mapping[str, str]) -> str:
+    found = list_backend_runs(url, 1, environ=environ)
+    if not found:
+        raise RunError(f"run {LAST!r}: {shown_address(url)} has no runs", do="check the project or path of the URL")
+    return found[0].trace_id
+
+
+def _door(store: str, environ: Mapping[str, str]) -> tuple[Backend, str, str, Get]:
+    """Return the backend that a URL names, its scheme and host, the path, and what makes requests.
+
+    Raises:
+        ConfigError: the URL has none of the forms.
+    """
+    parts = split_address(store)
+    name, _, protocol = parts.scheme.partition("+")
+    if name not in BACKENDS or protocol not in {"http", "https"}:
+        if parts.scheme in {"clickhouse", "clickhouses"}:
+            raise ConfigError(f"store: {shown_address(store)} lists no runs", do="name the run by its trace id")
+        raise ConfigError(f"store: found {shown_address(store)}, expected one of: " + "; ".join(URLS))
+    headers = {**credentials(store), **headers_in(environ, HEADERS_VARIABLE)}
+
+    def get(url: str, *, post: JsonObject | None = None) -> Any:
+        return _get(url, headers, post)
+
+    return BACKENDS[name], f"{protocol}://{parts.netloc.rpartition('@')[2]}", parts.path.rstrip("/"), get
+
+
+def _get(url: str, headers: Mapping[str, str], post: JsonObject | None = None) -> Any:
     """Return the JSON value at the URL. The answer's text is not in any error: it may hold the run's content."""
-    request = urllib.request.Request(url, headers={"accept": "application/json", **headers})  # noqa: S310  # http or https, above
+    body = None if post is None else dump(post).encode()
+    told = {"accept": "application/json", **({} if body is None else {"content-type": "application/json"}), **headers}
+    request = urllib.request.Request(url, data=body, headers=told)  # noqa: S310  # http or https, above
     shown = shown_address(url)
     try:
         with opener(urlsplit(url).hostname or "").open(request, timeout=_TIMEOUT_S) as answer:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,6 +21,7 @@ from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
 
+LAST: Final = "last"
 _HEAD_BYTES: Final = 4096
 _SUFFIXES: Final = frozenset({".pb", ".json", ".jsonl"})
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
@@ -55,7 +56,29 @@ def load_run_of_file(path: Path, run: str = "") -> Run:
         RunError: no such run, or several.
         WireError: the file is not OTLP.
     """
-    runs = load_runs_of_file(path)
+    return _picked(path, load_runs_of_file(path), run)
+
+
+def load_run_below(directory: Path, run: str) -> Run:
+    """Return a run of the OTLP files in a directory and those below it; raises as `load_run_of_file`."""
+    return _picked(directory, load_runs_below(directory), "" if run == LAST else run)
+
+
+def load_runs_of_file(path: Path) -> list[Run]:
+    """Return all runs of the file, the newest last.
+
+    Raises:
+        WireError: the file is not OTLP.
+    """
+    return _runs_of(files_of(path) if path.is_dir() else [path])
+
+
+def load_runs_below(directory: Path) -> list[Run]:
+    """Return all runs of the OTLP files in a directory and those below it, the newest last; raises as `load_runs_of_file`."""
+    return _runs_of([file for folder in sorted({path.parent for path in directory.rglob("*")}) for file in files_of(folder)])
+
+
+def _picked(path: Path, runs: list[Run], run: str) -> Run:
     if not runs:
         raise RunError(f"{path}: holds no spans", do="record into it: freezeframe run --file FILE -- python agent.py")
     found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run] if run else runs[-1:]
@@ -67,13 +90,7 @@ def load_run_of_file(path: Path, run: str = "") -> Run:
     )
 
 
-def load_runs_of_file(path: Path) -> list[Run]:
-    """Return all runs of the file, the newest last.
-
-    Raises:
-        WireError: the file is not OTLP.
-    """
-    files = files_of(path) if path.is_dir() else [path]
+def _runs_of(files: Iterable[Path]) -> list[Run]:
     traces: dict[str, list[SpanRecord]] = defaultdict(list)
     for span in (span for file in files for span in _spans_of(file)):
         traces[span.trace_id].append(span)

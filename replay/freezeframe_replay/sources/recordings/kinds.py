@@ -14,6 +14,9 @@ from freezeframe_replay.sources.otlp_requests import PROTOBUF, TRACES, OtlpReque
 from freezeframe_replay.sources.recordings.har import read_har
 from freezeframe_replay.sources.recordings.http_calls import Origin
 from freezeframe_replay.sources.recordings.langfuse import read_langfuse
+from freezeframe_replay.sources.recordings.langsmith import read_langsmith
+from freezeframe_replay.sources.recordings.mlflow import read_mlflow
+from freezeframe_replay.sources.recordings.phoenix import read_phoenix
 from freezeframe_replay.sources.recordings.trajectories import read_swe_agent, read_tau_bench
 from freezeframe_replay.sources.recordings.vcr import read_cassette
 from freezeframe_schemas.errors import WireError
@@ -46,6 +49,11 @@ RECORDINGS: Final = {
         ),
         RecordingKind(name="har", holds="HTTP Archives of browsers and proxies", suffixes=(".har",), read=read_har),
         RecordingKind(name="langfuse", holds="traces that Langfuse exports", suffixes=(".json",), read=read_langfuse),
+        RecordingKind(
+            name="mlflow", holds="MLflow's SQLite store, or a trace as JSON", suffixes=(".db", ".json"), read=read_mlflow
+        ),
+        RecordingKind(name="phoenix", holds="spans that Phoenix exports", suffixes=(".json",), read=read_phoenix),
+        RecordingKind(name="langsmith", holds="runs of LangSmith", suffixes=(".json", ".jsonl"), read=read_langsmith),
         RecordingKind(name="tau-bench", holds="results of tau-bench", suffixes=(".json",), read=read_tau_bench),
         RecordingKind(name="swe-agent", holds="trajectories of SWE-agent", suffixes=(".traj",), read=read_swe_agent),
     )

@@ -46,12 +46,17 @@ def read_langfuse(path: Path, origin: Origin) -> Iterator[SpanRecord]:
     del origin
     for number, item in enumerate(items_of(path, "observations"), 1):
         try:
-            yield _span(as_object(item))
+            yield langfuse_span(as_object(item))
         except ValueError as error:
             raise WireError(f"{path}, observation {number}: {error}") from None
 
 
-def _span(item: JsonObject) -> SpanRecord:
+def langfuse_span(item: JsonObject) -> SpanRecord:
+    """Return an observation as a span.
+
+    Raises:
+        ValueError: it does not follow the format.
+    """
     metadata = as_object(_value(item.get("metadata")))
     scope = as_object(metadata.get("scope"))
     start = iso_time(item.get("startTime"), "startTime")
