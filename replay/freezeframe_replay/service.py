@@ -5,13 +5,20 @@
                                       agent=, model=, day=2026-11-24
     GET  /api/runs/ID                 the outline, bodies included
     GET  /api/runs/ID/fixture         the fixture as tar.gz
-    GET  /   and   GET /runs/ID       the same as pages; a run has the tabs transcript, timeline and kit
+    GET  /   and   GET /runs/ID       the same as pages; a run has the tabs transcript, timeline, kit and raw
     GET  /runs/ID/steps/N             one step, its bodies by pages; /request and /response below it as recorded
     GET  /diff?before=ID&after=ID     two runs side by side
     GET  /runs?...                    leads to /, where the list is
-    POST /runs/ID/replay              the run re-enacted, offline, by the code next to the data directory
+    POST /runs/ID/replay              re-enacts the run, offline, with the code next to the data directory; leads to /replays/N
     GET  /runs/ID/fork?step=N         the form in which the answer of a step is changed; without a step, the input
-    POST /runs/ID/fork                the same with that change: step=N, text=...; with keep=, as tar.gz with a test
+    POST /runs/ID/fork                the same with that change: step=N, text=...
+    GET  /replays/N                   what a replay found; while it runs, how far it is
+    GET  /replays/N/calls?at=K        where the program was at its K-th call, with its variables
+    GET  /replays/N/fixture           the fixture that was replayed, as tar.gz with a test; expect=changed or identical
+    POST /replays/N/cancel            ends it
+    GET  /failures?since=7d           similar failures in groups; POST /failures/replay replays one run of each
+    GET  /sql?q=...                   a question in SQL, read-only; explain=1, as=csv
+    GET  /health                      how the collector and its store do
     POST /theme                       the colours of the pages in this browser: theme=light, dark or system
     POST /links                       {"link": "/enter?code=..."}, which opens the pages in a browser, once
 
@@ -43,8 +50,18 @@ from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.reading import LastReading, Reading
-from freezeframe_replay.service_replays import edit_run, fork_run, replay_run
-from freezeframe_replay.service_state import COSTS, DOOR, HOME, LAST, REPLAYING, STORE, TOKEN, html, load, read
+from freezeframe_replay.service_jobs import Jobs
+from freezeframe_replay.service_replays import (
+    cancel_replay,
+    edit_run,
+    fork_run,
+    keep_replay,
+    replay_run,
+    show_call,
+    show_replay,
+)
+from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LAST, STORE, TOKEN, html, load, read
+from freezeframe_replay.service_store import replay_failures, show_failures, show_health, show_sql
 from freezeframe_replay.sources.costs import Costs, costs_of_calls
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.run_list import RunPage, find_runs
@@ -88,7 +105,7 @@ def make_app(home: Home) -> web.Application:
     app[HOME] = home
     app[DOOR] = Door(load_or_create_token(home.directory, READER))
     app[TOKEN] = secrets.token_urlsafe(24)
-    app[REPLAYING] = asyncio.Lock()
+    app[JOBS] = Jobs()
     app[STORE] = KeptStore(lambda: store_url(home))
     app[LAST] = LastReading()
     app[COSTS] = Costs()
@@ -111,6 +128,14 @@ def make_app(home: Home) -> web.Application:
             web.post("/runs/{run}/replay", replay_run),
             web.get("/runs/{run}/fork", edit_run),
             web.post("/runs/{run}/fork", fork_run),
+            web.get("/failures", show_failures),
+            web.post("/failures/replay", replay_failures),
+            web.get("/sql", show_sql),
+            web.get("/health", show_health),
+            web.get("/replays/{number}", show_replay),
+            web.get("/replays/{number}/calls", show_call),
+            web.get("/replays/{number}/fixture", keep_replay),
+            web.post("/replays/{number}/cancel", cancel_replay),
             web.post("/theme", choose_theme),
         ]
     )
@@ -209,6 +234,7 @@ async def _run_page(request: web.Request) -> web.Response:
     if tab not in run_pages.TABS:
         raise web.HTTPBadRequest(text=f"tab: found {tab!r}, expected one of {', '.join(run_pages.TABS)}")
     part = asked_number(request.query, "from")
+    only = request.query.get("only", "")
 
     def build() -> str:
         reading = read(request)
@@ -218,7 +244,9 @@ async def _run_page(request: web.Request) -> web.Response:
             reading.outline,
             tab=tab,
             part=part,
+            only=only,
             token=request.app[TOKEN],
+            replays=request.app[JOBS].of_run(reading.run.trace_id),
             transcript=transcript,
             costs=_costs(request, reading),
             theme=theme_of(request),
@@ -289,6 +317,7 @@ def _list(request: web.Request) -> RunPage:
 
 
 async def _close(app: web.Application) -> None:
+    await app[JOBS].close()
     app[STORE].close()
 
 

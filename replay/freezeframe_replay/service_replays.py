@@ -1,44 +1,53 @@
 """What the replay service does with a run: re-enact it as recorded, or with one thing changed.
 
 Both are what `freezeframe replay` and `freezeframe fork` do beside the data directory. A request names a stored run and, for a
-fork, a step and a text; never a command, a folder or a policy. Nothing is written: a fork that is kept is downloaded.
+fork, a step and a text; never a command, a folder or a policy. Nothing is written: what is kept is downloaded. A replay runs
+while its page waits for it, and the service keeps what it found (`service_jobs`).
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import datetime as dt
 import json
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
 
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.regression import Expect
-from freezeframe_replay.service_state import HOME, REPLAYING, TOKEN, html, load, read
+from freezeframe_replay.service_jobs import Job
+from freezeframe_replay.service_state import HOME, JOBS, TOKEN, html, load, read
 from freezeframe_replay.web.asked import asked_number
-from freezeframe_replay.web.downloads import fork_archive
+from freezeframe_replay.web.downloads import archive_with_test
 from freezeframe_replay.web.edit_page import Answer, Editable, edit_page, find_editable
-from freezeframe_replay.web.replay import replay_page
+from freezeframe_replay.web.pages import error_page
+from freezeframe_replay.web.redirects import see
+from freezeframe_replay.web.replay import call_page, replay_page, running_page
 from freezeframe_replay.web.theme import theme_of
 from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FixtureError
 
 if TYPE_CHECKING:
-    from freezeframe_schemas.divergence import Report
     from freezeframe_schemas.fixture import Fixture
     from freezeframe_schemas.run import Run
 
+_FIRST_WAIT_S: Final = 2.0
+"""How long a form waits for its replay, so that a short one is not seen running."""
+_LONGEST_WAIT_S: Final = 20.0
+"""How long a page waits for a step to be answered."""
+
 
 async def replay_run(request: web.Request) -> web.Response:
-    """Replay the run for a form of our own page."""
-    await _own_form(request)
-    run = await asyncio.to_thread(load, request)
-    fixture, report = await _replayed(request, run, None)
-    return html(replay_page(report, fixture, _folder(request.app[HOME]), theme=theme_of(request)))
+    """Start a replay of the run for a form of our own page, and lead to its page."""
+    await own_form(request)
+    fixture = await asyncio.to_thread(_frozen, request)
+    return await _started(request, request.app[JOBS].start(fixture, folder_of(request.app[HOME])))
 
 
 async def edit_run(request: web.Request) -> web.Response:
@@ -48,35 +57,70 @@ async def edit_run(request: web.Request) -> web.Response:
 
 
 async def fork_run(request: web.Request) -> web.Response:
-    """Replay the run with the change of our own page's form, or give it as a download with a test."""
-    form = await _own_form(request)
+    """Start a replay of the run with the change of our own page's form, and lead to its page."""
+    form = await own_form(request)
     run, editable = await asyncio.to_thread(_editable, request, form)
-    text = _text(form)
+    text = str(form.get("text", "")).replace("\r\n", "\n")  # as browsers send lines
     try:
-        fixture = _forked(run, editable, text)
+        fixture = await asyncio.to_thread(_forked, run, editable, text)
     except FixtureError as error:
-        return html(
-            _edit_page(request, run, editable, text, wrong=f"{error.message}; {error.do}" if error.do else error.message),
-            status=422,
-        )
-    if form.get("keep"):
-        kept = Expect.IDENTICAL if form["keep"] == Expect.IDENTICAL.value else Expect.CHANGED
-        name = f"fork-{fixture.run_id[:12]}"
-        body = await asyncio.to_thread(fork_archive, fixture, name, kept)
-        sent_as = {"Content-Disposition": f'attachment; filename="{name}.tar.gz"'}
-        return web.Response(body=body, content_type="application/gzip", headers=sent_as)
-    _, report = await _replayed(request, run, fixture)
-    folder = _folder(request.app[HOME])
-    step = {} if editable.step is None else {"step": str(editable.step)}
-    kept_as = {"token": request.app[TOKEN], **step, "as_json": json.dumps(text)}
-    return html(
-        replay_page(
-            report, fixture, folder, kept_as=kept_as, origin=run.trace_id, changed=editable.step, theme=theme_of(request)
-        )
-    )
+        wrong = f"{error.message}; {error.do}" if error.do else error.message
+        return html(_edit_page(request, run, editable, text, wrong=wrong), status=422)
+    folder = folder_of(request.app[HOME])
+    return await _started(request, request.app[JOBS].start(fixture, folder, origin=run.trace_id, changed=editable.step))
 
 
-async def _own_form(request: web.Request) -> Mapping[str, object]:
+async def show_replay(request: web.Request) -> web.Response:
+    """Show what a replay found or how far it is; with `after`, once it is further than that."""
+    job = _job(request)
+    if "after" in request.query:
+        seen = asked_number(request.query, "after")
+        if not job.has_ended and job.served <= seen:
+            with contextlib.suppress(TimeoutError):
+                await asyncio.wait_for(job.moved.wait(), _LONGEST_WAIT_S)
+        if job.has_ended:
+            return see(f"/replays/{job.number}")
+    theme, token = theme_of(request), request.app[TOKEN]
+    if job.error is not None:
+        heading = "The replay was cancelled" if job.cancelled.is_set() else "The run could not be replayed"
+        return html(error_page(job.error.message, job.error.do, heading=heading, theme=theme), status=422)
+    if job.report is None:
+        return html(running_page(job, now=dt.datetime.now(dt.UTC), token=token, theme=theme))
+    return html(await asyncio.to_thread(replay_page, job, job.report, theme=theme))
+
+
+async def cancel_replay(request: web.Request) -> web.Response:
+    """End a replay that runs, for a form of our own page."""
+    await own_form(request)
+    job = _job(request)
+    job.cancelled.set()
+    return see(f"/replays/{job.number}?after={job.served}")
+
+
+async def show_call(request: web.Request) -> web.Response:
+    """Show one call of a replay: where the program was, with its variables, and the answer that it got."""
+    job = _job(request)
+    if job.report is None:
+        return see(f"/replays/{job.number}")
+    at = asked_number(request.query, "at")
+    return html(await asyncio.to_thread(call_page, job, job.report, at, theme=theme_of(request)))
+
+
+async def keep_replay(request: web.Request) -> web.Response:
+    """Give what was replayed as a download: its fixture, with a test."""
+    job = _job(request)
+    if job.report is None:
+        raise web.HTTPNotFound(text=f"replay {job.number}: not finished")
+    asked = request.query.get("expect", Expect.CHANGED.value)
+    if asked not in set(Expect):
+        raise web.HTTPBadRequest(text=f"expect: found {asked!r:.80}, expected one of {', '.join(Expect)}")
+    name = f"fork-{job.fixture.run_id[:12]}" if job.is_fork else f"fixture-{job.run_id}"
+    body = await asyncio.to_thread(archive_with_test, job.fixture, name, Expect(asked))
+    sent_as = {"Content-Disposition": f'attachment; filename="{name}.tar.gz"'}
+    return web.Response(body=body, content_type="application/gzip", headers=sent_as)
+
+
+async def own_form(request: web.Request) -> Mapping[str, object]:
     """Return the form of the request.
 
     Raises:
@@ -90,20 +134,6 @@ async def _own_form(request: web.Request) -> Mapping[str, object]:
     return form
 
 
-def _text(form: Mapping[str, object]) -> str:
-    """Return the text of a form: what was typed, or what the page of its replay holds in ASCII, so that nothing changes it.
-
-    Raises:
-        web.HTTPBadRequest: the page's own field was changed.
-    """
-    if "as_json" not in form:
-        return str(form.get("text", "")).replace("\r\n", "\n")  # as browsers send lines
-    try:
-        return str(json.loads(str(form["as_json"])))
-    except ValueError:
-        raise web.HTTPBadRequest(text="as_json: expected a JSON text") from None
-
-
 def _editable(request: web.Request, given: Any) -> tuple[Run, Editable]:
     """Return the run, and what of it is to be changed."""
     asked = {"step": str(given.get("step", ""))} if given.get("step") else {}
@@ -113,7 +143,7 @@ def _editable(request: web.Request, given: Any) -> tuple[Run, Editable]:
 
 
 def _edit_page(request: web.Request, run: Run, editable: Editable, text: str, *, wrong: str = "") -> str:
-    folder = str(_folder(request.app[HOME]))
+    folder = str(folder_of(request.app[HOME]))
     token = request.app[TOKEN]
     return edit_page(run, editable, text=text, wrong=wrong, folder=folder, token=token, theme=theme_of(request))
 
@@ -136,20 +166,27 @@ def _forked(run: Run, editable: Editable, text: str) -> Fixture:
     return fork(freeze(run), [Edit(target=targets[editable.answer], step=editable.step, value=value)])
 
 
-async def _replayed(request: web.Request, run: Run, forked: Fixture | None) -> tuple[Fixture, Report]:
-    folder = _folder(request.app[HOME])
-    async with request.app[REPLAYING]:
-        return await asyncio.to_thread(_reenact, run, forked, folder)
-
-
-def _reenact(run: Run, forked: Fixture | None, folder: Path) -> tuple[Fixture, Report]:
+def _frozen(request: web.Request) -> Fixture:
     from freezeframe_replay.engine.freeze import freeze
-    from freezeframe_replay.process.reenact import reenact
 
-    fixture = forked or freeze(run)
-    return fixture, reenact(fixture, cwd=folder)
+    return freeze(load(request))
 
 
-def _folder(home: Home) -> Path:
+async def _started(request: web.Request, job: Job) -> web.Response:
+    """Lead to a replay's page: of a short one, to what it found."""
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(job.moved.wait(), _FIRST_WAIT_S)
+    return see(f"/replays/{job.number}")
+
+
+def _job(request: web.Request) -> Job:
+    number = asked_number(request.match_info, "number")
+    job = request.app[JOBS].find(number)
+    if job is None:
+        raise web.HTTPNotFound(text=f"replay {number}: not kept; the service keeps its newest replays, until it is stopped")
+    return job
+
+
+def folder_of(home: Home) -> Path:
     """Return where the agent is started: next to ``.freezeframe``, or where the service was started."""
     return home.directory.parent if home.directory.name == NAME else Path.cwd()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Final
 
 from aiohttp import web
@@ -10,6 +9,7 @@ from aiohttp import web
 from freezeframe_replay.local.daemon import flush
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.reading import LastReading, Reading
+from freezeframe_replay.service_jobs import Jobs
 from freezeframe_replay.sources.costs import Costs
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.web.door import Door
@@ -21,8 +21,7 @@ LAST: Final = web.AppKey("last", LastReading)
 COSTS: Final = web.AppKey("costs", Costs)
 TOKEN: Final = web.AppKey("token", str)
 DOOR: Final = web.AppKey("door", Door)
-REPLAYING: Final = web.AppKey("replaying", asyncio.Lock)
-"""One replay at a time: each is a process that runs the agent's code."""
+JOBS: Final = web.AppKey("jobs", Jobs)
 
 
 def load(request: web.Request) -> Run:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
@@ -101,6 +101,18 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Frame:
+    """One frame of the replayed program."""
+
+    place: str
+    """``agent.py:12 in answer``."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Name -> ``repr``, shortened."""
+    line: str = ""
+    """The line of code that it is at; empty if the file cannot be read."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Made:
     """A call that the program made in the replay, answered or not."""
 
@@ -113,6 +125,8 @@ class Made:
     arguments: str | None = None
     """Tagged JSON of a function's arguments; None for HTTP."""
     lane: str = ""
+    frames: tuple[Frame, ...] = ()
+    """The program's own frames as it made the call, innermost first, if the replay was asked to keep them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,16 +137,6 @@ class LiveCall:
     name: str
     step: int | None = None
     """The recorded step that it replaced: the same request, or the nearest one; None if none is near."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
-    """One frame of the replayed program."""
-
-    place: str
-    """``agent.py:12 in answer``."""
-    variables: Mapping[str, str] = field(default_factory=dict[str, str])
-    """Name -> ``repr``, shortened."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -268,7 +272,7 @@ def report_from_json(text: str) -> Report:
         data["served"] = tuple(served_from_json(item) for item in data["served"])
         data["divergences"] = tuple(_divergence(item) for item in data["divergences"])
         data["warnings"] = tuple(data["warnings"])
-        data["made"] = tuple(Made(**item) for item in data.get("made", ()))
+        data["made"] = tuple(map(_made, data.get("made", ())))
         data["live"] = tuple(LiveCall(**item) for item in data.get("live", ()))
         data["stopped"] = _stopped(data.get("stopped"))
         for name in ("input_relaxed", "outcome_relaxed", "beyond"):
@@ -287,11 +291,20 @@ def served_from_json(item: Mapping[str, Any]) -> Served:
     return Served(step=item["step"], how=item["how"], relaxed=tuple(item.get("relaxed", ())))
 
 
+def _made(item: dict[str, Any]) -> Made:
+    changes: dict[str, Any] = {"frames": _frames(item.get("frames", ()))}
+    return Made(**{**item, **changes})
+
+
 def _stopped(item: dict[str, Any] | None) -> Stopped | None:
     if item is None:
         return None
-    changes: dict[str, Any] = {"frames": tuple(Frame(**frame) for frame in item["frames"])}
+    changes: dict[str, Any] = {"frames": _frames(item["frames"])}
     return Stopped(**{**item, **changes})
+
+
+def _frames(items: Iterable[dict[str, Any]]) -> tuple[Frame, ...]:
+    return tuple(Frame(**item) for item in items)
 
 
 def _uncompared(item: dict[str, Any]) -> Uncompared:

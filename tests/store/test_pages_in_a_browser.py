@@ -83,6 +83,12 @@ class Pages:
     def open(self, path: str) -> str:
         return self.browser.visit(f"{self.origin}{path}")
 
+    def ended(self, text: str) -> str:
+        """Return the text of a replay's page once it shows what was found."""
+        while "Cancel" in text:
+            text = self.browser.visit(self.browser.run("location.href"))
+        return text
+
     def run(self, name: str) -> str:
         return f"/runs/{self.runs[name]}"
 
@@ -192,8 +198,8 @@ def ask_for_link(origin: str, headers: dict[str, str]) -> str:
 def test_a_click_on_the_button_replays_the_run(pages: Pages) -> None:
     """Chromium sends the form's Origin, so the service takes it for its own."""
     pages.open(pages.run("good"))
-    text = pages.browser.click("form[action$=replay] button")
-    assert text.startswith(f"{pages.run('good')}/replay")
+    text = pages.ended(pages.browser.click("form[action$=replay] button"))
+    assert text.startswith("/replays/")
     assert "identical" in text
 
 
@@ -250,7 +256,7 @@ def test_the_columns_of_a_comparison_are_wide(pages: Pages) -> None:
 def test_hostile_texts_stay_texts(pages: Pages) -> None:
     """Markup, scripts, direction marks, template marks and a line of 10 MB, on each page that shows them."""
     pages.browser.show_as(width=1280)
-    for path in ("", "?tab=timeline", "?tab=kit", "/steps/1", "/steps/2", "/fork", "/fork?step=1", "/fork?step=2"):
+    for path in ("", "?tab=timeline", "?tab=kit", "?tab=raw", "/steps/1", "/steps/2", "/fork", "/fork?step=1", "/fork?step=2"):
         text = pages.open(f"{pages.run('hostile')}{path}")
         assert pages.browser.run("[document.scripts.length, document.images.length, document.title === 'owned']") == [
             1,
@@ -281,14 +287,19 @@ def test_everything_can_be_read(pages: Pages) -> None:
         pages.run("failed"),
         f"{pages.run('wordy')}?tab=kit",
         f"{pages.run('lanes')}?tab=timeline",
+        f"{pages.run('wordy')}?tab=raw",
         f"{pages.run('wordy')}/steps/1",
         f"{pages.run('wordy')}/fork?step=2",
         f"/diff?before={pages.runs['wordy']}&after={pages.runs['other']}",
         "/nowhere",
+        "/failures?since=3650d",
+        "/sql?q=SELECT+name,+count()+AS+n,+any(trace_id)+FROM+runs+GROUP+BY+name+ORDER+BY+n",
+        "/sql?q=SELECT",
+        "/health",
     )
     for width, dark in ((1280, False), (1280, True), (390, False)):
         pages.browser.show_as(width=width, dark=dark)
-        for path in paths if width > 390 and not dark else (*paths[2:7:2], paths[7]):
+        for path in paths if width > 390 and not dark else (*paths[2:8:2], *paths[7:9], *paths[10:]):
             pages.open(path)
             assert pages.browser.run(fits), (path, width)
             assert pages.browser.run(loaded) == 0, path
@@ -299,11 +310,16 @@ def test_everything_can_be_read(pages: Pages) -> None:
         assert pages.browser.run(contrast if dark else scan) == [], ("the keys", width, dark)
     pages.open(f"{pages.run('good')}/fork?step=2")
     pages.browser.run("document.getElementById('text').value = '[]'")
-    assert "a fork of" in pages.browser.click(".edit button")
+    assert "a fork of" in pages.ended(pages.browser.click(".edit button"))
     for width, dark in ((1280, False), (1280, True), (390, False)):
         pages.browser.show_as(width=width, dark=dark)
         assert pages.browser.run(fits), ("a fork", width)
         assert pages.browser.run(contrast if dark else scan) == [], ("a fork", width, dark)
+    pages.browser.press("s", loads=True)
+    for width, dark in ((1280, False), (1280, True), (390, False)):
+        pages.browser.show_as(width=width, dark=dark)
+        assert pages.browser.run(fits), ("a call of a replay", width)
+        assert pages.browser.run(contrast if dark else scan) == [], ("a call of a replay", width, dark)
 
 
 def test_the_colours_that_a_reader_chooses_stay_without_a_script(pages: Pages) -> None:
@@ -362,8 +378,8 @@ def test_by_keys_alone_from_the_search_to_the_fixture(pages: Pages, tmp_path: Pa
     assert "1–1 of 1" in pages.browser.press(*pressed, loads=True)
     pages.browser.press("j")
     assert "LookupError: no such order: mislaid" in pages.browser.press("Enter", loads=True)
-    text = pages.browser.press("r", loads=True)
-    assert text.startswith(f"{pages.run('failed')}/replay")
+    text = pages.ended(pages.browser.press("r", loads=True))
+    assert text.startswith("/replays/")
     assert "identical" in text
     file = pages.browser.download("x", tmp_path)
     assert file.name == f"fixture-{pages.runs['failed']}.tar.gz"
@@ -382,9 +398,30 @@ def test_by_keys_alone_an_answer_is_changed_replayed_and_kept(pages: Pages, tmp_
     text = pages.browser.press("f", loads=True)
     assert "What if step 2, tool track had answered otherwise?" in text
     pages.browser.press("Control+a", *'{"place": "Bonn"}')
-    text = pages.browser.press("Control+Enter", loads=True)
+    text = pages.ended(pages.browser.press("Control+Enter", loads=True))
     assert "asked for as recorded" in text and 'returned "it is in Bonn"' in text
     assert pages.browser.download("x", tmp_path).name.startswith("fork-")
+
+
+def test_from_a_question_in_sql_to_the_run_it_found(pages: Pages) -> None:
+    """Typed, asked by keys, and its id clicked."""
+    pages.open("/sql")
+    pages.browser.press(*f"SELECT trace_id FROM runs WHERE trace_id = '{pages.runs['failed']}'")
+    assert "1 row" in pages.browser.press("Control+Enter", loads=True)
+    assert "LookupError: no such order: mislaid" in pages.browser.click(".answer td a")
+
+
+def test_by_keys_alone_from_the_id_of_a_run_to_the_variables_of_its_failed_step(pages: Pages) -> None:
+    """Four keys: replay it, step through it, to the call that failed, and back."""
+    pages.browser.show_as(width=1280)
+    pages.open(pages.run("failed"))
+    assert "identical" in pages.ended(pages.browser.press("r", loads=True))
+    pages.browser.press("s", loads=True)
+    text = pages.browser.press("n", loads=True)
+    assert "Before call 2 of 2: tool track" in text
+    assert "question" in text and "'where is mislaid'" in text
+    assert "LookupError: no such order: mislaid" in text
+    assert "Before call 1 of 2: retrieval handbook" in pages.browser.press("p", loads=True)
 
 
 def test_keys_go_through_the_rows_of_each_page(pages: Pages) -> None:

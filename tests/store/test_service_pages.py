@@ -13,9 +13,11 @@ import tarfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import urlencode
 
 import pytest
 import pytest_asyncio
+from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 from handmade_runs import make_run, model_call
@@ -24,6 +26,7 @@ from freezeframe_collector.store import Store
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.service import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_replay.web.sql import COOKBOOK
 from freezeframe_schemas import genai
 from freezeframe_schemas.fixture import load_fixture
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
@@ -181,16 +184,56 @@ async def test_the_button_replays_the_run_with_the_code_beside_the_data_director
     (token,) = re.findall(r'name="token" value="([^"]+)"', page)
     origin = {"Origin": str(client.make_url("")).rstrip("/")}
     answer = await client.post(f"{path}/replay", data={"token": token}, headers=origin)
-    assert answer.status == 200, await answer.text()
-    assert '<span class="status good">identical</span>' in await answer.text()
+    assert '<span class="status good">identical</span>' in await ended(client, answer)
     source = (folder / "agent.py").read_text()
     try:
         (folder / "agent.py").write_text(source.replace("find_orders(question)[0]", "find_orders(question)[1]"))
-        diverged = await (await client.post(f"{path}/replay", data={"token": token}, headers=origin)).text()
+        diverged = await ended(client, await client.post(f"{path}/replay", data={"token": token}, headers=origin))
     finally:
         (folder / "agent.py").write_text(source)
     assert "REPLAY-101 at step 2: tool track" in diverged
-    assert "&lt;b&gt;AC-2&lt;/b&gt;" in diverged and "<b>AC-2</b>" not in diverged
+    assert re.search(r"&lt;b&gt;AC-(<b>)?2", diverged) and "<b>AC-2</b>" not in diverged
+    page = await text(client, path)
+    assert re.findall(r">(\w+)</span>[,<]", page.partition("Replays:")[2])[:2] == ["diverged", "identical"]
+
+
+async def test_a_replay_is_stepped_through_with_variables_back_and_forth(client: Client, runs: dict[str, Run]) -> None:
+    """One replay has recorded them all; what a variable got since the call before is said."""
+    token, origin = await own_form(client, runs["good"])
+    page = await ended(client, await client.post(f"/runs/{runs['good'].trace_id}/replay", data=token, headers=origin))
+    (first,) = re.findall(r'data-key="s" href="([^"]+)"', page)
+    page = await text(client, first)
+    assert "Before call 1 of 2: tool <bdi>find_orders</bdi>" in page
+    assert "order = &#34;lost&#34; if" in page and "<dt>order</dt>" not in page
+    assert "where is zanzibar?&#34;)</pre>" in page
+    page = await text(client, first.replace("at=1", "at=2"))
+    assert "in answer" in page and re.search(
+        r'<dt>order</dt><dd><bdi class="warn">.#39;AC-1.#39;</bdi> <span class="meta">new', page
+    )
+    assert await text(client, first.replace("at=1", "at=99")) == page
+    assert await text(client, first) == await text(client, first.replace("at=1", "at=0"))
+
+
+async def test_a_replay_that_runs_says_how_far_it_is_and_is_ended(client: Client, runs: dict[str, Run], folder: Path) -> None:
+    """The program waits after its first step for a file that never comes."""
+    token, origin = await own_form(client, runs["good"])
+    source = (folder / "agent.py").read_text()
+    waits = "    import pathlib, time\n    while not pathlib.Path('never').exists(): time.sleep(0.01)\n"
+    try:
+        (folder / "agent.py").write_text(source.replace('    return f"it is in', f'{waits}    return f"it is in'))
+        answer = await client.post(f"/runs/{runs['good'].trace_id}/replay", data=token, headers=origin)
+        page = await answer.text()
+        while "1 of 2 steps answered" not in page:
+            (again,) = re.findall(r'http-equiv="refresh" content="0; url=([^"]+)"', page)
+            page = await text(client, again)
+        (cancel,) = re.findall(r'action="(/replays/[^"]+)"', page)
+        assert (await client.post(cancel, headers=origin)).status == 403
+        answer = await client.post(cancel, data=token, headers=origin)
+    finally:
+        (folder / "agent.py").write_text(source)
+    assert answer.status == 422
+    assert "The replay was cancelled" in await answer.text()
+    assert "no result" in await text(client, f"/runs/{runs['good'].trace_id}")
 
 
 @pytest.mark.parametrize(
@@ -246,6 +289,15 @@ async def test_a_run_says_what_it_cost_and_which_costs_are_not_known(client: Cli
         assert f"<dt>cost</dt><dd><bdi>{cost}</bdi></dd>" in page
 
 
+async def ended(client: Client, answer: ClientResponse) -> str:
+    """Return the page of a replay once it shows what was found, as a browser does that follows the page's own refresh."""
+    page = await answer.text()
+    assert answer.status == 200, page
+    while found := re.search(r'http-equiv="refresh" content="0; url=([^"]+)"', page):
+        page = await text(client, found[1])
+    return page
+
+
 async def own_form(client: Client, run: Run) -> tuple[dict[str, str], dict[str, str]]:
     """Return the token and the Origin that a form of the run's own page sends."""
     (token,) = re.findall(r'name="token" value="([^"]+)"', await text(client, f"/runs/{run.trace_id}"))
@@ -266,14 +318,12 @@ async def test_an_answer_changed_in_the_page_is_replayed_beside_the_recording_an
     ]
     token, origin = await own_form(client, run)
     answer = await client.post(path, data={**token, "step": "1", "text": '[\r\n"</textarea><b>AC-9"]'}, headers=origin)
-    assert answer.status == 200, await answer.text()
-    page = await answer.text()
+    page = await ended(client, answer)
     assert "REPLAY-101 at step 2: tool track" in page
     assert page.count("answer changed") == 1 and page.count("not in the recording") == 1
     assert "AC-9" in page and "<b>AC-9" not in page
-    form = {name: html.unescape(value) for name, value in re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', page)}
-    (kept,) = re.findall(r'name="keep" value="(\w+)"', page)
-    answer = await client.post(path, data={**form, "keep": kept}, headers=origin)
+    kept = re.findall(r'data-key="x" href="([^"]+)"', page)
+    answer = await client.get(kept[0])
     assert (answer.status, answer.content_type) == (200, "application/gzip")
     with tarfile.open(fileobj=io.BytesIO(await answer.read())) as archive:
         archive.extractall(folder / "kept", filter="data")
@@ -295,7 +345,7 @@ async def test_the_input_changed_in_the_page_is_what_the_code_is_called_with(cli
     run = runs["good"]
     token, origin = await own_form(client, run)
     given = json.dumps({"args": ["where is the lost one?"], "kwargs": {}})
-    page = await (await client.post(f"/runs/{run.trace_id}/fork", data={**token, "text": given}, headers=origin)).text()
+    page = await ended(client, await client.post(f"/runs/{run.trace_id}/fork", data={**token, "text": given}, headers=origin))
     assert "a fork of" in page and "the lost one" in page
     assert "tool track" in page  # asked first, in place of find_orders
 
@@ -312,6 +362,51 @@ async def test_what_cannot_be_changed_is_said_beside_the_text(client: Client, ru
     assert (await client.get(f"{path}?step=first")).status == 400
     for headers, sent in (({}, token), ({"Origin": "https://evil.example"}, token), (origin, {"token": "guessed"})):
         assert (await client.post(path, data={**sent, "step": "1", "text": "[]"}, headers=headers)).status == 403
+
+
+async def test_one_run_of_each_failure_is_replayed_from_the_page(client: Client, runs: dict[str, Run]) -> None:
+    """Similar failures are one row, which says what its newest run's replay found."""
+    page = await text(client, "/failures?since=3650d")
+    assert "&lt;script&gt;lost&lt;/script&gt;" in page and "<script>lost" not in page
+    token, origin = await own_form(client, runs["failed"])
+    newest = runs["failed"].trace_id
+    answer = await client.post("/failures/replay", data={**token, "runs": newest, "since": "3650d"}, headers=origin)
+    assert str(answer.url).endswith("/failures?since=3650d")
+    (replay,) = re.findall(r'<a href="(/replays/\d+)" class="\w+">', await answer.text())[:1]
+    assert "identical" in await ended(client, await client.get(f"{replay}?after=0"))
+    assert (await client.post("/failures/replay", data={"runs": newest}, headers=origin)).status == 403
+    assert (await client.get("/failures?since=never")).status == 400
+
+
+async def test_a_question_in_sql_is_answered_as_table_chart_and_csv(client: Client, runs: dict[str, Run]) -> None:
+    """Ids lead to their runs; nothing can be written; what is wrong is said beside the question."""
+    query = "SELECT name, count() AS n, any(trace_id) AS one, '<b>' AS hostile FROM runs GROUP BY name WITH TOTALS"
+    page = await text(client, f"/sql?{urlencode({'q': query})}")
+    assert re.search(r'<td class="name"><a href="/runs/[0-9a-f]{32}"><code>', page)
+    assert "<bdi>&lt;b&gt;</bdi>" in page and "<summary><code>model_calls</code></summary>" in page
+    chart = await text(client, "/sql?" + urlencode({"q": "SELECT number, number * number AS square FROM numbers(5)"}))
+    assert "square over number, up to 16" in chart and chart.count('<rect class="model"') == 5
+    answer = await client.get("/sql?" + urlencode({"q": "SELECT 1 AS a, 'x' AS b", "as": "csv"}))
+    assert (answer.content_type, await answer.text()) == ("text/csv", "a,b\n1,x\n")
+    assert '<th scope="col">explain</th>' in await text(client, "/sql?" + urlencode({"q": "SELECT 1", "explain": "1"}))
+    page = await text(client, "/sql?" + urlencode({"q": "SELECT number FROM numbers(100000)"}))
+    assert "10,000 rows, and more" in page and page.count("<tr>") < 1100
+    for wrong, said in (("DROP TABLE span_rows", "readonly mode"), ("SELECT nothing FROM runs", "nothing")):
+        answer = await client.get("/sql?" + urlencode({"q": wrong}))
+        assert answer.status == 400
+        assert said in (await answer.text()).partition('role="alert">')[2].partition("</p>")[0]
+
+
+@pytest.mark.parametrize("title", COOKBOOK)
+async def test_each_question_of_the_cookbook_is_answered(client: Client, title: str) -> None:
+    answer = await client.get("/sql?" + urlencode({"q": COOKBOOK[title]}))
+    assert (answer.status, (await answer.text()).partition('role="alert">')[2][:300]) == (200, "")
+
+
+async def test_health_says_what_is_known_without_a_collector(client: Client, runs: dict[str, Run]) -> None:
+    """The store alone answers here: its tables and classes are shown."""
+    page = await text(client, "/health")
+    assert "no collector" in page and "span_rows" in page and "<dt>freezeframe</dt>" in page
 
 
 async def test_the_list_is_narrowed_down_by_what_it_counts(client: Client, store: Store) -> None:

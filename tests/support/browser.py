@@ -29,7 +29,9 @@ _NAMED_KEYS: dict[str, dict[str, Any]] = {
     "Control+Enter": {**_ENTER, "modifiers": _CONTROL},
     "Control+a": {"key": "a", "modifiers": _CONTROL, "commands": ["selectAll"]},
 }
-_TEXT = "location.pathname + '\\n' + document.body.innerText"
+_TEXT = """(async () => {
+    while (!document.body) await new Promise(done => setTimeout(done, 5));
+    return location.pathname + '\\n' + document.body.innerText; })()"""
 CHROMIUM = shutil.which("chromium")
 _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
@@ -170,12 +172,16 @@ class Chromium:
                 return until is not None and told.get("method") == until[0] and until[1].items() <= told["params"].items()
 
             async def give(name: str, arguments: dict[str, Any]) -> Any:
+                answer = await ask(name, arguments)
+                assert "error" not in answer, answer
+                return answer["result"]
+
+            async def ask(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
                 nonlocal met
                 await tab.send_json({"id": 1, "method": name, "params": arguments})
                 while (answer := await tab.receive_json()).get("id") != 1:
                     met = met or is_met(answer)
-                assert "error" not in answer, answer
-                return answer["result"]
+                return answer
 
             await give("Page.enable", {})  # until then a page may load without an event
             await give("Emulation.setFocusEmulationEnabled", {"enabled": True})  # else another window may have the focus
@@ -186,7 +192,11 @@ class Chromium:
                 met = is_met(await tab.receive_json())
             if not run:
                 return result
-            told = await give("Runtime.evaluate", {"expression": run, "awaitPromise": True, "returnByValue": True})
+            expression = {"expression": run, "awaitPromise": True, "returnByValue": True}
+            while "error" in (answer := await ask("Runtime.evaluate", expression)):
+                # a page that leads on by itself takes what runs in it along: run it in the next one
+                assert "navigated" in answer["error"]["message"] or "context" in answer["error"]["message"], answer
+            told = answer["result"]
             assert "exceptionDetails" not in told, told
             return told["result"].get("value")
 

@@ -40,6 +40,8 @@ class Policy:
     """Names of the tools that may run for real if the recording holds no answer."""
     stop_before: int | None = None
     """Step before which the replay ends."""
+    keep_frames: bool = False
+    """The report says with each call where the program's own code was, and its variables."""
     real_time: bool = False
     """Answers take as long as recorded, and chunks of streams arrive at their recorded times."""
     fences: frozenset[Fence] = frozenset()
@@ -76,6 +78,7 @@ def policy_to_json(policy: Policy) -> str:
             "live_from": policy.live_from,
             "allow_tools": sorted(policy.allow_tools),
             "stop_before": policy.stop_before,
+            "keep_frames": policy.keep_frames,
             "real_time": policy.real_time,
             "fences": sorted(policy.fences),
             "allow_paths": list(policy.allow_paths),
@@ -95,6 +98,7 @@ def policy_from_json(text: str) -> Policy:
         live_from=data["live_from"],
         allow_tools=frozenset(data["allow_tools"]),
         stop_before=data["stop_before"],
+        keep_frames=data["keep_frames"],
         real_time=data["real_time"],
         fences=frozenset(Fence(name) for name in data["fences"]),
         allow_paths=tuple(data["allow_paths"]),

@@ -29,11 +29,12 @@ from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.policy import Fence, Policy
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_replay.engine.speak import in_meaning, spoken, told_tools
-from freezeframe_replay.engine.standstill import stop_before
+from freezeframe_replay.engine.standstill import MOST_KEPT, frames_of_program, stop_before
 from freezeframe_replay.engine.turns import Turns, still_waited
 from freezeframe_schemas.divergence import (
     Divergence,
     DivergenceKind,
+    Frame,
     LiveCall,
     Made,
     Report,
@@ -132,10 +133,12 @@ class ReplaySession:
     def _answer(self, call: Call) -> Recorded | None:
         asked = in_meaning(call) if self._fixture.reconstructed else call
         key = self._lookup.key_of(asked)
+        keeps = self._policy.keep_frames and len(self._made) < MOST_KEPT
+        frames = frames_of_program() if keeps else ()  # before the lock: a `__repr__` may do anything
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             found = self._lookup.find(asked, key)
-            self._note(call, found)
+            self._note(call, found, frames)
             if found is None:
                 if self._is_beyond(call):
                     return self._go_beyond(call)
@@ -318,14 +321,15 @@ class ReplaySession:
             return self._go_live(call, None)
         raise ReplayMiss(f"the recording ends here, before {self._beyond[-1]}: the run never finished")
 
-    def _note(self, call: Call, found: Found | None) -> None:
+    def _note(self, call: Call, found: Found | None, frames: tuple[Frame, ...]) -> None:
         if found is None:
             how = "live" if self._policy.may_go_live(call.kind, call.name) else "missed"
         elif found.item.step.number == self._policy.stop_before:
             how = "stopped"
         else:
             how = "live" if self._asks_anew(found.item, call) else found.how
-        self._made.append(_made(call, how, None if found is None else found.item.step.number))
+        made = _made(call, how, None if found is None else found.item.step.number)
+        self._made.append(replace(made, frames=frames) if frames else made)
 
     def _asks_anew(self, found: Recorded, call: Call) -> bool:
         begun = bool(self._asked_anew) or self._policy.starts_live(found.step.number)

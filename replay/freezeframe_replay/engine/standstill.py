@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import linecache
 import sys
 import sysconfig
 from pathlib import Path
@@ -17,6 +18,8 @@ from freezeframe_schemas.exchange import Request
 from freezeframe_schemas.fixture import Step
 
 _FRAMES: Final = 8
+MOST_KEPT: Final = 2000
+"""Calls of which a replay keeps the frames."""
 _LONGEST: Final = 160
 _FOREIGN: Final = tuple(
     dict.fromkeys(
@@ -62,7 +65,9 @@ def frames_of_program() -> tuple[Frame, ...]:
         if is_of_program(frame):
             file = frame.f_code.co_filename
             variables = {name: _shown(value) for name, value in frame.f_locals.items() if not name.startswith("__")}
-            found.append(Frame(place=f"{file}:{frame.f_lineno} in {frame.f_code.co_qualname}", variables=variables))
+            place = f"{file}:{frame.f_lineno} in {frame.f_code.co_qualname}"
+            line = linecache.getline(file, frame.f_lineno, frame.f_globals).strip()[:_LONGEST]
+            found.append(Frame(place=place, variables=variables, line=line))
         frame = frame.f_back
     return tuple(found)
 

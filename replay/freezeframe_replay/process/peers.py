@@ -98,6 +98,11 @@ class Peers:
         here = tuple(item for item in report.divergences if not left or item.kind not in _OF_THE_WHOLE)
         return replace(report, divergences=left + here, live=report.live + live)
 
+    def served(self) -> Mapping[int, Served]:
+        """Return the steps that the other processes have used so far."""
+        with self.turn() as used:
+            return dict(used)
+
     def somebody_left(self) -> bool:
         """Return whether a process other than the first has left the recording."""
         return any(b'"left"' in line for line in self._lines(0))

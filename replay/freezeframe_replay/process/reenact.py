@@ -10,8 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -29,7 +29,7 @@ from freezeframe_replay.process.peers import Peers, peers_file
 from freezeframe_replay.process.surroundings import at_recorded_commit, surroundings_warnings
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.data_directory import KEYS, find_data_directory
-from freezeframe_schemas.divergence import Check, DivergenceKind, Report, report_from_json
+from freezeframe_schemas.divergence import Check, DivergenceKind, Report, Served, report_from_json
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
@@ -41,6 +41,18 @@ _PATIENCE_S: Final = 5.0
 """How long a program may continue after one of its processes diverged."""
 _PLACEHOLDER: Final = "replay"
 """Replaces a recorded key: clients cannot be created without one, and a replay never sends any."""
+
+
+OnLook = Callable[[Mapping[int, Served]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Until:
+    """How long a program runs, and who looks on."""
+
+    timeout_s: float
+    peers: Peers
+    on_look: OnLook | None
 
 
 def reenact(
@@ -56,6 +68,7 @@ def reenact(
     quiet: bool = True,
     spans: Path | None = None,
     keys: Path | None = None,
+    on_look: OnLook | None = None,
 ) -> Report:
     """Re-enact a run offline and report where it leaves the recording.
 
@@ -73,6 +86,7 @@ def reenact(
         keys: directory of the keys for comparing private values (default: that of the data directory, as found from
             `cwd`). Without the recording's key, the program's own values are only paired with surrogates.
         spans: file to which the replay is recorded as a run; `kept.kept_run` makes a fixture of it.
+        on_look: called about once a second, with the steps answered so far; what it raises ends the program.
 
     Raises:
         FixtureError: the fixture cannot be read.
@@ -93,7 +107,8 @@ def reenact(
         if command or loaded.entry.kind is EntryKind.COMMAND:
             variables = freezeframe.injected_environment("freezeframe_replay.process.child:activate", variables)
         peers = stack.enter_context(contextlib.closing(Peers(peers_file(report_path))))
-        outcome = _run(list(command or _entry_command(loaded)), variables, cwd, timeout_s, quiet, _stdin(loaded), peers)
+        until = _Until(timeout_s=timeout_s, peers=peers, on_look=on_look)
+        outcome = _run(list(command or _entry_command(loaded)), variables, cwd, quiet, _stdin(loaded), until)
         if outcome is None:
             return _stopped(peers, loaded)
         report = _read_report(report_path, outcome)
@@ -218,10 +233,9 @@ def _run(
     command: Sequence[str],
     variables: Mapping[str, str],
     cwd: Path | None,
-    timeout_s: float,
     quiet: bool,
     stdin: bytes,
-    peers: Peers,
+    until: _Until,
 ) -> subprocess.CompletedProcess[str] | None:
     """Return how the program ended; None if it had to be ended because it waits for one of its processes that is gone."""
     try:
@@ -244,10 +258,10 @@ def _run(
         raise ReplayError(f"{command[0]}: cannot be started: {error.strerror}") from error
     with process:
         try:
-            ended = _wait(process, timeout_s, peers)
+            ended = _wait(process, until)
         except subprocess.TimeoutExpired as error:
             raise ReplayError(
-                f"{' '.join(command)}: did not finish within {timeout_s:.0f} s",
+                f"{' '.join(command)}: did not finish within {until.timeout_s:.0f} s",
                 do="the program may be waiting for something that a replay does not serve; raise --timeout if it is only slow",
             ) from error
         finally:
@@ -255,16 +269,18 @@ def _run(
     return None if ended is None else subprocess.CompletedProcess(command, process.returncode, *ended)
 
 
-def _wait(process: subprocess.Popen[str], timeout_s: float, peers: Peers) -> tuple[str, str] | None:
+def _wait(process: subprocess.Popen[str], until: _Until) -> tuple[str, str] | None:
     """Return what the program printed. A pool may wait forever for a worker that a miss ended: then None."""
-    deadline_s = time.monotonic() + timeout_s
+    deadline_s = time.monotonic() + until.timeout_s
     left_at_s = None
     while True:
         try:
             return process.communicate(timeout=max(0.0, min(_LOOK_EVERY_S, deadline_s - time.monotonic())))
         except subprocess.TimeoutExpired:
             now_s = time.monotonic()
-            if left_at_s is None and peers.somebody_left():
+            if until.on_look is not None:
+                until.on_look(until.peers.served())
+            if left_at_s is None and until.peers.somebody_left():
                 left_at_s = now_s
             if left_at_s is not None and now_s - left_at_s > _PATIENCE_S:
                 return None

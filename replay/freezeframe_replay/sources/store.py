@@ -143,11 +143,19 @@ def query_rows(
     return [dict(zip(result.column_names, row, strict=True)) for row in result.result_rows]
 
 
-def _ask(client: Client, query: str, parameters: Mapping[str, Any] | None, formats: Mapping[str, str]) -> Any:
+def _ask(
+    client: Client,
+    query: str,
+    parameters: Mapping[str, Any] | None,
+    formats: Mapping[str, str],
+    settings: Mapping[str, str] | None = None,
+) -> Any:
     from clickhouse_connect.driver.exceptions import Error, OperationalError
 
     try:
-        return client.query(query, parameters=dict(parameters or {}), query_formats=dict(formats))
+        return client.query(
+            query, parameters=dict(parameters or {}), query_formats=dict(formats), settings=dict(settings or {})
+        )
     except OperationalError as error:
         raise RetryableStoreError(f"store: {str(error)[:500]}") from error
     except Error as error:
@@ -287,14 +295,16 @@ class RunStore:
                 break
         return [RunRow(**dict(zip(columns, row, strict=True))) for row in rows]
 
-    def sql(self, query: str, parameters: Mapping[str, Any] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
-        """Return column names and rows of a SELECT; parameters are ``{name:Type}``.
+    def sql(
+        self, query: str, parameters: Mapping[str, Any] | None = None, *, settings: Mapping[str, str] | None = None
+    ) -> tuple[list[str], list[Sequence[Any]]]:
+        """Return column names and rows of a SELECT; parameters are ``{name:Type}``, settings those of ClickHouse.
 
         Raises:
             PermanentStoreError: the store refuses the query; the message is its own.
             RetryableStoreError: the store does not answer.
         """
-        result = _ask(self._client, query, parameters, {})
+        result = _ask(self._client, query, parameters, {}, settings)
         return list(result.column_names), list(result.result_rows)
 
     def close(self) -> None:

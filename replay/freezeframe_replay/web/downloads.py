@@ -19,8 +19,8 @@ def fixture_archive(run: Run) -> bytes:
         return archive_bytes(f"fixture-{run.trace_id}", fixture_files(Path(scratch)))
 
 
-def fork_archive(fixture: Fixture, name: str, expect: Expect) -> bytes:
-    """Return a fork as a tar.gz with one folder, ``name/``: its fixture, with a test beside it."""
+def archive_with_test(fixture: Fixture, name: str, expect: Expect) -> bytes:
+    """Return a fixture as a tar.gz with one folder, ``name/``, and a test beside it."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         write_fixture(fixture, Path(scratch))
         files = fixture_files(Path(scratch))

@@ -11,6 +11,7 @@ import datetime as dt
 import hashlib
 import re
 from collections.abc import Callable
+from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
 from typing import Final, cast
@@ -26,6 +27,9 @@ STEERING: Final = re.compile(
 )
 """Characters that would steer a page's layout or direction, or are no characters."""
 SYSTEM: Final = "system"
+_MOST_WORDS: Final = 1000
+_LEAST_ALIKE: Final = 0.3
+"""How much of two texts is the same, from 0 to 1, below which marking single words shows nothing."""
 THEMES: Final = ("light", "dark", SYSTEM)
 """The colours of a page; ``system``: as the machine is set."""
 
@@ -36,11 +40,12 @@ KEYS: Final = {
     "e": "next that failed",
     "[ ]": "previous or next tab",
     "r": "replay the run offline",
+    "s": "step through a replay, with variables",
     "f": "change the answer of a step, or the run's input",
     "Ctrl+Enter": "replay what was changed",
-    "x": "download the fixture",
+    "x": "download the fixture, of a replay with a test",
     "c": "mark a run of the list; the second opens the comparison",
-    "n p": "next or previous page, or step",
+    "n p": "next or previous page, step, or call of a replay",
     "u": "up, from a step or a replay to its run",
     "y": "copy the link to this place",
     "Esc": "leave a field",
@@ -105,6 +110,7 @@ def _environment() -> Environment:
         "plural": counted,
         "ago": _ago,
         "marked": _marked,
+        "apart": words_apart,
     }
     # Jinja2 infers the types of these from its own filters
     cast("dict[str, object]", made.filters).update(filters)
@@ -150,6 +156,21 @@ def _ago(time: dt.datetime, now: dt.datetime) -> str:
             number = int(seconds // size)
             return f"{number} {unit}{'s' if unit == 'day' and number > 1 else ''} ago"
     return "just now"
+
+
+def words_apart(recorded: str, live: str) -> tuple[Markup, Markup]:
+    """Return two texts in which the words that only one of them has are marked; two long ones, or unlike ones, as they are."""
+    one, other = (printable(text) for text in (recorded, live))
+    words = [re.findall(r"\w+|\s+|[^\w\s]", text) for text in (one, other)]
+    matcher = SequenceMatcher(None, *words, autojunk=False) if max(map(len, words)) <= _MOST_WORDS else None
+    if matcher is None or matcher.ratio() < _LEAST_ALIKE:
+        return escape(one), escape(other)
+    sides: tuple[list[Markup], list[Markup]] = ([], [])
+    for how, *spans in matcher.get_opcodes():
+        for side, found, begin, end in zip(sides, words, spans[::2], spans[1::2], strict=True):
+            piece = "".join(found[begin:end])
+            side.append(escape(piece) if how == "equal" else Markup("<b>{}</b>").format(piece) if piece else Markup(""))
+    return Markup("").join(sides[0]), Markup("").join(sides[1])
 
 
 def _marked(text: str, words: str) -> Markup:

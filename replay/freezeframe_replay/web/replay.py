@@ -1,21 +1,30 @@
-"""One page: what a replay found, where it left the recording, and what to type next. Pure."""
+"""The pages of a replay: how far it is, what it found, and where the program was at each of its calls. Pure."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import datetime as dt
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from freezeframe_replay.engine.standstill import MOST_KEPT
 from freezeframe_replay.report.outline import outline_fixture
 from freezeframe_replay.report.render import report_text, unquoted
-from freezeframe_replay.report.tagged import outcome_text
-from freezeframe_replay.web.markup import SYSTEM, render
-from freezeframe_schemas.divergence import Divergence, Made, Report
+from freezeframe_replay.report.tagged import call_text, error_text, outcome_text
+from freezeframe_replay.web.markup import SYSTEM, render, words_apart
+from freezeframe_replay.web.step_pages import body_text
+from freezeframe_schemas.divergence import Divergence, Frame, Made, Report
+from freezeframe_schemas.errors import FreezeframeError
+from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import headline, verdict
 
 _MARKS: Final = {"exact": "good", "relaxed": "good", "live": "muted"}
+_LEFT: Final = frozenset({"missed", "live"})
+"""How a call was answered that the recording does not hold."""
+_NEAR: Final = 12
+"""Calls before and after one that its page names."""
 _MEANS: Final = {
     "exact": "as recorded",
     "relaxed": "as recorded, asked at another place",
@@ -38,49 +47,145 @@ class Row:
     made: Sequence[Made] = field(default=())
 
 
-def replay_page(
-    report: Report,
-    fixture: Fixture,
-    folder: Path,
-    *,
-    origin: str = "",
-    kept_as: Mapping[str, str] | None = None,
-    changed: int | None = None,
-    theme: str = SYSTEM,
-) -> str:
-    """Return the page of one replay.
+@dataclass(slots=True, kw_only=True)
+class Replay:
+    """One replay: waiting, running, or ended with a report or an error."""
 
-    Args:
-        report: what the replay found.
-        fixture: what it answered from.
-        folder: where the code ran.
-        origin: the run that the fixture was forked from; empty if it is the run itself.
-        kept_as: fields of the form that downloads the fork.
-        changed: the step whose answer was changed.
-        theme: one of `THEMES`.
-    """
-    found = verdict(report)
+    number: int
+    run_id: str
+    """The run that it re-enacts, or that its fork was made of."""
+    fixture: Fixture
+    folder: Path
+    """Where the code runs."""
+    started: dt.datetime
+    is_fork: bool = False
+    changed: int | None = None
+    """The step whose answer was changed."""
+    served: int = 0
+    """Steps answered so far."""
+    report: Report | None = None
+    error: FreezeframeError | None = None
+
+    @property
+    def has_ended(self) -> bool:
+        """Return whether nothing more will change."""
+        return self.report is not None or self.error is not None
+
+    @property
+    def word(self) -> str:
+        """Return its state in a word."""
+        if self.report is not None:
+            return verdict(self.report).value
+        return "running" if self.error is None else "no result"
+
+    @property
+    def agrees(self) -> bool:
+        """Return whether it found what was recorded."""
+        return self.report is not None and verdict(self.report).agrees
+
+
+def running_page(replay: Replay, *, now: dt.datetime, token: str, theme: str = SYSTEM) -> str:
+    """Return the page of a replay that has not ended. It asks for itself again, once there is more to show."""
+    return render(
+        "replaying.html",
+        theme=theme,
+        replay=replay,
+        steps=len(replay.fixture.askable),
+        seconds=int((now - replay.started).total_seconds()),
+        token=token,
+    )
+
+
+def replay_page(replay: Replay, report: Report, *, theme: str = SYSTEM) -> str:
+    """Return the page of what a replay found."""
     outcome = "" if report.outcome is None else outcome_text(report.outcome)
+    rows = aligned(replay.fixture, report, changed=replay.changed)
+    places = {id(made): number for number, made in enumerate(report.made, 1)}
+
+    def place(made: Made) -> int:
+        return places[id(made)]
+
+    left = next((index for index, row in enumerate(rows) if any(made.how in _LEFT for made in row.made)), len(rows))
     return render(
         "replay.html",
         theme=theme,
+        replay=replay,
         report=report,
-        run_id=origin or report.run_id,
-        edits=fixture.edits if origin else (),
-        kept_as=kept_as or {},
-        keep="identical" if found.agrees else "changed",
-        agrees=found.agrees,
-        verdict=found.value,
+        edits=replay.fixture.edits if replay.is_fork else (),
+        expects=("identical", "changed") if replay.is_fork and replay.agrees else ("changed", "identical"),
         headline=headline(report),
-        folder=str(folder),
         divergences=[_divergence(item) for item in report.divergences],
-        rows=aligned(fixture, report, changed=changed),
+        rows=rows,
+        left=left,
+        place=place,
         marks=_MARKS,
         means=_MEANS,
         # if our own exception ended the program, the divergence above has said so
         outcome="" if outcome.startswith("raised ReplayMiss") else outcome,
         text=report_text(report),
     )
+
+
+def call_page(replay: Replay, report: Report, at: int, *, theme: str = SYSTEM) -> str:
+    """Return the page of one call of a replay, counted from 1: where the program was, what it asked for, what it got."""
+    last = len(report.made)
+    at = min(max(at, 1), max(last, 1))
+    made = report.made[at - 1] if report.made else Made(call_kind="", name="no call", how="missed")
+    before = report.made[at - 2] if at > 1 else None
+    exchange = next((step.exchange for step in replay.fixture.steps if step.number == made.step), None)
+    first = max(min(at - _NEAR, last - 2 * _NEAR), 1)
+    near = list(enumerate(report.made, 1))[first - 1 : first + 2 * _NEAR]
+    return render(
+        "call.html",
+        theme=theme,
+        replay=replay,
+        made=made,
+        at=at,
+        last=last,
+        near=near,
+        frames=_frames(made, before),
+        asked=_asked(made, exchange),
+        answer="" if exchange is None else _answer(exchange),
+        marks=_MARKS,
+        means=_MEANS,
+        most=MOST_KEPT,
+    )
+
+
+def _frames(made: Made, before: Made | None) -> list[dict[str, object]]:
+    """Return the frames of a call, each variable with whether it has another value than at the call before."""
+    was = {_function(frame): frame.variables for frame in reversed(before.frames)} if before is not None else {}
+
+    def variables(frame: Frame) -> list[tuple[str, str, str]]:
+        known = was.get(_function(frame))
+        news = {
+            name: "" if known is None or known.get(name) == text else "changed" if name in known else "new"
+            for name, text in frame.variables.items()
+        }
+        return [(name, text, news[name]) for name, text in frame.variables.items()]
+
+    return [{"place": frame.place, "line": frame.line, "variables": variables(frame)} for frame in made.frames]
+
+
+def _function(frame: Frame) -> str:
+    """Return the function of a frame, without the line that it is at."""
+    file, _, rest = frame.place.rpartition(":")
+    return f"{file} {rest.partition(' in ')[2]}"
+
+
+def _asked(made: Made, exchange: Exchange | None) -> str:
+    if made.arguments is not None:
+        return call_text(made.name, made.arguments)
+    if exchange is None:
+        return ""
+    address = f"{exchange.request.method} {exchange.request.url}"
+    return f"{address}\n\n{body_text(exchange.request)[0]}".strip()
+
+
+def _answer(exchange: Exchange) -> str:
+    if exchange.error:
+        return error_text(exchange.error) or exchange.error
+    return body_text(exchange.response)[0]
 
 
 def aligned(fixture: Fixture, report: Report, *, changed: int | None = None) -> list[Row]:
@@ -125,7 +230,7 @@ def _divergence(item: Divergence) -> dict[str, object]:
     return {
         "title": f"{item.kind.value}{place}: {f'{item.call_kind} {item.name}'.strip()}",
         "path": item.path,
-        "recorded": item.recorded,
-        "live": item.live,
+        "values": words_apart(item.recorded or "", item.live or ""),
+        "has_values": item.recorded is not None or item.live is not None,
         "facts": {name: text for name, text in facts.items() if text},
     }

@@ -2,34 +2,37 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from typing import Any, Final
 
 from freezeframe_replay.report.failure import find_failure
 from freezeframe_replay.report.messages import Said
 from freezeframe_replay.report.outline import Node, Outline
-from freezeframe_replay.report.render import ID_DIGITS, cost_sum, duration, how_far, ledger_lines, took, when
+from freezeframe_replay.report.render import ID_DIGITS, cost_sum, how_far, ledger_lines, took, when
 from freezeframe_replay.report.transcript import Call, Transcript, Turn, make_transcript
 from freezeframe_replay.sources.costs import Cost, sum_of
+from freezeframe_replay.web.kit import ADDS
 from freezeframe_replay.web.links import Links, anchor_of, place_of
 from freezeframe_replay.web.markup import SYSTEM, policy_of_a_file, render
+from freezeframe_replay.web.replay import Replay
 from freezeframe_replay.web.step_pages import steps_of_a_file
+from freezeframe_replay.web.timeline import ROWS, timeline
 from freezeframe_schemas.run import Run
 
-TABS: Final = {"transcript": "Transcript", "timeline": "Timeline", "kit": "Replay kit"}
+TABS: Final = {"transcript": "Transcript", "timeline": "Timeline", "kit": "Replay kit", "raw": "Raw"}
 _LIMITS: Final = {"text": 4000, "instructions": 4000, "arguments": 800, "result": 1500, "document": 600, "documents": 20}
 """Characters of a text, and documents of a retriever, that the transcript shows; the step's own page has all."""
 _PART_WEIGHT: Final = 200_000
 """Characters of a part of the transcript, about, so that it stays below 100 kB compressed. Markup counts as `_MARKUP`."""
 _MARKUP: Final = 300
-_ROWS: Final = 2_000
-"""Rows of a part of the timeline."""
 _PARTS_ALONE: Final = 40
 """Parts of the transcript in a page that holds all of a run."""
-_DEEPEST: Final = 8
-"""Levels of the tree that are indented; deeper ones are shown at this one."""
-_WIDTH: Final = 1000
-"""What the timeline's bars are drawn in."""
+_RAW_SPANS: Final = 50
+"""Spans of a part of the raw view."""
+_RAW_TEXT: Final = 1000
+"""Characters of a value there; the step's own page has all."""
 _UNWRAPPED: Final = 10_000
 """Columns of a text that the page wraps itself."""
 
@@ -40,13 +43,16 @@ def run_page(
     *,
     tab: str = "transcript",
     part: int = 1,
+    only: str = "",
     token: str = "",
+    replays: Sequence[Replay] = (),
     transcript: Transcript | None = None,
     costs: Mapping[str, float | None] = {},
     theme: str = SYSTEM,
 ) -> str:
     """Return the page of one run. Its form for a replay sends `token` back. The transcript is made if it is not given.
 
+    `only`: the kind of spans that the timeline shows, all if it is empty.
     `costs`: span id of a call of a model -> US dollars, None if not known.
     """
     links = Links(run)
@@ -62,6 +68,7 @@ def run_page(
         **_head(run, outline, links, costs),
         "theme": theme,
         "token": token,
+        "replays": replays,
         "tabs": TABS,
         "tab": tab,
         "link_to": link_to,
@@ -79,7 +86,9 @@ def run_page(
             limits=_LIMITS,
         )
     if tab == "timeline":
-        return render("timeline.html", **head, **_timeline(run, outline, links, part))
+        return render("timeline.html", **head, **timeline(run, outline, links, part, only=only))
+    if tab == "raw":
+        return render("raw.html", **head, **_raw(run, outline, links, part))
     return render("kit.html", **head, **_kit(outline))
 
 
@@ -99,7 +108,7 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
         **_head(run, outline, links, {}),
         **_kit(outline),
         policy=policy_of_a_file(),
-        tabs={**TABS, "steps": "Steps"},
+        tabs={**{name: text for name, text in TABS.items() if name != "raw"}, "steps": "Steps"},
         tab="transcript",
         link_to=link_to,
         named=named,
@@ -108,8 +117,8 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
         parts=(),
         conversations=transcript.conversations,
         limits=_LIMITS,
-        timeline=_timeline(run, outline, links, 1) | {"parts": 1},
-        rows_left_out=max(len(outline.nodes) - _ROWS, 0),
+        timeline=timeline(run, outline, links, 1) | {"parts": 1},
+        rows_left_out=max(len(outline.nodes) - ROWS, 0),
         steps=steps,
         steps_left_out=left_out,
     )
@@ -136,7 +145,43 @@ def _kit(outline: Outline) -> dict[str, Any]:
     return {
         "ledger": [line.strip() for line in ledger_lines(outline, _UNWRAPPED)] if outline.ledger else [],
         "kit": sorted(outline.kit, key=lambda row: (row.level, row.present == row.expected)),
+        "adds": ADDS,
     }
+
+
+def _raw(run: Run, outline: Outline, links: Links, part: int) -> dict[str, Any]:
+    """Return the spans of a part of the run as they are stored, each attribute cut after `_LIMITS`."""
+    nodes = {node.span_id: node for node in outline.nodes}
+    parts = max(-(-len(run.spans) // _RAW_SPANS), 1)
+    part = min(max(part, 1), parts)
+    shown = run.spans[(part - 1) * _RAW_SPANS : part * _RAW_SPANS]
+    return {
+        "spans": [
+            {
+                "node": nodes.get(span.span_id),
+                "link": links.step(nodes[span.span_id]) if span.span_id in nodes else "",
+                "name": span.name,
+                "size": sum(len(value) for value in span.attributes.values() if isinstance(value, str | bytes)),
+                "text": json.dumps(_cut(asdict(span)), ensure_ascii=False, indent=1, default=str),
+            }
+            for span in shown
+        ],
+        "first": (part - 1) * _RAW_SPANS + 1,
+        "all": len(run.spans),
+        "parts": parts,
+        "part": part,
+    }
+
+
+def _cut(value: Any) -> Any:
+    """Return a value with its long texts cut, and without what is empty."""
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    if isinstance(value, str):
+        return value if len(value) <= _RAW_TEXT else f"{value[:_RAW_TEXT]} … {len(value):,} characters"
+    if isinstance(value, Mapping):
+        return {str(name): _cut(item) for name, item in value.items() if item not in (None, "", {}, (), [])}
+    return [_cut(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def _strip(run: Run, outline: Outline, failed: int, paid: Cost | None) -> dict[str, str]:
@@ -208,42 +253,3 @@ def _nodes_of(items: Iterable[Turn | Call]) -> Iterator[Node]:
 def _name_of(items: Sequence[Turn | Call]) -> str:
     steps = [node.step for node in _nodes_of(items) if node.step is not None]
     return f"steps {min(steps)}–{max(steps)}" if steps else f"{len(items)} calls"
-
-
-# -- the timeline -------------------------------------------------------------------------------------------------------
-
-
-def _timeline(run: Run, outline: Outline, links: Links, part: int) -> dict[str, Any]:
-    spans = {span.span_id: span for span in run.spans}
-    start = min(span.start_time_unix_nano for span in run.spans)
-    length = max(max(span.end_time_unix_nano for span in run.spans) - start, 1)
-
-    def bar(node: Node) -> dict[str, object]:
-        offset = (spans[node.span_id].start_time_unix_nano - start) / length * _WIDTH
-        width = max(node.ms * 1e6 / length * _WIDTH, 2)
-        at = min(offset, _WIDTH - 2)
-        return {"x": f"{at:.0f}", "width": f"{min(width, _WIDTH - at):.0f}", "mark": "bad" if node.failed else node.kind}
-
-    lanes: dict[str, list[dict[str, object]]] = {}
-    for node in outline.nodes:
-        if node.step is not None:
-            lanes.setdefault(node.lane, []).append(bar(node))
-    parts = -(-len(outline.nodes) // _ROWS)
-    part = min(max(part, 1), max(parts, 1))
-    shown = outline.nodes[(part - 1) * _ROWS : part * _ROWS]
-    return {
-        "lanes": [{"name": name, "bars": bars[:_ROWS]} for name, bars in sorted(lanes.items())],
-        "rows": [
-            {
-                "node": node,
-                "depth": min(node.depth, _DEEPEST),
-                "anchor": "" if links.alone else anchor_of(node),  # on one page, the transcript has it
-                "bar": bar(node),
-                "link": links.step(node),
-            }
-            for node in shown
-        ],
-        "total": duration(length / 1e6),
-        "parts": parts,
-        "part": part,
-    }

@@ -1,0 +1,69 @@
+"""One page: similar failures in groups. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final, Protocol
+
+from freezeframe_replay.web.markup import SYSTEM, render
+from freezeframe_replay.web.replay import Replay
+
+BARS: Final = 28
+"""Bars of the small chart of each group."""
+_HEIGHT: Final = 20
+
+
+class Group(Protocol):
+    """The part of `experiments.failures.Group` that is needed here."""
+
+    @property
+    def signature(self) -> str:
+        """Return what the failures have in common."""
+        ...
+
+    @property
+    def newest(self) -> str:
+        """Return the run that is replayed."""
+        ...
+
+
+def failures_page(
+    groups: Sequence[Group],
+    bars: Mapping[str, Sequence[int]],
+    replays: Mapping[str, Replay],
+    *,
+    since: str,
+    token: str,
+    wrong: str = "",
+    theme: str = SYSTEM,
+) -> str:
+    """Return the page.
+
+    Args:
+        groups: those of most runs first.
+        bars: signature -> failures in each of `BARS` equal parts of the time.
+        replays: run -> its last replay.
+        since: the time, as typed.
+        token: what the form of our own page sends back.
+        wrong: what is wrong with `since`.
+        theme: one of `THEMES`.
+    """
+    runs = list(dict.fromkeys(group.newest for group in groups))
+    return render(
+        "failures.html",
+        theme=theme,
+        groups=groups,
+        charts={signature: _chart(counts) for signature, counts in bars.items()},
+        replays=replays,
+        runs=runs,
+        running=any(not replay.has_ended for replay in replays.values()),
+        since=since,
+        token=token,
+        wrong=wrong,
+    )
+
+
+def _chart(counts: Sequence[int]) -> list[dict[str, int]]:
+    most = max(counts, default=0) or 1
+    heights = [max(round(count / most * _HEIGHT), 2) if count else 0 for count in counts]
+    return [{"x": 4 * place, "y": _HEIGHT - height, "height": height} for place, height in enumerate(heights) if height]

@@ -1,0 +1,141 @@
+"""One page: a question in SQL, its answer as a table and a chart, what can be asked for, and questions to start from. Pure."""
+
+from __future__ import annotations
+
+import datetime as dt
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from freezeframe_replay.web.markup import SYSTEM, render
+
+MOST_ROWS: Final = 10_000
+MOST_S: Final = 10
+_SHOWN: Final = 1000
+_LONGEST: Final = 300
+_TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
+_MOST_BARS: Final = 400
+_WIDTH, _HEIGHT = 1000, 160
+_RAW: Final = re.compile(r"(_rows|_dict|^otel_|^audit$|^\.)")
+"""Tables that other views are made of."""
+
+Schema = Sequence[tuple[str, Sequence[tuple[str, str]]]]
+"""Each table or view, with its columns: name and type."""
+
+COOKBOOK: Final = {
+    "What failed lately": "SELECT start_time, trace_id, name, service, first_error FROM runs\n"
+    "WHERE status = 'error' ORDER BY start_time DESC LIMIT 20",
+    "Runs and failures per hour": "SELECT toStartOfHour(start_time) AS hour, count() AS runs,\n"
+    "    countIf(status = 'error') AS failed FROM runs GROUP BY hour ORDER BY hour",
+    "Where these words were said": "SELECT trace_id, attribute, snippet FROM search(words = 'order') LIMIT 50",
+    "Slowest steps": "SELECT trace_id, step, name, ms FROM exchanges ORDER BY ms DESC LIMIT 20",
+    "Tokens and cost per model": "SELECT model, count() AS calls, sum(input_tokens) AS asked,\n"
+    "    sum(output_tokens) AS answered, sum(cost_usd) AS usd FROM model_calls GROUP BY model ORDER BY usd DESC",
+    "Tools that fail": "SELECT tool, count() AS calls, countIf(status = 'error') AS failed FROM tool_calls\n"
+    "GROUP BY tool ORDER BY failed DESC",
+    "Why runs cannot be re-enacted": "SELECT cause, uniq(trace_id) AS runs FROM cold_cases GROUP BY cause ORDER BY runs DESC",
+    "What was redacted, by day and class": "SELECT toDate(start_time) AS day, class, uniq(surrogate) AS values\n"
+    "FROM redactions GROUP BY day, class ORDER BY day, class",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the store answered."""
+
+    columns: Sequence[str] = ()
+    rows: Sequence[Sequence[Any]] = ()
+    cut: bool = False
+    """Whether there are more rows."""
+    seconds: float = 0.0
+    wrong: str = ""
+    """What the store says is wrong with the question."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chart:
+    """The first column of numbers, as bars over the first column."""
+
+    name: str
+    over: str
+    bars: Sequence[dict[str, str]] = field(default=())
+    first: str = ""
+    last: str = ""
+    most: str = ""
+
+
+def sql_page(query: str, answer: Answer | None, schema: Schema, *, theme: str = SYSTEM) -> str:
+    """Return the page."""
+    rows = [] if answer is None else answer.rows[:_SHOWN]
+    views = [(name, columns) for name, columns in schema if not _RAW.search(name)]
+    return render(
+        "sql.html",
+        theme=theme,
+        query=query,
+        lines=min(max(query.count("\n") + 2, 4), 24),
+        answer=answer,
+        numbers=[_is_number_column(rows, index) for index in range(len(answer.columns))] if answer is not None else [],
+        rows=[[_cell(cell) for cell in row] for row in rows],
+        chart=None if answer is None else chart_of(answer),
+        views=views,
+        tables=[(name, columns) for name, columns in schema if _RAW.search(name)],
+        cookbook={title: (text, f"/sql?{urlencode({'q': text})}") for title, text in COOKBOOK.items()},
+        csv_link=f"/sql?{urlencode({'q': query, 'as': 'csv'})}",
+        most_rows=MOST_ROWS,
+        most_s=MOST_S,
+    )
+
+
+def chart_of(answer: Answer) -> Chart | None:
+    """Return the chart of an answer that has a column of numbers after its first column, and few rows; else None."""
+    rows = answer.rows
+    if not 2 <= len(rows) <= _MOST_BARS or len(answer.columns) < 2:
+        return None
+    index = next((index for index in range(1, len(answer.columns)) if _is_number_column(rows, index)), None)
+    if index is None or _TRACE_ID.fullmatch(str(rows[0][0])):
+        return None
+    values = [float(row[index] or 0) for row in rows]
+    most = max(values)
+    if most <= 0 or min(values) < 0:
+        return None
+    width = _WIDTH / len(rows)
+    bars = [
+        {
+            "x": f"{place * width:.1f}",
+            "width": f"{max(width - 2, 1):.1f}",
+            "y": f"{_HEIGHT - value / most * _HEIGHT:.1f}",
+            "height": f"{value / most * _HEIGHT:.1f}",
+            "title": f"{_text(row[0])}: {_text(row[index])}",
+        }
+        for place, (row, value) in enumerate(zip(rows, values, strict=True))
+    ]
+    return Chart(
+        name=answer.columns[index],
+        over=answer.columns[0],
+        bars=bars,
+        first=_text(rows[0][0]),
+        last=_text(rows[-1][0]),
+        most=_text(most),
+    )
+
+
+def _is_number_column(rows: Sequence[Sequence[Any]], index: int) -> bool:
+    cells = [row[index] for row in rows if row[index] is not None]
+    return bool(cells) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in cells)
+
+
+def _cell(cell: Any) -> dict[str, str]:
+    text = _text(cell)
+    return {"text": text[:_LONGEST] + (" …" if len(text) > _LONGEST else ""), "run": text if _TRACE_ID.fullmatch(text) else ""}
+
+
+def _text(cell: Any) -> str:
+    if cell is None:
+        return ""
+    if isinstance(cell, float):
+        return f"{cell:,.6g}"
+    if isinstance(cell, dt.datetime):
+        return cell.isoformat(" ", "seconds")
+    return str(cell)
