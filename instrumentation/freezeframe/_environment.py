@@ -51,7 +51,7 @@ def environment_attributes() -> dict[str, AttributeValue]:
         attributes[genai.PACKAGES] = json.dumps(versions)
         attributes[genai.LIBRARY_VERSION] = versions.get("freezeframe", "")
     with guard("environment.git"):
-        attributes |= _git_attributes(Path.cwd())
+        attributes |= git_attributes(Path.cwd())
     with guard("environment.lock_file"):
         if locked := lock_file(Path.cwd()):
             attributes[genai.LOCK_FILE] = locked
@@ -127,7 +127,7 @@ def time_zone() -> str:
     return link.partition("zoneinfo/")[2] or time.tzname[0]
 
 
-def _git_attributes(directory: Path) -> dict[str, AttributeValue]:
+def git_attributes(directory: Path) -> dict[str, AttributeValue]:
     """Return commit, branch, remote and dirty mark; deployments without git set ``GIT_COMMIT`` or similar."""
     root = next((path for path in (directory, *directory.parents) if (path / ".git").exists()), None)
     if root is None:

@@ -31,11 +31,13 @@ class EntryKind(StrEnum):
     """An application is called with it."""
     TASK = "task"
     """A worker's: its function is called with the arguments."""
+    PROGRAM = "program"
+    """A program in any language, recorded from outside: it is started, and a server answers it."""
 
     @property
     def is_called(self) -> bool:
         """Return whether a replay calls it in a process of its own; else the whole process is the run."""
-        return self is not EntryKind.COMMAND
+        return self not in (EntryKind.COMMAND, EntryKind.PROGRAM)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

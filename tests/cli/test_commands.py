@@ -54,9 +54,9 @@ def test_the_list_names_every_command(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_the_list_fits_a_terminal() -> None:
-    """80 columns, and no more than 40 lines."""
+    """80 columns, and no more than 44 lines."""
     lines = help_text().splitlines()
-    assert len(lines) <= 40
+    assert len(lines) <= 44
     assert max(map(len, lines)) <= 80
 
 

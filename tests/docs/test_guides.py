@@ -1,7 +1,8 @@
 """The guides, followed literally: their files are written, their commands typed, and what they say is printed is printed.
 
-In a guide, a block of Python that begins with ``# NAME.py`` is that file; in a block of ``console``, each line after ``$`` is
-typed, the lines after it are found in what it prints, and ``# exit code N`` names another exit code than 0.
+In a guide, a block of Python or shell that begins with ``# NAME.py`` or ``# NAME.sh`` is that file; in a block of ``console``,
+each line after ``$`` is typed, the lines after it are found in what it prints, and ``# exit code N`` names another exit code
+than 0.
 """
 
 from __future__ import annotations
@@ -77,8 +78,8 @@ def flat(text: str) -> str:
 def test_a_guide_does_what_it_says(page: Path, tmp_path: Path) -> None:
     commands = 0
     for language, block in blocks(page):
-        named = re.match(r"# (\S+\.py)\n", block)
-        if language == "python" and named is not None:
+        named = re.match(r"# (\S+\.(?:py|sh))\n", block)
+        if language in ("python", "sh") and named is not None:
             (tmp_path / named[1]).write_text(block.partition("\n")[2])
         for command in typed(block) if language == "console" else ():
             done = run(command, tmp_path)

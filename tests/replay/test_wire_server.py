@@ -17,6 +17,7 @@ import httpx2
 import openai
 import pytest
 from capture_provider import Provider
+from node_packages import node_folder
 
 import freezeframe
 from freezeframe.testing import capture
@@ -32,7 +33,6 @@ from freezeframe_schemas.verdict import Verdict, verdict
 pytestmark = pytest.mark.long
 
 TOOLS: Any = [{"type": "function", "function": {"name": "ship", "parameters": {"type": "object", "properties": {}}}}]
-NODE = Path(__file__).with_name("node")
 
 
 def client_of(url: str, retries: int = 0) -> openai.OpenAI:
@@ -208,15 +208,8 @@ def test_a_stream_that_its_sdk_read_to_its_last_event_ends_properly_for_every_cl
 
 @pytest.fixture(scope="session")
 def node_agent() -> Path:
-    """The agent in JavaScript, with its SDK installed next to it."""
-    if shutil.which("node") is None or shutil.which("npm") is None:
-        pytest.skip("needs node and npm")
-    if not (NODE / "node_modules" / "openai").exists():
-        install = ["npm", "ci", "--no-audit", "--no-fund"]
-        done = subprocess.run(install, cwd=NODE, capture_output=True, text=True, timeout=400, check=False)
-        if done.returncode:
-            pytest.skip(f"npm ci: {done.stderr.strip().splitlines()[-1:]}")
-    return NODE / "agent.mjs"
+    """The agent in JavaScript, with its SDK next to it."""
+    return node_folder() / "agent.mjs"
 
 
 def test_an_agent_in_javascript_is_answered_through_its_own_sdk(node_agent: Path) -> None:
@@ -242,7 +235,7 @@ def test_an_agent_in_javascript_is_answered_from_a_run_of_another_instrumentatio
     node_agent: Path, question: str, code: int
 ) -> None:
     """OpenLLMetry recorded a Python client, whole; a JavaScript one asks for a stream and runs its tool."""
-    run = NODE.parents[1] / "data" / "otlp" / "openai-chat-tl"
+    run = Path(__file__).parents[1] / "data" / "otlp" / "openai-chat-tl"
     program = ["node", str(node_agent.with_name("foreign.mjs")), f"What's the weather in {question} today?"]
     command = [sys.executable, "-m", "freezeframe._cli", "serve", str(run), "--", *program]
     done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)

@@ -11,6 +11,7 @@ from typing import Final
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "record": {
         "run": "Start a program with capture on: freezeframe run -- CMD.",
+        "record": "Record a program in any language: freezeframe record -- CMD.",
         "drain": "Send the spans that were spooled while the collector was down.",
         "setup": "Point Claude Code, Codex or Gemini CLI at the collector.",
         "import": "Send what other tools recorded to the collector, which redacts it.",

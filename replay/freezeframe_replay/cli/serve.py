@@ -16,7 +16,7 @@ from freezeframe_replay.cli.command import Command
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.report.render import ID_DIGITS, report_text
 from freezeframe_schemas.data_directory import KEYS
-from freezeframe_schemas.errors import ConfigError, ReplayError
+from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
 
 if TYPE_CHECKING:
@@ -62,6 +62,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Serve while the program runs, or until Ctrl-C; the exit code is the verdict."""
     from freezeframe_replay.process.mcp_stdio import answer_lines, hand_on_lines
+    from freezeframe_replay.process.programs import run_program
     from freezeframe_replay.process.served_run import MCP_VARIABLE
     from freezeframe_replay.process.wire_server import serve_wire
 
@@ -78,7 +79,10 @@ def execute(arguments: argparse.Namespace) -> int:
         try:
             with serve_wire(runs, arguments.port) as url:
                 if arguments.program:
-                    status = _run(arguments.program, runs[0].environment(url), arguments.timeout)
+                    variables = {**os.environ, **runs[0].environment(url)}
+                    status = run_program(
+                        arguments.program, variables, timeout_s=arguments.timeout, stdout=sys.stderr, stdin=subprocess.DEVNULL
+                    )
                 else:
                     _wait(url, runs)
         except OSError as error:
@@ -109,26 +113,6 @@ def _report(arguments: argparse.Namespace, runs: Sequence[ServedRun], status: in
             print(report_text(report, width=options.terminal_width(), again=again), file=output)
     codes = set(map(exit_code, reports))
     return next(code for code in (EXIT_CODES[Verdict.DIVERGED], EXIT_CODES[Verdict.INCOMPARABLE], 0) if code in codes)
-
-
-def _run(program: list[str], variables: dict[str, str], timeout_s: float) -> int:
-    """Run the program against the server and return its exit status; its output goes to our stderr."""
-    try:
-        done = subprocess.run(
-            program,
-            env={**os.environ, **variables},
-            stdout=sys.stderr,
-            stdin=subprocess.DEVNULL,
-            timeout=timeout_s,
-            check=False,
-        )
-    except OSError as error:
-        raise ReplayError(f"{program[0]}: cannot be started: {error.strerror}") from error
-    except subprocess.TimeoutExpired:
-        raise ReplayError(
-            f"{' '.join(program)}: did not finish within {timeout_s:.0f} s", do="raise --timeout if it is only slow"
-        ) from None
-    return done.returncode
 
 
 def _wait(url: str, runs: Sequence[ServedRun]) -> None:

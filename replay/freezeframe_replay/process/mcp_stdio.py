@@ -1,13 +1,23 @@
-"""MCP over standard input and output: a message is a line. Answered here, or by a server that is reached over HTTP."""
+"""MCP over standard input and output: a message is a line. Answered here, by a server over HTTP, or by a program, watched."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable
+from typing import Any, Final
 
-from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, dump, parse
+from freezeframe_replay.process.served_run import MCP_VARIABLE
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, dump, parse
+
+CALLS_VARIABLE: Final = "FREEZEFRAME_MCP_CALLS_URL"
+"""Where `freezeframe record` is told of the calls of a wrapped server."""
 
 Answer = Callable[[JsonValue], "JsonObject | None"]
 
@@ -22,15 +32,62 @@ def answer_lines(answer: Answer) -> None:
 
 def hand_on_lines(url: str) -> None:
     """Let an MCP server at a URL of this machine answer each line of the standard input."""
+    answer_lines(lambda message: as_object(parse(body)) if (body := _post(url, message)) else None)
+
+
+def wrap_server(argv: list[str]) -> int:
+    """Be an MCP server over stdio in place of the program `argv`; return the exit status.
+
+    Inside a program that `freezeframe record` started, the server is started, and each call of it is told to the recording.
+    Inside one that `freezeframe serve` started, the recording answers and nothing is started.
+
+    Raises:
+        ReplayError: the server cannot be started.
+    """
+    served, told = os.environ.get(MCP_VARIABLE), os.environ.get(CALLS_VARIABLE)
+    if served:
+        hand_on_lines(served)
+        return 0
+    try:
+        server = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    except OSError as error:
+        raise ReplayError(f"{argv[0]}: cannot be started: {error.strerror}") from error
+    asked: dict[str, tuple[JsonObject, int]] = {}
+    with server:
+        threading.Thread(target=_hand_in, args=(server, asked), daemon=True).start()
+        assert server.stdout is not None
+        for line in server.stdout:
+            answer = as_object(parse(line))
+            known = asked.pop(dump(answer.get("id")), None) if "method" not in answer else None
+            if known is not None and told:  # before the client can go on, and end
+                call, start_ns = known
+                said: JsonObject = {"method": call.get("method"), "params": call.get("params"), "answer": answer}
+                _post(told, {**said, "start": start_ns, "end": time.time_ns()})
+            sys.stdout.buffer.write(line)
+            sys.stdout.buffer.flush()
+    return server.returncode
+
+
+def _hand_in(server: subprocess.Popen[bytes], asked: dict[str, tuple[JsonObject, int]]) -> None:
+    """Hand the client's messages to the server, and remember its requests."""
+    given: Any = server.stdin
+    try:
+        for line in sys.stdin.buffer:
+            message = as_object(parse(line))
+            if "id" in message and as_text(message.get("method")):
+                asked[dump(message.get("id"))] = (message, time.time_ns())
+            given.write(line)
+            given.flush()
+        given.close()
+    except OSError:
+        return  # the server has ended, and so do we
+
+
+def _post(url: str, message: JsonValue) -> bytes:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-
-    def ask(message: JsonValue) -> JsonObject | None:
-        asked = urllib.request.Request(url, data=dump(message).encode(), headers={"Content-Type": "application/json"})  # noqa: S310 - ours
-        try:
-            with opener.open(asked) as response:
-                body = response.read()
-        except urllib.error.HTTPError as error:
-            body = error.read()
-        return as_object(parse(body)) if body else None
-
-    answer_lines(ask)
+    asked = urllib.request.Request(url, data=dump(message).encode(), headers={"Content-Type": "application/json"})  # noqa: S310 - ours
+    try:
+        with opener.open(asked) as response:
+            return response.read()
+    except urllib.error.HTTPError as error:
+        return error.read()

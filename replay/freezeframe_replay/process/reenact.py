@@ -101,6 +101,21 @@ def reenact(
         report_path = Path(scratch) / "report.json"
         policy, of_the_fence = _fenced(policy or Policy(ignore=tuple(ignore)), Path(scratch), spans)
         variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **(env or {})}
+        if loaded.entry.kind is EntryKind.PROGRAM:
+            from freezeframe_replay.process.programs import enact_program
+
+            report = enact_program(
+                loaded,
+                command,
+                environment=variables,
+                policy=policy,
+                key=key_of(loaded, keys or find_data_directory(start=cwd) / KEYS),
+                timeout_s=timeout_s,
+                quiet=quiet,
+                cwd=cwd,
+            )
+            told = (*report.warnings, *warnings, *surroundings_warnings(loaded, cwd or Path.cwd()))
+            return replace(report, warnings=told)
         variables |= {FIXTURE_VARIABLE: str(directory.resolve()), REPORT_VARIABLE: str(report_path)}
         variables[POLICY_VARIABLE] = policy_to_json(policy)
         variables |= _files(loaded, keys or find_data_directory(start=cwd) / KEYS, spans)

@@ -29,7 +29,7 @@ CREATE TABLE IF NOT EXISTS {db}.span_rows{sfx} {on_cluster} (
     `session_id` String COMMENT 'Session [session.id]' CODEC(ZSTD(1)),
     `conversation_id` String COMMENT 'Conversation [gen_ai.conversation.id]' CODEC(ZSTD(1)),
     `flag_values` String COMMENT 'JSON object: feature flag -> value as seen by this run (entry span) [freezeframe.flags]' CODEC(ZSTD(1)),
-    `entry_kind` LowCardinality(String) COMMENT 'function, command, request, task or prompt (entry span) [freezeframe.entry.kind]' CODEC(ZSTD(1)),
+    `entry_kind` LowCardinality(String) COMMENT 'function, command, request, task, prompt or program (entry span) [freezeframe.entry.kind]' CODEC(ZSTD(1)),
     `entry_target` LowCardinality(String) COMMENT 'module:qualname of the entry point (entry span) [freezeframe.entry.target]' CODEC(ZSTD(1)),
     `begun` String COMMENT 'Of a pending span, which says that its parent began: the parent\'s own parent [freezeframe.entry.begun]' CODEC(ZSTD(1)),
     `operation` LowCardinality(String) COMMENT 'chat, embeddings, execute_tool, invoke_agent, retrieval, ... [gen_ai.operation.name]' CODEC(ZSTD(1)),

@@ -113,7 +113,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _span("session_id", "String", genai.SESSION_ID, "Session"),
     _span("conversation_id", "String", genai.CONVERSATION_ID, "Conversation"),
     _span("flag_values", "String", genai.FLAGS, "JSON object: feature flag -> value as seen by this run (entry span)"),
-    _span("entry_kind", _LC, genai.ENTRY_KIND, "function, command, request, task or prompt (entry span)"),
+    _span("entry_kind", _LC, genai.ENTRY_KIND, "function, command, request, task, prompt or program (entry span)"),
     _span("entry_target", _LC, genai.ENTRY_TARGET, "module:qualname of the entry point (entry span)"),
     _span("begun", "String", genai.ENTRY_BEGUN, "Of a pending span, which says that its parent began: the parent's own parent"),
     # the operation

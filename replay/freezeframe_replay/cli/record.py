@@ -1,0 +1,80 @@
+"""`freezeframe record -- CMD`: record a program in any language, by a proxy that its SDKs are led to."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from typing import TYPE_CHECKING, Final
+
+from freezeframe_replay.cli import options
+from freezeframe_replay.cli.command import Command
+from freezeframe_schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from freezeframe._export import Fate
+    from freezeframe_replay.process.program_recorder import ProgramRecorder
+
+COMMAND: Final = Command(
+    description="For programs that are not Python, or must not be touched: the base URLs of SDKs are set for the program, and "
+    "a proxy on loopback sends each call on and records it. `freezeframe run` sees more of a Python program. The exit code is "
+    "the program's.",
+    examples={
+        "freezeframe record -- node agent.mjs": "then: freezeframe replay last",
+        "freezeframe record --file spans.jsonl -- ./agent": "to a file, no collector needed",
+        "freezeframe record --mcp -- npx some-server": "in place of the command of an MCP server over stdio",
+    },
+    exit_codes={0: "as the program", 1: "as the program, or it could not be started"},
+    takes_program=True,
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    parser.add_argument(
+        "--file", metavar="PATH", help="write spans to this file as OTLP/JSON lines, not redacted, and send none"
+    )
+    parser.add_argument("--endpoint", metavar="URL", help="the collector's address (default: that of the data directory's)")
+    parser.add_argument("--service-name", metavar="NAME", help="service.name of the spans (default: the program's name)")
+    parser.add_argument(
+        "--mcp",
+        action="store_true",
+        help="the program is an MCP server over stdio: record what it is asked, inside a program that `record` started; inside "
+        "of `serve`, answer from the run and do not start it",
+    )
+    options.add_data(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run the program and record it."""
+    if not arguments.program:
+        raise ConfigError("expected a command after `--`: freezeframe record -- node agent.mjs")
+    if arguments.mcp:
+        from freezeframe_replay.process.mcp_stdio import wrap_server
+
+        return wrap_server(arguments.program)
+    from freezeframe_replay.local.home import otlp_url
+    from freezeframe_replay.process.programs import collector_settings, record_program
+
+    given = {"file": arguments.file, "endpoint": arguments.endpoint, "service_name": arguments.service_name}
+    settings = collector_settings(given, otlp_url(options.home_of(arguments)))
+    recorder, status, fate = record_program(arguments.program, settings=settings)
+    print(_summary(recorder, fate, arguments.file), file=sys.stderr)
+    return status
+
+
+def _summary(recorder: ProgramRecorder, fate: Fate, file: str | None) -> str:
+    made = ", ".join(f"{count} {kind}" for kind, count in sorted(recorder.counts.items()))
+    if not made:
+        return (
+            f"freezeframe record: run {recorder.trace_id}: no call came through the proxy\n"
+            "  do: let the program read its base URLs from the environment (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, ...), or call "
+            "$FREEZEFRAME_HTTP_URL followed by the URL"
+        )
+    named = f"{os.path.relpath(file)}:{recorder.trace_id}" if file else recorder.trace_id
+    lines = [f"recorded {made} calls as run {recorder.trace_id}"]
+    if fate.failed:
+        lines.append(f"  lost: {fate.failed} spans could not be delivered: {fate.why}")
+    if fate.spooled:
+        lines.append(f"  {fate.spooled} spans wait on the disk until the collector is up (freezeframe drain)")
+    return "\n".join([*lines, f"  next: freezeframe replay {named}"])

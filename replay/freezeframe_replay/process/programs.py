@@ -1,0 +1,187 @@
+"""Programs in any language: started under the recording proxy, or against a server that answers from their run."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.process.program_recorder import Program, ProgramRecorder
+from freezeframe_replay.process.served_run import ServedRun
+from freezeframe_replay.process.wire_server import serve_wire
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Report
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.fixture import Fixture
+
+if TYPE_CHECKING:
+    from freezeframe._config import Settings
+    from freezeframe._export import Fate
+    from freezeframe_redaction.keys import TenantKey
+    from freezeframe_replay.process.record_proxy import Known
+    from freezeframe_schemas.span import AttributeValue
+
+_GRACE_S: Final = 5.0
+
+
+def record_program(
+    argv: Sequence[str], *, settings: Settings, timeout_s: float | None = None, known: Known | None = None
+) -> tuple[ProgramRecorder, int, Fate]:
+    """Run a program under the recording proxy; return what was recorded, its exit status, and what became of the spans.
+
+    Args:
+        argv: the program and its arguments.
+        settings: where spans go, and what is kept.
+        timeout_s: seconds after which the program is ended.
+        known: answers a request without its server.
+
+    Raises:
+        ReplayError: the program cannot be started.
+    """
+    from freezeframe._environment import told_environment
+    from freezeframe._instrument import make_exporter
+    from freezeframe_replay.process.record_proxy import recording_proxy
+
+    program = Program(
+        argv=tuple(argv), environment=told_environment(settings.record_env), resource=_resource(settings, argv[0])
+    )
+    recorder = ProgramRecorder(program, make_exporter(settings))
+    status = 1
+    try:
+        with recording_proxy(recorder, os.environ, limit_bytes=settings.max_body_bytes, known=known) as variables:
+            status = run_program(argv, {**os.environ, **variables}, timeout_s=timeout_s)
+    finally:
+        fate = recorder.finish(status)
+    return recorder, status, fate
+
+
+def _resource(settings: Settings, program: str) -> dict[str, AttributeValue]:
+    from freezeframe._environment import git_attributes, lock_file, time_zone
+    from freezeframe._version import __version__
+
+    found: dict[str, AttributeValue] = {
+        genai.SERVICE_NAME: settings.service_name or Path(program).name,
+        genai.LIBRARY_VERSION: __version__,
+        genai.TIMEZONE: time_zone(),
+        **git_attributes(Path.cwd()),
+    }
+    locked = lock_file(Path.cwd())
+    return {**found, genai.LOCK_FILE: locked} if locked else found
+
+
+def run_program(
+    argv: Sequence[str],
+    variables: Mapping[str, str],
+    *,
+    timeout_s: float | None,
+    cwd: Path | None = None,
+    stdout: Any = None,
+    stdin: int | None = None,
+) -> int:
+    """Run a program to its end and return its exit status, as a shell tells it. Ctrl-C reaches it, and we wait for it.
+
+    Raises:
+        ReplayError: it cannot be started, or does not finish in time.
+    """
+    try:
+        process = subprocess.Popen(argv, env=dict(variables), cwd=cwd, stdout=stdout, stdin=stdin)
+    except OSError as error:
+        raise ReplayError(f"{argv[0]}: cannot be started: {error.strerror}") from error
+    with process:
+        try:
+            while True:
+                try:
+                    status = process.wait(timeout_s)
+                    break
+                except KeyboardInterrupt:
+                    timeout_s = _GRACE_S  # the terminal has told the program, too
+        except subprocess.TimeoutExpired:
+            process.kill()
+            raise ReplayError(
+                f"{' '.join(argv)}: did not finish within {timeout_s:.0f} s", do="raise --timeout if it is only slow"
+            ) from None
+    return 128 - status if status < 0 else status
+
+
+def enact_program(
+    fixture: Fixture,
+    argv: Sequence[str] | None,
+    *,
+    environment: Mapping[str, str],
+    policy: Policy,
+    key: TenantKey | None,
+    timeout_s: float,
+    quiet: bool,
+    cwd: Path | None = None,
+) -> Report:
+    """Start a recorded program, or `argv`, against a server that answers from its run, and return the report.
+
+    Raises:
+        ReplayError: no program was recorded, or it cannot be started.
+    """
+    if policy.fences or policy.goes_live or policy.stop_before is not None:
+        raise ReplayError(
+            f"run {fixture.run_id}: a program that is not Python is replayed without fences, live calls and stops",
+            do="leave these options out",
+        )
+    run = ServedRun(fixture, policy=policy, key=key)
+    with serve_wire([run]) as url:
+        status = run_program(
+            list(argv or argv_of(fixture)),
+            {**environment, **run.environment(url)},
+            timeout_s=timeout_s,
+            cwd=cwd,
+            stdout=subprocess.DEVNULL if quiet else sys.stderr,
+            stdin=subprocess.DEVNULL,
+        )
+    return judged(run.report(status), fixture, status, given=argv is None)
+
+
+def argv_of(fixture: Fixture) -> list[str]:
+    """Return the recorded command line.
+
+    Raises:
+        ReplayError: none was recorded.
+    """
+    given: Any = values.decode(fixture.entry.input) if fixture.entry.input else None
+    argv = given.get("argv") if isinstance(given, dict) else None
+    if not isinstance(argv, list) or not argv:
+        raise ReplayError(f"run {fixture.run_id}: no command was recorded", do="name it: freezeframe serve RUN -- CMD")
+    return list(map(str, argv))
+
+
+def judged(report: Report, fixture: Fixture, status: int, *, given: bool) -> Report:
+    """Return the report with what the program's exit status shows, and whether it was given the recorded arguments."""
+    report = replace(report, input_check=Check.GIVEN if given else report.input_check)
+    came_to: Any = values.decode(fixture.entry.output) if fixture.entry.output else None
+    recorded = came_to.get("exit") if isinstance(came_to, dict) else None
+    if recorded is None or report.divergences:
+        return report
+    if recorded == status:
+        return replace(report, exit_status=0)
+    changed = Divergence(
+        kind=DivergenceKind.OUTCOME_CHANGED,
+        name=fixture.entry.name,
+        path="$.exit",
+        recorded=str(recorded),
+        live=str(status),
+    )
+    return replace(report, divergences=(changed,))
+
+
+def collector_settings(given: Mapping[str, object], endpoint: str | None) -> Settings:
+    """Return the settings of a recording; its spans go to the collector at `endpoint` unless they or the environment say more.
+
+    Raises:
+        ConfigError: a setting is wrong.
+    """
+    from freezeframe._config import Settings, load_settings
+
+    settings = load_settings(given)
+    is_usual = settings.endpoint == Settings().endpoint
+    return replace(settings, endpoint=endpoint) if endpoint is not None and is_usual else settings

@@ -1,0 +1,273 @@
+"""The reverse proxy of `freezeframe record`: it sends each request on, hands the answer back as it arrives, and records both.
+
+ANY  /-/at/PROVIDER/..  a call of this provider, where base URLs point
+ANY  /-/to/URL          any other server's; so is what comes from a client that has us as its HTTP proxy
+POST /-/mcp-calls       what a wrapped MCP server was asked and answered
+POST /v1/traces         OTLP: the program's own spans; its logs and metrics are taken and left out
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Final
+from urllib.parse import urlsplit
+
+from freezeframe._cleaning import clean_headers, clean_request
+from freezeframe.seams import http as http_seam
+from freezeframe.seams.recording import Body
+from freezeframe_replay.process.forward import Forwarder, pieces_of
+from freezeframe_replay.process.loopback_http import LOOPBACK, LoopbackHandler, LoopbackServer, listening
+from freezeframe_replay.process.mcp_stdio import CALLS_VARIABLE
+from freezeframe_replay.process.program_recorder import SEAM, ProgramRecorder
+from freezeframe_replay.process.served_run import AT_PREFIX
+from freezeframe_replay.process.wire_server import LANE_HEADER
+from freezeframe_schemas import values
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response, parse_lane
+from freezeframe_schemas.otlp.decode import NO_LIMITS, decode_traces
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
+from freezeframe_schemas.wire.document import as_integer, as_object, as_text, dump, parse
+from freezeframe_schemas.wire.encoding import decode_body
+from freezeframe_schemas.wire.registry import PROVIDERS
+
+MCP_CALLS_PATH: Final = "/-/mcp-calls"
+HTTP_VARIABLE: Final = "FREEZEFRAME_HTTP_URL"
+"""Prefix for the URL of a tool's own HTTP call."""
+_OTLP_PATHS: Final = ("/v1/logs", "/v1/metrics")
+
+Known = Callable[[Request], "Exchange | None"]
+"""Returns the answer of an earlier run to a request, if there is one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upstreams:
+    """Where the providers are, by name, and the variables that lead a program to the proxy instead."""
+
+    origins: Mapping[str, str]
+    variables: Mapping[str, str]
+
+
+def upstreams_of(environment: Mapping[str, str], url: str) -> Upstreams:
+    """Return where the calls of a program with this environment go, and what leads them to the proxy at `url`.
+
+    A provider without a known address is left alone: AWS signs each request for its host.
+    """
+    origins: dict[str, str] = {}
+    variables: dict[str, str] = {}
+    for row in PROVIDERS:
+        own = next((text for name, _ in row.bases if (text := environment.get(name))), "")
+        parts = urlsplit(own if "://" in own or not own else f"http://{own}")
+        if not (own or row.origin):
+            continue
+        origins[row.name] = f"{parts.scheme}://{parts.netloc}" if own else row.origin
+        for name, path in row.bases:
+            variables[name] = f"{url}{AT_PREFIX}{row.name}{parts.path.rstrip('/') if own else path}"
+    return Upstreams(origins=origins, variables=variables)
+
+
+@contextmanager
+def recording_proxy(
+    recorder: ProgramRecorder, environment: Mapping[str, str], *, limit_bytes: int, known: Known | None = None
+) -> Generator[dict[str, str]]:
+    """Run the proxy while the block runs; yields the variables that lead a program with this environment to it.
+
+    Args:
+        recorder: takes what is seen.
+        environment: the program's own variables.
+        limit_bytes: size above which a body is not kept.
+        known: answers a request without its server.
+    """
+    server = _Server((LOOPBACK, 0), _Handler)
+    server.recorder, server.limit_bytes, server.known = recorder, limit_bytes, known
+    with listening(server, "freezeframe-proxy") as url:
+        upstreams = upstreams_of(environment, url)
+        server.origins = upstreams.origins
+        yield {
+            **upstreams.variables,
+            "NO_PROXY": ",".join(filter(None, ["127.0.0.1,localhost", environment.get("NO_PROXY", "")])),
+            "TRACEPARENT": f"00-{recorder.trace_id}-{recorder.entry_id}-01",
+            "OTEL_EXPORTER_OTLP_ENDPOINT": url,
+            "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
+            CALLS_VARIABLE: f"{url}{MCP_CALLS_PATH}",
+            HTTP_VARIABLE: f"{url}/-/to/",
+        }
+
+
+class _Server(LoopbackServer):
+    recorder: ProgramRecorder
+    origins: Mapping[str, str]
+    limit_bytes: int
+    known: Known | None
+
+
+class _Handler(LoopbackHandler):
+    server: _Server
+
+    def setup(self) -> None:
+        """Begin a connection."""
+        super().setup()
+        self._forwarder = Forwarder()
+
+    def finish(self) -> None:
+        """End a connection."""
+        self._forwarder.close()
+        super().finish()
+
+    def handle_request(self, body: bytes) -> None:
+        """Send a request on, or take what the program tells."""
+        path = urlsplit(self.target).path
+        try:
+            if self.command == "POST" and path == "/v1/traces":
+                return self._hear(body)
+            if self.command == "POST" and path == MCP_CALLS_PATH:
+                self.server.recorder.add(mcp_call_of(body))
+                return self.send_json(200, {})
+        except WireError as error:
+            return self.send_json(400, {"error": {"message": str(error)}})
+        if path in _OTLP_PATHS:
+            return self.send_json(200, {})
+        url = self._url()
+        if url is None:
+            return self.send_json(404, {"error": {"message": f"{self.command} {path}: names no provider and no URL"}})
+        slot = self.server.recorder.begin()
+        try:
+            return self._pass(url, body, slot)
+        finally:
+            self.server.recorder.end(slot)
+
+    def _url(self) -> str | None:
+        if self.target.startswith(AT_PREFIX):
+            name, _, rest = self.target.removeprefix(AT_PREFIX).partition("/")
+            origin = self.server.origins.get(name)
+            return None if origin is None else f"{origin}/{rest}"
+        url = self.url_of(self.target)
+        return None if urlsplit(url).netloc == self.headers.get("host") and not self.target.startswith("http") else url
+
+    def _hear(self, body: bytes) -> None:
+        data = decode_body(body, tuple(self.headers.items()))
+        if "json" in self.headers.get("content-type", ""):
+            self.server.recorder.hear(spans_from_otlp_json(json.loads(data)))
+            return self.send_json(200, {})
+        self.server.recorder.hear(decode_traces(data, NO_LIMITS).spans)
+        return self.send_whole(200, b"", (("content-type", "application/x-protobuf"),))
+
+    def _pass(self, url: str, body: bytes, slot: int) -> None:
+        """Send a request on; record it once its answer has ended, however it did."""
+        recorder = self.server.recorder
+        request = clean_request(self.command, url, self.headers.items())
+        subject = http_seam.subject_of(request, body)
+        asked = Body(self.server.limit_bytes, body)
+        lane = self.headers.get(LANE_HEADER)
+        call = Exchange(
+            kind=subject.kind,
+            name=http_seam.name_of(self.command, request.url),
+            seam=SEAM,
+            dialect=subject.dialect,
+            lane=recorder.lane(slot) if lane is None else parse_lane(lane),
+            request=replace(request, body=b"".join(asked.pieces), omitted=asked.omitted),
+            start_time_unix_nano=time.time_ns(),
+        )
+        if self.server.known is not None and (answer := self.server.known(replace(call.request, body=body))) is not None:
+            recorder.cached += 1
+            return self._answer(answer)
+        response, error = self._forward(url, body)
+        ended = replace(call, response=response, end_time_unix_nano=time.time_ns())
+        if error is not None:
+            ended = replace(ended, error=values.encode_exception(error))
+        return recorder.add(ended, subject.provider, parent=_parent_of(self.headers.get("traceparent", "")))
+
+    def _forward(self, url: str, body: bytes) -> tuple[Response, Exception | None]:
+        """Return the response as the program got it, and what ended it if that was not its end."""
+        started_ns = time.perf_counter_ns()
+        headers = [pair for pair in self.headers.items() if not pair[0].lower().startswith("x-freezeframe-")]
+        try:
+            answer = self._forwarder.send(self.command, url, headers, body)
+        except (OSError, http.client.HTTPException) as error:
+            self.hang_up()
+            return Response(completion=Completion.NONE), error
+        kept = Body(self.server.limit_bytes)
+        completion, error = self._hand_back(answer, lambda piece: kept.add(piece, time.perf_counter_ns() - started_ns))
+        chunks = zip(kept.pieces, kept.offsets_ns, strict=True)
+        response = Response(
+            status=answer.status,
+            reason=None if (answer.status, answer.reason) == (200, "OK") else answer.reason,
+            version=http_seam.version_of(answer.version),
+            headers=clean_headers(answer.getheaders()),
+            chunks=tuple(Chunk(data=data, offset_ns=offset_ns) for data, offset_ns in chunks),
+            completion=completion,
+            omitted=kept.omitted,
+        )
+        return response, error
+
+    def _hand_back(
+        self, answer: http.client.HTTPResponse, keep: Callable[[bytes], None]
+    ) -> tuple[Completion, Exception | None]:
+        """Write the answer to the program piece by piece; return how it ended."""
+        length, has_body = answer.getheader("content-length"), answer.length != 0
+        self.send_head(answer.status, answer.reason, answer.getheaders())
+        if length is not None or not has_body:
+            self.send_header("content-length", length or "0")
+            self.end_headers()
+        else:
+            self.begin_chunks()
+        try:
+            for piece in pieces_of(answer):
+                keep(piece)
+                try:
+                    self.wfile.write(piece) if length is not None else self.send_chunk(piece)
+                except OSError:  # the program stopped reading
+                    self.close_connection = True
+                    answer.close()
+                    self._forwarder.close()
+                    return Completion.CLOSED_EARLY, None
+        except (OSError, http.client.HTTPException) as error:
+            self.hang_up()
+            return Completion.BROKEN, error
+        if length is None and has_body:
+            self.end_chunks()
+        return Completion.COMPLETE, None
+
+    def _answer(self, answer: Exchange) -> None:
+        """Write an answer of an earlier run."""
+        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in http_seam.served_headers(answer)]
+        self.send_head(answer.response.status or 200, http_seam.served_reason(answer), headers)
+        self.begin_chunks()
+        for chunk in answer.response.chunks:
+            self.send_chunk(chunk.data)
+        self.end_chunks()
+
+
+def mcp_call_of(body: bytes) -> Exchange:
+    """Return the recorded form of what a wrapped MCP server was asked and answered.
+
+    Raises:
+        WireError: the body does not tell that.
+    """
+    told = as_object(parse(body))
+    method, answer = as_text(told.get("method")), as_object(told.get("answer"))
+    if not method or not answer:
+        raise WireError("expected method and answer of an MCP call")
+    params = {name: item for name, item in as_object(told.get("params")).items() if name != "_meta"}
+    failure = as_object(answer.get("error"))
+    text = dump(answer.get("result")).encode()
+    return Exchange(
+        kind=Kind.MCP,
+        name=method,
+        seam="mcp",
+        request=Request(body=dump({"args": [], "kwargs": params}).encode()),
+        response=Response(completion=Completion.NONE) if failure else Response(chunks=(Chunk(data=text),)),
+        error=values.encode_exception(RuntimeError(as_text(failure.get("message")) or "failed")) if failure else None,
+        start_time_unix_nano=as_integer(told.get("start")) or time.time_ns(),
+        end_time_unix_nano=as_integer(told.get("end")) or time.time_ns(),
+    )
+
+
+def _parent_of(traceparent: str) -> str:
+    """Return the id of the program's own span that a request was made in; empty if it does not say."""
+    parts = traceparent.split("-")
+    return parts[2] if len(parts) == 4 and len(parts[2]) == 16 else ""

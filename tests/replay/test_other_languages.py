@@ -1,0 +1,154 @@
+"""Programs that are not Python, recorded through a proxy and replayed from that: the SDKs of npm, and curl.
+
+The provider is gone in the replay, and each of its answers was another, so whatever a program sees then was recorded.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from any_provider import AnyProvider
+from node_packages import node_folder
+
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.programs import collector_settings, record_program
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.process.served_run import ServedRun
+from freezeframe_replay.process.wire_server import serve_wire
+from freezeframe_replay.sources.span_file import load_runs_of_file
+from freezeframe_schemas.divergence import DivergenceKind
+from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import EntryKind, Run, readiness
+from freezeframe_schemas.verdict import Verdict, headline, verdict
+
+pytestmark = pytest.mark.long
+
+QUESTION = "Where is it?"
+
+
+def record(
+    command: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, variables: dict[str, str] | None = None
+) -> tuple[Run, str]:
+    """Record a program against a provider that is gone afterwards; return its run and what it printed."""
+    spans, printed = tmp_path / "spans.jsonl", tmp_path / "printed"
+    with AnyProvider() as provider, monkeypatch.context() as patch:
+        for name, value in {**provider.variables(), **(variables or {})}.items():
+            patch.setenv(name, value)
+        argv = ["sh", "-c", 'out=$0; "$@" >"$out"', str(printed), *command]
+        recorder, status, _ = record_program(argv, settings=collector_settings({"file": str(spans)}, None))
+    assert status == 0
+    (run,) = load_runs_of_file(spans)
+    assert run.trace_id == recorder.trace_id
+    return run, printed.read_text()
+
+
+def serve(fixture: Fixture, command: list[str], **variables: str) -> tuple[ServedRun, subprocess.CompletedProcess[str]]:
+    """Start a program against the run."""
+    run = ServedRun(fixture)
+    with serve_wire([run]) as url:
+        environ = {**os.environ, **run.environment(url), **variables}
+        return run, subprocess.run(command, env=environ, capture_output=True, text=True, timeout=400, check=False)
+
+
+AGENTS = ["chat", "responses", "messages", "ai-openai", "ai-responses", "ai-anthropic"]
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_an_sdk_of_npm_is_recorded_and_replayed_whole_and_streamed_with_its_tools(
+    agent: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["node", str(node_folder() / "sdks.mjs"), agent, QUESTION]
+    run, printed = record(command, tmp_path, monkeypatch)
+    fixture = freeze(run)
+    calls = [step for step in fixture.steps if step.exchange.kind is Kind.MODEL]
+    assert len(calls) >= 2
+    served, done = serve(fixture, command)
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
+    assert verdict(served.report()) is Verdict.IDENTICAL, headline(served.report())
+    assert len(served.report().served) == len(calls)
+    served, done = serve(fixture, [*command[:-1], "Where is the other?"])
+    assert done.returncode != 0
+    assert [(item.kind, item.step) for item in served.report().divergences][:1] == [(DivergenceKind.REQUEST_CHANGED, 1)]
+    assert "Where is the other?" in str(served.report().divergences[0].live)
+
+
+def test_a_tool_that_the_programs_own_telemetry_told_of_is_answered_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["node", str(node_folder() / "sdks.mjs"), "ai-openai", QUESTION]
+    run, printed = record(command, tmp_path, monkeypatch)
+    fixture = freeze(run)
+    tools = [step.exchange for step in fixture.steps if step.exchange.kind is Kind.TOOL]
+    assert [(call.name, json.loads(call.response.body)["place"]) for call in tools] == [("track", "Lyon")] * len(tools)
+    assert tools
+    served, done = serve(fixture, command, TOOLS_ARE_SERVED="1")
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
+    report = served.report()
+    assert (verdict(report), len(report.served)) == (Verdict.IDENTICAL, len(fixture.askable))
+
+
+def test_a_recorded_program_is_started_again_by_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = shutil.which("curl")
+    if program is None:
+        pytest.skip("needs curl")
+    body = {"model": "gpt-4o", "messages": [{"role": "user", "content": QUESTION}]}
+    script = tmp_path / "agent.sh"
+    script.write_text(
+        f"set -e; ask() {{ {program} -sSNf --noproxy '*' -H 'content-type: application/json' -d \"$1\" "
+        "$OPENAI_BASE_URL/chat/completions; }\n"
+        f"ask '{json.dumps(body)}' | tee one; ask '{json.dumps({**body, 'stream': True})}' >two; test -z \"$FAILS\"\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    run, _ = record(["sh", str(script)], tmp_path, monkeypatch)
+    told = [Path(name).read_bytes() for name in ("one", "two")]
+    assert (run.entry.kind, readiness(run).level) == (EntryKind.PROGRAM, 4)
+    fixture = freeze(run)
+    report = reenact(fixture)
+    assert headline(report).startswith("identical, except the outcome (not seen by the replay): 2 of 2 steps")
+    assert [Path(name).read_bytes() for name in ("one", "two")] == told
+    assert told[1].endswith(b"data: [DONE]\n\n")
+    failed = reenact(fixture, env={"FAILS": "1"})
+    assert [(item.kind, item.recorded, item.live) for item in failed.divergences] == [
+        (DivergenceKind.OUTCOME_CHANGED, "0", "1")
+    ]
+
+
+SERVER = '''
+import sys
+from mcp.server.mcpserver import MCPServer
+server = MCPServer("shop")
+
+@server.tool()
+def get_order(order_id: str) -> str:
+    """Look an order up."""
+    open(sys.argv[1], "a").write("called\\n")
+    return f"{order_id} is in Lyon"
+
+server.run("stdio")
+'''
+
+
+def test_a_wrapped_mcp_server_is_recorded_and_then_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    script, log = tmp_path / "server.py", tmp_path / "calls"
+    script.write_text(SERVER)
+    wrapper = [sys.executable, "-m", "freezeframe._cli", "record", "--mcp", "--", sys.executable, str(script), str(log)]
+    command = ["node", str(node_folder() / "sdks.mjs"), "mcp-stdio", "AC-1"]
+    wrapped = {"MCP_SERVER": json.dumps(wrapper)}
+    run, printed = record(command, tmp_path, monkeypatch, wrapped)
+    assert json.loads(printed)["content"] == [{"type": "text", "text": "AC-1 is in Lyon"}]
+    assert log.read_text() == "called\n"
+    for agent in ("mcp-stdio", "mcp-http"):  # over HTTP, the same program finds the same tools
+        served, done = serve(freeze(run), [*command[:2], agent, "AC-1"], **wrapped)
+        assert (done.returncode, done.stdout) == (0, printed), done.stderr
+        assert verdict(served.report()) is Verdict.IDENTICAL, headline(served.report())
+    assert log.read_text() == "called\n"
+    served, done = serve(freeze(run), [*command[:-1], "AC-2"], **wrapped)
+    assert "REPLAY-101" in done.stderr
+    assert [(item.name, item.live) for item in served.report().divergences][:1] == [("tools/call", '"AC-2"')]
