@@ -109,7 +109,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Serves each connection on a thread of its own."""
+    """Serves each connection on a separate thread."""
 
     daemon_threads = True
     request_queue_size = 128

@@ -1,7 +1,7 @@
 """ProgramRecorder: the run of a program that is watched from outside, as the spans that our seams would have written.
 
-A proxy tells it of calls, the program's own OpenTelemetry of its tools. Spans go to the exporter as they end, on a thread of
-their own. Calls that overlap are in lanes of their own, so that a replay takes them in any order.
+A proxy reports calls, and the program's own OpenTelemetry reports its tools. Spans go to the exporter as they end, on a
+separate thread. Calls that overlap are in separate lanes, so that a replay takes them in any order.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import queue
 import secrets
 import threading
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 from freezeframe._enrich import describe_exchange
 from freezeframe._export import Deadline, Exporter, Fate
@@ -103,7 +103,7 @@ class ProgramRecorder:
         self._sender.put(replace(span, parent_span_id=parent or self.entry_id))
 
     def hear(self, spans: Iterable[SpanRecord]) -> None:
-        """Take the program's own spans into the run; one that tells of a tool with its result is a recorded call of it."""
+        """Take the program's own spans into the run; one that reports a tool with its result is a recorded call."""
         told = [self._taken(normalise(span)) for span in spans]
         with self._lock:
             self._spans.update(span.span_id for span in told)
@@ -138,9 +138,8 @@ class ProgramRecorder:
 
     # -- spans ------------------------------------------------------------------------------------------------------------
 
-    def _span(self, **fields: object) -> SpanRecord:
-        make: Callable[..., SpanRecord] = SpanRecord
-        return make(trace_id=self.trace_id, span_id=secrets.token_hex(8), resource=self._resource, scope=SCOPE, **fields)
+    def _span(self, **fields: Any) -> SpanRecord:
+        return SpanRecord(trace_id=self.trace_id, span_id=secrets.token_hex(8), resource=self._resource, scope=SCOPE, **fields)
 
     def _pending(self) -> SpanRecord:
         """Return the span that says the run began, see `freezeframe_schemas.lifecycle`."""
@@ -185,7 +184,7 @@ class ProgramRecorder:
 
 
 def tool_call_of(span: SpanRecord) -> Exchange | None:
-    """Return the call of a tool that a program's own span tells of, if it holds arguments and result."""
+    """Return the call of a tool that a program's own span reports, if it holds arguments and result."""
     name = span.text(genai.TOOL_NAME)
     if span.text(genai.OPERATION_NAME) != genai.OP_EXECUTE_TOOL or not name:
         return None
@@ -215,7 +214,7 @@ def _is_json(text: str) -> bool:
 
 
 class _Sender:
-    """Hands spans to the exporter, on a thread of its own."""
+    """Hands spans to the exporter, on a separate thread."""
 
     def __init__(self, exporter: Exporter) -> None:
         self._exporter = exporter

@@ -1,6 +1,6 @@
 """The reverse proxy of `freezeframe record`: it sends each request on, hands the answer back as it arrives, and records both.
 
-ANY  /-/at/PROVIDER/..  a call of this provider, where base URLs point
+ANY  /-/at/PROVIDER/..  a call of this provider; base URLs point here
 ANY  /-/to/URL          any other server's; so is what comes from a client that has us as its HTTP proxy
 POST /-/mcp-calls       what a wrapped MCP server was asked and answered
 POST /v1/traces         OTLP: the program's own spans; its logs and metrics are taken and left out
@@ -106,7 +106,10 @@ class _Server(LoopbackServer):
 
 
 class _Handler(LoopbackHandler):
-    server: _Server
+    @property
+    def _proxy(self) -> _Server:
+        assert isinstance(self.server, _Server)
+        return self.server
 
     def setup(self) -> None:
         """Begin a connection."""
@@ -125,7 +128,7 @@ class _Handler(LoopbackHandler):
             if self.command == "POST" and path == "/v1/traces":
                 return self._hear(body)
             if self.command == "POST" and path == MCP_CALLS_PATH:
-                self.server.recorder.add(mcp_call_of(body))
+                self._proxy.recorder.add(mcp_call_of(body))
                 return self.send_json(200, {})
         except WireError as error:
             return self.send_json(400, {"error": {"message": str(error)}})
@@ -134,16 +137,16 @@ class _Handler(LoopbackHandler):
         url = self._url()
         if url is None:
             return self.send_json(404, {"error": {"message": f"{self.command} {path}: names no provider and no URL"}})
-        slot = self.server.recorder.begin()
+        slot = self._proxy.recorder.begin()
         try:
             return self._pass(url, body, slot)
         finally:
-            self.server.recorder.end(slot)
+            self._proxy.recorder.end(slot)
 
     def _url(self) -> str | None:
         if self.target.startswith(AT_PREFIX):
             name, _, rest = self.target.removeprefix(AT_PREFIX).partition("/")
-            origin = self.server.origins.get(name)
+            origin = self._proxy.origins.get(name)
             return None if origin is None else f"{origin}/{rest}"
         url = self.url_of(self.target)
         return None if urlsplit(url).netloc == self.headers.get("host") and not self.target.startswith("http") else url
@@ -151,17 +154,17 @@ class _Handler(LoopbackHandler):
     def _hear(self, body: bytes) -> None:
         data = decode_body(body, tuple(self.headers.items()))
         if "json" in self.headers.get("content-type", ""):
-            self.server.recorder.hear(spans_from_otlp_json(json.loads(data)))
+            self._proxy.recorder.hear(spans_from_otlp_json(json.loads(data)))
             return self.send_json(200, {})
-        self.server.recorder.hear(decode_traces(data, NO_LIMITS).spans)
+        self._proxy.recorder.hear(decode_traces(data, NO_LIMITS).spans)
         return self.send_whole(200, b"", (("content-type", "application/x-protobuf"),))
 
     def _pass(self, url: str, body: bytes, slot: int) -> None:
         """Send a request on; record it once its answer has ended, however it did."""
-        recorder = self.server.recorder
+        recorder = self._proxy.recorder
         request = clean_request(self.command, url, self.headers.items())
         subject = http_seam.subject_of(request, body)
-        asked = Body(self.server.limit_bytes, body)
+        asked = Body(self._proxy.limit_bytes, body)
         lane = self.headers.get(LANE_HEADER)
         call = Exchange(
             kind=subject.kind,
@@ -172,7 +175,7 @@ class _Handler(LoopbackHandler):
             request=replace(request, body=b"".join(asked.pieces), omitted=asked.omitted),
             start_time_unix_nano=time.time_ns(),
         )
-        if self.server.known is not None and (answer := self.server.known(replace(call.request, body=body))) is not None:
+        if self._proxy.known is not None and (answer := self._proxy.known(replace(call.request, body=body))) is not None:
             recorder.cached += 1
             return self._answer(answer)
         response, error = self._forward(url, body)
@@ -190,7 +193,7 @@ class _Handler(LoopbackHandler):
         except (OSError, http.client.HTTPException) as error:
             self.hang_up()
             return Response(completion=Completion.NONE), error
-        kept = Body(self.server.limit_bytes)
+        kept = Body(self._proxy.limit_bytes)
         completion, error = self._hand_back(answer, lambda piece: kept.add(piece, time.perf_counter_ns() - started_ns))
         chunks = zip(kept.pieces, kept.offsets_ns, strict=True)
         response = Response(
@@ -246,7 +249,7 @@ def mcp_call_of(body: bytes) -> Exchange:
     """Return the recorded form of what a wrapped MCP server was asked and answered.
 
     Raises:
-        WireError: the body does not tell that.
+        WireError: the body does not hold that.
     """
     told = as_object(parse(body))
     method, answer = as_text(told.get("method")), as_object(told.get("answer"))

@@ -27,7 +27,7 @@ MCP_VARIABLE: Final = "FREEZEFRAME_MCP_URL"
 TOOLS_PATH: Final = "/-/tools"
 MCP_PATH: Final = "/-/mcp"
 AT_PREFIX: Final = "/-/at/"
-"""Followed by a provider's name and the path of its own API: what the host shows elsewhere."""
+"""Followed by a provider's name and the path of its API. Elsewhere, the host shows the provider."""
 
 _STRICT: Final = Policy()
 
@@ -36,7 +36,7 @@ class ServedRun:
     """A recorded run that answers a program in another process.
 
     Model calls are answered from the recording. A tool is, too, if the program asks for it here; a tool that it never asks for
-    is its own and runs for real, and is no part of the account.
+    is its own: it runs for real, and is not compared.
 
     Raises:
         FixtureError: the run holds nothing that a server could answer.
@@ -49,7 +49,7 @@ class ServedRun:
         self.session = ReplaySession(self.fixture, policy=policy, key=key)
         self.tools = ServedTools(self.fixture, self.session.respond)
         self.made_up: set[str] = set()
-        """Requests that were answered with what the run shows, although nobody recorded their answer."""
+        """Requests that were answered with what the run shows, although their answer was not recorded."""
         self._kinds = {step.number: step.exchange for step in self.fixture.steps}
         self._origins = {
             (asked.method, urlsplit(asked.url).path): _origin(asked.url)
@@ -111,7 +111,7 @@ class ServedRun:
         return {**keys, **bases, **tools, "NO_PROXY": "127.0.0.1,localhost"}
 
     def _is_own(self, number: int) -> bool:
-        """Return whether the program need not ask for a step: a tool of its own, or what happens inside one that is served."""
+        """Return whether the program need not ask for a step: its own tool, or what happens inside one that is served."""
         call = self._kinds[number]
         if call.kind in FUNCTIONS:
             return call.name not in self.tools.asked
