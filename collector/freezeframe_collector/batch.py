@@ -7,6 +7,7 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from freezeframe_collector.casts.found import Found
 from freezeframe_collector.encoded import EncodedSpan
 from freezeframe_collector.store import Rejected
 from freezeframe_schemas.span import SpanRecord
@@ -20,6 +21,8 @@ class Batch:
     spans: Sequence[SpanRecord] | None
     """The same spans in the same order, if this process decoded them: the writer need not decode them again."""
     rejected: tuple[Rejected, ...] = ()
+    found: tuple[Found, ...] = ()
+    """What was found in each of its runs."""
 
     @property
     def is_empty(self) -> bool:

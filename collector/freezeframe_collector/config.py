@@ -181,6 +181,27 @@ class RedactionConfig:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class CastConfig:
+    """The cast of a run: the private values found in it, whose forms are replaced wherever in the run they stand."""
+
+    enabled: bool = setting(
+        False, "Replace the forms of a value in the whole run, and not only where it was found; needs a policy that redacts."
+    )
+    runs: int = setting(
+        10_000,
+        "Open runs whose values are remembered. With more, unsettled ones are settled at once, settled ones forgotten early.",
+        whole(20),
+    )
+    settle_after_s: float = setting(
+        5.0,
+        "Seconds without spans after which a run that has ended is settled: its stored spans are rewritten if need be.",
+        number(0),
+    )
+    pause_s: float = setting(60.0, "Seconds without spans after which a run without an end is settled.", number(0))
+    grace_s: float = setting(3600.0, "Seconds without spans after which a settled run's values are destroyed.", number(0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WalConfig:
     """The write-ahead log. A request is acked when the log is on the disk."""
 
@@ -248,6 +269,7 @@ class CollectorConfig:
     admission: AdmissionConfig = AdmissionConfig()
     limits: LimitsConfig = LimitsConfig()
     redaction: RedactionConfig = RedactionConfig()
+    cast: CastConfig = CastConfig()
     wal: WalConfig = WalConfig()
     store: StoreConfig = StoreConfig()
     retention: RetentionConfig = RetentionConfig()

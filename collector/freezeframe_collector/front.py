@@ -17,6 +17,8 @@ from aiohttp import web
 from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.auth import Authenticator
 from freezeframe_collector.batch import LogDoor
+from freezeframe_collector.casts.known import KnownCasts
+from freezeframe_collector.casts.sealing import Seal
 from freezeframe_collector.config import CollectorConfig
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
@@ -37,13 +39,19 @@ from freezeframe_schemas.otlp.decode import Limits
 from freezeframe_schemas.vendors.normalise import normalise
 
 
-def build_redaction(config: CollectorConfig) -> RedactStage:
-    """Return the redaction stage; compiling its patterns takes seconds, most of them outside the GIL."""
-    redaction = config.redaction
+def build_redaction(config: CollectorConfig, casts: KnownCasts | None = None) -> RedactStage:
+    """Return the redaction stage; compiling its patterns takes seconds, most of them outside the GIL.
+
+    `casts` are those of open runs that this process knows already, if it does.
+    """
+    redaction, keys = config.redaction, load_keys(config)
+    if casts is None and config.cast.enabled:
+        casts = KnownCasts(Seal(keys), config.cast.runs)
     return RedactStage(
         load_policies(redaction),
-        load_keys(config),
+        keys,
         build_sealer(config),
+        casts=casts,
         span_cpu_s=redaction.span_cpu_s,
         request_cpu_s=redaction.request_cpu_s,
     )

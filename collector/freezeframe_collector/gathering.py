@@ -76,4 +76,5 @@ def _merged(batches: Sequence[Batch]) -> Batch:
         # all or none: a part of the spans would be taken for all of them
         spans=None if any(batch.spans is None for batch in batches) else [s for batch in batches for s in batch.spans or ()],
         rejected=tuple(chain.from_iterable(batch.rejected for batch in batches)),
+        found=tuple(chain.from_iterable(batch.found for batch in batches)),
     )

@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 
 
 class LateStore:
-    """What the writer needs of a store, over a server that is opened when first needed. Used by one thread."""
+    """What the writer needs of a store, over a server that is opened when first needed. Used by one thread at a time."""
 
     def __init__(self, dsn: str, *, policies: Mapping[str, str] = MappingProxyType({}), cold: ColdTier | None = None) -> None:
         """`policies` and `cold`: as `open_store` takes them."""
@@ -34,22 +34,23 @@ class LateStore:
             RetryableStoreError: the server is down, or its schema is not (yet) one that this version can write to.
             PermanentStoreError: these spans cannot be stored.
         """
-        self._opened().insert(spans, token)
+        self.opened().insert(spans, token)
 
     def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
         """Store the reasons of rejected spans; raises as `insert`."""
-        self._opened().insert_rejected(rejected, token)
+        self.opened().insert_rejected(rejected, token)
 
     def holds(self, spans: Sequence[SpanRecord]) -> bool:
         """Return whether the store has these spans; raises as `insert`."""
-        return self._opened().holds(spans)
+        return self.opened().holds(spans)
 
     def close(self) -> None:
         """Close the connection if there is one."""
         if self._store is not None:
             self._store.close()
 
-    def _opened(self) -> Store:
+    def opened(self) -> Store:
+        """Return the store, opened if it was not; raises a RetryableStoreError as long as it cannot be."""
         if self._store is None:
             try:
                 store = open_store(self._dsn, policies=self._policies, cold=self._cold)

@@ -12,10 +12,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 from freezeframe_collector.admission import ByteBudget
 from freezeframe_collector.batch import Batch, LogDoor
+from freezeframe_collector.casts.found import Found
 from freezeframe_collector.encoded import EncodedSpan, encode_spans
 from freezeframe_collector.gathering import Gathering
 from freezeframe_collector.own_spans import OwnSpans
@@ -33,6 +34,22 @@ Decoder = Callable[[bytes, Limits], Decoded]
 Apply = Callable[[SpanRecord, str], SpanRecord]
 
 
+class RequestStage(Protocol):
+    """A stage's work on one request as a whole."""
+
+    def __call__(self, span: SpanRecord, tenant: str) -> SpanRecord:
+        """Do the stage's step on each span, in order."""
+        ...
+
+    def finish(self, span: SpanRecord, tenant: str) -> SpanRecord:
+        """Do what can be done on each span that was not rejected once all were read, in the same order."""
+        ...
+
+    def found(self) -> tuple[Found, ...]:
+        """Return what was found in the request's runs."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stage:
     """A named step from span to span. If it raises, the span is rejected with the stage's name as the reason."""
@@ -40,8 +57,8 @@ class Stage:
     name: str
     apply: Apply
     """Takes the span and its tenant."""
-    begin: Callable[[], Apply] | None = None
-    """Returns the `apply` of one request, if the stage bounds requests as a whole."""
+    begin: Callable[[], RequestStage] | None = None
+    """Returns the stage of one request, if it looks at requests as a whole."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,34 +224,40 @@ class Pipeline:
             raise WireError(f"the request has {count} spans, the limit is {self._limits.spans}")
         rejected = [_rejected(fault, fault.reason, fault.detail, tenant) for fault in decoded.faults]
         spans: list[SpanRecord] = []
-        stages = [(stage.name, stage.apply if stage.begin is None else stage.begin()) for stage in self._stages]
+        wholes = [(stage.name, stage.begin()) for stage in self._stages if stage.begin is not None]
+        begun = dict(wholes)
+        stages = [(stage.name, begun.get(stage.name, stage.apply)) for stage in self._stages]
         for span in decoded.spans:
-            taken = _process(span, tenant, stages)
-            if isinstance(taken, Rejected):
-                rejected.append(taken)
-            else:
+            owned = span.with_attributes({genai.TENANT: tenant}) if tenant else span
+            taken = _process(owned, tenant, stages, rejected)
+            if taken is not None:
                 spans.append(taken)
+        for name, whole in wholes:
+            finished = (_process(span, tenant, [(name, whole.finish)], rejected) for span in spans)
+            spans = [span for span in finished if span is not None]
         self.meter.note_conventions(spans)
         try:
             encoded = encode_spans(spans)
         except WireError:
             spans, encoded = _encode_each(spans, rejected, tenant)
-        return Batch(encoded=encoded, spans=spans, rejected=tuple(rejected))
+        found = tuple(item for _, whole in wholes for item in whole.found())
+        return Batch(encoded=encoded, spans=spans, rejected=tuple(rejected), found=found)
 
 
-def _process(span: SpanRecord, tenant: str, stages: Sequence[tuple[str, Apply]]) -> SpanRecord | Rejected:
-    if tenant:
-        span = span.with_attributes({genai.TENANT: tenant})
+def _process(span: SpanRecord, tenant: str, stages: Sequence[tuple[str, Apply]], rejected: list[Rejected]) -> SpanRecord | None:
+    """Return what the stages make of the span; None if one rejects it, which is noted."""
     for name, apply in stages:
         try:
             span = apply(span, tenant)
         except FreezeframeError as error:
             # Our own errors name places and kinds, never content.
-            return _rejected(span, f"{name} failed", error.message, tenant)
+            rejected.append(_rejected(span, f"{name} failed", error.message, tenant))
+            return None
         except Exception as error:
             # A bug here costs one span, which the log names, and not the service. The error's message may quote content.
             _LOG.error("span %s: %s failed: %s", span.span_id, name, type(error).__name__)
-            return _rejected(span, f"{name} failed", type(error).__name__, tenant)
+            rejected.append(_rejected(span, f"{name} failed", type(error).__name__, tenant))
+            return None
     return span
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_collector.audit import Counts
+from freezeframe_collector.casts.found import Found
 from freezeframe_collector.files import fsync_directory, write_all
 from freezeframe_collector.ledger import Ledger
 from freezeframe_collector.store import Rejected
@@ -50,6 +51,8 @@ class Segment:
     extent: Extent = field(default_factory=Extent)
     keys: list[int] = field(default_factory=list[int])
     rejected: list[Rejected] = field(default_factory=list[Rejected])
+    found: list[Found] = field(default_factory=list[Found])
+    """What this process read of it at its start; what comes later goes to the book at once."""
     spans: list[SpanRecord] | None = None
     """The spans themselves if memory allows, else None: `load_spans` reads the file."""
     held_bytes: int = 0
@@ -134,6 +137,7 @@ def join_segments(parts: Sequence[Segment]) -> Segment:
         extent=sum((part.extent for part in parts), Extent(size_bytes=0)),
         keys=[key for part in parts for key in part.keys],
         rejected=[item for part in parts for item in part.rejected],
+        found=[item for part in parts for item in part.found],
         damage="; ".join(part.damage for part in parts if part.damage),
         parts=tuple(parts),
     )
@@ -236,4 +240,5 @@ def recover_segment(number: int, path: Path, log: str) -> tuple[Segment | None, 
     for record in content.records:
         segment.keys.extend(record.keys)
         segment.rejected.extend(record.rejected)
+        segment.found.extend(record.found)
     return segment, content.torn_bytes

@@ -19,6 +19,7 @@ from aiohttp import web
 
 from freezeframe_collector import facade
 from freezeframe_collector.admission import BudgetState
+from freezeframe_collector.casts.book import CastBook
 from freezeframe_collector.check import warnings
 from freezeframe_collector.config import CollectorConfig, config_from_values, config_values, is_reloaded, parse_tenant_days
 from freezeframe_collector.files import DirectoryLock, replace_durably
@@ -37,9 +38,12 @@ from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.policies import Policies, load_policies, may_read_prose
+from freezeframe_collector.processors.redact import RedactStage
+from freezeframe_collector.processors.rewrite import Rewriter
 from freezeframe_collector.readers.sandbox import sandbox_state
 from freezeframe_collector.receivers.connections import BoundedRunner
 from freezeframe_collector.receivers.pages import PagesReceiver
+from freezeframe_collector.settler import Settler
 from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.store.parts import PartWatch
 from freezeframe_collector.store.retention import Retention
@@ -49,6 +53,7 @@ from freezeframe_collector.telemetry import Reporter
 from freezeframe_collector.wal import Log
 from freezeframe_collector.workers.pool import WorkerPool
 from freezeframe_collector.writer import SpanSink, Writer
+from freezeframe_redaction.keys import KeyRing
 from freezeframe_schemas.data_directory import PORTS_FILE
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.local_tokens import ADMIN, READER, load_or_create_token
@@ -77,27 +82,37 @@ class Service:
         self._facade: web.AppRunner | None = None
         self._pages: web.AppRunner | None = None
         self._policies: dict[str, str] = {}
+        self._in_force: Policies | None = None
+        self._redact: RedactStage | None = None
         several = config.service.workers > 1
         with ThreadPoolExecutor(1) as beside:
             # The redactor compiles its patterns and the engine opens its tables: seconds each, and both outside the GIL.
             redact_later = None if several else beside.submit(build_redaction, config)
             self._store = _open(config, self._policies)
-        self._log = Log(config.data_directory / "wal", config.wal, retry_after_s=config.admission.retry_after_s)
+        self._casts = CastBook(config.data_directory / "wal", config.cast) if config.cast.enabled else None
+        self._log = Log(
+            config.data_directory / "wal", config.wal, retry_after_s=config.admission.retry_after_s, casts=self._casts
+        )
         self._parts = PartWatch(self._store) if isinstance(self._store, Store) and self._store.engine.embedded else None
         self._own_spans = build_own_spans(config, self._log)
+        storing = threading.Lock()
         self._writer = Writer(
-            self._log, _sink(config, self._store), config.data_directory / "set-aside", config.store, self._own_spans
+            self._log, _sink(config, self._store), config.data_directory / "set-aside", config.store, self._own_spans, storing
         )
         if redact_later is None:
             # The workers redact. A fault of the policy shows here all the same, and the keys are made once.
             self._note(load_policies(config.redaction))
-            load_keys(config)
+            keys = load_keys(config)
             self.meter, pipeline = Meter(), None
         else:
             redact = redact_later.result()
             self._note(redact.policies)
+            keys, self._redact = load_keys(config), redact
+            if self._casts is not None and redact.casts is not None:
+                self._casts.listen(redact.casts.learn)
             pipeline = build_pipeline(config, self._log, redact, self._own_spans)
             self.meter = pipeline.meter
+        self._settler = self._build_settler(keys, storing)
         self._reporter = Reporter(
             log=self._log,
             writer=self._writer,
@@ -107,12 +122,16 @@ class Service:
             max_log_bytes=config.wal.max_bytes,
             describe=self._describe_all,
             parts=self._parts,
+            casts=self._casts,
+            settler=self._settler,
         )
         self._sweeper = _sweeper(config, self._store)
         self._readers = sandbox_state() if config.clickhouse.enabled and isinstance(self._store, Store) else None
         self._authenticator = build_authenticator(config)
         self._front = None if pipeline is None else Front(config, pipeline, self._reporter)
-        self._pool = None if pipeline is not None else WorkerPool(config, self._log, self.meter, self._reporter.pages())
+        self._pool = (
+            None if pipeline is not None else WorkerPool(config, self._log, self.meter, self._reporter.pages(), self._casts)
+        )
 
     async def start(self) -> None:
         """Start every part; on return requests are answered and ``ports.json`` says where.
@@ -121,6 +140,8 @@ class Service:
             ConfigError: a port is taken.
         """
         config = self._config
+        if self._settler is not None:
+            self._settler.start()
         self._writer.start()
         if self._sweeper is not None:
             self._sweeper.start()
@@ -171,6 +192,8 @@ class Service:
         await asyncio.to_thread(self._log.close)
         swept = self._sweeper is None or await asyncio.to_thread(self._sweeper.stop, max(0.1, deadline - time.monotonic()))
         ended = swept and await asyncio.to_thread(self._writer.stop, max(0.0, deadline - time.monotonic()))
+        if self._settler is not None:
+            ended = await asyncio.to_thread(self._settler.stop, max(0.1, deadline - time.monotonic())) and ended
         # A part that is being read is not waited for long: nothing is lost with it, and the engine ends with the process.
         has_read = self._parts is None or await asyncio.to_thread(self._parts.stop, 1.0)
         if ended and has_read:
@@ -193,7 +216,8 @@ class Service:
         taken = {path: after[path] for path in changed if is_reloaded(path)}
         renewed = config_from_values(before | taken)
         if self._front is not None:
-            redact = await asyncio.to_thread(build_redaction, renewed)
+            casts = None if self._redact is None else self._redact.casts
+            redact = self._redact = await asyncio.to_thread(build_redaction, renewed, casts)
             self._note(redact.policies)
             self._front.renew(renewed, redact)
         if self._pool is not None:
@@ -217,6 +241,28 @@ class Service:
     def _note(self, policies: Policies) -> None:
         """Give the store the text of each policy, before the first span that went through it arrives."""
         self._policies.update({policy.label: policy.text for policy in policies})
+        self._in_force = policies
+
+    def _build_settler(self, keys: KeyRing, storing: threading.Lock) -> Settler | None:
+        """Return what settles runs; its redactors are its own, since it may have to redact under an older key."""
+        if self._casts is None:
+            return None
+        store = self._store
+        if isinstance(store, Store):
+            store.on_deleted = lambda: self._settler and self._settler.forget_deleted()
+        return Settler(
+            self._casts,
+            Rewriter(
+                keys,
+                lambda: self._in_force or load_policies(self._config.redaction),
+                build_sealer(self._config),
+                stage=lambda: self._redact,
+            ).rewrite,
+            lambda: store if isinstance(store, Store) else store.opened(),
+            self._config.data_directory,
+            lambda segment: not self._log.holds_up_to(segment),
+            storing,
+        )
 
     def _budget_state(self) -> BudgetState:
         assert self._pool is not None

@@ -17,10 +17,12 @@ from typing import Final
 from aiohttp.http_exceptions import HttpProcessingError
 
 from freezeframe_collector.admission import BudgetState
+from freezeframe_collector.casts.book import CastBook
 from freezeframe_collector.files import free_bytes
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter
 from freezeframe_collector.segment import count_damaged
+from freezeframe_collector.settler import Settler
 from freezeframe_collector.store.parts import PartWatch
 from freezeframe_collector.wal import Log
 from freezeframe_collector.writer import Writer
@@ -124,7 +126,11 @@ class Reporter:
         describe: Callable[[], dict[str, object]],
         own_spans: OwnSpans | None = None,
         parts: PartWatch | None = None,
+        casts: CastBook | None = None,
+        settler: Settler | None = None,
     ) -> None:
+        self._casts = casts
+        self._settler = settler
         self._parts = parts
         self._own_spans = own_spans
         self._ticks: deque[tuple[float, int, int]] = deque(maxlen=_RATE_S + 1)
@@ -168,6 +174,8 @@ class Reporter:
         """Return an empty text if the process can do its work, else what is broken for good."""
         if not self._log.alive:
             return "the log's thread has ended"
+        if self._settler is not None and not self._settler.alive:
+            return "the settler's thread has ended"
         return "" if self._writer.alive else "the writer's thread has ended"
 
     def readiness(self) -> str:
@@ -191,8 +199,12 @@ class Reporter:
         return [] if self._parts is None else self._parts.faults()
 
     def flush(self, timeout_s: float) -> bool:
-        """Wait until everything acked so far is in the store; return whether that happened."""
-        return self._writer.wait_retired(self._log.seal(), timeout_s)
+        """Wait until all that was acked is in the store, and settle the runs that have ended; return whether it is there."""
+        until = time.monotonic() + timeout_s
+        is_stored = self._writer.wait_retired(self._log.seal(), timeout_s)
+        if is_stored and self._settler is not None:
+            self._settler.settle_ended(max(0.0, until - time.monotonic()))
+        return is_stored
 
     def status(self) -> dict[str, object]:
         """Return the state as one JSON object; ``freezeframe status`` prints it."""
@@ -232,6 +244,7 @@ class Reporter:
                 "parts_checked": 0 if self._parts is None else self._parts.checked,
                 "broken_parts": self._broken_parts(),
             },
+            **self._cast_status(),
             "admission": {
                 "in_flight_bytes": budget.used_bytes,
                 "limit_bytes": budget.limit_bytes,
@@ -242,6 +255,11 @@ class Reporter:
             "spans_by_dialect": dict(self._meter.spans_by_dialect),
             "spans_by_unknown_scope": dict(self._meter.spans_by_unknown_scope),
         }
+
+    def _cast_status(self) -> dict[str, object]:
+        if self._casts is None or self._settler is None:
+            return {}
+        return {"casts": {**asdict(self._casts.state()), **asdict(self._settler.state)}}
 
     def metrics(self) -> str:
         """Return the Prometheus text format, version 0.0.4."""
@@ -299,6 +317,20 @@ class Reporter:
             ("log_events_total", "GenAI log events stored as spans.", meter["events"]),
             ("log_records_ignored_total", "Other log records, which are dropped.", meter["log_records_ignored"]),
             ("metrics_requests_refused_total", "OTLP metrics requests, which are refused.", meter["metrics_refused"]),
+            *self._cast_figures(),
+        )
+
+    def _cast_figures(self) -> tuple[tuple[str, str, float], ...]:
+        if self._casts is None or self._settler is None:
+            return ()
+        held, done = self._casts.state(), self._settler.state
+        return (
+            ("casts_open_runs", "Runs whose private values are remembered.", held.open_runs),
+            ("casts_unsettled_runs", "Runs with stored spans that are to be gone through again.", held.unsettled_runs),
+            ("casts_dropped_early_total", "Casts destroyed before their grace time, for want of room.", held.dropped_early),
+            ("runs_settled_total", "Runs that were settled.", done.settled_runs),
+            ("spans_rewritten_total", "Stored spans rewritten, since a later one told what they hold.", done.rewritten_spans),
+            ("settle_failures_total", "Tries to settle runs that failed.", done.failures),
         )
 
     def _metric_lines(self) -> Iterator[str]:

@@ -25,6 +25,7 @@ from typing import Final
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.audit import Audit, Counts
 from freezeframe_collector.batch import Appended, Batch, Waiting
+from freezeframe_collector.casts.book import CastBook
 from freezeframe_collector.config import WalConfig
 from freezeframe_collector.files import fsync_directory
 from freezeframe_collector.ledger import RememberedSpans, load_ledger, save_ledger
@@ -41,8 +42,11 @@ _GATHER_S: Final = 0.001
 class Log:
     """The log of one data directory. `append` and `seal` may be called from any thread; `next_sealed` from the writer's."""
 
-    def __init__(self, directory: Path, config: WalConfig | None = None, *, retry_after_s: float = 1.0) -> None:
+    def __init__(
+        self, directory: Path, config: WalConfig | None = None, *, retry_after_s: float = 1.0, casts: CastBook | None = None
+    ) -> None:
         self.directory = directory
+        self._casts = casts
         self._config = config or WalConfig()
         self._retry_after_s = retry_after_s
         self.syncs = 0
@@ -177,9 +181,11 @@ class Log:
         done = Counts(stored=stored, rejected=rejected, lost=lost, damaged=newly_damaged)
         with self._lock:
             ledger = replace(self._ledger, through=segment.number, counts=self._ledger.counts + segment.counts + done)
-        # The order is what makes a crash harmless: remembered keys, then the ledger, then the file. After the ledger names
-        # the segment a start deletes the file unread; before, the segment is inserted again under the same token.
+        # The order is what makes a crash harmless: remembered keys and casts, then the ledger, then the file. After the ledger
+        # names the segment a start deletes the file unread; before, the segment is inserted again under the same token.
         self._remembered.save(segment.keys)
+        if self._casts is not None:
+            self._casts.save()
         save_ledger(self.directory, ledger)
         with self._lock:
             self._ledger = ledger
@@ -205,6 +211,8 @@ class Log:
         self._segments = {segment.number: segment for segment in gathered}
         for segment in gathered:
             self._remembered.add(segment.keys)
+            if self._casts is not None:
+                self._casts.note(segment.found, segment.number)
             self._sealed.put(segment)
         fsync_directory(self.directory)
 
@@ -306,7 +314,7 @@ class Log:
             received = len(waiting.batch.encoded) + len(batch.rejected)
             counts = Counts(received=received, duplicate=duplicate, rejected=len(batch.rejected))
             planned.append((waiting, batch, counts))
-            records += frame(segment.mark, segment.extent, counts, batch.rejected, batch.encoded)
+            records += frame(segment.mark, segment.extent, counts, batch.rejected, batch.encoded, batch.found)
         blob = b"".join(records)
         written = Extent(
             size_bytes=len(blob),
@@ -321,6 +329,8 @@ class Log:
             for _, batch, _ in planned:
                 self._book(segment, batch)
         self._remembered.add(seen)
+        if self._casts is not None:
+            self._casts.note((item for _, batch, _ in planned for item in batch.found), segment.number)
         for waiting, _, counts in planned:
             waiting.answer.set_result(Appended(segment=segment.number, duplicate=counts.duplicate))
 
@@ -334,7 +344,8 @@ class Log:
         if len(kept) == len(batch.encoded):
             return batch
         spans = None if batch.spans is None else [batch.spans[index] for index in kept]
-        return Batch(spans=spans, encoded=[batch.encoded[index] for index in kept], rejected=batch.rejected)
+        encoded = [batch.encoded[index] for index in kept]
+        return Batch(spans=spans, encoded=encoded, rejected=batch.rejected, found=batch.found)
 
     def _book(self, segment: Segment, batch: Batch) -> None:
         segment.keys.extend(span.key for span in batch.encoded)

@@ -7,8 +7,8 @@
     body               header length u32 | key count u32 | header (JSON) | keys u64* | OTLP ExportTraceServiceRequest
     extent             bytes, records, spans, received, duplicate, rejected: u64 each
 
-All numbers little-endian, checksums xxh3-64. The OTLP bytes are redacted spans; the header holds the counts of the batch and
-its rejected spans.
+All numbers little-endian, checksums xxh3-64. The OTLP bytes are redacted spans; the header holds the counts of the batch, its
+rejected spans and, sealed, what was found in its runs (``found``; absent if there is nothing).
 
 **What was acked.** An extent says how much of the file was synced when it was written, and what is in that much. The one at
 the start of the file is replaced after each sync and before the ack; each record holds the one before its own group. So the
@@ -33,6 +33,7 @@ from typing import Any, Final, cast
 import xxhash
 
 from freezeframe_collector.audit import Counts
+from freezeframe_collector.casts.found import Found, found_from_json, found_to_json
 from freezeframe_collector.encoded import EncodedSpan
 from freezeframe_collector.store import Rejected
 from freezeframe_schemas.errors import WireError
@@ -91,6 +92,7 @@ class Record:
     rejected: tuple[Rejected, ...]
     keys: tuple[int, ...]
     otlp: bytes
+    found: tuple[Found, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,16 +147,22 @@ def file_header(mark: bytes, extent: Extent) -> bytes:
 
 
 def frame(
-    mark: bytes, synced: Extent, counts: Counts, rejected: Sequence[Rejected], spans: Sequence[EncodedSpan]
+    mark: bytes,
+    synced: Extent,
+    counts: Counts,
+    rejected: Sequence[Rejected],
+    spans: Sequence[EncodedSpan],
+    found: Sequence[Found] = (),
 ) -> list[bytes]:
     """Return the record of a batch, in parts to be written one after the other."""
-    header = json.dumps(
-        {
-            "received": counts.received,
-            "duplicate": counts.duplicate,
-            "rejected": [dataclasses.asdict(item) for item in rejected],
-        }
-    ).encode()
+    content: dict[str, object] = {
+        "received": counts.received,
+        "duplicate": counts.duplicate,
+        "rejected": [dataclasses.asdict(item) for item in rejected],
+    }
+    if found:
+        content["found"] = found_to_json(found)
+    header = json.dumps(content).encode()
     keys = array("Q", (span.key for span in spans)).tobytes()
     body = [_BODY.pack(len(header), len(spans)), header, keys, *request_parts(span.parts for span in spans)]
     head = _LENGTH.pack(sum(map(len, body))) + synced.to_bytes()
@@ -285,7 +293,8 @@ def _record(body: bytes) -> Record:
     keys.frombytes(body[keys_at:otlp_at])
     rejected = tuple(Rejected(**item) for item in header["rejected"])
     counts = Counts(received=header["received"], duplicate=header["duplicate"], rejected=len(rejected))
-    return Record(counts=counts, rejected=rejected, keys=tuple(keys), otlp=body[otlp_at:])
+    found = found_from_json(header.get("found", ()))
+    return Record(counts=counts, rejected=rejected, keys=tuple(keys), otlp=body[otlp_at:], found=found)
 
 
 def _content(

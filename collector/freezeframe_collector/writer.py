@@ -97,8 +97,11 @@ class Writer:
         set_aside: Path,
         config: StoreConfig | None = None,
         own_spans: OwnSpans | None = None,
+        storing: threading.Lock | None = None,
     ) -> None:
+        """`storing` is held while the store is written to: whoever rewrites stored runs holds it, too."""
         self._own_spans = own_spans
+        self._storing = storing or threading.Lock()
         self.state = WriterState()
         self._log = log
         self._sink = sink
@@ -134,7 +137,8 @@ class Writer:
         while (segment := self._log.next_sealed()) is not None:
             self.state.busy_since = time.monotonic()
             try:
-                self._carry(segment)
+                with self._storing:
+                    self._carry(segment)
             except _StoppedError:
                 return
             self.state.busy_since = None

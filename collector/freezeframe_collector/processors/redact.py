@@ -9,12 +9,15 @@ import logging
 import math
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
-from functools import partial
 from typing import Final
 
+from freezeframe_collector.casts.found import Found, RunKey, ends_run
+from freezeframe_collector.casts.known import Known, KnownCasts
 from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.seal import Sealer
+from freezeframe_redaction.cast import Cast, texts_of
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance
 from freezeframe_redaction.keys import KeyRing
 from freezeframe_redaction.redactor import Redactor
@@ -23,6 +26,7 @@ from freezeframe_schemas.span import SpanRecord
 
 _LOG = logging.getLogger(__name__)
 
+_NO_CAST: Final = Cast()
 _WARM_UP: Final = SpanRecord(
     trace_id="1" * 32,
     span_id="1" * 16,
@@ -42,15 +46,20 @@ class RedactStage:
         keys: KeyRing,
         sealer: Sealer | None = None,
         *,
+        casts: KnownCasts | None = None,
         span_cpu_s: float = math.inf,
         request_cpu_s: float = math.inf,
         cpu_clock: Callable[[], float] = time.thread_time,
     ) -> None:
-        """`sealer` keeps the originals. For `request_cpu_s` see `begin`; for the others see `Redactor`."""
+        """`sealer` keeps the originals; `casts` are those of open runs, None to redact each span by itself.
+
+        For `request_cpu_s` see `begin`; for the others see `Redactor`.
+        """
         self._request_cpu_s = request_cpu_s
         self._span_cpu_s = span_cpu_s
         self._cpu_clock = cpu_clock
         self.policies = policies
+        self.casts = casts
         self._sealer = sealer
         self._keys = keys
         self._redactors: dict[str, Redactor] = {}
@@ -60,22 +69,33 @@ class RedactStage:
         self.on_unread: Callable[[], None] = lambda: None
         """Called for each span that was not read as a whole."""
         for tenant in ("", *policies.tenants):
-            self._redactor_of(tenant).redact_span(_WARM_UP)
+            self.redactor_of(tenant).redact_span(_WARM_UP)
 
-    def begin(self) -> Callable[[SpanRecord, str], SpanRecord]:
+    def begin(self) -> RequestRedaction:
         """Return the stage for one request: once it took `request_cpu_s`, all texts of its other spans become keyed hashes."""
-        return partial(self, allowance=Allowance(self._request_cpu_s, self._cpu_clock))
+        return RequestRedaction(self, Allowance(self._request_cpu_s, self._cpu_clock))
 
-    def __call__(self, span: SpanRecord, tenant: str, allowance: Allowance = UNBOUNDED) -> SpanRecord:
-        """Return the span with every finding replaced.
+    def __call__(self, span: SpanRecord, tenant: str) -> SpanRecord:
+        """Return the span with every finding replaced, by itself.
 
         Raises:
             FreezeframeError: the span cannot be redacted.
         """
-        redactor = self._redactors.get(tenant) or self._redactor_of(tenant)
+        return self.redact(span, tenant, UNBOUNDED, None)[0]
+
+    def redact(self, span: SpanRecord, tenant: str, allowance: Allowance, cast: Cast | None) -> tuple[SpanRecord, Cast]:
+        """Return the span with every finding replaced, and the cast of its run with what was found; no cast, none is kept.
+
+        Raises:
+            FreezeframeError: the span cannot be redacted.
+        """
+        redactor = self.redactor_of(tenant)
         before = redactor.collisions
         was_over = allowance.to_read.has_passed()
-        redacted = redactor.redact_span(span, allowance)
+        if cast is None:
+            redacted, cast = redactor.redact_span(span, allowance), _NO_CAST
+        else:
+            redacted, cast = redactor.redact_in_run(span, cast, allowance)
         if not was_over and allowance.to_read.has_passed():
             _LOG.warning(
                 "span %s: with it, redaction of its request took over %g s of CPU time; all texts of the spans after it are"
@@ -94,11 +114,19 @@ class RedactStage:
                     self._span_cpu_s,
                 )
             self.on_unread()
-        if self._sealer is not None:
-            self._sealer.seal(redacted, tenant or "default", redactor)
-        return redacted
+        self.seal(redacted, tenant)
+        return redacted, cast
 
-    def _redactor_of(self, tenant: str) -> Redactor:
+    def seal(self, span: SpanRecord, tenant: str) -> None:
+        """Keep the originals of what the span lists, if they are to be kept."""
+        if self._sealer is not None:
+            self._sealer.seal(span, tenant or "default", self.redactor_of(tenant))
+
+    def redactor_of(self, tenant: str) -> Redactor:
+        """Return what redacts the tenant's spans."""
+        redactor = self._redactors.get(tenant)
+        if redactor is not None:
+            return redactor
         with self._lock:
             redactor = self._redactors.get(tenant)
             if redactor is None:
@@ -112,3 +140,83 @@ class RedactStage:
                 )
                 self._redactors[tenant] = redactor
             return redactor
+
+
+class RequestRedaction:
+    """The stage for one request: what one of its spans tells is replaced in all of them, and in the run's later spans."""
+
+    def __init__(self, stage: RedactStage, allowance: Allowance) -> None:
+        self._stage = stage
+        self._allowance = allowance
+        self._runs: dict[RunKey, _RunOfRequest] = {}
+
+    def __call__(self, span: SpanRecord, tenant: str) -> SpanRecord:
+        """Return the span with every finding replaced, as far as they are known by now.
+
+        Raises:
+            FreezeframeError: the span cannot be redacted.
+        """
+        casts = self._stage.casts
+        if casts is None or not self._stage.policies.of(tenant).redacts:
+            return self._stage.redact(span, tenant, self._allowance, None)[0]
+        key = (tenant, span.trace_id)
+        run = self._runs.get(key)
+        if run is None:
+            run = self._runs[key] = _RunOfRequest(casts.of(key))
+        redacted, run.cast = self._stage.redact(span, tenant, self._allowance, run.cast)
+        run.ended |= ends_run(span)
+        run.casts.append(run.cast)
+        return redacted
+
+    def finish(self, span: SpanRecord, tenant: str) -> SpanRecord:
+        """Return a span of the request, now that all are read, with what later ones told. Give them in the same order.
+
+        Raises:
+            FreezeframeError: the span cannot be redacted.
+        """
+        run = self._runs.get((tenant, span.trace_id))
+        if run is None or run.casts.popleft() is run.cast or not run.cast.occurs_in(texts_of(span)):
+            return span
+        rewritten = self._stage.redactor_of(tenant).rewrite(span, run.cast)
+        if rewritten is not span:
+            self._stage.seal(rewritten, tenant)
+        return rewritten
+
+    def found(self) -> tuple[Found, ...]:
+        """Return what was found in each run of the request, sealed."""
+        casts = self._stage.casts
+        if casts is None:
+            return ()
+        return tuple(
+            Found(
+                tenant=key[0],
+                trace_id=key[1],
+                based_on=run.known.number,
+                sealed=b"" if run.cast is run.known.cast else casts.seal.close(key, _new_in(run.cast, run.known.cast)),
+                ended=run.ended,
+                waits=any(not member.spreads for member in run.cast.members),
+            )
+            for key, run in self._runs.items()
+        )
+
+
+class _RunOfRequest:
+    """A run that has spans in a request."""
+
+    __slots__ = ("cast", "casts", "ended", "known")
+
+    def __init__(self, known: Known) -> None:
+        self.known = known
+        self.cast = known.cast
+        self.casts = deque[Cast]()
+        """The cast after each of its spans."""
+        self.ended = False
+
+
+def _new_in(cast: Cast, known: Cast) -> Cast:
+    """Return what a cast holds and the known one does not."""
+    members, pairs = frozenset(known.members), frozenset(known.pairs)
+    return Cast(
+        members=tuple(member for member in cast.members if member not in members),
+        pairs=tuple(pair for pair in cast.pairs if pair not in pairs),
+    )

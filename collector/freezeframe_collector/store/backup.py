@@ -23,9 +23,19 @@ from freezeframe_schemas.errors import PermanentStoreError
 from freezeframe_schemas.tables.ddl import migrations
 
 FORMAT: Final = 2
-_TABLES: Final = ("piece_rows", "span_rows", "rejected_rows", "policy_rows", "prices", "pins", "audit", "queries")
+_TABLES: Final = (
+    "piece_rows",
+    "span_rows",
+    "rejected_rows",
+    "policy_rows",
+    "prices",
+    "pins",
+    "unsettled_rows",
+    "audit",
+    "queries",
+)
 """`run_rows` and `call_rows` are made from `span_rows`. Payloads first: a span never names a piece that is not there."""
-_COUNT_ONCE: Final = ("piece_rows", "span_rows", "policy_rows", "prices", "pins")
+_COUNT_ONCE: Final = ("piece_rows", "span_rows", "policy_rows", "prices", "pins", "unsettled_rows")
 """These count once however often they are inserted; rows of the other tables are not restored a second time."""
 _LENGTH: Final = struct.Struct("<I")
 

@@ -6,6 +6,7 @@ later does not bring back users and tenants who were deleted.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -19,8 +20,9 @@ SUBJECTS: Final = ("run", "user", "tenant")
 """What can be deleted as a whole."""
 RUN_TABLES: Final = ("run_rows", "call_rows", "piece_rows", "span_rows")
 """The tables of a run's rows. Spans go last: they show which runs are meant, so a deletion that stopped can be repeated."""
-_NAMING_RUNS: Final = ("rejected_rows", "pins", *RUN_TABLES)
+_NAMING_RUNS: Final = ("rejected_rows", "pins", "unsettled_rows", *RUN_TABLES)
 _NAMING_TENANTS: Final = ("policy_rows", *_NAMING_RUNS)
+_LOOK_S: Final = 0.05
 _RUNS_PER_STATEMENT: Final = 1000
 """The engine parses statements of up to 256 KiB."""
 
@@ -45,6 +47,7 @@ def delete(store: Store, subject: str, name: str, *, note: str = "") -> Deleted:
     deleted = count(store, subject, name)
     _delete(store, subject, name)
     write_audit(store, f"delete_{subject}", name, deleted.spans, note)
+    store.on_deleted()
     return deleted
 
 
@@ -71,8 +74,8 @@ def delete_again(store: Store) -> int:
         " WHERE action IN ('delete_user', 'delete_tenant') GROUP BY action, subject"
     )
     again = 0
-    for subject, name, time in found:
-        then = f"start_time < toDateTime64({quote_text(time)}, 3, 'UTC')"  # a tenant may have come back since
+    for subject, name, last in found:
+        then = f"start_time < toDateTime64({quote_text(last)}, 3, 'UTC')"  # a tenant may have come back since
         runs = runs_where(store, f"{then} AND {_spans_of(store, subject, name)}")
         if runs:
             delete_rows(store, of_runs(runs), _NAMING_RUNS)
@@ -108,6 +111,37 @@ def delete_rows(store: Store, conditions: Iterable[str], tables: Sequence[str] =
             if left[0][0]:
                 raise PermanentStoreError(f"{table}: {left[0][0]} rows still exist after their deletion", do="delete again")
     store.forget()
+
+
+def begin_deletion(store: Store, conditions: Iterable[str], tables: Sequence[str] = RUN_TABLES) -> None:
+    """Let the engine delete the rows of now for which one of the conditions is true; `wait_deleted` waits for it.
+
+    What is inserted from now on stays, whether a condition is true of it or not.
+    """
+    for condition in conditions:
+        for table in tables:
+            store.engine.command(f"ALTER TABLE {store.stored(table)} DELETE WHERE {condition} SETTINGS mutations_sync = 0")
+    store.forget()
+
+
+def wait_deleted(store: Store, tables: Sequence[str] = RUN_TABLES) -> None:
+    """Wait until every deletion that was begun in these tables is done.
+
+    Raises:
+        PermanentStoreError: one cannot be carried out.
+    """
+    named = ", ".join(map(quote_text, tables))
+    while True:
+        _, rows = store.query(
+            "SELECT table, latest_fail_reason FROM system.mutations WHERE database = {db:String} AND NOT is_done"
+            f" AND table IN ({named}) ORDER BY latest_fail_reason DESC LIMIT 1",
+            {"db": store.database},
+        )
+        if not rows:
+            return
+        if rows[0][1]:
+            raise PermanentStoreError(f"{rows[0][0]}: rows cannot be deleted: {str(rows[0][1])[:300]}", do="look at its disk")
+        time.sleep(_LOOK_S)
 
 
 def write_audit(store: Store, action: str, subject: str, rows: int, note: str) -> None:

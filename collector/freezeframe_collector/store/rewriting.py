@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import time
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from freezeframe_collector.store.deleting import RUN_TABLES, delete_rows, of_runs, write_audit
+from freezeframe_collector.store.deleting import RUN_TABLES, begin_deletion, delete_rows, of_runs, wait_deleted, write_audit
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, WireError
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.tables import tenant_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +46,48 @@ def rewrite(store: Store, trace_id: str, file: Path, *, note: str = "") -> Rewri
         raise ConfigError(
             f"{file}: {len(missing)} spans of the stored run are not in it", do="redact the run again: it has grown"
         )
-    tenants = {str(tenant) for tenant, _ in held} or {spans[0].text(genai.TENANT) or ""}
-    delete_rows(store, of_runs([(tenant, trace_id) for tenant in sorted(tenants)]), RUN_TABLES)
-    store.insert(spans, token=f"rewrite/{trace_id}/{time.time_ns()}")  # anew: what an earlier try put in is gone
-    _, counted = store.query(
-        f"SELECT uniqExact(span_id) FROM {store.database}.span_rows WHERE trace_id = {{trace_id:String}}",
-        {"trace_id": trace_id},
-    )
-    if counted[0][0] != len({span.span_id for span in spans}):
-        raise PermanentStoreError(f"run {trace_id}: some of its spans are missing after rewriting", do=f"give {file} again")
+    replace_runs(store, spans, {(str(tenant), trace_id) for tenant, _ in held}, again=f"give {file} again")
     policy = spans[0].text(genai.REDACTION_POLICY) or ""
     write_audit(store, "redact_run", trace_id, len(spans), f"{policy} {note}".strip())
     return Rewritten(spans=len(spans), policy=policy)
+
+
+def replace_runs(store: Store, spans: Sequence[SpanRecord], held: Collection[tuple[str, str]] = (), *, again: str) -> None:
+    """Replace all that is stored of these spans' runs by the spans. Durable; a stop midway loses what only the caller has.
+
+    `held` are further places (tenant, run) where rows of these runs are; `again` says what to do if it failed.
+
+    Raises:
+        PermanentStoreError: there are not exactly these spans afterwards.
+    """
+    begin_replacing(store, spans, held)
+    finish_replacing(store, spans, again=again)
+
+
+def begin_replacing(store: Store, spans: Sequence[SpanRecord], held: Collection[tuple[str, str]] = ()) -> None:
+    """Put the spans in the store, where readers see them at once; what they replace is still being deleted.
+
+    Nobody else may insert spans of these runs meanwhile.
+    """
+    conditions = of_runs(sorted({(tenant_of(span), span.trace_id) for span in spans} | {*held}))
+    if store.cluster is None:
+        begin_deletion(store, conditions)
+    else:  # how far the other nodes are with it cannot be seen from here
+        delete_rows(store, conditions, RUN_TABLES)
+    store.insert(spans, token=f"rewrite/{time.time_ns()}")  # anew: what an earlier try put in is gone
+
+
+def finish_replacing(store: Store, spans: Sequence[SpanRecord], *, again: str) -> None:
+    """Wait until what the spans replace is deleted; raises as `replace_runs`."""
+    if store.cluster is None:
+        wait_deleted(store)
+    sought = {(span.trace_id, span.span_id) for span in spans}
+    found: list[tuple[str, str]] = []
+    for condition in of_runs(sorted({(tenant_of(span), span.trace_id) for span in spans})):
+        _, rows = store.query(f"SELECT trace_id, span_id FROM {store.database}.span_rows WHERE {condition}")
+        found += [(str(trace_id), str(span_id)) for trace_id, span_id in rows]
+    if missing := sought.difference(found):
+        raise PermanentStoreError(f"run {min(missing)[0]}: some of its spans are missing after rewriting", do=again)
 
 
 def _read(file: Path, trace_id: str) -> list[SpanRecord]:

@@ -6,7 +6,7 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
@@ -177,6 +177,8 @@ class Store:
         self._hours: OrderedDict[str, int] = OrderedDict()
         self._pieces = _Stored(_PIECES_REMEMBERED)
         self._memory = CutMemory()
+        self.on_deleted: Callable[[], object] = lambda: None
+        """Called after runs were deleted for good."""
 
     def migrate(self, *, dry_run: bool = False) -> list[Migration]:
         """Bring the database to this version's schema, and its days to the disk where they belong.

@@ -18,11 +18,13 @@ from typing import Final
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
+from freezeframe_collector.casts.found import RunKey, found_from_json, found_to_json
 from freezeframe_collector.encoded import EncodedSpan
 from freezeframe_collector.store import Rejected
 
 _HEAD: Final = struct.Struct("<IBQ")
-_BATCH: Final = struct.Struct("<IIII")
+_BATCH: Final = struct.Struct("<IIIII")
+_CAST: Final = struct.Struct("<III")
 _APPENDED: Final = struct.Struct("<QQ")
 
 
@@ -47,6 +49,8 @@ class Kind(IntEnum):
     """Owner: nothing was taken; the reason as JSON."""
     STOP = 9
     """Owner: answer what is in progress and end; the seconds for it as JSON."""
+    CAST = 10
+    """Owner: something was found in a run. Has no answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,7 +102,7 @@ class Channel:
 
 
 def pack_batch(batch: Batch) -> bytes:
-    """Return a batch as bytes: header lengths, the rejected as JSON, the pieces' table, resources, scopes, spans."""
+    """Return a batch as bytes: lengths, rejected and found as JSON, the pieces' table, resources, scopes, spans."""
     resources: dict[bytes, int] = {}
     scopes: dict[bytes, int] = {}
     table = array("Q")
@@ -108,16 +112,19 @@ def pack_batch(batch: Batch) -> bytes:
         table.extend((span.key, resource, scope, len(span.span)))
     table.extend(map(len, (*resources, *scopes)))
     rejected = json.dumps([dataclasses.asdict(item) for item in batch.rejected]).encode() if batch.rejected else b""
-    head = _BATCH.pack(len(rejected), len(resources), len(scopes), len(batch.encoded))
+    found = json.dumps(found_to_json(batch.found)).encode() if batch.found else b""
+    head = _BATCH.pack(len(rejected), len(found), len(resources), len(scopes), len(batch.encoded))
     spans = (span.span for span in batch.encoded)
-    return b"".join((head, rejected, table.tobytes(), *resources, *scopes, *spans))
+    return b"".join((head, rejected, found, table.tobytes(), *resources, *scopes, *spans))
 
 
 def unpack_batch(data: bytes) -> Batch:
     """Return the batch of `pack_batch`; its spans stay encoded."""
-    rejected_length, resource_count, scope_count, span_count = _BATCH.unpack_from(data)
+    rejected_length, found_length, resource_count, scope_count, span_count = _BATCH.unpack_from(data)
     at = _BATCH.size + rejected_length
     rejected = tuple(Rejected(**item) for item in json.loads(data[_BATCH.size : at])) if rejected_length else ()
+    found = found_from_json(json.loads(data[at : at + found_length])) if found_length else ()
+    at += found_length
     table = array("Q")
     end = at + 8 * (4 * span_count + resource_count + scope_count)
     table.frombytes(data[at:end])
@@ -132,7 +139,7 @@ def unpack_batch(data: bytes) -> Batch:
         span = data[at : at + length]
         at += length
         encoded.append(EncodedSpan(key=key, span=span, scope=heads[resource_count + scope], resource=heads[resource]))
-    return Batch(encoded=encoded, spans=None, rejected=rejected)
+    return Batch(encoded=encoded, spans=None, rejected=rejected, found=found)
 
 
 def pack_appended(appended: Appended) -> bytes:
@@ -155,3 +162,17 @@ def unpack_busy(data: bytes) -> BusyError:
     """Return the refusal of `pack_busy`."""
     content = json.loads(data)
     return BusyError(content["message"], retry_after_s=content["retry_after_s"])
+
+
+def pack_finding(run: RunKey, number: int, sealed: bytes) -> bytes:
+    """Return a finding as bytes, with its number in its run."""
+    tenant, trace_id = (text.encode() for text in run)
+    return _CAST.pack(number, len(tenant), len(trace_id)) + tenant + trace_id + sealed
+
+
+def unpack_finding(data: bytes) -> tuple[RunKey, int, bytes]:
+    """Return what `pack_finding` took."""
+    number, tenant_length, trace_length = _CAST.unpack_from(data)
+    tenant_end = _CAST.size + tenant_length
+    end = tenant_end + trace_length
+    return (data[_CAST.size : tenant_end].decode(), data[tenant_end:end].decode()), number, data[end:]

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from freezeframe_collector.admission import BudgetState, BusyError
 from freezeframe_collector.batch import Appended
+from freezeframe_collector.casts.book import CastBook
 from freezeframe_collector.config import CollectorConfig, Scalar, config_values
 from freezeframe_collector.front import port_taken, probe_port
 from freezeframe_collector.pipeline import Meter
@@ -26,6 +27,7 @@ from freezeframe_collector.workers.channel import (
     Message,
     pack_appended,
     pack_busy,
+    pack_finding,
     unpack_batch,
 )
 from freezeframe_schemas.errors import ConfigError
@@ -42,8 +44,12 @@ Page = Callable[..., object]
 class WorkerPool:
     """The receivers of a collector with several processes, from `start` to `stop`."""
 
-    def __init__(self, config: CollectorConfig, log: Log, meter: Meter, pages: Mapping[str, Page]) -> None:
+    def __init__(
+        self, config: CollectorConfig, log: Log, meter: Meter, pages: Mapping[str, Page], casts: CastBook | None = None
+    ) -> None:
+        """Each worker is told what `casts` are told."""
         self._log = log
+        self._casts = casts
         self._meter = meter
         self._pages = pages
         self._page_threads = ThreadPoolExecutor(8, thread_name_prefix="freezeframe-pages")
@@ -137,6 +143,14 @@ class WorkerPool:
     def settings(self) -> bytes:
         """Return the workers' settings as the first message has them."""
         return json.dumps(self._settings).encode()
+
+    def share_casts(self, tell: Callable[[Message], None]) -> Callable[[], None]:
+        """Let `tell` bring each finding to a worker, those of now first; return what ends that."""
+        if self._casts is None:
+            return lambda: None
+        return self._casts.listen(
+            lambda run, number, sealed: tell(Message(kind=Kind.CAST, payload=pack_finding(run, number, sealed)))
+        )
 
     def take(self, message: Message, answer: Callable[[Message], None]) -> None:
         """Do what a worker asks; `answer` is called then or later, from any thread."""
@@ -270,6 +284,7 @@ class _Worker:
         speaker = threading.Thread(target=_speak, args=(channel, replies), name="freezeframe-replies", daemon=True)
         speaker.start()
         replies.put(Message(kind=Kind.CONFIG, payload=self._pool.settings()))
+        end_sharing = self._pool.share_casts(replies.put)
         while (message := channel.receive()) is not None:
             match message.kind:
                 case Kind.READY:
@@ -281,6 +296,7 @@ class _Worker:
                     self.budget = self._pool.take_counts(message.payload)
                 case _:
                     self._pool.take(message, replies.put)
+        end_sharing()
         code = process.wait()
         replies.put(None)
         speaker.join()

@@ -19,12 +19,21 @@ from typing import Any, Final
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
+from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.config import config_from_values
 from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.pipeline import Pipeline
 from freezeframe_collector.telemetry import configure_logging, hide_exception_text
-from freezeframe_collector.workers.channel import Channel, Kind, Message, pack_batch, unpack_appended, unpack_busy
+from freezeframe_collector.workers.channel import (
+    Channel,
+    Kind,
+    Message,
+    pack_batch,
+    unpack_appended,
+    unpack_busy,
+    unpack_finding,
+)
 from freezeframe_schemas.errors import FreezeframeError
 
 _COUNTS_INTERVAL_S: Final = 1.0
@@ -39,6 +48,7 @@ class Owner:
         self._numbers = itertools.count(1)
         self._answers: dict[int, tuple[Callable[[bytes], None], Callable[[BusyError], None]]] = {}
         self.pipeline: Pipeline | None = None
+        self.casts: KnownCasts | None = None
 
     def submit(self, batch: Batch) -> Future[Appended]:
         """Hand the batch to the log; the answer comes when it is on the disk."""
@@ -81,6 +91,10 @@ class Owner:
                 # Answers still come while the last requests are finished.
                 threading.Thread(target=self.listen, name="freezeframe-owner", daemon=True).start()
                 return float(json.loads(message.payload))
+            if message.kind is Kind.CAST:
+                if self.casts is not None:
+                    self.casts.learn(*unpack_finding(message.payload))
+                continue
             answered, refused = self._answers.pop(message.number)
             if message.kind is Kind.BUSY:
                 refused(unpack_busy(message.payload))
@@ -108,7 +122,9 @@ async def _serve(channel: Channel, values: dict[str, Any]) -> None:
     hide_exception_text()
     owner = Owner(channel)
     own_spans = build_own_spans(config, owner)
-    pipeline = owner.pipeline = build_pipeline(config, owner, build_redaction(config), own_spans)
+    redact = build_redaction(config)
+    owner.casts = redact.casts
+    pipeline = owner.pipeline = build_pipeline(config, owner, redact, own_spans)
     front = Front(config, pipeline, owner, shares_ports=True)
     grpc_port, http_port = await front.start()
     collect_rarely()

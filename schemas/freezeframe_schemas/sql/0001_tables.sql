@@ -285,6 +285,15 @@ CREATE TABLE IF NOT EXISTS {db}.pins {on_cluster} (
 SETTINGS index_granularity = 1024{durable}
 COMMENT 'Runs that are kept until somebody unpins them';
 
+-- Runs in which a value was found after other spans of them were stored, until a collector has gone through those.
+CREATE TABLE IF NOT EXISTS {db}.unsettled_rows {on_cluster} (
+    tenant LowCardinality(String) COMMENT 'Tenant by the sender\'s token; empty without one',
+    trace_id String COMMENT 'The run',
+    since DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'When that was noted'
+) ENGINE = {replacing} ORDER BY (tenant, trace_id)
+SETTINGS index_granularity = 1024{durable}
+COMMENT 'Runs of which stored spans may still hold forms of a private value in clear; see runs.settled';
+
 CREATE TABLE IF NOT EXISTS {db}.audit {on_cluster} (
     time DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'When',
     action LowCardinality(String) COMMENT 'pin, unpin, delete_run, delete_user, delete_tenant, expire, restore',

@@ -36,7 +36,8 @@ SELECT
     r.entry.output AS output, -- Start of what it returned
     r.first_error.error AS first_error, -- Error of the first span that failed
     r.run_hour AS run_hour,
-    r.kept AS kept
+    r.kept AS kept,
+    r.trace_id NOT IN (SELECT trace_id FROM {db}.unsettled_rows) AS settled -- False while stored spans may still hold forms of a value that a later one told
 FROM (SELECT * FROM {db}.run_rows FINAL) AS r
 LEFT JOIN (
     SELECT tenant, trace_id, count() AS calls, toUInt64(sum(greatest(ifNull(input_tokens, 0), 0))) AS input_tokens,

@@ -1,0 +1,264 @@
+"""The book of open runs: what was found in each, sealed, and whether stored spans of it are still to be gone through again.
+
+The owner of the log keeps it. A finding is noted once the log's record that holds it is on the disk, written to the file before
+that record leaves the log, and destroyed when the run's grace time is over. It opens no seal.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from freezeframe_collector.casts.file import CastFile, SavedRun
+from freezeframe_collector.casts.found import Found, RunKey
+from freezeframe_collector.config import CastConfig
+
+NAME: Final = "casts.db"
+Listener = Callable[[RunKey, int, bytes], None]
+"""Takes the run, the number of the finding in it, from 1, and the finding; number 0: the run's cast was destroyed."""
+
+
+@dataclass(slots=True, kw_only=True)
+class _Run:
+    """An open run."""
+
+    sealed: list[bytes] = field(default_factory=list[bytes])
+    unsettled: bool = False
+    ended: bool = False
+    has_spans: bool = False
+    marked: bool = False
+    """Whether the store says that it is unsettled."""
+    heard_s: float = 0.0
+    segment: int = 0
+    """The last segment of the log that has spans of it."""
+    changes: int = 0
+    is_saved: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DueRun:
+    """A run whose stored spans are to be gone through."""
+
+    run: RunKey
+    sealed: tuple[bytes, ...]
+    changes: int
+    """How often it had changed by then."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BookState:
+    """How much the book holds, for telemetry."""
+
+    open_runs: int
+    unsettled_runs: int
+    sealed_bytes: int
+    dropped_early: int
+    """Casts that were destroyed before their grace time was over, because there were too many."""
+
+
+class CastBook:
+    """The book. Safe to use from many threads."""
+
+    def __init__(self, directory: Path, config: CastConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
+        """Open the book that is kept beside the log in `directory`."""
+        self._config = config
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._file = CastFile(directory / NAME)
+        self._listeners: list[Listener] = []
+        self._runs: OrderedDict[RunKey, _Run] = OrderedDict()
+        """The run that was heard of last comes last."""
+        self._dropped_early = 0
+        for saved in self._file.load_all():
+            self._runs[saved.run] = _Run(
+                sealed=list(saved.sealed),
+                unsettled=saved.unsettled,
+                ended=saved.ended,
+                has_spans=True,
+                heard_s=clock(),
+                is_saved=True,
+            )
+
+    # -- the log's thread ---------------------------------------------------------------------------------------------
+
+    def note(self, found: Iterable[Found], segment: int) -> None:
+        """Note what the records of a segment hold, in the order of the log, once they are on the disk; again at a start."""
+        with self._lock:
+            now = self._clock()
+            for item in found:
+                self._note(item, segment, now)
+            if len(self._runs) > self._config.runs:
+                self._drop_oldest()
+
+    def _note(self, item: Found, segment: int, now: float) -> None:
+        run = self._runs.setdefault(item.run, _Run())
+        self._runs.move_to_end(item.run)
+        known = len(run.sealed)
+        # Late is what earlier spans were redacted without, what others found while this batch was redacted, and what is
+        # judged by the whole run.
+        late = item.waits or item.based_on < known
+        if item.sealed and item.sealed not in run.sealed:
+            late |= run.has_spans or self._dropped_early > 0
+            run.sealed.append(item.sealed)
+            for listener in self._listeners:
+                listener(item.run, len(run.sealed), item.sealed)
+        elif item.sealed:
+            late = item.waits or item.based_on + 1 < known
+        run.unsettled |= late
+        run.ended |= item.ended
+        run.has_spans, run.heard_s, run.segment, run.is_saved = True, now, max(run.segment, segment), False
+        run.changes += 1
+
+    def _drop_oldest(self) -> None:
+        """Destroy the casts of the runs that are settled and silent for longest, some more than needed."""
+        count = len(self._runs) - self._config.runs + self._config.runs // 20
+        oldest = [key for key, run in self._runs.items() if not run.unsettled][:count]
+        self._dropped_early += len(oldest)
+        for key in oldest:  # their rows go with the next `expire`
+            self._tell_gone(key)
+            self._runs[key].sealed.clear()
+            self._runs[key].heard_s = float("-inf")
+
+    def listen(self, listener: Listener) -> Callable[[], None]:
+        """Call `listener` for every finding, at once for those of now; return what ends that."""
+        with self._lock:
+            self._listeners.append(listener)
+            for key, run in self._runs.items():
+                for number, sealed in enumerate(run.sealed, 1):
+                    listener(key, number, sealed)
+
+        def end() -> None:
+            with self._lock:
+                self._listeners.remove(listener)
+
+        return end
+
+    # -- the writer's thread ------------------------------------------------------------------------------------------
+
+    def save(self) -> None:
+        """Write what has changed to the file: a segment with findings is about to leave the log.
+
+        Raises:
+            OSError: the disk failed.
+        """
+        with self._lock:
+            changed = [key for key, run in self._runs.items() if not run.is_saved]
+            rows = [self._saved(key) for key in changed]
+            for key in changed:
+                self._runs[key].is_saved = True
+        try:
+            self._file.save(rows)
+        except OSError:
+            with self._lock:
+                for key in changed:
+                    if key in self._runs:
+                        self._runs[key].is_saved = False
+            raise
+
+    def _saved(self, key: RunKey) -> SavedRun:
+        run = self._runs[key]
+        return SavedRun(run=key, sealed=tuple(run.sealed), unsettled=run.unsettled, ended=run.ended)
+
+    # -- the settler's thread -----------------------------------------------------------------------------------------
+
+    def due(
+        self, is_stored: Callable[[int], bool], most: int, *, ended: bool = False, everything: bool = False
+    ) -> list[DueRun]:
+        """Return unsettled runs that have ended or paused, and of which the store has all spans: `is_stored(segment)`.
+
+        `ended` asks for the runs that have ended, `everything` for all, however short they are silent.
+        """
+        with self._lock:
+            now = self._clock()
+            in_haste = everything or len(self._runs) > self._config.runs
+            found: list[DueRun] = []
+            for key, run in self._runs.items():
+                wait_s = self._config.settle_after_s if run.ended else self._config.pause_s
+                is_quiet = in_haste or (ended and run.ended) or now - run.heard_s >= wait_s
+                if run.unsettled and is_quiet and is_stored(run.segment):
+                    found.append(DueRun(run=key, sealed=tuple(run.sealed), changes=run.changes))
+                    if len(found) == most:
+                        break
+            return found
+
+    def settle(self, done: Sequence[DueRun]) -> list[RunKey]:
+        """Note that stored spans of these runs hold none of their findings any more; return those that did not change since.
+
+        Raises:
+            OSError: the disk failed; they are still unsettled.
+        """
+        with self._lock:
+            same = [one.run for one in done if one.run in self._runs and self._runs[one.run].changes == one.changes]
+            for key in same:
+                self._runs[key].unsettled = False
+            rows = [self._saved(key) for key in same]
+        try:
+            self._file.save(rows)
+        except OSError:
+            with self._lock:
+                for key in same:
+                    self._runs[key].unsettled = True
+            raise
+        return same
+
+    def to_mark(self) -> list[RunKey]:
+        """Return the unsettled runs that the store does not know as such."""
+        with self._lock:
+            return [key for key, run in self._runs.items() if run.unsettled and not run.marked]
+
+    def note_marked(self, keys: Iterable[RunKey], marked: bool) -> None:
+        """Note what the store says of these runs."""
+        with self._lock:
+            for key in keys:
+                if key in self._runs:
+                    self._runs[key].marked = marked
+
+    def expire(self) -> int:
+        """Destroy the casts of runs that are settled and silent for longer than the grace time; return how many.
+
+        Raises:
+            OSError: the disk failed; their rows are deleted the next time.
+        """
+        with self._lock:
+            before = self._clock() - self._config.grace_s
+            gone = [key for key, run in self._runs.items() if not run.unsettled and run.heard_s < before]
+        self.forget(gone)
+        return len(gone)
+
+    def forget(self, keys: Sequence[RunKey]) -> None:
+        """Destroy the casts of these runs now.
+
+        Raises:
+            OSError: the disk failed; their rows are deleted the next time.
+        """
+        if not keys:
+            return
+        self._file.delete(keys)
+        with self._lock:
+            for key in keys:
+                if self._runs.pop(key, None) is not None:
+                    self._tell_gone(key)
+
+    def open_runs(self, is_stored: Callable[[int], bool]) -> list[RunKey]:
+        """Return the runs of which the log holds nothing: `is_stored(segment)`."""
+        with self._lock:
+            return [key for key, run in self._runs.items() if is_stored(run.segment)]
+
+    def state(self) -> BookState:
+        """Return how much there is."""
+        with self._lock:
+            return BookState(
+                open_runs=len(self._runs),
+                unsettled_runs=sum(run.unsettled for run in self._runs.values()),
+                sealed_bytes=sum(len(sealed) for run in self._runs.values() for sealed in run.sealed),
+                dropped_early=self._dropped_early,
+            )
+
+    def _tell_gone(self, key: RunKey) -> None:
+        for listener in self._listeners:
+            listener(key, 0, b"")

@@ -1,0 +1,74 @@
+"""What a batch found in one run, as it goes with the batch into the log: sealed, so that nothing in clear touches a disk."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import SpanRecord
+
+RunKey = tuple[str, str]
+"""Tenant by the sender's token, empty without one, and trace id."""
+_SIZE: Final = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a batch found in a run, and how much it knew of it. Each batch has one for each of its runs, even if it is empty."""
+
+    tenant: str
+    trace_id: str
+    based_on: int
+    """The batch's spans were redacted with the first so many findings of the run, and this one."""
+    sealed: bytes = b""
+    """Values that are new to the run, if there are any: see `sealing`."""
+    ended: bool = False
+    """Whether the run's entry span, or its root, came with its end."""
+    waits: bool = False
+    """Whether a name in the cast is to be judged by the whole run."""
+
+    @property
+    def run(self) -> RunKey:
+        """Return whose cast this belongs to."""
+        return self.tenant, self.trace_id
+
+
+def found_to_json(found: Iterable[Found]) -> list[list[object]]:
+    """Return the findings as JSON."""
+    return [
+        [item.tenant, item.trace_id, item.based_on, base64.b64encode(item.sealed).decode(), item.ended, item.waits]
+        for item in found
+    ]
+
+
+def found_from_json(rows: Sequence[Sequence[Any]]) -> tuple[Found, ...]:
+    """Return the findings of `found_to_json`."""
+    return tuple(
+        Found(tenant=tenant, trace_id=trace_id, based_on=based_on, sealed=base64.b64decode(sealed), ended=ended, waits=waits)
+        for tenant, trace_id, based_on, sealed, ended, waits in rows
+    )
+
+
+def join_sealed(sealed: Iterable[bytes]) -> bytes:
+    """Return several findings as one text of bytes."""
+    return b"".join(len(item).to_bytes(_SIZE, "little") + item for item in sealed)
+
+
+def split_sealed(joined: bytes) -> list[bytes]:
+    """Return the findings of `join_sealed`."""
+    found: list[bytes] = []
+    at = 0
+    while at < len(joined):
+        size = int.from_bytes(joined[at : at + _SIZE], "little")
+        found.append(joined[at + _SIZE : at + _SIZE + size])
+        at += _SIZE + size
+    return found
+
+
+def ends_run(span: SpanRecord) -> bool:
+    """Return whether the span says that its run has ended: the entry span, or the root. A pending span only says it began."""
+    is_entry = not span.parent_span_id or genai.ENTRY_KIND in span.attributes
+    return is_entry and genai.ENTRY_BEGUN not in span.attributes

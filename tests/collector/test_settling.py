@@ -1,0 +1,112 @@
+"""A value found late is replaced in stored spans: with a real collector, its engine, two workers, a crash, a deletion."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from running_collector import CollectorProcess
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
+from freezeframe_schemas.span import Resource, Scope, SpanRecord
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+
+CAST = {"FREEZEFRAME_COLLECTOR__CAST__ENABLED": "true", "FREEZEFRAME_COLLECTOR__CAST__PAUSE_S": "3600"}
+TWO = {"FREEZEFRAME_COLLECTOR__SERVICE__WORKERS": "2"}
+
+
+def span(run: int, number: int, text: str, *, ends: bool = False) -> SpanRecord:
+    """Return a span of a run."""
+    return SpanRecord(
+        trace_id=f"{run:032x}",
+        span_id=f"{number:016x}",
+        parent_span_id="" if ends else "f" * 16,
+        name="step",
+        start_time_unix_nano=1_780_000_000_000_000_000 + number,
+        end_time_unix_nano=1_780_000_000_000_000_500 + number,
+        attributes={"text": text, **({genai.ENTRY_KIND: "function"} if ends else {})},
+        resource=Resource(attributes={genai.SERVICE_NAME: "orders"}),
+        scope=Scope(name="test"),
+    )
+
+
+HELD, TOLD, END = "user maria_keller_77 asked", "My name is Maria Keller", "what was answered: mariakeller is known"
+
+
+def texts(collector: CollectorProcess, run: int) -> list[str]:
+    """Return the texts of a run as the store shows them."""
+    return [
+        row[0]
+        for row in collector.rows(f"SELECT attributes['text'] FROM spans WHERE trace_id = '{run:032x}' ORDER BY start_time")
+    ]
+
+
+def settled(collector: CollectorProcess) -> list[int]:
+    """Return of each run, by id, whether it is settled."""
+    return [row[0] for row in collector.rows("SELECT settled FROM runs ORDER BY trace_id")]
+
+
+def administered(collector: CollectorProcess, order: dict[str, str]) -> dict[str, Any]:
+    """Give the store an order."""
+    address = f"http://127.0.0.1:{collector.ports['clickhouse']}/store"
+    answer = httpx.post(address, json=order, headers=bearer(read_token(collector.data, ADMIN)), timeout=100)
+    return answer.json()
+
+
+@pytest.fixture
+def made(data: Path) -> Generator[list[CollectorProcess]]:
+    """Return a list to put collectors in, which are ended after the test."""
+    started: list[CollectorProcess] = []
+    yield started
+    for one in started:
+        if one.process.poll() is None:
+            one.kill()
+
+
+def test_stored_spans_are_rewritten_once_the_run_has_ended_and_deleting_a_run_destroys_its_cast(
+    data: Path, made: list[CollectorProcess]
+) -> None:
+    made.append(CollectorProcess(data, policy="strict", environment=CAST | TWO))
+    collector = made[0]
+    for run in (1, 2):
+        collector.post([span(run, 1, HELD)])
+        collector.post([span(run, 2, TOLD)])
+    collector.post([span(3, 1, "nothing of anybody")])
+    collector.flush()
+    assert settled(collector) == [0, 0, 1]
+    assert texts(collector, 1)[0] == HELD
+    collector.post([span(1, 3, END, ends=True)])
+    collector.flush()
+    assert settled(collector) == [1, 0, 1]
+    held, told, end = texts(collector, 1)
+    first, last = told.removeprefix("My name is ").split()
+    assert held == f"user {first}_{last}_77 asked".lower()
+    assert end == f"what was answered: {first}{last} is known".lower()
+    casts = collector.status()["casts"]
+    assert (casts["unsettled_runs"], casts["rewritten_runs"], casts["failures"]) == (1, 1, 0)
+    assert (
+        "freezeframe_collector_casts_unsettled_runs 1\n" in httpx.get(f"{collector.url}/metrics", headers=collector.reader).text
+    )
+    assert administered(collector, {"action": "delete", "run": f"{2:032x}"})["left"] == 0
+    assert collector.status()["casts"]["open_runs"] == casts["open_runs"] - 1
+    assert settled(collector) == [1, 1]
+    assert collector.stop() == 0
+
+
+def test_a_killed_collector_still_knows_what_is_unsettled_and_what_it_found(data: Path, made: list[CollectorProcess]) -> None:
+    made.append(CollectorProcess(data, policy="strict", environment=CAST))
+    made[0].post([span(1, 1, HELD)])
+    made[0].flush()
+    made[0].post([span(1, 2, TOLD)])
+    made[0].kill()
+    made.append(CollectorProcess(data, policy="strict", environment=CAST))
+    made[1].post([span(1, 3, END, ends=True)])
+    made[1].flush()
+    assert settled(made[1]) == [1]
+    assert not any("keller" in text for text in texts(made[1], 1))
+    assert made[1].stop() == 0
