@@ -15,7 +15,9 @@ from pathlib import Path
 import pytest
 from any_provider import AnyProvider
 from node_packages import node_folder
+from running_collector import CollectorProcess
 
+from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.programs import collector_settings, record_program
 from freezeframe_replay.process.reenact import reenact
@@ -152,3 +154,53 @@ def test_a_wrapped_mcp_server_is_recorded_and_then_not_started(tmp_path: Path, m
     served, done = serve(freeze(run), [*command[:-1], "AC-2"], **wrapped)
     assert "REPLAY-101" in done.stderr
     assert [(item.name, item.live) for item in served.report().divergences][:1] == [("tools/call", '"AC-2"')]
+
+
+GO = """
+package main
+
+import ("bufio"; "bytes"; "fmt"; "net/http"; "os")
+
+func ask(body string) {
+	answer, err := http.Post(os.Getenv("OPENAI_BASE_URL")+"/chat/completions", "application/json", bytes.NewBufferString(body))
+	if err != nil || answer.StatusCode != 200 { os.Exit(1) }
+	defer answer.Body.Close()
+	for lines := bufio.NewScanner(answer.Body); lines.Scan(); { fmt.Println(lines.Text()) }
+}
+
+func main() {
+	said := fmt.Sprintf(`"model": "gpt-4o", "messages": [{"role": "user", "content": "%s"}]`, os.Args[1])
+	ask("{" + said + "}")
+	ask("{" + said + `, "stream": true}`)
+}
+"""
+
+
+def test_a_program_in_go_is_recorded_and_replayed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if shutil.which("go") is None:
+        pytest.skip("needs go")
+    (tmp_path / "agent.go").write_text(GO)
+    subprocess.run(["go", "build", "-o", "agent", "agent.go"], cwd=tmp_path, check=True, timeout=400)
+    command = [str(tmp_path / "agent"), QUESTION]
+    run, printed = record(command, tmp_path, monkeypatch)
+    served, done = serve(freeze(run), command)
+    assert (done.stdout, verdict(served.report())) == (printed, Verdict.IDENTICAL)
+    served, done = serve(freeze(run), [command[0], "Where else?"])
+    assert (done.returncode, verdict(served.report())) == (1, Verdict.DIVERGED)
+
+
+def test_a_recorded_program_reaches_the_store_through_the_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": QUESTION}]})
+    script = "import os, urllib.request as u; u.urlopen(u.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', "
+    command = [sys.executable, "-c", f"{script}{body.encode()!r}, {{'Content-Type': 'application/json'}}))"]
+    collector = CollectorProcess(tmp_path / "data")
+    try:
+        with AnyProvider() as provider, monkeypatch.context() as patch:
+            for name, value in {**provider.variables(), "FREEZEFRAME_DATA": str(tmp_path / "data")}.items():
+                patch.setenv(name, value)
+            assert main(["record", "--", *command]) == 0
+            assert main(["replay", "last", "--quiet"]) == 0
+            assert main(["replay", "last", "--quiet", "--", *command[:-1], command[-1].replace("Where", "Who")]) == 3
+            assert provider.asked == 1
+    finally:
+        collector.stop()

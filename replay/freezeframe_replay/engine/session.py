@@ -79,6 +79,7 @@ class ReplaySession:
         key: TenantKey | None = None,
     ) -> None:
         self._fixture = fixture
+        self._is_reconstructed = fixture.reconstructed  # looks at every step
         self._policy = policy
         self._on_enter = on_enter
         self._on_leave = on_leave
@@ -128,10 +129,10 @@ class ReplaySession:
                 self._on_divergence()
         if found is None:
             return None
-        return spoken(found.step.exchange, call) if self._fixture.reconstructed else found.step.exchange
+        return spoken(found.step.exchange, call) if self._is_reconstructed else found.step.exchange
 
     def _answer(self, call: Call) -> Recorded | None:
-        asked = in_meaning(call) if self._fixture.reconstructed else call
+        asked = in_meaning(call) if self._is_reconstructed else call
         key = self._lookup.key_of(asked)
         keeps = self._policy.keep_frames and len(self._made) < MOST_KEPT
         frames = frames_of_program() if keeps else ()  # before the lock: a `__repr__` may do anything
@@ -238,7 +239,7 @@ class ReplaySession:
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             divergences = list(self._divergences)
-            told = told_tools(self._lookup.recorded, self._lookup.used) if self._fixture.reconstructed else {}
+            told = told_tools(self._lookup.recorded, self._lookup.used) if self._is_reconstructed else {}
             if self._entered and not self._missed and not self._ends.raised_instead:
                 divergences += [
                     Divergence(
@@ -278,7 +279,7 @@ class ReplaySession:
                 uncompared=self._values.uncompared,
                 requires_values=self._policy.require_values,
                 ambiguous=tuple(self._lookup.ambiguous),
-                reconstructed=self._fixture.reconstructed,
+                reconstructed=self._is_reconstructed,
             )
 
     def _ignored_too_much(self, divergences: Sequence[Divergence]) -> Iterator[str]:
@@ -354,7 +355,7 @@ class ReplaySession:
         served = self._lookup.use(found, call, key)
         self._assume(found.settled, step=step.number)
         # What a reconstructed call says holds all that came before it, and nothing shows what ran next to it.
-        is_ordered = not self._fixture.reconstructed
+        is_ordered = not self._is_reconstructed
         before = self._order.broken_by(step.number, step.exchange.lane, call.lane) if is_ordered else 0
         if before:
             self._divergences.append(

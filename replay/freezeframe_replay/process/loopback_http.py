@@ -24,6 +24,8 @@ class LoopbackHandler(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
+    wbufsize = -1
+    """Head and body of a short answer leave together; the base class flushes after each request."""
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Log nothing: the report says what was asked."""
@@ -97,6 +99,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         """Write one piece."""
         if data:
             self.wfile.write(b"%x\r\n%b\r\n" % (len(data), data))
+            self.wfile.flush()
 
     def end_chunks(self) -> None:
         """End an answer that came in pieces."""
@@ -105,6 +108,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     def hang_up(self) -> None:
         """Cut the connection in the middle of the answer."""
         self.close_connection = True
+        self.wfile.flush()
         self.connection.shutdown(socket.SHUT_RDWR)
 
 

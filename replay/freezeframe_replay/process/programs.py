@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -81,6 +82,7 @@ def run_program(
     timeout_s: float | None,
     cwd: Path | None = None,
     stdout: Any = None,
+    stderr: Any = None,
     stdin: int | None = None,
 ) -> int:
     """Run a program to its end and return its exit status, as a shell tells it. Ctrl-C reaches it, and we wait for it.
@@ -89,7 +91,7 @@ def run_program(
         ReplayError: it cannot be started, or does not finish in time.
     """
     try:
-        process = subprocess.Popen(argv, env=dict(variables), cwd=cwd, stdout=stdout, stdin=stdin)
+        process = subprocess.Popen(argv, env=dict(variables), cwd=cwd, stdout=stdout, stderr=stderr, stdin=stdin)
     except OSError as error:
         raise ReplayError(f"{argv[0]}: cannot be started: {error.strerror}") from error
     with process:
@@ -130,16 +132,22 @@ def enact_program(
             do="leave these options out",
         )
     run = ServedRun(fixture, policy=policy, key=key)
-    with serve_wire([run]) as url:
+    with serve_wire([run]) as url, tempfile.TemporaryFile() as said:
         status = run_program(
             list(argv or argv_of(fixture)),
             {**environment, **run.environment(url)},
             timeout_s=timeout_s,
             cwd=cwd,
             stdout=subprocess.DEVNULL if quiet else sys.stderr,
+            stderr=said if quiet else None,
             stdin=subprocess.DEVNULL,
         )
-    return judged(run.report(status), fixture, status, given=argv is None)
+        said.seek(0)
+        last = said.read().decode(errors="replace").strip().splitlines()[-1:]
+    report = judged(run.report(status), fixture, status, given=argv is None)
+    if not (status and last):
+        return report
+    return replace(report, warnings=(*report.warnings, f"the program exited with status {status}: {last[0].strip()[:300]}"))
 
 
 def argv_of(fixture: Fixture) -> list[str]:

@@ -223,6 +223,7 @@ class _Handler(LoopbackHandler):
                 keep(piece)
                 try:
                     self.wfile.write(piece) if length is not None else self.send_chunk(piece)
+                    self.wfile.flush()
                 except OSError:  # the program stopped reading
                     self.close_connection = True
                     answer.close()
