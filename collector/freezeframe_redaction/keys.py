@@ -17,12 +17,17 @@ from pathlib import Path
 
 import orjson
 
+from freezeframe_redaction.root_key import FILE, derived
 from freezeframe_schemas.data_directory import state_directory
 from freezeframe_schemas.errors import ConfigError
 
 _VERSION = 1
 _SECRET_BYTES = 32
 _TENANT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+def _check(secret: bytes) -> str:
+    return hashlib.blake2b(b"freezeframe key check", key=secret, digest_size=8).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +49,7 @@ class TenantKey:
     @property
     def check(self) -> str:
         """Return what distinguishes the key from another one with the same id. Reveals nothing about the secret."""
-        return hashlib.blake2b(b"freezeframe key check", key=self.secret, digest_size=8).hexdigest()
+        return _check(self.secret)
 
     @classmethod
     def generate(cls, id: str = "ephemeral/1") -> TenantKey:  # noqa: A002 - the field's name
@@ -175,8 +180,17 @@ def _create(directory: Path, tenant: str, version: int) -> TenantKey:
 
 
 def create_key_file(path: Path, key_id: str, secret: bytes) -> tuple[str, bytes]:
-    """Write a key, readable by its owner only, and return it; if the file already exists, return what it holds."""
-    body = {"version": _VERSION, "id": key_id, "secret": base64.b64encode(secret).decode()}
+    """Write a key, readable by its owner only, and return it; if the file already exists, return what it holds.
+
+    In a folder with a root key, the secret is derived from it, and the file has only what tells whether it is the right one.
+    """
+    body = {"version": _VERSION, "id": key_id}
+    root = derived(path.parent, key_id, len(secret))
+    if root is None:
+        body["secret"] = base64.b64encode(secret).decode()
+    else:
+        secret = root
+        body |= {"bytes": len(secret), "check": _check(secret)}
     # O_EXCL: if two processes start together, one makes the key and the other reads it.
     try:
         descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -197,7 +211,9 @@ def read_key_file(path: Path) -> tuple[str, bytes]:
     """
     try:
         body = orjson.loads(path.read_bytes())
-        version, key_id, secret = body["version"], str(body["id"]), base64.b64decode(body["secret"])
+        version, key_id = body["version"], str(body["id"])
+        secret = base64.b64decode(body["secret"]) if "secret" in body else None
+        size, check = (0, "") if secret is not None else (int(body["bytes"]), str(body["check"]))
         int(key_id.rpartition("/")[2])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise ConfigError(f"{path}: not a readable key file ({type(error).__name__})", do="restore it from a backup") from None
@@ -205,6 +221,12 @@ def read_key_file(path: Path) -> tuple[str, bytes]:
         raise ConfigError(f"{path}: found version {version}, expected {_VERSION}", do="upgrade freezeframe to read this file")
     if path.stat().st_mode & 0o077:
         raise ConfigError(f"{path}: other users may read this key", do=f"chmod 600 {path}")
+    if secret is not None:
+        return key_id, secret
+    secret = derived(path.parent, key_id, size)
+    if secret is None or _check(secret) != check:
+        found = f"no {FILE}" if secret is None else "another root key than the one that made it"
+        raise ConfigError(f"{path}: derived from a root key; found {found}", do=f"restore {path.parent / FILE} or its root key")
     return key_id, secret
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from freezeframe_redaction import load_or_create_keys
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.checkup import Finding, Grade, checkup
 from freezeframe_replay.local.home import Home
@@ -51,6 +52,16 @@ def test_keys_that_lie_in_the_data_directory_are_named(name: str, tmp_path: Path
     assert findings(data)["keys and data"].grade is Grade.OK
     elsewhere.rmdir()
     assert findings(data)["keys and data"].grade is Grade.FAIL
+
+
+def test_a_root_key_that_cannot_be_had_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "keys").mkdir()
+    (tmp_path / "keys" / "root.toml").write_text('env = "ROOT"')
+    monkeypatch.setenv("ROOT", "A" * 43 + "=")
+    load_or_create_keys(tmp_path / "keys")
+    assert findings(tmp_path)["root key"].grade is Grade.OK
+    (tmp_path / "keys" / "root.toml").write_text('env = "NOWHERE"')
+    assert findings(tmp_path)["root key"].grade is Grade.FAIL
 
 
 @pytest.mark.parametrize("name", ["sender-token", "reader-token", "admin-token"])

@@ -19,9 +19,10 @@ from redacted_again import again
 
 from freezeframe_redaction import Policy, Redactor, TenantKey, load_or_create_keys, load_policy, redact_run
 from freezeframe_redaction.classes import CLASSES
-from freezeframe_redaction.keys import keys_apart
+from freezeframe_redaction.keys import find_key, keys_apart
 from freezeframe_redaction.policy import BUILT_IN, CustomClass, parse_policy
 from freezeframe_redaction.vault import Vault
+from freezeframe_redaction.vault_keys import VaultPlace
 from freezeframe_replay.cli import main
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
@@ -433,6 +434,72 @@ def test_the_command_lists_and_rotates_keys_and_shows_no_secret(tmp_path: Path, 
     assert "acme/2 takes over from acme/1" in shown.err
     assert base64.b64encode(secret).decode() not in shown.out + shown.err
     assert main(["redact", "--list-keys", "--keys", str(tmp_path / "none")]) == 2
+
+
+_ROOT = base64.b64encode(bytes(range(32))).decode()
+
+
+@pytest.mark.parametrize("source", ["env", "file", "command"])
+def test_keys_of_a_root_key_are_derived_per_tenant_and_no_file_holds_one(
+    source: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    keys, kept = tmp_path / "keys", tmp_path / "kept"
+    kept.write_text(_ROOT + "\n")
+    kept.chmod(0o600)
+    monkeypatch.setenv("ROOT", _ROOT)
+    said = {"env": '"ROOT"', "file": f'"{kept}"', "command": json.dumps(["cat", str(kept)])}[source]
+    keys.mkdir()
+    (keys / "root.toml").write_text(f"{source} = {said}")
+    ring = load_or_create_keys(keys)
+    made = [ring.current(tenant).secret for tenant in ("default", "acme", "other")] + [
+        ring.rotate("acme").current("acme").secret
+    ]
+    assert len(set(made)) == 4
+    assert load_or_create_keys(keys).current("acme").secret == made[3], "the same in the next process"
+    assert find_key(keys, "acme/1", TenantKey(id="acme/1", secret=made[1]).check) is not None
+    texts = [path.read_bytes() for path in keys.iterdir()]
+    assert [1 for text in texts for secret in (*made, bytes(range(32))) if base64.b64encode(secret) in text] == []
+    if source == "env":  # the same root gives the same keys in another folder
+        shutil.copytree(keys, tmp_path / "again", ignore=shutil.ignore_patterns("*.key.json"))
+        assert load_or_create_keys(tmp_path / "again").current("acme").secret == made[1]
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ('env = "NOWHERE"', "NOWHERE is not set"),
+        ('file = "/nowhere/at/all"', "cannot be read"),
+        ('command = ["false"]', "ended with status 1"),
+        ('command = ["echo", "c2hvcnQ="]', "32 bytes or more in base64"),
+        ('command = "echo"', "expected one of"),
+        ("env = ", "is not valid TOML"),
+    ],
+)
+def test_a_root_key_that_cannot_be_had_stops_everything(said: str, told: str, tmp_path: Path) -> None:
+    (tmp_path / "root.toml").write_text(said)
+    with pytest.raises(ConfigError, match=told):
+        load_or_create_keys(tmp_path)
+    assert list(tmp_path.glob("*.key.json")) == []
+
+
+def test_the_keys_of_a_vault_may_be_derived_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ROOT", _ROOT)
+    place = VaultPlace(file=tmp_path / "vault.db", keys=tmp_path)
+    (tmp_path / "root.toml").write_text('env = "ROOT"')
+    place.open().seal("acme", "run-1", {"s": ("EMAIL", "bob@acme.com")})
+    place.rotate()
+    assert place.open().reveal("acme", "s", who="a", reason="b") == "bob@acme.com"
+    assert [path.name for path in tmp_path.glob("*.key.json") if b"secret" in path.read_bytes()] == []
+
+
+def test_another_root_key_than_before_is_not_taken(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "root.toml").write_text('env = "ONE_ROOT"')
+    monkeypatch.setenv("ONE_ROOT", _ROOT)
+    monkeypatch.setenv("OTHER_ROOT", base64.b64encode(b"x" * 32).decode())
+    load_or_create_keys(tmp_path)
+    (tmp_path / "root.toml").write_text('env = "OTHER_ROOT"')
+    with pytest.raises(ConfigError, match="another root key"):
+        load_or_create_keys(tmp_path)
 
 
 def test_a_copy_of_the_data_directory_holds_no_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

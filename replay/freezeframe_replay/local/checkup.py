@@ -192,6 +192,21 @@ def _secret_files(home: Home) -> Iterable[Finding]:
             yield Finding(check="keys and data", grade=Grade.WARN, found=found, do=do)
         else:
             yield _ok("keys and data", f"{folder.name} are apart from the data, in {place}")
+        if (place / "root.toml").is_file():
+            yield _root_key(place)
+
+
+def _root_key(folder: Path) -> Finding:
+    """Check that the keys of the folder can be derived, which asks wherever ``root.toml`` says that the root key is."""
+    from freezeframe_redaction.keys import read_key_file
+
+    files = sorted(folder.glob("*.key.json"))
+    try:
+        for path in files:
+            read_key_file(path)
+    except ConfigError as error:
+        return Finding(check="root key", grade=Grade.FAIL, found=str(error), do=error.do or "restore the root key")
+    return _ok("root key", f"{len(files)} keys are there or derived, as {folder / 'root.toml'} says")
 
 
 def _disk(home: Home) -> Iterable[Finding]:
