@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from difflib import ndiff
 from typing import Any
 
+from freezeframe_replay.report.spent import spent_by
 from freezeframe_schemas.divergence import Made, Report
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture
@@ -50,6 +51,24 @@ def grounded(report: Report, fixture: Fixture, text: str) -> str | None:
     if any(text in _plain(step.exchange.response.body.decode(errors="replace")) for step in sources):
         return None
     return f"the outcome says {text!r}, and none of the {len(sources)} results that the program was given does"
+
+
+def took_at_most(report: Report, fixture: Fixture, seconds: float) -> str | None:
+    """Sum the time of the calls, as recorded."""
+    found = spent_by(fixture, {item.step for item in report.served}).ms / 1000
+    if found > seconds:
+        return f"the calls took {found:g} s, expected at most {seconds:g} s"
+    return _open_end(report)
+
+
+def cost_at_most(report: Report, fixture: Fixture, usd: float) -> str | None:
+    """Sum the costs of the calls at list price; a cost that is not known is a fault."""
+    found = spent_by(fixture, {item.step for item in report.served})
+    if found.usd > usd:
+        return f"the calls cost ${found.usd:.6f}, expected at most ${usd:g}"
+    if found.unknown:
+        return f"the cost of {found.unknown} calls is not known: no list price for the model, or no count of tokens"
+    return _open_end(report)
 
 
 def _open_end(report: Report) -> str | None:

@@ -62,6 +62,18 @@ class Result:
 
         _fail_with(assertions.grounded(self.report, self.fixture, text), self.report)
 
+    def assert_took_at_most(self, seconds: float) -> None:
+        """Fail if the calls that the program made took longer, as they were recorded."""
+        from freezeframe_replay import assertions
+
+        _fail_with(assertions.took_at_most(self.report, self.fixture, seconds), self.report)
+
+    def assert_cost_at_most(self, usd: float) -> None:
+        """Fail if the calls that the program made cost more at list price, or if that is not known."""
+        from freezeframe_replay import assertions
+
+        _fail_with(assertions.cost_at_most(self.report, self.fixture, usd), self.report)
+
     def assert_identical(self) -> None:
         """Fail unless the code re-enacts the recording exactly; a replay that compared nothing also fails.
 

@@ -17,6 +17,7 @@
     GET  /replays/N/fixture           the fixture that was replayed, as tar.gz with a test; expect=changed or identical
     POST /replays/N/cancel            ends it
     GET  /failures?since=7d           similar failures in groups; POST /failures/replay replays one run of each
+    GET  /sets   and   GET /sets/NAME datasets; one as a grid of runs by candidates: changed=1, as=csv or json
     GET  /sql?q=...                   a question in SQL, read-only; explain=1, as=csv
     GET  /health                      how the collector and its store do
     POST /theme                       the colours of the pages in this browser: theme=light, dark or system
@@ -60,6 +61,7 @@ from freezeframe_replay.service_replays import (
     show_call,
     show_replay,
 )
+from freezeframe_replay.service_sets import show_set, show_sets
 from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LAST, STORE, TOKEN, html, load, read
 from freezeframe_replay.service_store import replay_failures, show_failures, show_health, show_sql
 from freezeframe_replay.sources.costs import Costs, costs_of_calls
@@ -130,6 +132,8 @@ def make_app(home: Home) -> web.Application:
             web.post("/runs/{run}/fork", fork_run),
             web.get("/failures", show_failures),
             web.post("/failures/replay", replay_failures),
+            web.get("/sets", show_sets),
+            web.get("/sets/{name}", show_set),
             web.get("/sql", show_sql),
             web.get("/health", show_health),
             web.get("/replays/{number}", show_replay),

@@ -102,6 +102,22 @@ def test_another_model_is_asked_live_with_frozen_tools(
     assert {body["model"] for body in provider.asked} == {"other-order"}
 
 
+def test_gates_decide_in_place_of_single_changes(question: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What was live is counted as it was now; the result is kept in the dataset under its name."""
+    live = (str(question), "--model", "wordy", "--live", "model")
+    code, found = experiment(capsys, *live, "--max-changed", "1", "--max-p95", "600", "--as", "wordy")
+    assert (code, [(gate["name"], gate["passed"]) for gate in found["gates"]]) == (
+        0,
+        [("changed", True), ("p95 seconds", True)],
+    )
+    (row,) = found["rows"]
+    assert row["finding"] == "changed" and row["spent"]["ms"] > 0 and row["recorded"]["ms"] > 0
+    assert json.loads((question / "results" / "wordy.json").read_bytes()) == found
+    assert experiment(capsys, *live, "--max-changed", "0")[0] == 3
+    assert experiment(capsys, str(question), "--max-cost", "9")[0] == 125, "no list price for the stand-in's model"
+    assert main(["experiment", str(question), "--as", "../up"]) == 1
+
+
 def test_an_edited_request_without_consent_to_go_live_is_refused(question: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["experiment", str(question), "--model", "wordy"]) == 1
     assert "add --live model" in capsys.readouterr().err

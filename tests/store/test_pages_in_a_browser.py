@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import random
 import subprocess
@@ -23,9 +24,15 @@ from browser import CHROMIUM, Chromium
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_collector.store import Store
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.experiments.dataset import Dataset, write_dataset
+from freezeframe_replay.experiments.experiment import Finding, Result, RowResult, result_to_json
+from freezeframe_replay.experiments.gates import Gates, check_gates
 from freezeframe_replay.local.home import Home
+from freezeframe_replay.report.spent import Spent
 from freezeframe_replay.service import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.span import SpanRecord
 
@@ -147,6 +154,18 @@ def handmade() -> dict[str, list[SpanRecord]]:
     }
 
 
+def keep_results(dataset: Dataset) -> None:
+    """Keep a result in a dataset as an experiment does: the first run is the same, the second one changed."""
+    rows = [
+        RowResult(name=row.name, run_id=row.run_id, finding=finding, why=HOSTILE, recorded=Spent(ms=9), spent=Spent(ms=ms))
+        for row, finding, ms in zip(dataset.rows, (Finding.SAME, Finding.CHANGED), (9, 90), strict=True)
+    ]
+    gates = tuple(check_gates(Gates(changed=0, p95_s=1), 1, [row.spent for row in rows]))
+    result = Result(dataset="week", candidate=HOSTILE, rows=tuple(rows), gates=gates)
+    (dataset.directory / "results").mkdir()
+    (dataset.directory / "results" / "other.json").write_text(json.dumps(result_to_json(result)))
+
+
 @pytest.fixture(scope="module")
 def pages(store: Store, facade_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
     folder = tmp_path_factory.mktemp("project")
@@ -154,13 +173,16 @@ def pages(store: Store, facade_url: str, tmp_path_factory: pytest.TempPathFactor
     home.directory.mkdir()
     (folder / "agent.py").write_text(AGENT)
     runs: dict[str, str] = {}
+    recorded: list[tuple[Fixture, str]] = []
     for name, question in (("good", "where is AC-1"), ("failed", "where is mislaid")):
         spans = folder / f"{name}.jsonl"
         environment = {**os.environ, "FREEZEFRAME_FILE": str(spans)}
         subprocess.run([sys.executable, "agent.py", question], cwd=folder, env=environment, capture_output=True, check=False)
         run = load_run_of_file(spans)
         runs[name] = run.trace_id
+        recorded.append((freeze(run), HOSTILE))
         store.insert(list(run.spans), token=f"browser-{name}")
+    keep_results(write_dataset(folder / "sets" / "week", recorded, chosen_by=HOSTILE))
     for name, spans in handmade().items():
         runs[name] = random.Random(name).randbytes(16).hex()
         store.insert(named(spans, runs[name]), token=f"browser-{name}")
@@ -256,6 +278,8 @@ def test_the_columns_of_a_comparison_are_wide(pages: Pages) -> None:
 def test_hostile_texts_stay_texts(pages: Pages) -> None:
     """Markup, scripts, direction marks, template marks and a line of 10 MB, on each page that shows them."""
     pages.browser.show_as(width=1280)
+    pages.open("/sets/week")
+    assert pages.browser.run("[document.scripts.length, document.images.length, document.title === 'owned']") == [1, 0, False]
     for path in ("", "?tab=timeline", "?tab=kit", "?tab=raw", "/steps/1", "/steps/2", "/fork", "/fork?step=1", "/fork?step=2"):
         text = pages.open(f"{pages.run('hostile')}{path}")
         assert pages.browser.run("[document.scripts.length, document.images.length, document.title === 'owned']") == [
@@ -296,6 +320,8 @@ def test_everything_can_be_read(pages: Pages) -> None:
         "/sql?q=SELECT+name,+count()+AS+n,+any(trace_id)+FROM+runs+GROUP+BY+name+ORDER+BY+n",
         "/sql?q=SELECT",
         "/health",
+        "/sets",
+        "/sets/week",
     )
     for width, dark in ((1280, False), (1280, True), (390, False)):
         pages.browser.show_as(width=width, dark=dark)
@@ -401,6 +427,15 @@ def test_by_keys_alone_an_answer_is_changed_replayed_and_kept(pages: Pages, tmp_
     text = pages.ended(pages.browser.press("Control+Enter", loads=True))
     assert "asked for as recorded" in text and 'returned "it is in Bonn"' in text
     assert pages.browser.download("x", tmp_path).name.startswith("fork-")
+
+
+def test_from_all_runs_of_a_set_to_those_that_a_candidate_changes(pages: Pages) -> None:
+    """One click; another one opens the run."""
+    assert "exceeded, 1 of 0" in pages.open("/sets/week")
+    assert pages.browser.run("document.querySelectorAll('tbody tr').length") == 2
+    pages.browser.click(".tabs a:nth-child(2)")
+    assert pages.browser.run("document.querySelectorAll('tbody tr').length") == 1
+    assert pages.browser.click("tbody th a").startswith(pages.run("failed"))
 
 
 def test_from_a_question_in_sql_to_the_run_it_found(pages: Pages) -> None:

@@ -21,8 +21,13 @@ from aiohttp import ClientResponse
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
 from handmade_runs import make_run, model_call
+from yarl import URL
 
 from freezeframe_collector.store import Store
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.experiments.dataset import write_dataset
+from freezeframe_replay.experiments.experiment import Candidate, result_to_json, run_experiment
+from freezeframe_replay.experiments.gates import Gates
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.service import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
@@ -395,6 +400,39 @@ async def test_a_question_in_sql_is_answered_as_table_chart_and_csv(client: Clie
         answer = await client.get("/sql?" + urlencode({"q": wrong}))
         assert answer.status == 400
         assert said in (await answer.text()).partition('role="alert">')[2].partition("</p>")[0]
+
+
+async def test_a_set_is_a_grid_of_its_runs_by_the_candidates_that_were_tried(
+    client: Client, runs: dict[str, Run], folder: Path
+) -> None:
+    """A candidate that changes one of two runs; the filter keeps that one, and so do CSV and JSON."""
+    assert "No sets in" in await text(client, "/sets")
+    directory = folder / "sets" / "week"
+    dataset = write_dataset(directory, [(freeze(runs[name]), "") for name in ("good", "failed")], chosen_by="by hand <b>")
+    same = run_experiment(dataset, Candidate(cwd=folder))
+    source = (folder / "agent.py").read_text()
+    try:
+        (folder / "agent.py").write_text(source.replace("it is in", "<i>found</i> in"))
+        changed = run_experiment(dataset, Candidate(cwd=folder), gates=Gates(changed=0))
+    finally:
+        (folder / "agent.py").write_text(source)
+    (directory / "results").mkdir()
+    for name, result in (("base", same), ("reworded", changed)):
+        (directory / "results" / f"{name}.json").write_text(json.dumps(result_to_json(result)))
+    page = await text(client, "/sets")
+    assert '<a href="/sets/week">week</a>' in page and "base, reworded" in page
+    page = await text(client, "/sets/week")
+    assert page.count('<span class="status good">same</span>') == 3
+    assert page.count('<span class="status bad">changed</span>') == 1
+    assert "changed: exceeded, 1 of 0" in page
+    assert "&lt;" in page and "<i>found" not in page and "by hand &lt;b&gt;" in page
+    page = await text(client, "/sets/week?changed=1")
+    assert runs["good"].trace_id in page and runs["failed"].trace_id not in page
+    rows = json.loads(await text(client, "/sets/week?as=json&changed=1"))
+    assert [(row["candidate"], row["finding"]) for row in rows] == [("base", "same"), ("reworded", "changed")]
+    assert (await text(client, "/sets/week?as=csv")).count("\n") == 5
+    for path in ("/sets/none", "/sets/..%2f..", "/sets/.freezeframe"):
+        assert (await client.get(URL(path, encoded=True))).status == 404
 
 
 @pytest.mark.parametrize("title", COOKBOOK)

@@ -30,8 +30,13 @@ COMMAND: Final = Command(
         "freezeframe experiment sets/week --model gpt-5-mini --live model": "another model",
         "freezeframe experiment sets/week --system @new.txt --live model --judge judges:same": "another prompt, judged",
         "freezeframe experiment sets/week --jobs 4 --json -o result.json": "for a script",
+        "freezeframe experiment sets/week --model m --live model --max-changed 2 --max-cost 0.05": "as a gate in CI",
     },
-    exit_codes={0: "nothing changed", 3: "at least one run changed", 125: "none changed, but some could not be compared"},
+    exit_codes={
+        0: "nothing changed, or no gate was exceeded",
+        3: "at least one run changed, or a gate was exceeded",
+        125: "neither, but some runs could not be compared, or what a gate needs is not known",
+    },
     takes_program=True,
 )
 
@@ -58,6 +63,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--judge-live", action="store_true", help="let the judge ask a model for real, and record the answers")
     parser.add_argument("--jobs", type=options.positive, default=1, metavar="N", help="replays side by side (default: 1)")
     options.add_timeout(parser, of="one run")
+    parser.add_argument("--max-changed", type=int, metavar="N", help="gate: at most N runs may change (default: none)")
+    parser.add_argument(
+        "--max-p95", type=float, metavar="SECONDS", help="gate: the calls of 95 of 100 runs take no longer, as recorded or live"
+    )
+    parser.add_argument("--max-cost", type=float, metavar="USD", help="gate: no run costs more, at list price")
+    parser.add_argument(
+        "--as", dest="named", metavar="NAME", help="keep the result in the dataset under this name, a column of the page /sets"
+    )
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="also write the result there as JSON")
     parser.add_argument("--all", action="store_true", help="also list the rows that are the same")
     options.add_require_values(parser)
@@ -67,8 +80,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run it, print the table; the exit code is the finding."""
-    from freezeframe_replay.experiments.dataset import load_dataset
+    from freezeframe_replay.experiments.dataset import load_dataset, result_file
     from freezeframe_replay.experiments.experiment import EXIT_CODES, Candidate, result_to_json, run_experiment
+    from freezeframe_replay.experiments.gates import Gates
 
     dataset = load_dataset(arguments.dataset)
     candidate = Candidate(policy=_policy(arguments), command=tuple(arguments.program or ()), timeout_s=arguments.timeout)
@@ -77,8 +91,12 @@ def execute(arguments: argparse.Namespace) -> int:
     def on_row(done: int, total: int, row: RowResult) -> None:
         progress.step(done, total, f"{row.name}  {row.finding.value}  {row.why}")
 
-    result = run_experiment(dataset, candidate, judging=_judging(arguments), jobs=arguments.jobs, on_row=on_row)
+    gates = Gates(changed=arguments.max_changed, p95_s=arguments.max_p95, usd=arguments.max_cost)
+    kept = None if arguments.named is None else result_file(arguments.dataset, arguments.named)
+    result = run_experiment(dataset, candidate, judging=_judging(arguments), jobs=arguments.jobs, on_row=on_row, gates=gates)
     document = result_to_json(result)
+    if kept is not None:
+        _write(kept, document)
     if arguments.output is not None:
         _write(arguments.output, document)
     if arguments.json:
@@ -128,6 +146,7 @@ def _judging(arguments: argparse.Namespace) -> Any:
 
 def _write(path: Path, document: dict[str, Any]) -> None:
     try:
+        path.parent.mkdir(exist_ok=True)
         path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     except OSError as error:
         raise FixtureError(f"{path}: cannot be written: {error.strerror}", do="name another file with -o") from error
@@ -155,6 +174,10 @@ def result_text(result: Result, *, width: int, everything: bool = False) -> str:
         lines.append(f"  {rows[0]}")
         for row, text in zip(shown, rows[1:], strict=True):
             lines += [f"  {text}", *_difference(row, width)]
+    for gate in result.gates:
+        found = "not known" if gate.found is None else f"{gate.found:g}"
+        word = "passed" if gate.passed else "not known" if gate.passed is None else "exceeded"
+        lines.append(f"gate {gate.name}: {word}, {found} of {gate.limit:g}{f', {gate.note}' if gate.note else ''}")
     return "\n".join(lines)
 
 

@@ -5,6 +5,7 @@
     dataset.json       format, version, the query that chose the runs, one row per run with its fixture's digest
     runs/<name>/       one fixture each (docs/fixture-format.md)
     judgements/        what judges asked and the answers, so that a verdict can be repeated offline
+    results/           results of experiments that were kept, one file per candidate
 
 Loading runs no code. A fixture that is not the pinned one is refused.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -119,6 +121,17 @@ def load_dataset(directory: Path) -> Dataset:
         raise FixtureError(f"{path}: not readable, {type(error).__name__}: {error}") from error
     _check_names(path, rows)
     return Dataset(directory=directory, rows=rows, chosen_by=str(manifest.get("chosen_by", "")))
+
+
+def result_file(directory: Path, name: str) -> Path:
+    """Return where a dataset keeps the result of the candidate with this name.
+
+    Raises:
+        FixtureError: the name is not one for a file.
+    """
+    if not re.fullmatch(r"[\w.+-]{1,60}", name) or name.startswith("."):
+        raise FixtureError(f"{name!r}: expected a name of letters, digits, '.', '_', '+' and '-', at most 60 characters")
+    return directory / "results" / f"{name}.json"
 
 
 def _check_names(path: Path, rows: Sequence[Row]) -> None:

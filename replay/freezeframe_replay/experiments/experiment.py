@@ -6,22 +6,28 @@ meaning, if there is one.
 
 from __future__ import annotations
 
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.engine.compare import Difference, first_difference, json_or_text
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.dataset import Dataset, Row
+from freezeframe_replay.experiments.gates import Gate, Gates, check_gates
 from freezeframe_replay.experiments.judge import Case, Judge, Judgement, ask_judge
 from freezeframe_replay.experiments.structure import Aspect, Structure, compare_structure
+from freezeframe_replay.process.kept import own_run
 from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
 from freezeframe_replay.report.render import unquoted
+from freezeframe_replay.report.spent import Spent, spent_by, spent_on
+from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError
@@ -87,6 +93,10 @@ class RowResult:
     served: int = 0
     live_calls: int = 0
     seconds: float = 0.0
+    recorded: Spent | None = None
+    """What the recorded run's calls took."""
+    spent: Spent | None = None
+    """What the candidate's calls took; None if that is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,6 +106,8 @@ class Result:
     dataset: str
     candidate: str
     rows: tuple[RowResult, ...]
+    gates: tuple[Gate, ...] = ()
+    """The limits that were set, and what was found."""
 
     @property
     def counts(self) -> Mapping[Finding, int]:
@@ -105,7 +117,16 @@ class Result:
 
     @property
     def finding(self) -> Finding:
-        """Return the finding for the whole: one changed row is a change; one incomparable row, or no row, leaves it open."""
+        """Return the finding for the whole: one changed row is a change; one incomparable row, or no row, leaves it open.
+
+        If gates are set, they decide in place of the rows' changes: one that is exceeded counts as a change.
+        """
+        if self.gates:
+            verdicts = [gate.passed for gate in self.gates]
+            if False in verdicts or (self.counts[Finding.CHANGED] and all(gate.name != "changed" for gate in self.gates)):
+                return Finding.CHANGED
+            is_open = None in verdicts or self.counts[Finding.INCOMPARABLE] or not self.rows
+            return Finding.INCOMPARABLE if is_open else Finding.SAME
         for finding in (Finding.CHANGED, Finding.INCOMPARABLE):
             if self.counts[finding]:
                 return finding
@@ -132,6 +153,7 @@ def run_experiment(
     jobs: int = 1,
     on_row: OnRow | None = None,
     rows: Sequence[Row] | None = None,
+    gates: Gates | None = None,
 ) -> Result:
     """Replay each row with the candidate and return what was found.
 
@@ -142,6 +164,7 @@ def run_experiment(
         jobs: replays in parallel, each in its own process.
         on_row: called with the number of rows done, their total, and the row.
         rows: some of the dataset's rows (default: all).
+        gates: what the candidate must not exceed (default: nothing).
 
     Raises:
         FixtureError: a row's fixture is damaged.
@@ -153,27 +176,53 @@ def run_experiment(
         replays = [(row, pool.submit(_replay, dataset, row, candidate)) for row in chosen]
         try:
             for row, future in replays:
-                fixture, replayed, seconds = future.result()
+                fixture, replayed, seconds, took = future.result()
                 result = _judge_row(row, fixture, replayed, judging, seconds)
+                result = replace(result, recorded=spent_by(fixture), spent=took)
                 done.append(result)
                 if on_row is not None:
                     on_row(len(done), len(chosen), result)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return Result(dataset=str(dataset.directory), candidate=candidate.label, rows=tuple(done))
+    changed = sum(row.finding is Finding.CHANGED for row in done)
+    found = tuple(check_gates(gates or Gates(), changed, [row.spent for row in done]))
+    return Result(dataset=str(dataset.directory), candidate=candidate.label, rows=tuple(done), gates=found)
 
 
-def _replay(dataset: Dataset, row: Row, candidate: Candidate) -> tuple[Fixture, Report | ReplayError, float]:
+def _replay(dataset: Dataset, row: Row, candidate: Candidate) -> tuple[Fixture, Report | ReplayError, float, Spent | None]:
     fixture = dataset.load(row)
-    begun = time.monotonic()
-    try:
-        report: Report | ReplayError = reenact(
-            fixture, candidate.command or None, cwd=candidate.cwd, policy=candidate.policy, timeout_s=candidate.timeout_s
-        )
-    except ReplayError as error:
-        report = error
-    return fixture, report, round(time.monotonic() - begun, 3)
+    policy = candidate.policy
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
+        spans = Path(scratch, "spans.jsonl") if policy.goes_live else None
+        begun = time.monotonic()
+        try:
+            report = reenact(
+                fixture,
+                candidate.command or None,
+                cwd=candidate.cwd,
+                policy=policy,
+                timeout_s=candidate.timeout_s,
+                spans=spans,
+            )
+        except ReplayError as error:
+            return fixture, error, round(time.monotonic() - begun, 3), None
+        seconds = round(time.monotonic() - begun, 3)
+        return fixture, report, seconds, _spent(fixture, report, spans)
+
+
+def _spent(fixture: Fixture, report: Report, spans: Path | None) -> Spent | None:
+    """Return what the candidate's calls took; None if the replay was cut short, or did not record what was live."""
+    if why_incomparable(report) is not None or any(made.how == "missed" for made in report.made):
+        return None
+    served = spent_by(fixture, {item.step for item in report.served})
+    if not report.live:
+        return served
+    run = own_run(load_runs_of_file(spans), fixture) if spans is not None and spans.exists() else None
+    asked = [] if run is None else [step for step in freeze(run).steps if step.inside is None]
+    if len(asked) != len(report.made):
+        return None
+    return served + spent_on(step for step, made in zip(asked, report.made, strict=True) if made.how == "live")
 
 
 def _judge_row(
@@ -254,6 +303,7 @@ def result_to_json(result: Result) -> dict[str, Any]:
         "dataset": result.dataset,
         "candidate": result.candidate,
         "finding": result.finding.value,
+        "gates": [asdict(gate) for gate in result.gates],
         "counts": {finding.value: count for finding, count in result.counts.items()},
         "rows": [asdict(row) for row in result.rows],
     }

@@ -34,7 +34,7 @@ def kept_run(origin: Fixture, spans: Path, report: Report, *, ignore: Sequence[s
         ReplayError: the replay was cut short, so its run could not be replayed.
     """
     _check(report)
-    run = _own(load_runs_of_file(spans), origin) if spans.exists() else None
+    run = own_run(load_runs_of_file(spans), origin) if spans.exists() else None
     if run is None:
         raise ReplayError(
             f"run {origin.run_id}: the replay recorded no run",
@@ -68,7 +68,7 @@ def _check(report: Report) -> None:
     )
 
 
-def _own(runs: Sequence[Run], origin: Fixture) -> Run | None:
+def own_run(runs: Sequence[Run], origin: Fixture) -> Run | None:
     """Return the run of the entry point; calls before it are their own traces."""
     entered = [run for run in runs if run.entry.kind is not None]
     alike = [run for run in entered if (run.entry.kind, run.entry.name) == (origin.entry.kind, origin.entry.name)]

@@ -239,6 +239,13 @@ def _side(step: Step | None, said: dict[str, AttributeValue]) -> Side | None:
     )
 
 
+def side_of(step: Step) -> Side:
+    """Return what a step took, as one half of a pair."""
+    side = _side(step, _said(step))
+    assert side is not None
+    return side
+
+
 def _cost_usd(price: Price, said: dict[str, AttributeValue]) -> float:
     def count(name: str) -> int:
         value = said.get(name)

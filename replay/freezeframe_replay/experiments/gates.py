@@ -1,0 +1,59 @@
+"""Gates: what an experiment must not exceed. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from freezeframe_replay.report.spent import Spent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """The limits; None sets none."""
+
+    changed: int | None = None
+    """Rows that may change."""
+    p95_s: float | None = None
+    """Seconds that the calls of 95 of 100 runs may take."""
+    usd: float | None = None
+    """US dollars that the dearest run may cost."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """One limit, and what was found."""
+
+    name: str
+    limit: float
+    found: float | None
+    """None if it is not known."""
+    passed: bool | None
+    """None if it is not known."""
+    note: str = ""
+
+
+def check_gates(gates: Gates, changed: int, rows: Sequence[Spent | None]) -> Iterator[Gate]:
+    """Yield each limit that is set with what was found. `rows`: what each run took, None if that is not known."""
+    if gates.changed is not None:
+        yield Gate(name="changed", limit=gates.changed, found=changed, passed=changed <= gates.changed)
+    unknown = sum(row is None for row in rows)
+    if gates.p95_s is not None:
+        yield _gate("p95 seconds", gates.p95_s, _p95([row.ms / 1000 for row in rows if row is not None]), unknown)
+    if gates.usd is not None:
+        unknown += sum(row.unknown > 0 for row in rows if row is not None)
+        yield _gate("US dollars a run", gates.usd, max((row.usd for row in rows if row is not None), default=None), unknown)
+
+
+def _gate(name: str, limit: float, found: float | None, unknown: int) -> Gate:
+    """Return a limit that what is unknown leaves open, unless what is known exceeds it."""
+    exceeded = found is not None and found > limit
+    passed = False if exceeded else None if unknown or found is None else True
+    note = f"not known of {unknown} run{'' if unknown == 1 else 's'}" if unknown else ""
+    return Gate(name=name, limit=limit, found=found, passed=passed, note=note)
+
+
+def _p95(values: Sequence[float]) -> float | None:
+    """Return the smallest of the values that 95 of 100 do not exceed; None if there are none."""
+    return sorted(values)[math.ceil(len(values) * 0.95) - 1] if values else None
