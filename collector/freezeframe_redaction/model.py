@@ -63,6 +63,8 @@ class Detector:
     examples: tuple[Example, ...]
     others: frozenset[str] = frozenset()
     """Further classes that it finds: it is used if a policy wants any of them."""
+    row: str = ""
+    """What its row in a table of rules says, for `--explain`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

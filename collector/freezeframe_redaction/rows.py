@@ -148,12 +148,13 @@ def made_of(
     out: list[Detector] = []
     for rule in rules.rules():
         # Rows that differ in their triggers only share a check, so that a value is looked at once.
-        same = repr(replace(rule, name="", triggers=(), shows=()))
+        same = repr(replace(rule, name="", row="", triggers=(), shows=()))
         if same not in checks:
             is_one = _named_or_steps(rule.where, named) if rule.where else None
             own = finds[rule.find] if rule.find else _by_grammar(rule, is_one, is_marked)
             checks[same] = _beside_words(rule, own)
-        out.append(row(rule.name, rule.class_, checks[same], *rule.triggers, shows=rule.shows, others=rule.others))
+        made = row(rule.name, rule.class_, checks[same], *rule.triggers, shows=rule.shows, others=rule.others)
+        out.append(replace(made, row=rule.row))
     return tuple(out)
 
 

@@ -24,6 +24,8 @@ class Rule:
 
     name: str
     class_: str
+    row: str
+    """What the row says, for people."""
     triggers: tuple[str, ...]
     shows: tuple[str, ...]
     """Examples, each with its value in brackets; a text without brackets is a near miss of the one before it."""
@@ -59,6 +61,7 @@ class Rules:
     def __init__(self, family: str) -> None:
         self._texts = {**_texts(_read("common")), **_texts(read := _read(family))}
         self._tables = read
+        self._file = f"rules/{family}.toml"
 
     def text(self, name: str) -> str:
         """Return an entry of ``[words]`` or ``[forms]``, those that it names put in."""
@@ -95,7 +98,12 @@ class Rules:
             form = made.get("after") or made.get("around")
             if form is not None and not form.groups:
                 made["group"] = 0
-            yield Rule(class_=class_, **made)
+            yield Rule(class_=class_, row=self.told(row), **made)
+
+    def told(self, row: Mapping[str, Any]) -> str:
+        """Return what a row says, for people: where it is, and its entries but for names, triggers and examples."""
+        said = (f"{name} = {_short(value)}" for name, value in row.items() if value and name not in _NOT_TOLD)
+        return f"{self._file}: {'; '.join(said)}"
 
     def _pattern(self, given: Pattern) -> re.Pattern[str]:
         return re.compile(self.filled(given))
@@ -109,6 +117,16 @@ _READERS: Final[Mapping[str, Callable[[Rules, Any], Any]]] = {
     **dict.fromkeys(("shows", "others", "reach"), lambda _, given: tuple(given)),
     **dict.fromkeys(("after", "around", "before", "behind", "unless"), Rules._pattern),
 }
+
+
+_NOT_TOLD: Final = frozenset(["name", "class", "triggers", "trigger", "fires", "shows", "example", "others", "country"])
+_MOST_TOLD: Final = 100
+
+
+def _short(value: Any) -> str:
+    is_pattern = isinstance(value, list) and isinstance(value[0], str)
+    text = "".join(value) if is_pattern else value if isinstance(value, str) else repr(value)
+    return text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
 
 
 @cache

@@ -14,7 +14,7 @@ from freezeframe_redaction import detectors, encoded, linear, prose
 from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.custom import custom_detectors
 from freezeframe_redaction.deadline import NEVER, Deadline
-from freezeframe_redaction.detectors import phone
+from freezeframe_redaction.detectors import numbers, phone
 from freezeframe_redaction.detectors.people import evidence
 from freezeframe_redaction.detectors.people.names import CLASS, MARKS
 from freezeframe_redaction.engine import Engine, settle
@@ -113,7 +113,7 @@ class Scanner:
                 if candidate.start >= floor and (candidate.class_[0] != CLAIM or (report_known and candidate.class_ == _KNOWN)):
                     moved = self._moved(batch, candidate, floor)
                     if moved is not None:
-                        held.append((moved, name))
+                        held.append((moved, numbers.kind_of(moved, name)))
             if held:
                 out[index] = (read.views.get(index) or View(leaves[index][0], None), held)
         return out

@@ -380,6 +380,26 @@ def test_explain_says_where_what_and_why(
     status, out, _ = _run(["--text", "--explain", str(source)], monkeypatch, capsys, tmp_path)
     assert status == 0
     assert out.startswith("2:6  EMAIL  'bob@gmail.com'  by email")
+    assert "\n  rules/email.toml: find = find" in out
+
+
+@pytest.mark.parametrize(
+    ("text", "detector", "row"),
+    [
+        ("PESEL 44051401359", "national id: PL PESEL", "rules/national.toml: digits = [11]; check = pl_pesel; words = pesel"),
+        ("call (415) 555-2671", "phone", ""),
+        ("CBU 2850590940090418135201", "bank: cbu", "rules/bank.toml: around = (?<![0-9])[0-9]{22}(?![0-9]); reach = [22, 1]"),
+        ("use ghp_a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8", "secret: github", "rules/vendors.toml: head = gh[pousr]_; tail ="),
+    ],
+)
+def test_explain_names_the_row_of_rules_that_decided(
+    text: str, detector: str, row: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "in.jsonl").write_text(json.dumps({"id": 1, "text": text}))
+    _, out, _ = _run(["--explain", str(tmp_path / "in.jsonl")], monkeypatch, capsys, tmp_path)
+    (finding,) = json.loads(out)["findings"]
+    assert finding["detector"] == detector
+    assert finding["row"].startswith(row)
 
 
 def test_explain_says_which_evidence_decided_about_a_name(

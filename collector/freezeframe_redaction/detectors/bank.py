@@ -41,7 +41,7 @@ def rule(run: runs.Run) -> Candidate | None:
 
 
 NUMBER = runs.NumberKind(
-    name="bank: routing number",
+    name="bank: routing or account number",
     class_=CLASS,
     examples=(Example(text="ABA routing 021000021", value="021000021", near_miss="routing 021000022"),),
 )

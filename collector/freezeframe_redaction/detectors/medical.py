@@ -27,7 +27,7 @@ def rule(run: runs.Run) -> Candidate | None:
 
 
 NUMBER = runs.NumberKind(
-    name="medical: npi",
+    name="medical: provider or record number",
     class_=CLASS,
     examples=(Example(text="NPI 1234567893", value="1234567893", near_miss="NPI 1234567890"),),
 )

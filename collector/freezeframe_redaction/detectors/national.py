@@ -29,6 +29,7 @@ class _Number:
     shapes: tuple[tuple[int, ...], ...]
     """Groupings that need no word before them."""
     example: str
+    row: str
 
 
 _NUMBERS = tuple(
@@ -36,7 +37,7 @@ _NUMBERS = tuple(
         row["country"],
         *(ISSUED[row["country"]][0], row["words"], context.words(row["words"]), ISSUED[row["country"]][1]),
         tuple(map(tuple, row.get("shapes", ()))),
-        row["example"],
+        *(row["example"], _RULES.told(row)),
     )
     for row in _RULES.table("numbers")
 )
@@ -82,6 +83,7 @@ class _Identifier:
     """None: the check alone is strong enough."""
     valid: Check
     example: str
+    row: str
 
 
 _IDENTIFIERS = tuple(
@@ -91,7 +93,7 @@ _IDENTIFIERS = tuple(
         re.compile(rf"(?<![0-9A-Za-z]){row['form']}(?![0-9A-Za-z])", re.IGNORECASE),
         re.compile(row["words"]) if row["words"] else None,
         LETTERED[row["country"]][1] if row["country"] in LETTERED else always,
-        row["example"],
+        *(row["example"], _RULES.told(row)),
     )
     for row in _RULES.table("lettered")
 )
@@ -130,6 +132,7 @@ NUMBERS = tuple(
     runs.NumberKind(
         name=f"national id: {number.country}",
         class_=CLASS,
+        row=number.row,
         # Nine digits fire the common trigger; the plan with eight needs its word.
         triggers=(r"(?i)\bird(?:[^0-9\n\x1f]{0,12})[0-9]{2,3}[ \-]?[0-9]{3}",) if number.country == "NZ IRD" else runs.TRIGGERS,
         examples=(Example(text=f"{number.example} on file", value=_value(number.example, number.country)),),
@@ -142,6 +145,7 @@ DETECTORS = tuple(
         class_=CLASS,
         triggers=(identifier.trigger,),
         find=_finder(identifier),
+        row=identifier.row,
         examples=(Example(text=f"{identifier.example} on file", value=_value(identifier.example, identifier.country)),),
     )
     for identifier in _IDENTIFIERS

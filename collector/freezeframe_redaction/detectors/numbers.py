@@ -187,10 +187,20 @@ def _find_before_word(text: str, low: int, high: int, at: int) -> tuple[Candidat
 
 
 _KINDS = (card.NUMBER, *phone.NUMBERS, ssn.NUMBER, *national.NUMBERS, medical.NUMBER, bank.NUMBER)
+_READ = frozenset(kind.name for kind in _KINDS)
+_NAMES = {kind.class_: kind.name for kind in reversed(_KINDS)}
+
+
+def kind_of(candidate: Candidate, detector: str) -> str:
+    """Return the detector of what was found: numbers share one reading, so the engine knows only one of them."""
+    if detector not in _READ:
+        return detector
+    return f"national id: {candidate.kind}" if candidate.class_ == national.CLASS else _NAMES.get(candidate.class_, detector)
+
 
 DETECTORS = (
     *(
-        Detector(name=kind.name, class_=kind.class_, triggers=kind.triggers, find=find, examples=kind.examples)
+        Detector(name=kind.name, class_=kind.class_, triggers=kind.triggers, find=find, examples=kind.examples, row=kind.row)
         for kind in _KINDS
     ),
     Detector(

@@ -94,4 +94,5 @@ class NumberKind:
     name: str
     class_: str
     examples: tuple[Example, ...]
+    row: str = ""
     triggers: tuple[str, ...] = TRIGGERS

@@ -167,6 +167,7 @@ def _detector(vendor: Vendor) -> Detector:
         class_=CLASS,
         triggers=(vendor.trigger,),
         find=_finder(vendor.name, vendor.head, vendor.form),
+        row=f"rules/vendors.toml: head = {vendor.head}; tail = {vendor.tail}",
         examples=(Example(text=f"use {vendor.example} for auth", value=match.group() if match else ""),),
     )
 

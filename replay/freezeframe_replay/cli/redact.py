@@ -72,7 +72,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--explain",
         action="store_true",
-        help="say for each finding which detector found it and what it looks for, and for names what the learned evidence says",
+        help="say for each finding which detector and row of rules found it, and for names what the learned evidence says",
     )
     parser.add_argument("--json", action="store_true", help="with --dry-run or --list-keys: write JSON, for a script")
     parser.add_argument("--list-keys", action="store_true", help="say which keys there are, and nothing of their secrets")
@@ -197,6 +197,7 @@ def _line(line: str, where: str, redactor: Redactor, arguments: argparse.Namespa
         for shown, finding in zip(findings, result.findings, strict=True):
             shown["detector"] = finding.detector
             shown["looks_for"] = _looks_for(finding.detector)
+            shown["row"] = _row(finding.detector)
     made = {
         "id": record.get("id"),
         "value": result.value,
@@ -238,6 +239,8 @@ def _explain(text: str, findings: Iterable[Finding]) -> Iterator[str]:
         column = finding.start - (text.rfind("\n", 0, finding.start) + 1) + 1
         value = text[finding.start : finding.end]
         yield f"{line}:{column}  {finding.class_}  {value!r}  by {finding.detector}: {_looks_for(finding.detector)}"
+        if row := _row(finding.detector):
+            yield f"  {row}"
 
 
 def _opinions(redactor: Redactor, text: str) -> Iterator[str]:
@@ -258,6 +261,10 @@ def _opinion(name: str, one: Judgement) -> dict[str, Any]:
 
 def _by_weight(one: Judgement) -> list[tuple[str, float]]:
     return sorted(one.features.items(), key=lambda item: (-abs(item[1]), item[0]))
+
+
+def _row(detector: str) -> str:
+    return next((entry.row for entry in detectors.ALL if entry.name == detector), "")
 
 
 def _looks_for(detector: str) -> str:
