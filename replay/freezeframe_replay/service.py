@@ -12,6 +12,7 @@
     POST /runs/ID/replay              re-enacts the run, offline, with the code next to the data directory; leads to /replays/N
     GET  /runs/ID/fork?step=N         the form in which the answer of a step is changed; without a step, the input
     POST /runs/ID/fork                the same with that change: step=N, text=...
+    POST /runs/ID/labels              a label or a note on the run, or on step=N: label=bad, note=...
     GET  /replays/N                   what a replay found; while it runs, how far it is
     GET  /replays/N/calls?at=K        where the program was at its K-th call, with its variables
     GET  /replays/N/fixture           the fixture that was replayed, as tar.gz with a test; expect=changed or identical
@@ -25,7 +26,7 @@
 
 All but the first require the reader's token, or the cookie of a browser that came by such a link (`web.door`).
 It answers only to a Host of this machine, so no web page can reach it by DNS rebinding, and replays only for a form of its
-own pages (their Origin, and a token that only they hold). It changes nothing in the store.
+own pages (their Origin, and a token that only they hold). It changes nothing in the store but labels.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final, TypeVar
+from typing import Final
 
 from aiohttp import web
 
@@ -50,8 +51,9 @@ from freezeframe_replay.cli.options import json_form
 from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.outline import outline_run
-from freezeframe_replay.report.reading import LastReading, Reading
+from freezeframe_replay.report.reading import LastReading
 from freezeframe_replay.service_jobs import Jobs
+from freezeframe_replay.service_labels import label_run
 from freezeframe_replay.service_replays import (
     cancel_replay,
     edit_run,
@@ -61,29 +63,24 @@ from freezeframe_replay.service_replays import (
     show_call,
     show_replay,
 )
+from freezeframe_replay.service_runs import show_diff, show_run, show_step, show_step_body
 from freezeframe_replay.service_sets import show_set, show_sets
-from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LAST, STORE, TOKEN, html, load, read
+from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LAST, STORE, TOKEN, html, load
 from freezeframe_replay.service_store import replay_failures, show_failures, show_health, show_sql
-from freezeframe_replay.sources.costs import Costs, costs_of_calls
+from freezeframe_replay.sources.costs import Costs
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.run_list import RunPage, find_runs
-from freezeframe_replay.web import pages, run_pages, step_pages
-from freezeframe_replay.web.asked import asked_number, asked_runs
-from freezeframe_replay.web.comparison import comparison_page
+from freezeframe_replay.web import pages
+from freezeframe_replay.web.asked import asked_runs
 from freezeframe_replay.web.door import Door
 from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_replay.web.markup import content_security_policy
 from freezeframe_replay.web.redirects import see, to_the_list, to_the_run
 from freezeframe_replay.web.theme import choose_theme, theme_of
 from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
-from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.local_tokens import READER, load_or_create_token
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
-if TYPE_CHECKING:
-    from freezeframe_replay.report.align import Comparison
-
-_T = TypeVar("_T")
 _logger: Final = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -122,14 +119,15 @@ def make_app(home: Home) -> web.Application:
             web.get("/api/runs/{run}/fixture", _api_fixture),
             web.get("/", _runs_page),
             web.get("/runs", to_the_list),
-            web.get("/runs/{run}", _run_page),
-            web.get("/runs/{run}/steps/{step}", _step_page),
-            web.get("/runs/{run}/steps/{step}/{part:request|response}", _step_body),
-            web.get("/diff", _diff_page),
+            web.get("/runs/{run}", show_run),
+            web.get("/runs/{run}/steps/{step}", show_step),
+            web.get("/runs/{run}/steps/{step}/{part:request|response}", show_step_body),
+            web.get("/diff", show_diff),
             web.get("/runs/{run}/replay", to_the_run),
             web.post("/runs/{run}/replay", replay_run),
             web.get("/runs/{run}/fork", edit_run),
             web.post("/runs/{run}/fork", fork_run),
+            web.post("/runs/{run}/labels", label_run),
             web.get("/failures", show_failures),
             web.post("/failures/replay", replay_failures),
             web.get("/sets", show_sets),
@@ -231,87 +229,6 @@ async def _runs_page(request: web.Request) -> web.Response:
             pages.runs_page(RunPage(), request.query, now=now, wrong=error.text or "", theme=theme_of(request)), status=400
         )
     return html(pages.runs_page(page, request.query, now=now, theme=theme_of(request)))
-
-
-async def _run_page(request: web.Request) -> web.Response:
-    tab = request.query.get("tab", "transcript")
-    if tab not in run_pages.TABS:
-        raise web.HTTPBadRequest(text=f"tab: found {tab!r}, expected one of {', '.join(run_pages.TABS)}")
-    part = asked_number(request.query, "from")
-    only = request.query.get("only", "")
-
-    def build() -> str:
-        reading = read(request)
-        transcript = reading.transcript if tab == "transcript" else None
-        return run_pages.run_page(
-            reading.run,
-            reading.outline,
-            tab=tab,
-            part=part,
-            only=only,
-            token=request.app[TOKEN],
-            replays=request.app[JOBS].of_run(reading.run.trace_id),
-            transcript=transcript,
-            costs=_costs(request, reading),
-            theme=theme_of(request),
-        )
-
-    return html(await asyncio.to_thread(build))
-
-
-async def _step_page(request: web.Request) -> web.Response:
-    shown = {name: asked_number(request.query, name) for name in ("request", "response")}
-
-    def build() -> str:
-        reading = read(request)
-        step = _step(request, step_pages.find_step(reading.outline, request.match_info["step"]))
-        costs = _costs(request, reading)
-        return step_pages.step_page(reading.run, reading.outline, step, shown, costs=costs, theme=theme_of(request))
-
-    return html(await asyncio.to_thread(build))
-
-
-async def _step_body(request: web.Request) -> web.Response:
-    run = await asyncio.to_thread(load, request)
-    step, part = request.match_info["step"], request.match_info["part"]
-    numbered = enumerate(run.exchanges, 1)
-    exchange = _step(request, next((item for number, item in numbered if step in (str(number), item.span_id)), None))
-    return web.Response(
-        body=exchange.request.body if part == "request" else exchange.response.body,
-        content_type="application/octet-stream",
-        headers={"Content-Disposition": f'attachment; filename="{run.trace_id[:8]}-step-{step}-{part}"'},
-    )
-
-
-def _step(request: web.Request, found: _T | None) -> _T:
-    if found is None:
-        raise web.HTTPNotFound(text=f"step {request.match_info['step']!r:.80}: not in run {request.match_info['run']!r:.80}")
-    return found
-
-
-async def _diff_page(request: web.Request) -> web.Response:
-    before, after = (request.query.get(name, "").strip() for name in ("before", "after"))
-    if not before or not after:
-        raise web.HTTPBadRequest(text="diff: expected the ids of two runs, /diff?before=ID&after=ID")
-    found = await asyncio.to_thread(_compare, request, before, after)
-    return html(comparison_page(found, theme=theme_of(request)))
-
-
-def _compare(request: web.Request, before: str, after: str) -> Comparison:
-    from freezeframe_replay.engine.freeze import freeze
-    from freezeframe_replay.report.align import compare_runs
-
-    flush(request.app[HOME])
-    one, other = (freeze(request.app[STORE].load(run)) for run in (before, after))
-    return compare_runs(one, other)
-
-
-def _costs(request: web.Request, reading: Reading) -> Mapping[str, float | None]:
-    """Return span id -> what the call cost, None if that is not known; the store is asked once for a run that is open."""
-    if reading.costs is None:
-        called = any(node.kind == Kind.MODEL for node in reading.outline.nodes)
-        reading.costs = request.app[STORE].use(lambda store: costs_of_calls(store, reading.run.trace_id)) if called else {}
-    return reading.costs
 
 
 def _list(request: web.Request) -> RunPage:

@@ -13,6 +13,7 @@ import pytest
 
 from freezeframe_collector.facade.query_log import Asked, QueryLog
 from freezeframe_collector.store import Rejected, Store
+from freezeframe_collector.store.retention import label
 from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Completion, Kind
@@ -68,6 +69,7 @@ def runs(store: Store, facade_url: str) -> Iterator[RunStore]:
         spans[0], trace_id="d" * 32, span_id="d" * 16, parent_span_id="c" * 16, attributes={**spans[0].attributes, **begun}
     )
     store.insert([pending], token="cookbook-unfinished")
+    label(store, spans[0].trace_id, {"span_id": "", "label": "bad", "note": "asked twice", "author": "ann"})
     opened = open_runs(facade_url)
     log = QueryLog(store)
     log.add(

@@ -103,6 +103,13 @@ def _unpin(store: Store, request: Request) -> dict[str, Any]:
     return {"run": run, "pinned": False}
 
 
+def _label(store: Store, request: Request) -> dict[str, Any]:
+    """Say of a run, or of a step of it, what somebody thinks of it; without label and note, take that back."""
+    run, texts = _run(store, request), {name: str(request.get(name) or "") for name in ("span_id", "label", "note", "author")}
+    retention.label(store, run, texts)
+    return {"run": run, **texts}
+
+
 def _delete(store: Store, request: Request) -> dict[str, Any]:
     """Delete a run, a user or a tenant; with ``dry_run`` only return how much there is."""
     names = [name for name in deleting.SUBJECTS if name in request]
@@ -176,6 +183,7 @@ _ACTIONS: Final[Mapping[str, Callable[[Store, Request], dict[str, Any]]]] = {
     "stats": _stats,
     "pin": _pin,
     "unpin": _unpin,
+    "label": _label,
     "delete": _delete,
     "redact": _rewrite,
     "backup": _backup,

@@ -30,12 +30,13 @@ _TABLES: Final = (
     "policy_rows",
     "prices",
     "pins",
+    "labels",
     "unsettled_rows",
     "audit",
     "queries",
 )
 """`run_rows` and `call_rows` are made from `span_rows`. Payloads first: a span never names a piece that is not there."""
-_COUNT_ONCE: Final = ("piece_rows", "span_rows", "policy_rows", "prices", "pins", "unsettled_rows")
+_COUNT_ONCE: Final = ("piece_rows", "span_rows", "policy_rows", "prices", "pins", "labels", "unsettled_rows")
 """These count once however often they are inserted; rows of the other tables are not restored a second time."""
 _LENGTH: Final = struct.Struct("<I")
 

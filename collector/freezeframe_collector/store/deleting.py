@@ -20,7 +20,7 @@ SUBJECTS: Final = ("run", "user", "tenant")
 """What can be deleted as a whole."""
 RUN_TABLES: Final = ("run_rows", "call_rows", "piece_rows", "span_rows")
 """The tables of a run's rows. Spans go last: they show which runs are meant, so a deletion that stopped can be repeated."""
-_NAMING_RUNS: Final = ("rejected_rows", "pins", "unsettled_rows", *RUN_TABLES)
+_NAMING_RUNS: Final = ("rejected_rows", "pins", "labels", "unsettled_rows", *RUN_TABLES)
 _NAMING_TENANTS: Final = ("policy_rows", *_NAMING_RUNS)
 _LOOK_S: Final = 0.05
 _RUNS_PER_STATEMENT: Final = 1000

@@ -208,14 +208,35 @@ def _count_runs(store: Store, condition: str) -> int:
 
 
 def _set_pin(store: Store, trace_id: str, *, pinned: bool, note: str) -> None:
-    db, quoted = store.database, quote_text(trace_id)
-    _, rows = store.query(f"SELECT any(tenant), count() FROM {db}.span_rows WHERE trace_id = {quoted}")
+    row, count = _place_of(store, trace_id)
+    insert_row(store.engine, f"{store.database}.pins", {**row, "pinned": str(int(pinned)), "note": quote_text(note)})
+    write_audit(store, "pin" if pinned else "unpin", trace_id, count, note)
+
+
+def label(store: Store, trace_id: str, texts: Mapping[str, str]) -> None:
+    """Label a run or a step. Shape of `texts`: ``{"span_id": "", "label": "bad", "note": "", "author": "ann"}``.
+
+    Raises:
+        RunError: no such run, or no such step.
+    """
+    row, _ = _place_of(store, trace_id, span_id=texts["span_id"])
+    insert_row(store.engine, f"{store.database}.labels", {**row, **{name: quote_text(text) for name, text in texts.items()}})
+
+
+def _place_of(store: Store, trace_id: str, *, span_id: str = "") -> tuple[dict[str, str], int]:
+    """Return the columns that name a run, and how many spans of it there are.
+
+    Raises:
+        RunError: it is not in the store, or has no such span.
+    """
+    quoted = quote_text(trace_id)
+    named = f"trace_id = {quoted}{f' AND span_id = {quote_text(span_id)}' if span_id else ''}"
+    _, rows = store.query(f"SELECT any(tenant), count() FROM {store.database}.span_rows WHERE {named}")
     tenant, count = rows[0]
     if not count:
-        raise RunError(f"run {trace_id}: not in the store", do="give the whole trace id, as `freezeframe runs` shows it")
-    row = {"tenant": quote_text(tenant), "trace_id": quoted, "pinned": str(int(pinned)), "note": quote_text(note)}
-    insert_row(store.engine, f"{db}.pins", row)
-    write_audit(store, "pin" if pinned else "unpin", trace_id, count, note)
+        where = f"run {trace_id}" if not span_id else f"run {trace_id}, span {span_id}"
+        raise RunError(f"{where}: not in the store", do="give the whole trace id, as `freezeframe runs` shows it")
+    return {"tenant": quote_text(tenant), "trace_id": quoted}, int(count)
 
 
 def _date(day: dt.date) -> str:

@@ -9,10 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
-import urllib.error
-import urllib.request
 from collections import Counter
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -21,21 +18,14 @@ from typing import Any, Final
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, home_of, place_of, positive, print_json
 from freezeframe_replay.local import daemon
-from freezeframe_replay.local.home import STORE_VARIABLE, Home, read_ports
+from freezeframe_replay.local.administration import Answer, Order, administration
+from freezeframe_replay.local.home import STORE_VARIABLE
 from freezeframe_replay.report.render import table_text
 from freezeframe_schemas import genai
 from freezeframe_schemas.data_directory import KEYS
-from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError
-from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
+from freezeframe_schemas.errors import ConfigError
 
 DAMAGED: Final = 3
-_STORE_FOLDER: Final = "store"
-_MINUTES: Final = 30.0
-"""How long a command may take: a backup or a merge of a large store is slow."""
-
-Order = dict[str, Any]
-Answer = dict[str, Any]
-
 
 COMMAND: Final = Command(
     description="Actions go to the running collector, to a ClickHouse server with --store, or to the files if no collector is "
@@ -102,7 +92,8 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def execute(arguments: argparse.Namespace) -> int:
     """Give the command and print what was done."""
     order = _order(arguments)
-    give = _door(arguments)
+    named: str = arguments.store or os.environ.get(STORE_VARIABLE, "").strip()
+    give = administration(home_of(arguments), named)
     if order["action"] == "redact":
         return _redact(arguments, order, give)
     if order["action"] == "delete" and not arguments.yes and not _confirmed(order, give({**order, "dry_run": True})):
@@ -192,67 +183,6 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     else:
         print(_TEXTS["redact"](answer))
     return 0
-
-
-# -- the ways to a store ------------------------------------------------------------------------------------------------
-
-
-def _door(arguments: argparse.Namespace) -> Callable[[Order], Answer]:
-    """Return the function that sends a command to the store."""
-    named: str = arguments.store or os.environ.get(STORE_VARIABLE, "").strip()
-    if named:
-        return lambda order: _by_process(named, order)
-    home = home_of(arguments)
-    if daemon.collector_answers(home):
-        daemon.flush(home)
-        port = read_ports(home).get("clickhouse")
-        if not port:
-            raise ConfigError("the running collector stores in a ClickHouse server", do="name the server with --store")
-        return lambda order: _by_collector(home, port, order)
-    directory = home.directory / _STORE_FOLDER
-    if not directory.is_dir():
-        raise ConfigError(
-            f"no store: no collector is running, and there are no files in {directory}", do="name a directory with --data"
-        )
-    return lambda order: _by_process(f"chdb://{directory}", order)
-
-
-def _by_collector(home: Home, port: int, order: Order) -> Answer:
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/store",
-        data=json.dumps(order).encode(),
-        headers={**bearer(read_token(home.directory, ADMIN)), "Content-Type": "application/json"},
-        method="POST",
-    )
-    try:
-        with daemon.loopback_opener().open(request, timeout=60 * _MINUTES) as answer:
-            return json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        raise _failure(error.read()) from None
-    except OSError as error:
-        raise PermanentStoreError(f"the collector on port {port} does not answer: {error}") from error
-
-
-def _by_process(dsn: str, order: Order) -> Answer:
-    # a process, not an import: nothing but the collector opens a store
-    ended = subprocess.run(
-        [sys.executable, "-m", "freezeframe_collector.store", dsn],
-        input=json.dumps(order).encode(),
-        capture_output=True,
-        timeout=60 * _MINUTES,
-        check=False,
-    )
-    if ended.returncode:
-        raise _failure(ended.stdout or ended.stderr[-2000:])
-    return json.loads(ended.stdout)
-
-
-def _failure(answer: bytes) -> FreezeframeError:
-    try:
-        text = str(json.loads(answer)["error"])
-    except (ValueError, KeyError, TypeError):
-        text = answer.decode(errors="replace").strip() or "the store gave no answer"
-    return PermanentStoreError(text)
 
 
 # -- answers as text ----------------------------------------------------------------------------------------------------

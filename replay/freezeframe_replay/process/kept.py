@@ -9,7 +9,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.engine.freeze import freeze, policy_of
 from freezeframe_replay.sources.span_file import load_runs_of_file
@@ -18,6 +18,9 @@ from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture, Redaction
 from freezeframe_schemas.run import Entry, EntryKind, Run, build_run
+
+if TYPE_CHECKING:
+    from freezeframe_redaction import Redactor, TenantKey
 
 _CUT: Final = (DivergenceKind.NETWORK, DivergenceKind.FENCED)
 
@@ -77,14 +80,19 @@ def own_run(runs: Sequence[Run], origin: Fixture) -> Run | None:
 
 def _redacted(run: Run, redaction: Redaction, keys: Path | None) -> tuple[Run, Redaction]:
     """Return the run redacted as its origin is, and how: with the origin's key if available, else with a temporary one."""
+    redactor, key, is_own = redactor_like(redaction, keys)
+    return build_run([redactor.redact_span(span) for span in run.spans]), replace(
+        redaction, key_id=key.id, key_check=key.check if is_own else ""
+    )
+
+
+def redactor_like(redaction: Redaction, keys: Path | None) -> tuple[Redactor, TenantKey, bool]:
+    """Return a redactor that goes by the policy of a run, its key, and whether that is the run's own, or a temporary one."""
     from freezeframe_redaction import Redactor, TenantKey, find_key
 
     own = None if keys is None else find_key(keys, redaction.key_id, redaction.key_check)
     key = own or TenantKey.generate("kept/1")
-    redactor = Redactor(policy_of(redaction), key, surrogates=redaction.surrogates)
-    return build_run([redactor.redact_span(span) for span in run.spans]), replace(
-        redaction, key_id=key.id, key_check="" if own is None else key.check
-    )
+    return Redactor(policy_of(redaction), key, surrogates=redaction.surrogates), key, own is not None
 
 
 def _entry(made: Entry, origin: Entry, report: Report) -> Entry:

@@ -13,6 +13,7 @@ from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import ID_DIGITS, cost_sum, how_far, ledger_lines, took, when
 from freezeframe_replay.report.transcript import Call, Transcript, Turn, make_transcript
 from freezeframe_replay.sources.costs import Cost, sum_of
+from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.web.kit import ADDS
 from freezeframe_replay.web.links import Links, anchor_of, place_of
 from freezeframe_replay.web.markup import SYSTEM, policy_of_a_file, render
@@ -46,6 +47,7 @@ def run_page(
     only: str = "",
     token: str = "",
     replays: Sequence[Replay] = (),
+    labels: Mapping[str, Label] = {},
     transcript: Transcript | None = None,
     costs: Mapping[str, float | None] = {},
     theme: str = SYSTEM,
@@ -69,6 +71,8 @@ def run_page(
         "theme": theme,
         "token": token,
         "replays": replays,
+        "label": labels.get(""),
+        "labels": labels,
         "tabs": TABS,
         "tab": tab,
         "link_to": link_to,
@@ -106,6 +110,7 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
     return render(
         "run_alone.html",
         **_head(run, outline, links, {}),
+        labels={},
         **_kit(outline),
         policy=policy_of_a_file(),
         tabs={**{name: text for name, text in TABS.items() if name != "raw"}, "steps": "Steps"},

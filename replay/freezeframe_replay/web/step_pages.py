@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import cost, duration
+from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.web.links import Links, place_of
 from freezeframe_replay.web.markup import SYSTEM, render
 from freezeframe_schemas import genai
@@ -40,6 +41,8 @@ def step_page(
     pages: Mapping[str, int],
     *,
     costs: Mapping[str, float | None] = {},
+    label: Label | None = None,
+    token: str = "",
     theme: str = SYSTEM,
 ) -> str:
     """Return the page of one step; `pages` says which page of a long body is shown, ``{"response": 2}``.
@@ -60,6 +63,8 @@ def step_page(
         theme=theme,
         **shown,
         run_id=run.trace_id,
+        label=label,
+        token=token,
         fork_link=f"/runs/{quote(run.trace_id)}/fork?step={node.step}" if node.step is not None and node.inside is None else "",
         run_name=outline.name or "run",
         run_link=f"/runs/{quote(run.trace_id)}",

@@ -285,6 +285,19 @@ CREATE TABLE IF NOT EXISTS {db}.pins {on_cluster} (
 SETTINGS index_granularity = 1024{durable}
 COMMENT 'Runs that are kept until somebody unpins them';
 
+-- What people say of runs and steps. One row each: the last one counts, and one without label and note says that there is none.
+CREATE TABLE IF NOT EXISTS {db}.labels {on_cluster} (
+    tenant LowCardinality(String) COMMENT 'Tenant of the run',
+    trace_id String COMMENT 'The run',
+    span_id String COMMENT 'The step; empty for the run as a whole',
+    label LowCardinality(String) COMMENT 'good, bad, or a word of your own; empty for a note only',
+    note String COMMENT 'What was noted, redacted as the run is',
+    author String COMMENT 'Name of the user of the machine where it was noted',
+    applied_at DateTime64(3, 'UTC') DEFAULT now64(3) COMMENT 'When; the last one counts'
+) ENGINE = {replacing_at} ORDER BY (tenant, trace_id, span_id)
+SETTINGS index_granularity = 1024{durable}
+COMMENT 'Labels and notes on runs and steps, the last of each with FINAL';
+
 -- Runs in which a value was found after other spans of them were stored, until a collector has gone through those.
 CREATE TABLE IF NOT EXISTS {db}.unsettled_rows {on_cluster} (
     tenant LowCardinality(String) COMMENT 'Tenant by the sender\'s token; empty without one',

@@ -1,0 +1,83 @@
+"""The way to whoever holds the store, for what only an administrator may ask: the collector, or a process of its own."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any, Final
+
+from freezeframe_replay.local import daemon
+from freezeframe_replay.local.home import Home, read_ports
+from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError
+from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
+
+_MINUTES: Final = 30.0
+"""How long a command may take: a backup or a merge of a large store is slow."""
+_STORE_FOLDER: Final = "store"
+
+Order = dict[str, Any]
+Answer = dict[str, Any]
+
+
+def administration(home: Home, store: str = "") -> Callable[[Order], Answer]:
+    """Return the function that sends a command to the store at a DSN, else to that of the data directory.
+
+    Raises:
+        ConfigError: there is none.
+    """
+    if store:
+        return lambda order: _by_process(store, order)
+    if daemon.collector_answers(home):
+        daemon.flush(home)
+        port = read_ports(home).get("clickhouse")
+        if not port:
+            raise ConfigError("the running collector stores in a ClickHouse server", do="name the server with --store")
+        return lambda order: _by_collector(home, port, order)
+    directory = home.directory / _STORE_FOLDER
+    if not directory.is_dir():
+        raise ConfigError(
+            f"no store: no collector is running, and there are no files in {directory}", do="name a directory with --data"
+        )
+    return lambda order: _by_process(f"chdb://{directory}", order)
+
+
+def _by_collector(home: Home, port: int, order: Order) -> Answer:
+    request = urllib.request.Request(
+        f"http://127.0.0.1:{port}/store",
+        data=json.dumps(order).encode(),
+        headers={**bearer(read_token(home.directory, ADMIN)), "Content-Type": "application/json"},
+        method="POST",
+    )
+    try:
+        with daemon.loopback_opener().open(request, timeout=60 * _MINUTES) as answer:
+            return json.loads(answer.read())
+    except urllib.error.HTTPError as error:
+        raise _failure(error.read()) from None
+    except OSError as error:
+        raise PermanentStoreError(f"the collector on port {port} does not answer: {error}") from error
+
+
+def _by_process(dsn: str, order: Order) -> Answer:
+    # a process, not an import: nothing but the collector opens a store
+    ended = subprocess.run(
+        [sys.executable, "-m", "freezeframe_collector.store", dsn],
+        input=json.dumps(order).encode(),
+        capture_output=True,
+        timeout=60 * _MINUTES,
+        check=False,
+    )
+    if ended.returncode:
+        raise _failure(ended.stdout or ended.stderr[-2000:])
+    return json.loads(ended.stdout)
+
+
+def _failure(answer: bytes) -> FreezeframeError:
+    try:
+        text = str(json.loads(answer)["error"])
+    except (ValueError, KeyError, TypeError):
+        text = answer.decode(errors="replace").strip() or "the store gave no answer"
+    return PermanentStoreError(text)

@@ -1,0 +1,124 @@
+"""The pages of a run: as a whole, step by step, and beside another one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, TypeVar
+
+from aiohttp import web
+
+from freezeframe_replay.local.daemon import flush
+from freezeframe_replay.report.reading import Reading
+from freezeframe_replay.service_state import HOME, JOBS, STORE, TOKEN, html, load, read
+from freezeframe_replay.sources.costs import costs_of_calls
+from freezeframe_replay.sources.labels import Label, labels_of
+from freezeframe_replay.web import run_pages, step_pages
+from freezeframe_replay.web.asked import asked_number
+from freezeframe_replay.web.comparison import comparison_page
+from freezeframe_replay.web.theme import theme_of
+from freezeframe_schemas.exchange import Kind
+
+if TYPE_CHECKING:
+    from freezeframe_replay.report.align import Comparison
+
+_T = TypeVar("_T")
+
+
+async def show_run(request: web.Request) -> web.Response:
+    """Show a run: its transcript, or another tab."""
+    tab = request.query.get("tab", "transcript")
+    if tab not in run_pages.TABS:
+        raise web.HTTPBadRequest(text=f"tab: found {tab!r}, expected one of {', '.join(run_pages.TABS)}")
+    part = asked_number(request.query, "from")
+    only = request.query.get("only", "")
+
+    def build() -> str:
+        reading = read(request)
+        transcript = reading.transcript if tab == "transcript" else None
+        return run_pages.run_page(
+            reading.run,
+            reading.outline,
+            tab=tab,
+            part=part,
+            only=only,
+            token=request.app[TOKEN],
+            replays=request.app[JOBS].of_run(reading.run.trace_id),
+            labels=_labels(request, reading),
+            transcript=transcript,
+            costs=_costs(request, reading),
+            theme=theme_of(request),
+        )
+
+    return html(await asyncio.to_thread(build))
+
+
+async def show_step(request: web.Request) -> web.Response:
+    """Show one step, its bodies by pages."""
+    shown = {name: asked_number(request.query, name) for name in ("request", "response")}
+
+    def build() -> str:
+        reading = read(request)
+        step = _step(request, step_pages.find_step(reading.outline, request.match_info["step"]))
+        costs = _costs(request, reading)
+        return step_pages.step_page(
+            reading.run,
+            reading.outline,
+            step,
+            shown,
+            costs=costs,
+            label=_labels(request, reading).get(step.span_id),
+            token=request.app[TOKEN],
+            theme=theme_of(request),
+        )
+
+    return html(await asyncio.to_thread(build))
+
+
+async def show_step_body(request: web.Request) -> web.Response:
+    """Give a body as it was recorded."""
+    run = await asyncio.to_thread(load, request)
+    step, part = request.match_info["step"], request.match_info["part"]
+    numbered = enumerate(run.exchanges, 1)
+    exchange = _step(request, next((item for number, item in numbered if step in (str(number), item.span_id)), None))
+    return web.Response(
+        body=exchange.request.body if part == "request" else exchange.response.body,
+        content_type="application/octet-stream",
+        headers={"Content-Disposition": f'attachment; filename="{run.trace_id[:8]}-step-{step}-{part}"'},
+    )
+
+
+async def show_diff(request: web.Request) -> web.Response:
+    """Show two runs side by side."""
+    before, after = (request.query.get(name, "").strip() for name in ("before", "after"))
+    if not before or not after:
+        raise web.HTTPBadRequest(text="diff: expected the ids of two runs, /diff?before=ID&after=ID")
+    found = await asyncio.to_thread(_compare, request, before, after)
+    return html(comparison_page(found, theme=theme_of(request)))
+
+
+def _step(request: web.Request, found: _T | None) -> _T:
+    if found is None:
+        raise web.HTTPNotFound(text=f"step {request.match_info['step']!r:.80}: not in run {request.match_info['run']!r:.80}")
+    return found
+
+
+def _compare(request: web.Request, before: str, after: str) -> Comparison:
+    from freezeframe_replay.engine.freeze import freeze
+    from freezeframe_replay.report.align import compare_runs
+
+    flush(request.app[HOME])
+    one, other = (freeze(request.app[STORE].load(run)) for run in (before, after))
+    return compare_runs(one, other)
+
+
+def _costs(request: web.Request, reading: Reading) -> Mapping[str, float | None]:
+    """Return span id -> what the call cost, None if that is not known; the store is asked once for a run that is open."""
+    if reading.costs is None:
+        called = any(node.kind == Kind.MODEL for node in reading.outline.nodes)
+        reading.costs = request.app[STORE].use(lambda store: costs_of_calls(store, reading.run.trace_id)) if called else {}
+    return reading.costs
+
+
+def _labels(request: web.Request, reading: Reading) -> Mapping[str, Label]:
+    return request.app[STORE].use(lambda store: labels_of(store, reading.run.trace_id))
