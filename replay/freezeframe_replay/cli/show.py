@@ -9,7 +9,7 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json, terminal_width
-from freezeframe_replay.local.target import load_target, target_as_typed
+from freezeframe_replay.local.target import load_target, open_store, reads_sql, target_as_typed
 from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text
 from freezeframe_schemas.fixture import Fixture
@@ -45,9 +45,20 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json(dataclasses.asdict(outline))
     else:
         print(outline_text(outline, full=arguments.full, width=terminal_width()))
+        if not isinstance(found, Fixture) and not _is_settled(arguments, outline):
+            print("\nunsettled: a value was found late, and spans that were stored before may hold forms of it in clear")
+            print("           until the run has ended, or has paused for a minute")
         again = target_as_typed(place_of(arguments), arguments.run, outline.run_id)
         print(f"\n{next_lines(outline, again, fixture=isinstance(found, Fixture))}")
     return 0
+
+
+def _is_settled(arguments: argparse.Namespace, outline: Outline) -> bool:
+    """Return whether stored spans of the run hold nothing that a later one told: reading a run that has ended settles it."""
+    place = place_of(arguments)
+    if outline.status is not RunStatus.UNFINISHED or not reads_sql(place):
+        return True
+    return open_store(place).is_settled(outline.run_id)
 
 
 def next_lines(outline: Outline, again: str, *, fixture: bool) -> str:

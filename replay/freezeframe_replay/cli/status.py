@@ -132,8 +132,16 @@ def collector_figures(figures: Mapping[str, Any]) -> list[tuple[str, str]]:
         ),
         ("refused", ", ".join(f"{count:,} requests {_TURNED_AWAY[key]}" for key, count in turned_away.items())),
         ("rejected for", ", ".join(f"{reason}: {count:,}" for reason, count in rejected.items())),
+        ("unsettled", _unsettled_text(figures.get("casts") or {})),
         ("last error", str(writer.get("last_error") or "")),
     ]
+
+
+def _unsettled_text(casts: Mapping[str, Any]) -> str:
+    """Return how many runs have stored spans that are to be gone through again; empty if there are none."""
+    count = casts.get("unsettled_runs")
+    fault = f"; {casts['last_error']}" if casts.get("last_error") else ""
+    return f"{count:,} of {casts['open_runs']:,} open runs{fault}" if count or fault else ""
 
 
 def _loss_text(spans: Mapping[str, Any]) -> str:

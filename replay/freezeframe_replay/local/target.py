@@ -104,6 +104,13 @@ def open_store(place: Place) -> RunStore:
     return open_runs(url)
 
 
+def reads_sql(place: Place) -> bool:
+    """Return whether the place is a store with freezeframe's own tables."""
+    from freezeframe_replay.sources.backends import is_backend
+
+    return folder_of(place) is None and not is_backend(store_of(place))
+
+
 def folder_of(place: Place) -> Path | None:
     """Return the directory of OTLP files that --store names, None if it names something else."""
     found = Path(place.store) if place.store and "://" not in place.store else None

@@ -187,6 +187,11 @@ class RunStore:
             rows, bodies = self._load(self.find(run))
         return spans_from_rows(rows, bodies)
 
+    def is_settled(self, trace_id: str) -> bool:
+        """Return whether the run's stored spans have been gone through with all that was found in it."""
+        where, parameters = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
+        return not self._rows(f"SELECT 1 FROM runs WHERE {where} AND NOT settled", parameters)
+
     def find(self, run: str) -> str:
         """Return the trace id that `run` names; see `load_spans`.
 
