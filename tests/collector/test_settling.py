@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,7 @@ import httpx
 import pytest
 from running_collector import CollectorProcess
 
+from freezeframe_replay.cli.status import collector_figures
 from freezeframe_schemas import genai
 from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
@@ -58,6 +61,12 @@ def administered(collector: CollectorProcess, order: dict[str, str]) -> dict[str
     return answer.json()
 
 
+def shows(collector: CollectorProcess, run: int) -> str:
+    """Return what `freezeframe show` prints of a run."""
+    command = [str(Path(sys.executable).with_name("freezeframe")), "show", f"{run:032x}", "--store", collector.store_url]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+
 @pytest.fixture
 def made(data: Path) -> Generator[list[CollectorProcess]]:
     """Return a list to put collectors in, which are ended after the test."""
@@ -80,6 +89,9 @@ def test_stored_spans_are_rewritten_once_the_run_has_ended_and_deleting_a_run_de
     collector.flush()
     assert settled(collector) == [0, 0, 1]
     assert texts(collector, 1)[0] == HELD
+    shown = [shows(collector, run) for run in (1, 3)]
+    assert ["unsettled: a value was found late" in text for text in shown] == [True, False]
+    assert "2 of 3 open runs" in dict(collector_figures(collector.status()))["unsettled"]
     collector.post([span(1, 3, END, ends=True)])
     collector.flush()
     assert settled(collector) == [1, 0, 1]

@@ -54,11 +54,9 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _is_settled(arguments: argparse.Namespace, outline: Outline) -> bool:
-    """Return whether stored spans of the run hold nothing that a later one told: reading a run that has ended settles it."""
+    """Return whether stored spans of the run hold nothing that a later one told."""
     place = place_of(arguments)
-    if outline.status is not RunStatus.UNFINISHED or not reads_sql(place):
-        return True
-    return open_store(place).is_settled(outline.run_id)
+    return not reads_sql(place) or open_store(place).is_settled(outline.run_id)
 
 
 def next_lines(outline: Outline, again: str, *, fixture: bool) -> str:
