@@ -65,10 +65,11 @@ from freezeframe_replay.service_replays import (
 )
 from freezeframe_replay.service_runs import show_diff, show_run, show_step, show_step_body
 from freezeframe_replay.service_sets import show_set, show_sets
-from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LAST, STORE, TOKEN, html, load
+from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, STORE, TOKEN, html, load
 from freezeframe_replay.service_store import replay_failures, show_failures, show_health, show_sql
 from freezeframe_replay.sources.costs import Costs
 from freezeframe_replay.sources.kept_store import KeptStore
+from freezeframe_replay.sources.labels import Labels
 from freezeframe_replay.sources.run_list import RunPage, find_runs
 from freezeframe_replay.web import pages
 from freezeframe_replay.web.asked import asked_runs
@@ -107,6 +108,7 @@ def make_app(home: Home) -> web.Application:
     app[JOBS] = Jobs()
     app[STORE] = KeptStore(lambda: store_url(home))
     app[LAST] = LastReading()
+    app[LABELS] = Labels(app[STORE].use)
     app[COSTS] = Costs()
     app.on_cleanup.append(_close)
     app.add_routes(

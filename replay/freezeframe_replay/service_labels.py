@@ -15,7 +15,7 @@ from freezeframe_replay.local import daemon
 from freezeframe_replay.local.administration import administration
 from freezeframe_replay.local.home import STORE_VARIABLE, Home
 from freezeframe_replay.service_replays import own_form
-from freezeframe_replay.service_state import HOME, read
+from freezeframe_replay.service_state import HOME, LABELS, read
 from freezeframe_replay.web.asked import asked_number
 from freezeframe_replay.web.redirects import see
 from freezeframe_schemas.data_directory import KEYS
@@ -53,6 +53,7 @@ def _keep(request: web.Request, step: int | None, label: str, note: str) -> str:
     give = administration(home, "" if daemon.collector_answers(home) else os.environ.get(STORE_VARIABLE, "").strip())
     span_id = "" if node is None else node.span_id
     give({"action": "label", "run": reading.run.trace_id, "span_id": span_id, "author": _author(), **texts})
+    request.app[LABELS].forget()
     return reading.run.trace_id
 
 

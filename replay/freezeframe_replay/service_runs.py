@@ -10,9 +10,8 @@ from aiohttp import web
 
 from freezeframe_replay.local.daemon import flush
 from freezeframe_replay.report.reading import Reading
-from freezeframe_replay.service_state import HOME, JOBS, STORE, TOKEN, html, load, read
+from freezeframe_replay.service_state import HOME, JOBS, LABELS, STORE, TOKEN, html, load, read
 from freezeframe_replay.sources.costs import costs_of_calls
-from freezeframe_replay.sources.labels import Label, labels_of
 from freezeframe_replay.web import run_pages, step_pages
 from freezeframe_replay.web.asked import asked_number
 from freezeframe_replay.web.comparison import comparison_page
@@ -44,7 +43,7 @@ async def show_run(request: web.Request) -> web.Response:
             only=only,
             token=request.app[TOKEN],
             replays=request.app[JOBS].of_run(reading.run.trace_id),
-            labels=_labels(request, reading),
+            labels=request.app[LABELS].of_run(reading.run.trace_id),
             transcript=transcript,
             costs=_costs(request, reading),
             theme=theme_of(request),
@@ -67,7 +66,7 @@ async def show_step(request: web.Request) -> web.Response:
             step,
             shown,
             costs=costs,
-            label=_labels(request, reading).get(step.span_id),
+            label=request.app[LABELS].of_run(reading.run.trace_id).get(step.span_id),
             token=request.app[TOKEN],
             theme=theme_of(request),
         )
@@ -118,7 +117,3 @@ def _costs(request: web.Request, reading: Reading) -> Mapping[str, float | None]
         called = any(node.kind == Kind.MODEL for node in reading.outline.nodes)
         reading.costs = request.app[STORE].use(lambda store: costs_of_calls(store, reading.run.trace_id)) if called else {}
     return reading.costs
-
-
-def _labels(request: web.Request, reading: Reading) -> Mapping[str, Label]:
-    return request.app[STORE].use(lambda store: labels_of(store, reading.run.trace_id))

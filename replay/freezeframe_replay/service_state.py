@@ -12,6 +12,7 @@ from freezeframe_replay.report.reading import LastReading, Reading
 from freezeframe_replay.service_jobs import Jobs
 from freezeframe_replay.sources.costs import Costs
 from freezeframe_replay.sources.kept_store import KeptStore
+from freezeframe_replay.sources.labels import Labels
 from freezeframe_replay.web.door import Door
 from freezeframe_schemas.run import Run
 
@@ -21,6 +22,7 @@ LAST: Final = web.AppKey("last", LastReading)
 COSTS: Final = web.AppKey("costs", Costs)
 TOKEN: Final = web.AppKey("token", str)
 DOOR: Final = web.AppKey("door", Door)
+LABELS: Final = web.AppKey("labels", Labels)
 JOBS: Final = web.AppKey("jobs", Jobs)
 
 

@@ -1,23 +1,30 @@
-"""Labels and notes of a run and its steps, as the store's table `labels` has them."""
+"""Labels and notes of runs and their steps, as the store's table `labels` has them. They are few: all are kept at hand."""
 
 from __future__ import annotations
 
 import datetime as dt
+import threading
+import time
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from freezeframe_replay.sources.store import RunStore
-from freezeframe_schemas.errors import PermanentStoreError
+from freezeframe_schemas.errors import PermanentStoreError, StoreError
 
+_FRESH_S: Final = 20.0
+"""How long labels are taken as they were read: one from elsewhere is seen that much later, and at the next look."""
 _LABELS: Final = """
-    SELECT span_id, label, note, author, applied_at FROM labels FINAL
-    WHERE trace_id = {run:String} AND (label != '' OR note != '') ORDER BY applied_at LIMIT 1000
+    SELECT trace_id, span_id, label, note, author, applied_at FROM labels FINAL
+    WHERE label != '' OR note != '' ORDER BY applied_at DESC LIMIT 20000
 """
+
+Read = Callable[[RunStore], Mapping[str, Mapping[str, "Label"]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What somebody says of a run or a step."""
+    """What a reader says of a run or a step."""
 
     label: str
     """``good``, ``bad`` or any other word; may be empty if there is a note."""
@@ -26,14 +33,56 @@ class Label:
     time: dt.datetime
 
 
-def labels_of(store: RunStore, trace_id: str) -> dict[str, Label]:
-    """Return span id -> label; the run's own under the empty id. None in a store of a version before labels.
+class Labels:
+    """The newest labels of a store. A look never waits for the store but the first, and one after `forget`."""
 
-    Raises:
-        RetryableStoreError: the store does not answer.
-    """
+    def __init__(self, use: Callable[[Read], Mapping[str, Mapping[str, Label]]]) -> None:
+        self._use = use
+        self._lock = threading.Lock()
+        self._known: Mapping[str, Mapping[str, Label]] | None = None
+        self._until = 0.0
+
+    def of_run(self, trace_id: str) -> Mapping[str, Label]:
+        """Return span id -> label; the run's own under the empty id.
+
+        Raises:
+            RetryableStoreError: the store does not answer.
+        """
+        with self._lock:
+            known, is_due = self._known, time.monotonic() > self._until
+            if is_due:
+                self._until = time.monotonic() + _FRESH_S
+        if known is None:
+            known = self._read()
+        elif is_due:
+            threading.Thread(target=self._read_again, daemon=True).start()
+        return known.get(trace_id, {})
+
+    def forget(self) -> None:
+        """Read them anew at the next look."""
+        with self._lock:
+            self._known, self._until = None, 0.0
+
+    def _read(self) -> Mapping[str, Mapping[str, Label]]:
+        known = self._use(_read)
+        with self._lock:
+            self._known, self._until = known, time.monotonic() + _FRESH_S
+        return known
+
+    def _read_again(self) -> None:
+        try:
+            self._read()
+        except StoreError:  # what is known stays; the page itself says that the store does not answer
+            return
+
+
+def _read(store: RunStore) -> Mapping[str, Mapping[str, Label]]:
+    """Return trace id -> span id -> label; nothing from a store of a version before labels."""
     try:
-        _, rows = store.sql(_LABELS, {"run": trace_id})
+        _, rows = store.sql(_LABELS)
     except PermanentStoreError:
         return {}
-    return {str(row[0]): Label(label=row[1], note=row[2], author=row[3], time=row[4]) for row in rows}
+    found: dict[str, dict[str, Label]] = {}
+    for trace_id, span_id, label, note, author, applied_at in rows:
+        found.setdefault(str(trace_id), {})[str(span_id)] = Label(label=label, note=note, author=author, time=applied_at)
+    return found
