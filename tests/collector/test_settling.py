@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from collections.abc import Generator
@@ -10,11 +11,13 @@ from typing import Any
 
 import httpx
 import pytest
+from forms_on_disk import forms_in, forms_on_disk, rows_of_a_stopped_store
 from running_collector import CollectorProcess
 
 from freezeframe_replay.cli.status import collector_figures
 from freezeframe_schemas import genai
 from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
@@ -110,15 +113,42 @@ def test_stored_spans_are_rewritten_once_the_run_has_ended_and_deleting_a_run_de
     assert collector.stop() == 0
 
 
-def test_a_killed_collector_still_knows_what_is_unsettled_and_what_it_found(data: Path, made: list[CollectorProcess]) -> None:
+def test_a_killed_collector_still_knows_what_is_unsettled_and_finishes_a_rewrite(
+    data: Path, made: list[CollectorProcess]
+) -> None:
     made.append(CollectorProcess(data, policy="strict", environment=CAST))
-    made[0].post([span(1, 1, HELD)])
+    made[0].post([span(1, 1, HELD), span(2, 1, "before it was rewritten")])
     made[0].flush()
     made[0].post([span(1, 2, TOLD)])
     made[0].kill()
+    interrupted = data / "settling" / "1.pb"  # as if the kill had come between deleting and inserting
+    interrupted.parent.mkdir(exist_ok=True)
+    interrupted.write_bytes(encode_traces([span(2, 1, "after it was rewritten")]))
     made.append(CollectorProcess(data, policy="strict", environment=CAST))
     made[1].post([span(1, 3, END, ends=True)])
     made[1].flush()
-    assert settled(made[1]) == [1]
+    assert settled(made[1]) == [1, 1]
     assert not any("keller" in text for text in texts(made[1], 1))
+    assert texts(made[1], 2) == ["after it was rewritten"]
+    assert not interrupted.exists()
     assert made[1].stop() == 0
+
+
+def test_after_settling_no_file_of_the_data_directory_holds_a_form_in_any_encoding(
+    data: Path, made: list[CollectorProcess]
+) -> None:
+    made.append(CollectorProcess(data, policy="strict", environment=CAST))
+    long = json.dumps(
+        [{"role": "user", "content": f"{number} maria_keller_77 asked for order {number}"} for number in range(40)]
+    )
+    for number, text in enumerate((HELD, long, TOLD, END)):
+        made[0].post([span(1, number + 1, text, ends=text is END)])
+        if text is not TOLD:
+            made[0].flush()
+    assert settled(made[0]) == [1]
+    assert made[0].stop() == 0
+    rows = rows_of_a_stopped_store(data / "store")
+    assert "asked for order 39" in rows
+    assert forms_in(HELD.encode(), ("Maria Keller", "Keller")) == ["Maria Keller", "Keller"]
+    assert forms_in(rows.encode(), ("Maria Keller", "Keller")) == []
+    assert forms_on_disk(data, ("Maria Keller", "Keller")) == []

@@ -42,7 +42,7 @@ def freezeframe(*arguments: str, data: Path, check: bool = True) -> subprocess.C
     """Run the command line against a data directory."""
     done = subprocess.run(
         [sys.executable, "-m", "freezeframe._cli", *arguments],
-        env={**os.environ, "FREEZEFRAME_DATA": str(data)},
+        env={**os.environ, "FREEZEFRAME_DATA": str(data), "FREEZEFRAME_COLLECTOR__CAST__ENABLED": "true"},
         capture_output=True,
         text=True,
         timeout=400,
