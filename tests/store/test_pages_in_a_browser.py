@@ -372,6 +372,30 @@ def test_the_colours_that_a_reader_chooses_stay_without_a_script(pages: Pages) -
         pages.browser.show_as(width=1280)
 
 
+def test_without_a_script_a_run_is_read_replayed_and_stepped_through(pages: Pages) -> None:
+    """By clicks alone: the list, a run's tabs, a replay that is waited for, and back and forth in it."""
+    pages.browser.show_as(width=1280)
+    pages.open("/nowhere")
+    try:
+        pages.browser.do(("Emulation.setScriptExecutionDisabled", {"value": True}))
+        assert "LookupError" in pages.open(f"/?words={pages.runs['failed']}")
+        pages.browser.click("tbody .what a")
+        for tab, said in (
+            ("timeline", "track"),
+            ("kit", "what adds it"),
+            ("raw", "spans as stored"),
+            ("transcript", "returns-1"),
+        ):
+            assert said in pages.browser.click(f'.tabs a[href="?tab={tab}"]'), tab
+        assert "identical" in pages.ended(pages.browser.click("form[action$=replay] button"))
+        pages.browser.click("a.button")
+        assert "'where is mislaid'" in pages.browser.click("[rel=next]")
+        assert "Before call 1 of 2" in pages.browser.click("[rel=prev]")
+        assert "answer" in pages.open("/sql?q=SELECT+name+FROM+runs+LIMIT+1")
+    finally:
+        pages.browser.do(("Emulation.setScriptExecutionDisabled", {"value": False}))
+
+
 def test_a_button_copies_what_it_stands_by(pages: Pages) -> None:
     """The whole id of the run, the command that replays it, and a body as the page shows it; without a script there is none."""
     grant = ("Browser.grantPermissions", {"permissions": ["clipboardReadWrite", "clipboardSanitizedWrite"]})
