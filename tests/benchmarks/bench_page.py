@@ -1,10 +1,11 @@
 """How heavy and how fast the pages of the replay service are, in headless Chromium, beside their budgets.
 
-    python tests/benchmarks/bench_page.py [--rounds 5] [--steps 1000 10000] [--body 5000000]
+    python tests/benchmarks/bench_page.py [--rounds 5] [--steps 1000 10000] [--body 5000000] [--phoenix PYTHON]
 
 Starts `freezeframe up` on a data directory of its own, sends it runs of known size, and opens each page several times in one
 tab. Per page: bytes and requests on the wire, and the median time from navigation to first content. A page reached by a click
-is timed from the click. The last line is one JSON object.
+is timed from the click. With `--phoenix`, the Python of an environment with `arize-phoenix`, the same runs of up to 1,000 steps
+are sent to a Phoenix on this machine and opened in the same browser. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 import httpx
 from browser import CHROMIUM, Chromium
 from handmade_runs import make_run, model_call, tool_call
+from phoenix_server import Phoenix
 
 from freezeframe_schemas.local_tokens import READER, SENDER, bearer, read_token
 from freezeframe_schemas.otlp.encode import encode_traces
@@ -76,7 +78,10 @@ def text(chance: random.Random, words: int) -> str:
     return " ".join(f"{chance.choice(_WORDS)}{chance.randrange(100) if chance.random() < 0.1 else ''}" for _ in range(words))
 
 
-_WORDS: Final = (__doc__ or "").split()
+_WORDS: Final = (
+    "an agent looks up the order of a customer and says where it is, when it was sent, what it costs today and whether it can "
+    "still be returned; the policy allows that within a month, if the goods are unused and the parcel was not opened before"
+).split()
 
 
 def agent_run(trace_id: str, steps: int, *, at_ns: int) -> list[SpanRecord]:
@@ -147,7 +152,7 @@ def measured(data: Path, browser: Chromium, steps: Sequence[int], body: int, rou
         send(data, agent_run(f"{number:030x}fe", 6, at_ns=now + number * 10**9))
     for count, trace_id in runs.items():
         send(data, agent_run(trace_id, count, at_ns=now))
-    large = make_run(model_call("Where is it?", text(random.Random(0), body // 4)[:body]))
+    large = make_run(model_call("Where is it?", text(random.Random(0), body // 2)[:body]))
     send(data, [replace(span, trace_id=heavy) for span in large])
     freezeframe(data, "runs")  # waits until all that was acked can be read
     origin = f"http://127.0.0.1:{json.loads((data / 'processes' / 'replay-ports.json').read_text())['http']}"
@@ -178,11 +183,49 @@ def measured(data: Path, browser: Chromium, steps: Sequence[int], body: int, rou
     return rows
 
 
+def of_phoenix(
+    python: str, folder: Path, browser: Chromium, steps: int, rounds: int
+) -> list[tuple[str, float, float, float, int]]:
+    """Return for the list and a run in Phoenix: name, ms to first content, ms until it is all shown, kB and requests."""
+    now = time.time_ns()
+    trace_id = f"{steps:032x}"
+    with Phoenix(python, folder / "phoenix") as phoenix:
+        for number in range(LISTED):
+            phoenix.send(agent_run(f"{number:030x}fe", 6, at_ns=now + number * 10**9))
+        phoenix.send(agent_run(trace_id, steps, at_ns=now))
+        project = phoenix.project()
+        pages = {
+            "Phoenix: list of traces": (f"{phoenix.origin}/projects/{project}/traces", "answer"),
+            f"Phoenix: run of {steps:,} steps": (f"{phoenix.origin}/projects/{project}/traces/{trace_id}", "look_up"),
+        }
+        found: list[tuple[str, float, float, float, int]] = []
+        for name, (url, says) in pages.items():
+            times = [_shown(browser, url, says) for _ in range(rounds + 1)]
+            first = times[0]  # with nothing in the browser's cache, as whoever opens it the first time
+            later = times[1:]
+            ms = statistics.median(item["ms"] for item in later)
+            shown = statistics.median(item["shown"] for item in later)
+            found.append((name, round(ms, 1), round(shown, 1), round(first["bytes"] / 1000, 1), first["requests"]))
+    return found
+
+
+def _shown(browser: Chromium, url: str, says: str) -> dict[str, Any]:
+    browser.visit(url)
+    wait = f"""(async () => {{
+        const until = performance.now() + 60000;
+        while (!document.body.innerText.includes({says!r}) && performance.now() < until) {{
+            await new Promise(done => setTimeout(done, 10)); }}
+        return performance.now(); }})()"""
+    shown = float(browser.run(wait))
+    return {**browser.run(_MEASURED), "shown": shown}
+
+
 def main() -> None:
     """Print the table, then the figures as one JSON object."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5, help="times that each page is opened, after the first")
     parser.add_argument("--steps", type=int, nargs="+", default=[1000, 10_000], help="sizes of the long runs")
+    parser.add_argument("--phoenix", metavar="PYTHON", help="Python of an environment that has arize-phoenix")
     parser.add_argument("--body", type=int, default=5_000_000, help="bytes of the large body, about")
     arguments = parser.parse_args()
     if CHROMIUM is None:
@@ -193,6 +236,9 @@ def main() -> None:
         browser = Chromium(profile)
         try:
             rows = measured(data, browser, arguments.steps, arguments.body, arguments.rounds)
+            beside = []
+            if arguments.phoenix:
+                beside = of_phoenix(arguments.phoenix, Path(folder), browser, min(arguments.steps), arguments.rounds)
         finally:
             browser.close()
             freezeframe(data, "down")
@@ -202,7 +248,9 @@ def main() -> None:
             f"{row.page:22s} {row.ms:11.0f} ms {row.budget.ms:5.0f} ms {row.kb:9.1f} kB {row.budget.kb:5.0f} kB "
             f"{row.requests:9d}  {row.verdict}"
         )
-    print(json.dumps({"bench": "page", "rows": [{**asdict(row), "verdict": row.verdict} for row in rows]}))
+    for name, ms, shown, kb, requests in beside:
+        print(f"{name:32s} {ms:11.0f} ms, all of it {shown:6.0f} ms, {kb:9.1f} kB, {requests:d} requests")
+    print(json.dumps({"bench": "page", "phoenix": beside, "rows": [{**asdict(row), "verdict": row.verdict} for row in rows]}))
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from freezeframe_replay.cli.colour import show
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json, terminal_width
 from freezeframe_replay.engine.compare import Difference
@@ -59,7 +60,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"alike": found.alike, "compared": found.compared, **dataclasses.asdict(found)})
     else:
-        print(comparison_text(found, width=terminal_width(), everything=arguments.all))
+        show(comparison_text(found, width=terminal_width(), everything=arguments.all))
     if not found.compared:
         return EXIT_CODES[Verdict.INCOMPARABLE]
     return ALIKE if found.alike else DIFFERENT

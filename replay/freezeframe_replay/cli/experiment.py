@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_replay.cli import options
+from freezeframe_replay.cli.colour import show
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
@@ -102,7 +103,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         options.print_json(document)
     else:
-        print(result_text(result, width=options.terminal_width(), everything=arguments.all))
+        show(result_text(result, width=options.terminal_width(), everything=arguments.all))
     return EXIT_CODES[result.finding]
 
 

@@ -10,6 +10,25 @@ from freezeframe_replay.report.render import short
 
 
 @dataclass(slots=True, kw_only=True)
+class Waiting:
+    """Says on a terminal how far one long piece of work is; nothing elsewhere, or with `quiet`. Leaves no trace."""
+
+    quiet: bool = False
+    _has_said: bool = False
+
+    def say(self, text: str) -> None:
+        """Replace what was said before."""
+        if not self.quiet and sys.stderr.isatty():
+            self._has_said = True
+            print(f"\r\x1b[2K{short(text, terminal_width() - 1)}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Take away what was said."""
+        if self._has_said:
+            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
+
+
+@dataclass(slots=True, kw_only=True)
 class Progress:
     """Shows the progress of work; nothing with `quiet`."""
 

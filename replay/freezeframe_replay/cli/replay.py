@@ -10,7 +10,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_replay.cli import options
+from freezeframe_replay.cli.colour import show
 from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.progress import Waiting
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_run, target_as_typed
 from freezeframe_replay.report.render import report_text
@@ -194,6 +196,7 @@ def _replay(arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | 
         fixture = _begin(fixture, arguments.begin)
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         spans = None if arguments.output is None else Path(scratch) / "spans.jsonl"
+        waiting = Waiting(quiet=arguments.quiet or arguments.json or arguments.show_output)
         try:
             report = reenact(
                 fixture,
@@ -205,15 +208,18 @@ def _replay(arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | 
                 quiet=arguments.json or not arguments.show_output,
                 spans=spans,
                 keys=options.home_of(arguments).directory / KEYS,
+                on_look=lambda served: waiting.say(f"{len(served)} steps answered"),
             )
         except ReplayError as error:
             print(f"freezeframe replay: {error}", file=sys.stderr)
             return EXIT_CODES[Verdict.INCOMPARABLE]
+        finally:
+            waiting.end()
         if arguments.json:
             print(judged_to_json(report))
         else:
             again = target_as_typed(options.place_of(arguments), arguments.run, report.run_id)
-            print(report_text(report, quiet=arguments.quiet, width=options.terminal_width(), again=again))
+            show(report_text(report, quiet=arguments.quiet, width=options.terminal_width(), again=again))
             if report.live and spans is None and not arguments.quiet:
                 print("  next: if this is the fix, keep it with its live answers: the same command with -o DIR")
         if spans is not None:
