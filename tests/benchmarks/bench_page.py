@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 import httpx
 from browser import CHROMIUM, Chromium
 from handmade_runs import make_run, model_call, tool_call
-from phoenix_server import Phoenix
+from page_peers import Phoenix
 
 from freezeframe_schemas.local_tokens import READER, SENDER, bearer, read_token
 from freezeframe_schemas.otlp.encode import encode_traces

@@ -14,6 +14,7 @@ from handmade_runs import make_run, model_call, tool_call
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.report.align import compare_runs
+from freezeframe_replay.web.comparison import comparison_page
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.prices import list_prices, price_of
@@ -121,3 +122,17 @@ def test_a_run_beside_itself_is_alike(runs: tuple[str, str]) -> None:
 
     fixture = load_fixture(Path(runs[0]))
     assert compare_runs(fixture, fixture).alike
+
+
+def test_equal_steps_in_a_row_are_folded_and_the_changed_one_is_open() -> None:
+    """Words that differ are marked in it."""
+    before, after = (
+        recorded(*(tool_call("find", n, of=f"{who} {n}" if n == 5 else n) for n in range(9)), run="ab" * 16, answer="x")
+        for who in ("Ann at home", "Bob at home")
+    )
+    page = comparison_page(compare_runs(before, after))
+    assert [line.partition("<summary>")[2].partition("<")[0] for line in page.splitlines() if "<summary>" in line] == [
+        "5 steps are the same"
+    ]
+    assert page.partition("</details>")[2].count('<li class="same">') == 3
+    assert "<b>Ann</b> at home 5" in page and "<b>Bob</b> at home 5" in page

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Final
 
-from freezeframe_replay.report.align import Comparison, How, Side
+from freezeframe_replay.report.align import Comparison, How, Pair, Side
 from freezeframe_replay.web.markup import SYSTEM, policy_of_a_file, render
 
+_FOLDED_FROM: Final = 4
 _WORDS: Final = {How.SAME: "same", How.CHANGED: "changed", How.ADDED: "only in the second", How.REMOVED: "only in the first"}
 
 
@@ -20,9 +22,19 @@ def comparison_page(found: Comparison, *, alone: bool = False, theme: str = SYST
         found=found,
         policy=policy_of_a_file() if alone else "",
         where=_where(found),
+        groups=_groups(found.pairs),
         words=_WORDS,
         totals=[_total(run, steps) for run, steps in zip((found.before, found.after), sides, strict=True)],
     )
+
+
+def _groups(pairs: Sequence[Pair]) -> list[tuple[str, Sequence[Pair]]]:
+    """Return the pairs in order, several equal ones in a row together below words that say how many they are."""
+    found: list[tuple[str, Sequence[Pair]]] = []
+    for is_same, some in groupby(pairs, key=lambda pair: pair.how is How.SAME):
+        row = list(some)
+        found.append((f"{len(row):,} steps are the same" if is_same and len(row) >= _FOLDED_FROM else "", row))
+    return found
 
 
 def _where(found: Comparison) -> str:

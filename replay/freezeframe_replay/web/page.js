@@ -2,7 +2,7 @@
 "use strict";
 
 // What the keys j and k go through: runs, spans, parts of the transcript, pairs of a comparison.
-const STOPS = ".runs tbody tr, .timeline tbody tr, .turn, .card, .pairs > li";
+const STOPS = ".runs tbody tr, .timeline tbody tr, .turn, .card, .pairs > li:not(details:not([open]) li)";
 const FAILED = ".failed, :has(> .error), :has(> td.bad), :has(> .state > .bad), :has(> td > .warn)";
 const OFF = "freezeframe-keys-off";
 

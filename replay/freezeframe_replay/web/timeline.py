@@ -17,6 +17,8 @@ from freezeframe_schemas.run import Run
 
 ROWS: Final = 2_000
 """Rows of a part of the timeline."""
+_BARS: Final = 1_000
+_LEAST_BARS: Final = 20
 _DEEPEST: Final = 8
 """Levels of the tree that are indented; deeper ones are shown at this one."""
 _WIDTH: Final = 1000
@@ -63,18 +65,13 @@ class _Scale:
 def timeline(run: Run, outline: Outline, links: Links, part: int, *, only: str = "") -> dict[str, Any]:
     """Return what the template shows of a part of the timeline; `only` names a kind of span, or `FAILED`."""
     scale = _Scale(run)
-    lanes: dict[str, list[dict[str, Any]]] = {}
-    for node in outline.nodes:
-        if node.step is not None:
-            at = {**scale.bar(node), "link": links.step(node), "title": f"step {node.step}, {node.name}, {duration(node.ms)}"}
-            lanes.setdefault(node.lane, []).append(at)
     chosen = [node for node in outline.nodes if not only or (node.failed if only == FAILED else node.kind == only)]
     parts = max(-(-len(chosen) // ROWS), 1)
     part = min(max(part, 1), parts)
     attempts = _attempts(run, outline.nodes)
     above = _above_failed(outline.nodes)
     return {
-        "lanes": [{"name": name, "bars": bars[:ROWS]} for name, bars in sorted(lanes.items())],
+        "lanes": _lanes(outline.nodes, scale, links),
         "rows": [
             {
                 "node": node,
@@ -95,6 +92,23 @@ def timeline(run: Run, outline: Outline, links: Links, part: int, *, only: str =
         "parts": parts,
         "part": part,
     }
+
+
+def _lanes(nodes: Sequence[Node], scale: _Scale, links: Links) -> list[dict[str, Any]]:
+    """Return the lanes with the bars of their first steps, about `_BARS` in all."""
+    steps: dict[str, list[Node]] = {}
+    for node in nodes:
+        if node.step is not None:
+            steps.setdefault(node.lane, []).append(node)
+    most = max(_BARS // max(len(steps), 1), _LEAST_BARS)
+
+    def bar(node: Node) -> dict[str, Any]:
+        return {**scale.bar(node), "link": links.step(node), "title": f"step {node.step}, {node.name}, {duration(node.ms)}"}
+
+    return [
+        {"name": name, "bars": [bar(node) for node in found[:most]], "left_out": max(len(found) - most, 0)}
+        for name, found in sorted(steps.items())
+    ]
 
 
 def _filters(nodes: Sequence[Node], only: str) -> list[dict[str, Any]]:

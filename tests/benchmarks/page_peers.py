@@ -1,4 +1,4 @@
-"""A Phoenix on this machine, from an environment of its own, for benchmarks that show it beside our pages."""
+"""Phoenix on this machine, from an environment of its own, for the benchmark that shows it beside our pages."""
 
 from __future__ import annotations
 
