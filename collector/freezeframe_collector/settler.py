@@ -35,6 +35,8 @@ _LOG = logging.getLogger(__name__)
 FOLDER: Final = "settling"
 _TICK_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 30.0
+_EVERY_S: Final = 10.0
+"""Runs that are due wait for each other so long: to delete rows, the engine rewrites every file that holds one."""
 _RUNS_AT_ONCE: Final = 200
 """Runs that are read and rewritten together: each step costs the store about the same for one as for all of them."""
 _RUNS_PER_STATEMENT: Final = 1_000
@@ -74,6 +76,7 @@ class Settler:
         self._folder = data / FOLDER
         self._is_stored = is_stored
         self._storing = storing
+        self._next_s = 0.0
         self._settling = threading.Lock()
         self._marking = threading.Lock()
         self._stopping = threading.Event()
@@ -139,8 +142,11 @@ class Settler:
         return True
 
     def _tick(self) -> None:
-        self._settle_all(time.monotonic() + _LONGEST_PAUSE_S)
-        self._book.expire()
+        self._mark()
+        if time.monotonic() >= self._next_s:
+            self._settle_all(time.monotonic() + _LONGEST_PAUSE_S)
+            self._book.expire()
+            self._next_s = time.monotonic() + _EVERY_S
 
     def _settle_all(self, deadline: float, *, ended: bool = False, everything: bool = False) -> None:
         self._mark()

@@ -23,9 +23,12 @@ from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.policies import load_policies
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.processors.rewrite import Rewriter
+from freezeframe_collector.processors.seal import Sealer
 from freezeframe_collector.wal import Log
 from freezeframe_redaction.cast import Cast, Member
 from freezeframe_redaction.keys import KeyRing, TenantKey
+from freezeframe_redaction.rewrite import redact_run
+from freezeframe_redaction.vault import Vault
 from freezeframe_schemas import genai
 from freezeframe_schemas.otlp.decode import NO_LIMITS
 from freezeframe_schemas.otlp.encode import encode_traces
@@ -206,10 +209,41 @@ def test_with_too_many_open_runs_the_settled_ones_are_forgotten_first_and_the_ot
     book = CastBook(tmp_path, CastConfig(enabled=True, runs=20))
     for number in range(21):
         book.note([Found(tenant="", trace_id=f"{number:032x}", based_on=0, sealed=b"x", waits=number % 2 == 0)], 1)
-    assert book.state().dropped_early == 2
-    assert len(book.due(lambda _: True, 100)) == 11
+    assert (book.state().dropped_early, book.state().open_runs, book.state().unsettled_runs) == (2, 19, 11)
+    assert book.due(lambda _: True, 100) == []
+    book.note([Found(tenant="", trace_id=f"{number:032x}", based_on=0, waits=True) for number in range(100, 120)], 1)
+    assert (book.state().open_runs, len(book.due(lambda _: True, 100))) == (31, 31)
     book.settle(book.due(lambda _: True, 100))
     assert book.state().unsettled_runs == 0
+
+
+def test_after_a_rotation_a_span_is_rewritten_under_the_key_that_redacted_it() -> None:
+    newer = KeyRing(directory=Path("/nonexistent"), keys=(*KEYS.keys, TenantKey(id="default/2", secret=b"n" * 32)))
+    stage = RedactStage(POLICIES, KEYS, casts=KnownCasts(Seal(KEYS), 100))
+    request = stage.begin()
+    told = request(span(1, TELLS[0]), "")
+    (found,) = request.found()
+    held = RedactStage(POLICIES, KEYS)(span(0, "user maria_keller of the list"), "")
+    after = RedactStage(POLICIES, newer)(span(2, "a later one: maria_keller"), "")
+    rewrite = Rewriter(newer, lambda: POLICIES).rewrite
+    rewritten = rewrite(found.run, [found.sealed], [held, told, after])
+    first, last = str(told.attributes["text"]).removeprefix("My name is ").split(",")[0].lower().split()
+    assert rewritten[0].attributes["text"] == f"user {first}_{last} of the list"
+    assert "keller" not in str(rewritten[2].attributes["text"])
+    assert first not in str(rewritten[2].attributes["text"])
+    assert [new is old for new, old in zip(rewritten, [held, told, after], strict=True)] == [False, True, False]
+    assert redact_run(rewritten[:2], POLICIES.default, KEYS.keys[0])[0].attributes["text"] == rewritten[0].attributes["text"]
+
+
+def test_a_vault_keeps_what_a_late_surrogate_stands_for(tmp_path: Path) -> None:
+    vault = Vault(tmp_path / "vault.db", {"vault/1": Vault.generate_key()}, "vault/1")
+    request = RedactStage(POLICIES, KEYS, casts=KnownCasts(Seal(KEYS), 100)).begin()
+    request(span(1, TELLS[0]), "")
+    (found,) = request.found()
+    held = RedactStage(POLICIES, KEYS)(span(0, "ask about keller then Keller"), "")
+    (rewritten,) = Rewriter(KEYS, lambda: POLICIES, Sealer(vault)).rewrite(found.run, [found.sealed], [held])
+    surrogate = str(rewritten.attributes["text"]).rpartition(" ")[2]
+    assert vault.reveal("default", surrogate, who="me", reason="test") is not None
 
 
 def _clear_in(folder: Path) -> list[str]:

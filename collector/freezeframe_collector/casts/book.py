@@ -74,6 +74,8 @@ class CastBook:
         self._runs: OrderedDict[RunKey, _Run] = OrderedDict()
         """The run that was heard of last comes last."""
         self._dropped_early = 0
+        self._to_delete: set[RunKey] = set()
+        """Runs that were dropped early, and may have rows in the file."""
         for saved in self._file.load_all():
             self._runs[saved.run] = _Run(
                 sealed=list(saved.sealed),
@@ -119,10 +121,10 @@ class CastBook:
         count = len(self._runs) - self._config.runs + self._config.runs // 20
         oldest = [key for key, run in self._runs.items() if not run.unsettled][:count]
         self._dropped_early += len(oldest)
-        for key in oldest:  # their rows go with the next `expire`
+        self._to_delete.update(oldest)  # with the next `expire`: the log's thread does not wait for that
+        for key in oldest:
+            del self._runs[key]
             self._tell_gone(key)
-            self._runs[key].sealed.clear()
-            self._runs[key].heard_s = float("-inf")
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` for every finding, at once for those of now; return what ends that."""
@@ -227,7 +229,10 @@ class CastBook:
         with self._lock:
             before = self._clock() - self._config.grace_s
             gone = [key for key, run in self._runs.items() if not run.unsettled and run.heard_s < before]
-        self.forget(gone)
+            dropped = [key for key in self._to_delete if key not in self._runs]
+        self.forget([*gone, *dropped])
+        with self._lock:
+            self._to_delete.difference_update(dropped)
         return len(gone)
 
     def forget(self, keys: Sequence[RunKey]) -> None:
