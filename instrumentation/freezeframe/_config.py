@@ -157,6 +157,12 @@ class Settings:
         "so name none that gives access, such as a session's key.",
         _NAMES,
     )
+    request_headers: tuple[str, ...] = setting(
+        (),
+        "More headers of a request to an application to record with their values, besides those that "
+        "[servers](guides/servers.md) lists. Name none that gives access.",
+        _NAMES,
+    )
     record_env: tuple[str, ...] = setting(
         (
             *("LANG", "LC_ALL", "TZ", "PYTHONHASHSEED"),

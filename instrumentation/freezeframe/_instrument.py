@@ -174,7 +174,7 @@ def _start(settings: Settings) -> Handle:
         return Handle(settings=settings)
     handle = start_recording(settings, make_exporter(settings))
     seams.install()
-    _servers.install()
+    _servers.install(lambda: handle.flush(settings.terminate_timeout_s))
     _workers.install(lambda: handle.flush(settings.exit_timeout_s))
     atexit.register(handle._close)
     handle.watch_termination()

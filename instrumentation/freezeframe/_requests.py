@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Final
@@ -89,23 +89,27 @@ class Request:
 
 def begin(app: Any, given: dict[str, Any]) -> Request:
     """Begin what may be a run: `given` is the request."""
-    target, file = _target(app)
-    gaps = () if target else (_UNREACHABLE,)
-    name = f"{given['method']} {given['path']}"
     body = Body(_body_bytes())
+    # the body as far as it was read when the first call is made: a run that is killed in that call has it
+    scope = begin_scope(app, given, lambda: {"body": as_text(b"".join(body.pieces))})
+    return Request(scope=scope, body=body, answer=Body(_ANSWER_BYTES))
+
+
+def begin_scope(app: Any, given: dict[str, Any], came: Callable[[], dict[str, Any]]) -> EntryScope:
+    """Begin what may be a run: `given` is what the client asked at first, `came` returns what it sent after that."""
+    target, file = _target(app)
+    name = f"{given['method']} {given['path']}"
     point = EntryPoint(
         kind=EntryKind.REQUEST,
         name=name,
         target=target,
         file=file,
         input="" if _port.serving() is None else values.encode(given),
-        # the body as far as it was read when the first call is made: a run that is killed in that call has it
-        late_input=lambda: values.encode({**given, "body": as_text(b"".join(body.pieces))}),
-        gaps=gaps,
+        late_input=lambda: values.encode({**given, **came()}),
+        gaps=() if target else (_UNREACHABLE,),
     )
     session = next((given["headers"][header] for header in _session_headers() if header in given["headers"]), None)
-    scope = EntryScope(point, RunContext(name=name, session=session, is_implied=True))
-    return Request(scope=scope, body=body, answer=Body(_ANSWER_BYTES))
+    return EntryScope(point, RunContext(name=name, session=session, is_implied=True))
 
 
 def _body_bytes() -> int:
@@ -125,7 +129,9 @@ def asked_with(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the headers of a request that are recorded; in a replay, all that it has."""
     if _port.serving() is not None:
         return {name.lower(): value for name, value in headers}
-    return _kept(headers, _REQUEST_HEADERS.union(_session_headers()))
+    recorder = _port.recorder()
+    asked = () if recorder is None else (name.lower() for name in recorder.settings.request_headers)
+    return _kept(headers, _REQUEST_HEADERS.union(_session_headers(), asked))
 
 
 def _session_headers() -> list[str]:

@@ -16,9 +16,11 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Mu
 from types import ModuleType
 from typing import Any, Final
 
+from freezeframe import _aiohttp_server
 from freezeframe._context import current_place
 from freezeframe._guard import guard
 from freezeframe._requests import Request, as_text, asked_with, begin, forget
+from freezeframe._sockets import Talk, begin_talk, talk_inside
 from freezeframe.seams import _port
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
 from freezeframe.seams.recording import Body
@@ -36,13 +38,23 @@ Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
+
+class _Ends:
+    """What is done before a server ends the process: uvicorn does so by a signal, which skips every `atexit`."""
+
+    flush: Callable[[], object] | None = None
+
+
 _patches: Final = Patches()
+_ENDS: Final = _Ends()
 
 
-def install() -> None:
-    """Wrap the applications' classes: now if they are loaded, else when they are imported."""
+def install(flush: Callable[[], object] | None = None) -> None:
+    """Wrap the applications' classes: now if they are loaded, else when they are imported. `flush` delivers what is queued."""
+    _ENDS.flush = flush
     for module, name in APPLICATIONS:
         IMPORT_HOOK.when_imported(module, functools.partial(_install, name))
+    IMPORT_HOOK.when_imported("aiohttp.web_app", functools.partial(_aiohttp_server.install, _patches))
 
 
 def _install(name: str, module: ModuleType) -> None:
@@ -53,6 +65,7 @@ def _install(name: str, module: ModuleType) -> None:
 def uninstall() -> None:
     """Restore the classes."""
     _patches.undo()
+    _ENDS.flush = None
     forget()
 
 
@@ -78,8 +91,16 @@ def around_asgi(original: Any) -> Any:
 
 
 async def _asgi(original: Any, app: Any, scope: Message, receive: Receive, send: Send) -> None:
-    if scope["type"] != "http" or not _is_run():
+    if scope["type"] == "lifespan":
+        return await original(app, scope, receive, _flushed_first(send))
+    if scope["type"] not in ("http", "websocket") or not _is_run():
         return await original(app, scope, receive, send)
+    if scope["type"] == "websocket":
+        talk: Talk | None = None
+        with guard("socket.begin"):
+            talk = begin_talk(app, scope, {**_asked_by_asgi(scope), "method": "WEBSOCKET"})
+        call = functools.partial(original, app, scope)
+        return await (call(receive, send) if talk is None else talk_inside(talk, call, receive, send))
     request: Request | None = None
     with guard("request.begin"):
         given = _asked_by_asgi(scope)
@@ -102,10 +123,20 @@ async def _asgi(original: Any, app: Any, scope: Message, receive: Receive, send:
     request.end()
 
 
+def _flushed_first(send: Send) -> Send:
+    async def told(message: Message) -> None:
+        if message["type"].startswith("lifespan.shutdown.") and _ENDS.flush is not None:
+            with guard("servers.flush"):
+                _ENDS.flush()
+        await send(message)
+
+    return told
+
+
 def _asked_by_asgi(scope: Message) -> dict[str, Any]:
     client = scope.get("client")
     return {
-        "method": scope["method"],
+        "method": scope.get("method", ""),
         "path": scope["path"],
         "query": scope["query_string"].decode("latin-1"),
         "headers": asked_with(_texts(scope["headers"])),

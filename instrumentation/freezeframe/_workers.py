@@ -1,4 +1,4 @@
-"""Tasks of workers: each one that makes a call is a run, with nothing marked. Celery, Dramatiq, AWS Lambda.
+"""Tasks of workers: each one that makes a call is a run, with nothing marked. Celery, Dramatiq, RQ, arq, AWS Lambda.
 
 A run's input is the task's arguments, its output the result; it begins where the worker calls the task and ends where it has
 the result. An attempt is a run: those of one task have its id (`RunContext.id`). A task called inside a run is a part of it.
@@ -9,6 +9,7 @@ Each framework is a row of `FRAMEWORKS`: what is hooked once its module is impor
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import sys
 from collections.abc import Callable
@@ -233,15 +234,74 @@ def _handle(handler: Any, event: Any, context: Any) -> Any:
 
 
 def _handled(task: Task | None, *, result: object = None, error: BaseException | None = None) -> None:
-    with guard("lambda.end"):
+    with guard("task.end"):
         finish(task, result=result, error=error)
         if task is not None and task.scope.payload is not None:
             _hooks.flush()  # the process is frozen as soon as it has answered
+
+
+# -- RQ ------------------------------------------------------------------------------------------------------------------
+
+
+def _hook_rq(module: ModuleType) -> None:
+    def perform(original: Any, job: Any) -> Any:
+        task = None
+        with guard("rq.begin"):
+            attempt = job.number_of_retries or 0
+            given = (tuple(job.args or ()), dict(job.kwargs or {}))
+            task = begin(job.func, *given, by="rq", name=job.func_name, task_id=job.id, attempt=attempt)
+        try:
+            result = original(job)
+        except BaseException as error:
+            _handled(task, error=error)
+            raise
+        _handled(task, result=result)  # a work horse exits by os._exit
+        return result
+
+    _hooks.patches.around(module.Job, "perform", perform)
+
+
+# -- arq -----------------------------------------------------------------------------------------------------------------
+
+ARQ_CONTEXT: Final = ("job_id", "job_try", "enqueue_time", "score")
+"""Of the first argument of a task, what is recorded. It also holds connections, and what `on_startup` has put there."""
+
+
+def _hook_arq(module: ModuleType) -> None:
+    def made(original: Any, worker: Any, *args: Any, **options: Any) -> None:
+        original(worker, *args, **options)
+        with guard("arq.functions"):
+            for name, function in worker.functions.items():
+                worker.functions[name] = dataclasses.replace(function, coroutine=_attempt(function.coroutine, name))
+
+    _hooks.patches.around(module.Worker, "__init__", made)
+
+
+def _attempt(coroutine: Any, name: str) -> Any:
+    @functools.wraps(coroutine)
+    async def attempt(context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        task = None
+        with guard("arq.begin"):
+            about = {key: context.get(key) for key in ARQ_CONTEXT}
+            tried = (about["job_try"] or 1) - 1
+            task_id = str(about["job_id"])
+            task = begin(coroutine, (about, *args), kwargs, by="arq", name=name, task_id=task_id, attempt=tried)
+        try:
+            result = await coroutine(context, *args, **kwargs)
+        except BaseException as error:
+            finish(task, error=error)
+            raise
+        finish(task, result=result)
+        return result
+
+    return attempt
 
 
 FRAMEWORKS: Final[tuple[tuple[str, Callable[[ModuleType], None]], ...]] = (
     ("celery.signals", _hook_celery),
     ("dramatiq.broker", _hook_dramatiq),
     ("awslambdaric.bootstrap", _hook_lambda),
+    ("rq.job", _hook_rq),
+    ("arq.worker", _hook_arq),
 )
 """Module -> what hooks it, with the module."""

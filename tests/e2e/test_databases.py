@@ -6,18 +6,12 @@ Each program begins with a table or keys of its own, which it fills outside the 
 from __future__ import annotations
 
 import os
-import shutil
-import signal
-import socket
 import subprocess
 import sys
-import tempfile
-from collections.abc import Generator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
+from database_servers import none, postgres_server, redis_server
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
@@ -132,7 +126,7 @@ if __name__ == "__main__":
 _REDIS = f"""{_HEAD}
 import asyncio, redis, redis.asyncio
 
-at = {{"host": "127.0.0.1", "port": int(os.environ["REDIS_PORT"]), "decode_responses": True}}
+at = {{"host": "127.0.0.1", "port": int(os.environ["WHERE"]), "decode_responses": True}}
 client = redis.Redis(**at)
 client.flushall()
 
@@ -175,7 +169,7 @@ import asyncio, psycopg
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
-where = os.environ["POSTGRES"]
+where = os.environ["WHERE"]
 with psycopg.connect(where) as setup:
     setup.execute("DROP TABLE IF EXISTS orders")
     setup.execute(
@@ -218,56 +212,6 @@ if __name__ == "__main__":
 """
 
 
-@contextmanager
-def none() -> Generator[dict[str, str]]:
-    yield {}
-
-
-@contextmanager
-def redis_server() -> Generator[dict[str, str]]:
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("redis-server is not installed")
-    with socket.create_server(("127.0.0.1", 0)) as found:
-        port = str(found.getsockname()[1])
-    server = subprocess.Popen([program, "--port", port, "--save", "", "--bind", "127.0.0.1"], stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        assert any("Ready to accept connections" in line for line in server.stdout)
-        yield {"REDIS_PORT": port}
-    finally:
-        server.kill()
-        server.communicate()
-
-
-@contextmanager
-def postgres_server() -> Generator[dict[str, str]]:
-    folders = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
-    program = next((str(folder / "initdb") for folder in folders), shutil.which("initdb"))
-    if program is None:
-        pytest.skip("PostgreSQL is not installed")
-    user = "postgres" if os.getuid() == 0 else None  # it refuses to run as root
-    folder = tempfile.mkdtemp()
-    if user:
-        shutil.chown(folder, user)
-    data = f"{folder}/data"
-    quiet: Any = {"user": user, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
-    server = None
-    try:
-        subprocess.run([program, "-D", data, "-A", "trust", "-U", "freezeframe", "-N"], check=True, **quiet)
-        arguments = ["-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
-        server = subprocess.Popen([str(Path(program).with_name("postgres")), *arguments], **quiet)
-        ready = [str(Path(program).with_name("pg_isready")), "-h", folder, "-t", "30"]
-        while subprocess.run(ready, stdout=subprocess.DEVNULL, check=False).returncode:
-            assert server.poll() is None
-        yield {"POSTGRES": f"host={folder} user=freezeframe dbname=postgres"}
-    finally:
-        if server is not None:
-            server.send_signal(signal.SIGQUIT)
-            server.wait()
-        shutil.rmtree(folder, ignore_errors=True)
-
-
 WORLDS = {
     "sqlite3": (_SQLITE, none),
     "sqlalchemy": (_SQLALCHEMY, none),
@@ -301,8 +245,7 @@ def test_what_a_run_asks_of_a_database_is_answered_without_it(
     program, world = WORLDS[library]
     (tmp_path / "shop.py").write_text(program)
     with world() as where:
-        for name, value in where.items():
-            monkeypatch.setenv(name, value)
+        monkeypatch.setenv("WHERE", where)
         run = record(tmp_path, databases=True)
     for left in tmp_path.glob("shop.db*"):
         left.unlink()

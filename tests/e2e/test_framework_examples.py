@@ -1,102 +1,235 @@
-"""The examples for frameworks, as they are in the repository: recorded under their servers, then replayed."""
+"""The examples for frameworks, as they are in the repository: recorded under their servers and workers, then replayed.
+
+Each in a copy, of which one line is then changed: that the replay sees, in the step after it.
+"""
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import httpx
 import pytest
+from database_servers import redis_server
 from races import Provider
+from websockets.sync.client import connect
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_runs_of_file
+from freezeframe_schemas.divergence import DivergenceKind
+from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 FOLDER: Final = Path(__file__).parents[2] / "examples" / "frameworks"
-_UVICORN = """
-import socket, uvicorn
-import fastapi_chat
+_LISTEN = """
+import socket
 found = socket.create_server(("127.0.0.1", 0))
 print(found.getsockname()[1], flush=True)
-uvicorn.Server(uvicorn.Config(fastapi_chat.app, log_level="error")).run([found])
+"""
+_UVICORN = f"""{_LISTEN}
+import uvicorn
+uvicorn.Server(uvicorn.Config("EXAMPLE:app", log_level="error")).run([found])
+"""
+_AIOHTTP = f"""{_LISTEN}
+from aiohttp import web
+from EXAMPLE import app
+web.run_app(app, sock=found, print=None)
 """
 _WERKZEUG = """
-from werkzeug.serving import make_server
-import django_chat
-server = make_server("127.0.0.1", 0, django_chat.application, threaded=True)
-print(server.port, flush=True)
 import signal
+from werkzeug.serving import make_server
+import EXAMPLE
+server = make_server("127.0.0.1", 0, vars(EXAMPLE).get("application") or EXAMPLE.app, threaded=True)
+print(server.port, flush=True)
 signal.signal(signal.SIGTERM, lambda *_: exit())
 server.serve_forever()
 """
+_CELERY = """
+from EXAMPLE import answer, app
+from celery.contrib.testing.worker import start_worker
+app.conf.update(broker_url="memory://", result_backend="cache+memory://")
+with start_worker(app, pool="threads", concurrency=3, perform_ping_check=False):
+    for result in [answer.delay(f"u{number}", "hello") for number in range(COUNT)]:
+        result.get(timeout=100)
+"""
+_DRAMATIQ = """
+import dramatiq
+from dramatiq.brokers.stub import StubBroker
+broker = StubBroker()
+dramatiq.set_broker(broker)
+from EXAMPLE import answer
+worker = dramatiq.Worker(broker, worker_threads=3)
+worker.start()
+for number in range(COUNT):
+    answer.send(f"u{number}", "hello")
+broker.join("default")
+worker.join()
+worker.stop()
+"""
+_RQ = """
+import freezeframe
+freezeframe.instrument()
+import os, redis, rq, EXAMPLE
+connection = redis.Redis(port=int(os.environ["REDIS_PORT"]))
+queue = rq.Queue(connection=connection)
+for number in range(COUNT):
+    queue.enqueue(EXAMPLE.answer, f"u{number}", text="hello")
+rq.Worker([queue], connection=connection).work(burst=True, logging_level="ERROR")
+"""
+_ARQ = """
+import asyncio, os
+from arq import create_pool, worker
+from arq.connections import RedisSettings
+from EXAMPLE import WorkerSettings
+
+async def main():
+    settings = RedisSettings(port=int(os.environ["REDIS_PORT"]))
+    pool = await create_pool(settings)
+    for number in range(COUNT):
+        await pool.enqueue_job("answer", f"u{number}", "hello")
+    made = worker.Worker(WorkerSettings.functions, redis_settings=settings, burst=True, handle_signals=False, poll_delay=0.01)
+    await made.async_run()
+    await made.close()
+
+asyncio.run(main())
+"""
 
 
-@contextmanager
-def served(code: str) -> Generator[httpx.Client]:
-    server = subprocess.Popen([sys.executable, "-c", code], cwd=FOLDER, stdout=subprocess.PIPE, text=True)
-    try:
-        assert server.stdout is not None
-        port = server.stdout.readline().strip()
-        with httpx.Client(base_url=f"http://127.0.0.1:{port}", timeout=200) as client:
-            yield client
-    finally:
-        server.terminate()
-        server.wait()
-        assert server.stdout is not None
-        server.stdout.close()
+def _ask_by_post(port: str, number: int) -> None:
+    httpx.post(f"http://127.0.0.1:{port}/chat/u{number}", json={"text": "hello"}, timeout=200).raise_for_status()
 
 
-def ask_fastapi(count: int) -> None:
-    with served(_UVICORN) as client, ThreadPoolExecutor(count) as pool:
-        stream = pool.submit(client.get, "/stream?text=pieces")
-        asked = [pool.submit(client.post, f"/chat/u{number}", json={"text": "hello"}) for number in range(count)]
-        assert {done.result().status_code for done in (*asked, stream)} == {200}
+def _ask_by_get(port: str, number: int) -> None:
+    httpx.get(f"http://127.0.0.1:{port}/chat?user=u{number}&text=hello", timeout=200).raise_for_status()
 
 
-def ask_django(count: int) -> None:
-    with served(_WERKZEUG) as client, ThreadPoolExecutor(count) as pool:
-        stream = pool.submit(client.get, "/stream?text=pieces")
-        asked = [pool.submit(client.get, f"/chat?user=u{number}&text=hello") for number in range(count)]
-        assert {done.result().status_code for done in (*asked, stream)} == {200}
+def _ask_by_socket(port: str, number: int) -> None:
+    with connect(f"ws://127.0.0.1:{port}/chat/u{number}") as socket:
+        for _ in range(2):
+            socket.send("hello")
+            assert socket.recv() == "one moment"
+            socket.recv()
+
+
+def _ask_in_conversation(port: str, number: int) -> None:
+    for text in ("hello", "and then?"):
+        headers = {"x-conversation-id": f"u{number}"}
+        httpx.post(
+            f"http://127.0.0.1:{port}/chat", content=f"u{number}: {text}", headers=headers, timeout=200
+        ).raise_for_status()
+
+
+def _stream(port: str) -> None:
+    assert httpx.get(f"http://127.0.0.1:{port}/stream?text=pieces", timeout=200).is_success
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """How an example is run and asked, and which runs come of it."""
+
+    server: str
+    chat: str
+    """Name of the run of a chat."""
+    ask: Callable[[str, int], None] | None = None
+    """None: the worker asks itself."""
+    stream: str = ""
+    changed: tuple[str, str] = ("}. {", "}! {")
+    step: int = 2
+    needs_redis: bool = False
 
 
 EXAMPLES = {
-    "fastapi": (ask_fastapi, {"POST /chat/{user}", "GET /stream"}),
-    "django": (ask_django, {"GET /chat", "GET /stream"}),
+    "fastapi_chat": Example(server=_UVICORN, ask=_ask_by_post, chat="POST /chat/{user}", stream="GET /stream"),
+    "django_chat": Example(server=_WERKZEUG, ask=_ask_by_get, chat="GET /chat", stream="GET /stream"),
+    "flask_chat": Example(server=_WERKZEUG, ask=_ask_by_post, chat="POST /chat/u", stream="GET /stream"),
+    "quart_chat": Example(server=_UVICORN, ask=_ask_by_post, chat="POST /chat/u", stream="GET /stream"),
+    "litestar_chat": Example(server=_UVICORN, ask=_ask_by_post, chat="POST /chat/u", stream="GET /stream"),
+    "aiohttp_chat": Example(server=_AIOHTTP, ask=_ask_by_post, chat="POST /chat/{user}", stream="GET /stream"),
+    "starlette_socket": Example(server=_UVICORN, ask=_ask_by_socket, chat="WEBSOCKET /chat/u"),
+    "starlette_redis": Example(
+        server=_UVICORN,
+        ask=_ask_in_conversation,
+        chat="POST /chat",
+        changed=("[str(text)", "[str(text) + '!'"),
+        step=3,
+        needs_redis=True,
+    ),
+    "celery_tasks": Example(server=_CELERY, chat="celery_tasks.answer"),
+    "dramatiq_tasks": Example(server=_DRAMATIQ, chat="answer"),
+    "rq_tasks": Example(server=_RQ, chat="rq_tasks.answer", needs_redis=True),
+    "arq_tasks": Example(server=_ARQ, chat="answer", needs_redis=True),
 }
 
 
-def prompts(run: Run) -> list[bytes]:
-    return [exchange.request.body for exchange in run.exchanges if exchange.kind.value == "model"]
+@contextmanager
+def started(code: str, folder: Path) -> Generator[subprocess.Popen[str]]:
+    server = subprocess.Popen([sys.executable, "-c", code], cwd=folder, stdout=subprocess.PIPE, text=True)
+    try:
+        yield server
+    finally:
+        server.terminate()
+        server.communicate()
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(50, marks=pytest.mark.soak)])
-@pytest.mark.parametrize("example", EXAMPLES)
-def test_an_example_is_recorded_and_replays(example: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask, names = EXAMPLES[example]
-    with Provider({}) as provider:
-        monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
-        monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-        monkeypatch.setenv("FREEZEFRAME_FILE", str(tmp_path / "spans.jsonl"))
-        ask(count)
-    monkeypatch.delenv("FREEZEFRAME_FILE")
+def use(name: str, count: int, folder: Path) -> None:
+    example = EXAMPLES[name]
+    with started(example.server.replace("EXAMPLE", name).replace("COUNT", str(count)), folder) as server:
+        assert server.stdout is not None
+        if example.ask is None:
+            assert server.wait() == 0
+            return
+        port = server.stdout.readline().strip()
+        with ThreadPoolExecutor(count + 1) as pool:
+            asked = [pool.submit(example.ask, port, number) for number in range(count)]
+            if example.stream:
+                asked.append(pool.submit(_stream, port))
+            for done in asked:
+                done.result()
+
+
+def about(run: Run, number: int) -> bool:
+    return f"u{number}" in (run.entry.input or "")
+
+
+@pytest.mark.parametrize("count", [2, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_an_example_is_recorded_and_replays(name: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    example = EXAMPLES[name]
+    source = (FOLDER / f"{name}.py").read_text()
+    copy = shutil.copy(FOLDER / f"{name}.py", tmp_path)
+    with Provider({}) as provider, redis_server(wanted=example.needs_redis) as port, monkeypatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        patch.setenv("REDIS_PORT", port)
+        patch.setenv("REDIS_URL", f"redis://127.0.0.1:{port}")
+        patch.setenv("FREEZEFRAME_FILE", str(tmp_path / "spans.jsonl"))
+        use(name, count, tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     runs = load_runs_of_file(tmp_path / "spans.jsonl")
-    assert {run.entry.name for run in runs} == names
-    chats = [run for run in runs if len(run.exchanges) == 2]
-    assert len(chats) == count
-    for number in range(count):  # each question in a run of its own
-        [run] = [run for run in chats if f"order of u{number}:".encode() in prompts(run)[0]]
-        assert f"u{number}" in (run.entry.input or "")
-    for run in [next(run for run in runs if run.entry.name == name) for name in names]:
-        report = reenact(freeze(run), cwd=FOLDER)
+    chats = [run for run in runs if run.entry.name.startswith(example.chat)]
+    streams = [run for run in runs if run.entry.name == example.stream]
+    assert (len(chats) + len(streams), len(streams)) == (len(runs), int(bool(example.stream)))
+    for number in range(count):  # each question in a run of its own, none mixed
+        mine = [run for run in chats if about(run, number)]
+        assert len(mine) == (2 if name == "starlette_redis" else 1)
+        asked = [exchange.request.body for run in mine for exchange in run.exchanges if exchange.kind.value == "model"]
+        assert all(f"u{number}".encode() in body for body in asked)
+    assert not [gap for run in runs for gap in run.gaps if gap.kind is not GapKind.UNFINISHED]
+    for run in [chats[-1], *(streams if name in ("fastapi_chat", "aiohttp_chat") else ())]:
+        report = reenact(freeze(run), cwd=tmp_path)
         assert (report.divergences, verdict(report)) == ((), Verdict.IDENTICAL)
+    Path(copy).write_text(source.replace(*example.changed))
+    assert Path(copy).read_text() != source
+    [first, *_] = reenact(freeze(chats[-1]), cwd=tmp_path).divergences
+    assert (first.kind, first.step) == (DivergenceKind.REQUEST_CHANGED, example.step)

@@ -17,6 +17,7 @@ from typing import Any
 
 from freezeframe.seams.patching import Patches
 from freezeframe.seams.races import Found, Race, caller, is_off, replace_everywhere, split
+from freezeframe_schemas.errors import ReplayMiss
 
 
 def install(patches: Patches) -> None:
@@ -32,7 +33,8 @@ def _wrap_wait(original: Callable[..., Any]) -> Callable[..., Any]:
             return await original(fs, timeout=timeout, return_when=return_when)
         race = Race(list(fs), ordered=isinstance(fs, (list, tuple)), caller=caller())
         done, pending = await original(fs, timeout=timeout, return_when=return_when)
-        if race.recorded is not None:
+        # After a miss the program has left the recording, and what else was found may never come.
+        if race.recorded is not None and not any(_is_missed(task) for task in done):
             late = set(race.recorded) - done
             if late:
                 await original(late)
@@ -41,6 +43,10 @@ def _wrap_wait(original: Callable[..., Any]) -> Callable[..., Any]:
         return done, pending
 
     return wait
+
+
+def _is_missed(task: Any) -> bool:
+    return task.done() and not task.cancelled() and isinstance(task.exception(), ReplayMiss)
 
 
 def _wrap_as_completed(original: Callable[..., Any]) -> Callable[..., Any]:

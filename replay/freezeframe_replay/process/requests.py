@@ -9,12 +9,16 @@ from __future__ import annotations
 import asyncio
 import io
 import sys
+from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
+from unittest.mock import Mock
 from urllib.parse import quote
 
 from freezeframe._servers import Message, is_asgi
+from freezeframe._sockets import RECEIVED
 from freezeframe_schemas import values
+from freezeframe_schemas.errors import ReplayMiss
 
 _SERVER: Final = ("127.0.0.1", 80)
 
@@ -23,10 +27,16 @@ def answer_request(app: Any, given: Mapping[str, Any], output: str | None) -> No
     """Call the application with the request; whatever it raises is raised.
 
     Args:
-        app: an ASGI or WSGI application.
+        app: an ASGI, WSGI or aiohttp application.
         given: the request, as `freezeframe._servers` recorded it.
         output: the recorded response, which says when the client went away; None if the application raised.
     """
+    if type(app).__module__ == "aiohttp.web_app":
+        asyncio.run(_ask_aiohttp(app, given))
+        return
+    if given["method"] == "WEBSOCKET":
+        asyncio.run(_talk(app, given))
+        return
     answered: Any = values.decode(output) if output else None
     left_after = answered.get("client_left_after") if isinstance(answered, dict) else None
     if is_asgi(type(app)):
@@ -41,16 +51,22 @@ def _body(given: Mapping[str, Any]) -> bytes:
 
 
 async def _ask_asgi(app: Any, given: Mapping[str, Any], left_after: int | None) -> None:
+    client = _Client(_body(given), left_after)
+    await _call_asgi(app, given, client, {"type": "http", "method": given["method"], "scheme": "http"})
+
+
+async def _talk(app: Any, given: Mapping[str, Any]) -> None:
+    own = {"type": "websocket", "scheme": "ws", "subprotocols": [], RECEIVED: given["received"]}
+    await _call_asgi(app, given, _Talker(given["received"]), own)
+
+
+async def _call_asgi(app: Any, given: Mapping[str, Any], client: _Client | _Talker, own: Mapping[str, Any]) -> None:
     lifespan = _Lifespan(app)
     await lifespan.start()
     try:
-        client = _Client(_body(given), left_after)
         scope: Message = {
-            "type": "http",
             "asgi": {"version": "3.0", "spec_version": "2.3"},
             "http_version": "1.1",
-            "method": given["method"],
-            "scheme": "http",
             "path": given["path"],
             "raw_path": quote(given["path"]).encode(),
             "query_string": given["query"].encode("latin-1"),
@@ -59,10 +75,43 @@ async def _ask_asgi(app: Any, given: Mapping[str, Any], left_after: int | None) 
             "client": (given["client"], 0) if given["client"] else None,
             "server": _SERVER,
             "state": dict(lifespan.state),
+            **own,
         }
         await app(scope, client.receive, client.send)
-    finally:
+    except ReplayMiss:  # nothing is compared any more, and shutting down may wait for what no one does
+        raise
+    except BaseException:
         await lifespan.stop()
+        raise
+    await lifespan.stop()
+
+
+class _Talker:
+    """The client of a WebSocket: sends each message once the application has sent as many as it had then."""
+
+    def __init__(self, messages: list[list[Any]]) -> None:
+        self._left = deque(messages)
+        self._sent = 0
+        self._changed = asyncio.Event()
+        self._is_connected = False
+
+    async def receive(self) -> Message:
+        """Return the next message."""
+        if not self._is_connected:
+            self._is_connected = True
+            return {"type": "websocket.connect"}
+        while not self._left or self._left[0][0] > self._sent:
+            self._changed.clear()
+            await self._changed.wait()
+        _, data = self._left.popleft()
+        if isinstance(data, dict):
+            return {"type": "websocket.disconnect", "code": data["left"]}
+        return {"type": "websocket.receive", "text" if isinstance(data, str) else "bytes": data}
+
+    async def send(self, message: Message) -> None:
+        """Take a message of the application."""
+        self._sent += message["type"] == "websocket.send"
+        self._changed.set()
 
 
 class _Client:
@@ -132,6 +181,29 @@ class _Lifespan:
             print(f"freezeframe: the application does not support lifespan: {error}", file=sys.stderr)
         finally:
             await self._answers.put(None)
+
+
+async def _ask_aiohttp(app: Any, given: Mapping[str, Any]) -> None:
+    from aiohttp import streams, test_utils, web
+
+    runner = web.AppRunner(app)
+    await runner.setup()
+    try:
+        loop = asyncio.get_running_loop()
+        reader = streams.StreamReader(Mock(), 2**16, loop=loop)
+        reader.feed_data(_body(given))
+        reader.feed_eof()
+        path = quote(given["path"]) + (f"?{given['query']}" if given["query"] else "")
+        request = test_utils.make_mocked_request(given["method"], path, given["headers"], payload=reader)
+        request = request.clone(remote=given["client"])
+        try:
+            response = await app._handle(request)
+        except web.HTTPException as refusal:
+            response = refusal
+        await response.prepare(request)
+        await response.write_eof()
+    finally:
+        await runner.cleanup()
 
 
 def _ask_wsgi(app: Any, given: Mapping[str, Any], left_after: int | None) -> None:

@@ -75,5 +75,28 @@ def _call_lambda(handler: Any, given: Mapping[str, Any]) -> Any:
     return handler(event, context)
 
 
-_CALLS = {"celery": _call_celery, "dramatiq": _call_dramatiq, "lambda": _call_lambda}
+def _call_rq(function: Any, given: Mapping[str, Any]) -> Any:
+    from rq import Queue
+
+    def held_back(_queue: Any, job: Any, *_: Any, **__: Any) -> Any:
+        return job
+
+    queue: Any = Queue
+    queue.enqueue_job = held_back
+    return function(*given["args"], **given["kwargs"])
+
+
+class _NoQueue:
+    """What a task of arq finds in place of its connection: it can enqueue, and nothing comes of it."""
+
+    async def enqueue_job(self, *_: Any, **__: Any) -> None:
+        pass
+
+
+def _call_arq(function: Any, given: Mapping[str, Any]) -> Any:
+    about, *args = given["args"]
+    return function({**about, "redis": _NoQueue()}, *args, **given["kwargs"])
+
+
+_CALLS = {"celery": _call_celery, "dramatiq": _call_dramatiq, "lambda": _call_lambda, "rq": _call_rq, "arq": _call_arq}
 """Framework -> how it calls a task."""

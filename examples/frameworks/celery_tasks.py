@@ -1,0 +1,40 @@
+"""An agent in a worker of Celery: each task is a run.
+
+pip install celery redis httpx
+OPENAI_API_KEY=... celery -A celery_tasks worker
+python -c "import celery_tasks; celery_tasks.answer.delay('maria', 'Where is my order?')"
+"""
+
+import os
+
+import httpx
+from celery import Celery
+
+import freezeframe
+
+freezeframe.instrument()
+
+app = Celery("celery_tasks", broker=os.environ.get("BROKER_URL", "redis://localhost"))
+
+
+def ask(text: str) -> str:
+    """Ask the model."""
+    answer = httpx.post(
+        f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
+        headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
+        json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": text}]},
+        timeout=60,
+    )
+    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
+
+
+@freezeframe.tool
+def find_order(user: str) -> str:
+    """Look up a user's order; in a replay it is answered from the recording."""
+    return f"order of {user}: packed"
+
+
+@app.task
+def answer(user: str, text: str) -> str:
+    """Answer one question."""
+    return ask(f"{find_order(user)}. {text}")

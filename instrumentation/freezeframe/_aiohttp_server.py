@@ -1,0 +1,92 @@
+"""Requests to applications of aiohttp's server, as `_servers` has those of ASGI and WSGI. Not its WebSockets."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._context import current_place
+from freezeframe._guard import guard
+from freezeframe._requests import Request, as_text, asked_with, begin
+from freezeframe.seams import _port
+from freezeframe.seams.patching import Patches
+
+_open: Final[dict[int, Request]] = {}
+"""Id of a request of aiohttp's -> what is recorded of it, while it is answered."""
+
+
+def install(patches: Patches, module: ModuleType) -> None:
+    """Patch ``aiohttp.web_app``."""
+    from aiohttp import web_request, web_response
+
+    patches.around(module.Application, "_handle", _handle)
+    patches.around(web_request.BaseRequest, "read", _read)
+    patches.around(web_response.StreamResponse, "write", _write)
+
+
+async def _handle(original: Any, app: Any, request: Any) -> Any:
+    from aiohttp import web
+
+    is_on = _port.serving() is not None or _port.recorder() is not None
+    if not is_on or current_place().run is not None or request.headers.get("upgrade"):
+        return await original(app, request)
+    noted: Request | None = None
+    with guard("request.begin"):
+        given = _asked(request)
+        if _port.serving() is not None:
+            given["body"] = as_text(await request.read())
+        noted = _open[id(request)] = begin(app, given)
+    if noted is None:
+        return await original(app, request)
+    try:
+        with noted.scope.inside():
+            response = await original(app, request)
+    except web.HTTPException as refusal:
+        _end(noted, request, refusal)
+        raise
+    except BaseException as error:
+        _open.pop(id(request), None)
+        noted.end(error)
+        raise
+    _end(noted, request, response)
+    return response
+
+
+def _asked(request: Any) -> dict[str, Any]:
+    return {
+        "method": request.method,
+        "path": request.path,
+        "query": request.query_string,
+        "headers": asked_with(request.headers.items()),
+        "client": request.remote or "",
+    }
+
+
+def _end(noted: Request, request: Any, response: Any) -> None:
+    _open.pop(id(request), None)
+    with guard("request.send"):
+        noted.starts(response.status, response.headers.items())
+        body = getattr(response, "body", None)
+        if isinstance(body, bytes | bytearray):
+            noted.gives(bytes(body))
+        resource = getattr(request.match_info.route, "resource", None)
+        noted.route = f"{request.method} {resource.canonical}" if resource is not None else ""
+    noted.end()
+
+
+async def _read(original: Any, request: Any) -> bytes:
+    is_new = request._read_bytes is None
+    data = await original(request)
+    noted = _open.get(id(request))
+    if noted is not None and is_new:
+        with guard("request.receive"):
+            noted.body.add(bytes(data))
+    return data
+
+
+async def _write(original: Any, response: Any, data: Any) -> None:
+    noted = _open.get(id(response._req))
+    if noted is not None:
+        with guard("request.send"):
+            noted.gives(bytes(data))
+    await original(response, data)
