@@ -37,6 +37,8 @@ from freezeframe_schemas.span import SpanRecord
 
 LISTED: Final = 120
 _BATCH: Final = 500
+_PATIENCE_MS: Final = 20_000
+"""How long a page of Phoenix may take to show a run."""
 _MEASURED: Final = """
 (async () => {
   const painted = () => performance.getEntriesByName("first-contentful-paint")[0];
@@ -200,7 +202,7 @@ def of_phoenix(
         }
         found: list[tuple[str, float, float, float, int]] = []
         for name, (url, says) in pages.items():
-            times = [_shown(browser, url, says) for _ in range(rounds + 1)]
+            times = [_shown(browser, url, says) for _ in range(min(rounds, 2) + 1)]
             first = times[0]  # with nothing in the browser's cache, as whoever opens it the first time
             later = times[1:]
             ms = statistics.median(item["ms"] for item in later)
@@ -212,7 +214,7 @@ def of_phoenix(
 def _shown(browser: Chromium, url: str, says: str) -> dict[str, Any]:
     browser.visit(url)
     wait = f"""(async () => {{
-        const until = performance.now() + 60000;
+        const until = performance.now() + {_PATIENCE_MS};
         while (!document.body.innerText.includes({says!r}) && performance.now() < until) {{
             await new Promise(done => setTimeout(done, 10)); }}
         return performance.now(); }})()"""
@@ -249,7 +251,8 @@ def main() -> None:
             f"{row.requests:9d}  {row.verdict}"
         )
     for name, ms, shown, kb, requests in beside:
-        print(f"{name:32s} {ms:11.0f} ms, all of it {shown:6.0f} ms, {kb:9.1f} kB, {requests:d} requests")
+        whole = f"all of it {shown:.0f} ms" if shown < _PATIENCE_MS else f"not all of it within {_PATIENCE_MS / 1000:.0f} s"
+        print(f"{name:28s} {ms:6.0f} ms, {whole}, {kb:,.1f} kB in {requests:d} requests the first time")
     print(json.dumps({"bench": "page", "phoenix": beside, "rows": [{**asdict(row), "verdict": row.verdict} for row in rows]}))
 
 
