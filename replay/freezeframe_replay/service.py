@@ -1,10 +1,7 @@
 """The replay service: runs, comparisons and replays over HTTP on the loopback interface.
 
     GET  /healthz                     {"status": "ok"}
-    GET  /api/runs?failed=1&limit=20  [{"trace_id": ...}, ...]; also service=, user=, since=1h, words=, sort=-time,
-                                      agent=, model=, day=2026-11-24
-    GET  /api/runs/ID                 the outline, bodies included
-    GET  /api/runs/ID/fixture         the fixture as tar.gz
+    GET  /api/v1/...                  the API for programs: `service_api`, described at /api/v1/openapi.json
     GET  /   and   GET /runs/ID       the same as pages; a run has the tabs transcript, timeline, kit and raw
     GET  /runs/ID/steps/N             one step, its bodies by pages; /request and /response below it as recorded
     GET  /diff?before=ID&after=ID     two runs side by side
@@ -33,7 +30,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import dataclasses
 import datetime as dt
 import json
 import logging
@@ -47,10 +43,9 @@ from typing import Final
 
 from aiohttp import web
 
-from freezeframe_replay.cli.options import json_form
+from freezeframe_replay import service_api
 from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
-from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.reading import LastReading
 from freezeframe_replay.service_jobs import Jobs
 from freezeframe_replay.service_labels import label_run
@@ -65,7 +60,7 @@ from freezeframe_replay.service_replays import (
 )
 from freezeframe_replay.service_runs import show_diff, show_run, show_step, show_step_body
 from freezeframe_replay.service_sets import show_set, show_sets
-from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, STORE, TOKEN, html, load
+from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, STORE, TOKEN, html
 from freezeframe_replay.service_store import replay_failures, show_failures, show_health, show_sql
 from freezeframe_replay.sources.costs import Costs
 from freezeframe_replay.sources.kept_store import KeptStore
@@ -74,11 +69,10 @@ from freezeframe_replay.sources.run_list import RunPage, find_runs
 from freezeframe_replay.web import pages
 from freezeframe_replay.web.asked import asked_runs
 from freezeframe_replay.web.door import Door
-from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_replay.web.markup import content_security_policy
 from freezeframe_replay.web.redirects import see, to_the_list, to_the_run
 from freezeframe_replay.web.theme import choose_theme, theme_of
-from freezeframe_schemas.errors import FreezeframeError, ReplayError, RunError
+from freezeframe_schemas.errors import FreezeframeError, PermanentStoreError, ReplayError, RunError
 from freezeframe_schemas.local_tokens import READER, load_or_create_token
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
@@ -116,9 +110,6 @@ def make_app(home: Home) -> web.Application:
             web.get("/healthz", _healthz),
             web.get("/enter", _enter),
             web.post("/links", _link),
-            web.get("/api/runs", _api_runs),
-            web.get("/api/runs/{run}", _api_run),
-            web.get("/api/runs/{run}/fixture", _api_fixture),
             web.get("/", _runs_page),
             web.get("/runs", to_the_list),
             web.get("/runs/{run}", show_run),
@@ -143,6 +134,7 @@ def make_app(home: Home) -> web.Application:
             web.post("/theme", choose_theme),
         ]
     )
+    service_api.add_routes(app)
     return app
 
 
@@ -202,26 +194,6 @@ async def _enter(request: web.Request) -> web.Response:
     return answer
 
 
-async def _api_runs(request: web.Request) -> web.Response:
-    page = await asyncio.to_thread(_list, request)
-    return _json([dataclasses.asdict(run) for run in page.rows])
-
-
-async def _api_run(request: web.Request) -> web.Response:
-    run = await asyncio.to_thread(load, request)
-    return _json(dataclasses.asdict(outline_run(run, full=True)))
-
-
-async def _api_fixture(request: web.Request) -> web.Response:
-    run = await asyncio.to_thread(load, request)
-    body = await asyncio.to_thread(fixture_archive, run)
-    return web.Response(
-        body=body,
-        content_type="application/gzip",
-        headers={"Content-Disposition": f'attachment; filename="fixture-{run.trace_id}.tar.gz"'},
-    )
-
-
 async def _runs_page(request: web.Request) -> web.Response:
     now = dt.datetime.now(dt.UTC)
     try:
@@ -263,7 +235,9 @@ async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
         except web.HTTPException as error:
             answer = _error(request, error.text or error.reason, status=error.status)
         except FreezeframeError as error:
-            status = 404 if isinstance(error, RunError) else 422 if isinstance(error, ReplayError) else 503
+            status = (
+                404 if isinstance(error, RunError) else 422 if isinstance(error, ReplayError | PermanentStoreError) else 503
+            )
             answer = _error(request, error.message, error.do, status=status)
         except Exception:
             _logger.exception("%s %s: failed", request.method, request.path)
@@ -300,10 +274,6 @@ def _error(request: web.Request, message: str, do: str | None = None, *, status:
     if request.path.startswith(_FOR_PROGRAMS):
         return web.json_response({"error": message} | ({"do": do} if do else {}), status=status)
     return html(pages.error_page(message, do, theme=theme_of(request)), status=status)
-
-
-def _json(value: object) -> web.Response:
-    return web.json_response(value, dumps=lambda item: json.dumps(item, ensure_ascii=False, default=json_form))
 
 
 def _announce(path: Path, port: int) -> None:

@@ -28,7 +28,7 @@ SPANS = make_run(model_call("where?", "x" * 70_000), tool_call("track", "Lyon", 
 
 
 def test_an_archive_of_the_service_is_a_fixture(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """What /api/runs/ID/fixture gives is read directly, blobs included."""
+    """What /api/v1/runs/ID/fixture gives is read directly, blobs included."""
     run = build_run(SPANS)
     archive = tmp_path / f"fixture-{run.trace_id}.tar.gz"
     archive.write_bytes(fixture_archive(run))

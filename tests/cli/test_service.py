@@ -44,7 +44,7 @@ async def test_this_machines_own_names_are_answered(client: Client, host: str) -
     assert (await answer.json())["status"] == "ok"
 
 
-@pytest.mark.parametrize("path", ["/healthz", "/", "/api/runs", "/runs/last", "/nowhere"])
+@pytest.mark.parametrize("path", ["/healthz", "/", "/api/v1/runs", "/runs/last", "/nowhere"])
 async def test_every_answer_forbids_foreign_scripts_frames_and_caching(client: Client, path: str) -> None:
     """Errors, too."""
     answer = await client.get(path)
@@ -57,7 +57,7 @@ async def test_every_answer_forbids_foreign_scripts_frames_and_caching(client: C
 
 
 @pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "PATCH"])
-@pytest.mark.parametrize("path", ["/", "/api/runs", "/api/runs/last", "/api/runs/last/fixture"])
+@pytest.mark.parametrize("path", ["/", "/api/v1/runs", "/api/v1/runs/last", "/api/v1/runs/last/fixture"])
 async def test_nothing_can_be_written(client: Client, method: str, path: str) -> None:
     """There is no way to change anything."""
     assert (await client.request(method, path)).status == 405
@@ -65,7 +65,7 @@ async def test_nothing_can_be_written(client: Client, method: str, path: str) ->
 
 async def test_without_a_store_it_says_what_to_do(client: Client) -> None:
     """503 with the reason, as JSON and as a page."""
-    answer = await client.get("/api/runs")
+    answer = await client.get("/api/v1/runs")
     assert answer.status == 503
     assert "freezeframe up" in (await answer.json())["do"]
     page = await client.get("/")
@@ -75,9 +75,9 @@ async def test_without_a_store_it_says_what_to_do(client: Client) -> None:
 
 async def test_a_wrong_limit_is_named(client: Client) -> None:
     """400, with what was found and expected."""
-    answer = await client.get(f"/api/runs?limit={'9' * 5000}")  # more digits than Python reads as a number
+    answer = await client.get(f"/api/v1/runs?limit={'9' * 5000}")  # more digits than Python reads as a number
     assert answer.status == 400
-    answer = await client.get("/api/runs?limit=many")
+    answer = await client.get("/api/v1/runs?limit=many")
     assert answer.status == 400
     assert (await answer.json())["error"] == "limit: found 'many', expected a whole number"
 
@@ -97,7 +97,7 @@ async def stranger(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncIter
 
 
 @pytest.mark.parametrize(
-    "path", ["/", "/api/runs", "/api/runs/last/fixture", "/runs/last", "/diff", "/links", "/nowhere", "/enter?code="]
+    "path", ["/", "/api/v1/runs", "/api/v1/runs/last/fixture", "/runs/last", "/diff", "/links", "/nowhere", "/enter?code="]
 )
 async def test_whoever_shows_neither_token_nor_cookie_sees_nothing(stranger: Client, path: str) -> None:
     for shown in ({}, bearer("a-token-of-somebody-elses")):
@@ -175,7 +175,7 @@ async def test_a_refusal_and_a_fault_are_pages_for_people_too(client: Client, mo
     """With the headers of every answer; what failed is in the log, not in the page."""
     refused = await client.get("/", headers={"Host": "evil.example"})
     assert (refused.status, refused.content_type) == (403, "text/html")
-    assert (await client.get("/api/runs", headers={"Host": "evil.example"})).content_type == "application/json"
+    assert (await client.get("/api/v1/runs", headers={"Host": "evil.example"})).content_type == "application/json"
 
     def fail(*_: object) -> None:
         raise ArithmeticError("a secret of the store")

@@ -25,7 +25,7 @@ PATHS: Mapping[str, tuple[str, ...]] = {
     "grpc": ("/",),
     "http": ("/status", "/metrics", "/healthz", "/v1/traces"),
     "clickhouse": ("/?query=SELECT+name+FROM+spans", "/ping"),
-    "replay": ("/", "/api/runs", "/diff?before=a&after=b"),
+    "replay": ("/", "/api/v1/runs", "/diff?before=a&after=b"),
 }
 READS = """<script>
 const read = [], waits = [];
@@ -246,7 +246,7 @@ def test_another_user_of_the_machine_gets_401_on_every_port(project: Project) ->
     closed = {
         "http": ["/status", "/metrics"],
         "clickhouse": ["/?query=SELECT+1", "/?query=SELECT+1&user=admin", "/?query=SELECT+1&password="],
-        "replay": ["/", "/api/runs", "/runs/1", "/diff", "/enter?code=x"],
+        "replay": ["/", "/api/v1/runs", "/runs/1", "/diff", "/enter?code=x"],
     }
     posted = {
         "http": ["/v1/traces", "/v1/logs", "/v1/metrics", "/v1/flush"],

@@ -262,14 +262,14 @@ def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: 
     base = f"http://127.0.0.1:{port_of(project, 'replay')}"
     home = Home(directory=project.root / ".freezeframe")
     assert daemon.ask(home, f"{base}/healthz")["status"] == "ok"
-    assert good_run in [run["trace_id"] for run in daemon.ask(home, f"{base}/api/runs", timeout_s=60)]
-    assert daemon.ask(home, f"{base}/api/runs/{good_run[:12]}", timeout_s=60)["run_id"] == good_run
+    assert good_run in [run["trace_id"] for run in daemon.ask(home, f"{base}/api/v1/runs", timeout_s=60)]
+    assert daemon.ask(home, f"{base}/api/v1/runs/{good_run[:12]}", timeout_s=60)["run_id"] == good_run
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     link = re.search(r"http://127\.0\.0\.1:\d+/enter\?code=\S+", run_command(project, "status"))
     assert link is not None
     browser.open(link[0])
     with (
-        browser.open(f"{base}/api/runs/{good_run}/fixture") as answer,
+        browser.open(f"{base}/api/v1/runs/{good_run}/fixture") as answer,
         tarfile.open(fileobj=io.BytesIO(answer.read())) as archive,
     ):
         archive.extractall(tmp_path, filter="data")
@@ -279,7 +279,7 @@ def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: 
         with browser.open(f"{base}{path}") as page:
             assert good_run in page.read().decode()
             assert page.headers["Content-Security-Policy"].count("script-src 'sha256-") == 1
-    for path in ("/api/runs/ffffffffffff", "/runs/ffffffffffff"):
+    for path in ("/api/v1/runs/ffffffffffff", "/runs/ffffffffffff"):
         with pytest.raises(urllib.error.HTTPError) as missing:
             browser.open(f"{base}{path}")
         assert missing.value.code == 404

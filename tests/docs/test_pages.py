@@ -141,3 +141,12 @@ def test_the_licence_is_whole() -> None:
     assert PYPROJECT["project"]["license"] == "Apache-2.0"
     assert "Version 2.0, January 2004" in text
     assert "END OF TERMS AND CONDITIONS" in text
+
+
+def test_the_page_of_the_api_lists_every_route() -> None:
+    from freezeframe_replay.service_api import ROUTES
+
+    page = (ROOT / "docs" / "http-api.md").read_text()
+    assert re.findall(r"^\| `(\w+ /api/v1[^`]*)` \|", page, re.MULTILINE) == [
+        f"{route.method} {route.path}" for route in ROUTES
+    ]

@@ -13,8 +13,10 @@ import tarfile
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode
 
+import jsonschema
 import pytest
 import pytest_asyncio
 from aiohttp import ClientResponse
@@ -149,12 +151,12 @@ async def test_errors_are_pages_for_people_and_json_for_programs(client: Client)
         answer = await client.get(path)
         assert (answer.status, answer.content_type) == (status, "text/html"), path
         assert '<a href="/">' in await answer.text()
-    answer = await client.get("/api/runs/ffff0000ffff")
+    answer = await client.get("/api/v1/runs/ffff0000ffff")
     assert (answer.status, answer.content_type) == (404, "application/json")
 
 
 async def test_pages_are_compressed_for_those_who_take_it(client: Client, runs: dict[str, Run]) -> None:
-    for path in (f"/runs/{runs['good'].trace_id}", f"/api/runs/{runs['good'].trace_id}"):
+    for path in (f"/runs/{runs['good'].trace_id}", f"/api/v1/runs/{runs['good'].trace_id}"):
         packed = await client.get(path, headers={"Accept-Encoding": "gzip, deflate, br"})
         plain = await client.get(path, headers={"Accept-Encoding": "identity"})
         assert packed.headers["Content-Encoding"] == "gzip"
@@ -492,3 +494,55 @@ async def test_the_list_is_narrowed_down_by_what_it_counts(client: Client, store
     assert (await text(client, newest)).count('<tr><td class="time">') == 1
     assert "No matching runs." in await text(client, f"{newest}&agent=sales")
     assert (await client.get("/?day=tomorrow")).status == 400
+
+
+async def test_every_route_of_the_api_answers_as_its_description_says(
+    client: Client, runs: dict[str, Run], store: Store
+) -> None:
+    """The description is that of the routes that the service has; each JSON answer fits its schema."""
+    described = await (await client.get("/api/v1/openapi.json")).json()
+    served = {
+        (route.method.lower(), route.resource.canonical)
+        for route in client.app.router.routes()
+        if route.resource is not None and route.resource.canonical.startswith("/api/") and route.method != "HEAD"
+    }
+    assert {(method, path) for path, methods in described["paths"].items() for method in methods} == served
+    good, failed = runs["good"].trace_id, runs["failed"].trace_id
+    bodies = {
+        "/api/v1/sql": {"query": "SELECT name FROM runs WHERE trace_id = {run:String}", "parameters": {"run": good}},
+        "/api/v1/runs/{run}/fork": {"target": "result", "step": 1, "value": ["AC-2"]},
+    }
+    queries = {"/api/v1/diff": f"?before={good}&after={failed}", "/api/v1/runs": "?limit=5&service=page-agent"}
+    given: dict[str, Any] = {}
+    for method, path in sorted(served):
+        url = path.replace("{run}", good).replace("{kind}", "otlp") + queries.get(path, "")
+        answer = await client.request(method, url, json=bodies.get(path))
+        if path == "/api/v1/runs/{run}/pack":  # the runs of this test went through no policy
+            assert (answer.status, "never redacted" in await answer.text()) == (422, True)
+            continue
+        assert answer.status == 200, (path, await answer.text())
+        (media, content), *_ = described["paths"][path][method]["responses"]["200"]["content"].items()
+        assert answer.content_type == media
+        if media == "application/json":
+            given[path] = await answer.json()
+            jsonschema.validate(given[path], {**content["schema"], "components": described["components"]})
+    assert given["/api/v1/sql"] == {"columns": ["name"], "rows": [["answer"]]}
+    assert given["/api/v1/runs/{run}"]["run_id"] == good
+    assert given["/api/v1/runs/{run}/replay"]["verdict"] == "identical"
+    assert given["/api/v1/runs/{run}/fork"]["verdict"] != "identical"
+
+
+async def test_what_runs_code_or_asks_sql_tells_a_browser_and_a_wrong_request_no(client: Client, runs: dict[str, Run]) -> None:
+    path = f"/api/v1/runs/{runs['good'].trace_id}"
+    entered = await client.get((await (await client.post("/links")).json())["link"], allow_redirects=False)
+    cookie = {"Authorization": "", "Cookie": entered.headers["Set-Cookie"].partition(";")[0]}
+    assert (await client.get(path, headers=cookie)).status == 200
+    for method, url, body in (("POST", f"{path}/replay", None), ("POST", f"{path}/fork", {}), ("POST", "/api/v1/sql", {})):
+        answer = await client.request(method, url, json=body, headers=cookie)
+        assert (answer.status, answer.content_type) == (401, "application/json")
+    for url, body in ((f"{path}/fork", {"target": "odd"}), (f"{path}/fork", [1]), ("/api/v1/sql", {"query": 1})):
+        assert (await client.post(url, json=body)).status == 400
+    refused = await client.post("/api/v1/sql", json={"query": "DROP TABLE spans"})
+    assert refused.status == 422
+    assert (await client.get(f"{path}/export/odd")).status == 404
+    assert (await client.get(f"{path}/pack?code=odd")).status == 400

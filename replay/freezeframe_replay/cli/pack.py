@@ -59,7 +59,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Recorded:
+class Recorded:
     """What is packed, before the code is."""
 
     fixture: Fixture
@@ -76,10 +76,10 @@ def execute(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"-o {output}: expected a name that ends in {PACK_SUFFIX}", do=f"-o {output.stem}{PACK_SUFFIX}")
     recorded = _load(arguments)
     if not arguments.unredacted:
-        _refuse_bare(recorded)
-    code, note = _code(arguments, recorded.fixture)
-    files = _files(recorded, code, output.name)
-    _write(output, recorded.fixture.run_id, files, code)
+        refuse_bare(recorded)
+    code, note = code_of(arguments.code, recorded.fixture, Path.cwd())
+    files = files_of(recorded, code, output.name, Path.cwd())
+    _write(output, pack_of(recorded, files, code))
     for line in filter(None, (note, *_warnings(recorded.fixture, code))):
         print(f"freezeframe pack: {line}", file=sys.stderr)
     if arguments.json:
@@ -89,14 +89,14 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _load(arguments: argparse.Namespace) -> _Recorded:
+def _load(arguments: argparse.Namespace) -> Recorded:
     found = load_target(place_of(arguments), arguments.run)
     if isinstance(found, Fixture):
-        return _Recorded(fixture=found, run=None)
-    return _Recorded(fixture=frozen(found, command="pack"), run=found)
+        return Recorded(fixture=found, run=None)
+    return Recorded(fixture=frozen(found, command="pack"), run=found)
 
 
-def _refuse_bare(recorded: _Recorded) -> None:
+def refuse_bare(recorded: Recorded) -> None:
     """Refuse a run of which anything went through no policy, or through the one that redacts nothing.
 
     Raises:
@@ -112,34 +112,33 @@ def _refuse_bare(recorded: _Recorded) -> None:
         )
 
 
-def _code(arguments: argparse.Namespace, fixture: Fixture) -> tuple[Code | None, str]:
-    """Return the code, and why there is none if it was not refused.
+def code_of(asked: str | None, fixture: Fixture, folder: Path) -> tuple[Code | None, str]:
+    """Return the folder's code as `--code` asks for it, and why there is none if it was not refused.
 
     Raises:
         ConfigError: the code that was asked for cannot be read.
     """
     from freezeframe_replay.local.code import code_as_it_is, code_of_commit
 
-    asked: str | None = arguments.code
     commit = fixture.environment.get(genai.VCS_REVISION, "")
     if asked == "none":
         return None, ""
     if asked == "now":
-        return code_as_it_is(Path.cwd()), ""
+        return code_as_it_is(folder), ""
     try:
         if not commit:
             raise ConfigError(
                 f"run {fixture.run_id}: the commit of its code was not recorded",
                 do="pack the files as they are (--code now), or none (--code none)",
             )
-        return code_of_commit(Path.cwd(), commit), ""
+        return code_of_commit(folder, commit), ""
     except ConfigError as error:
         if asked is not None:
             raise
         return None, f"warning: no code is packed: {error}"
 
 
-def _files(recorded: _Recorded, code: Code | None, name: str) -> dict[str, bytes]:
+def files_of(recorded: Recorded, code: Code | None, name: str, folder: Path) -> dict[str, bytes]:
     """Return everything that is packed, by its name in the file."""
     from freezeframe_replay.local.code import recorded_lock_file
     from freezeframe_replay.sources.fixture_archive import CODE, PAGE, fixture_files, pack_file
@@ -150,7 +149,7 @@ def _files(recorded: _Recorded, code: Code | None, name: str) -> dict[str, bytes
         files = fixture_files(Path(scratch))
     if code is not None:
         files |= {f"{CODE}{path}": content for path, content in code.files.items()}
-        files |= recorded_lock_file(Path.cwd(), recorded.fixture.environment.get(genai.LOCK_FILE, ""))
+        files |= recorded_lock_file(folder, recorded.fixture.environment.get(genai.LOCK_FILE, ""))
     if recorded.run is not None:
         from freezeframe_replay.web.run_pages import page_of_a_file  # needs the extra `ui`
 
@@ -159,7 +158,7 @@ def _files(recorded: _Recorded, code: Code | None, name: str) -> dict[str, bytes
     return files | pack_file(_pack(recorded, code, files))
 
 
-def _pack(recorded: _Recorded, code: Code | None, files: Mapping[str, bytes]) -> Pack:
+def _pack(recorded: Recorded, code: Code | None, files: Mapping[str, bytes]) -> Pack:
     from freezeframe_replay.sources.fixture_archive import Pack
 
     fixture = recorded.fixture
@@ -182,18 +181,23 @@ def _pack(recorded: _Recorded, code: Code | None, files: Mapping[str, bytes]) ->
     )
 
 
-def _write(output: Path, run_id: str, files: dict[str, bytes], code: Code | None) -> None:
+def pack_of(recorded: Recorded, files: dict[str, bytes], code: Code | None) -> bytes:
+    """Return the pack that holds the files."""
+    from freezeframe_replay.sources.fixture_archive import CODE, archive_bytes
+
+    executable = {f"{CODE}{path}" for path in code.executable} if code else set[str]()
+    return archive_bytes(f"run-{recorded.fixture.run_id}", files, executable=executable)
+
+
+def _write(output: Path, content: bytes) -> None:
     """Write the file whole, or not at all.
 
     Raises:
         FixtureError: it cannot be written.
     """
-    from freezeframe_replay.sources.fixture_archive import CODE, archive_bytes
-
-    executable = {f"{CODE}{path}" for path in code.executable} if code else set[str]()
     partial = output.with_name(f"{output.name}.partial")
     try:
-        partial.write_bytes(archive_bytes(f"run-{run_id}", files, executable=executable))
+        partial.write_bytes(content)
         os.replace(partial, output)
     except OSError as error:
         partial.unlink(missing_ok=True)
@@ -214,7 +218,7 @@ def _warnings(fixture: Fixture, code: Code | None) -> Iterator[str]:
         yield f"warning: {printable(script)}, where the run begins, is not among the packed files: start in the agent's folder"
 
 
-def _lines(output: Path, recorded: _Recorded, code: Code | None) -> Iterator[str]:
+def _lines(output: Path, recorded: Recorded, code: Code | None) -> Iterator[str]:
     fixture = recorded.fixture
     page = "" if recorded.run is None else ", its page"
     yield f"wrote {output}: {counted(len(fixture.steps), 'step')} of run {fixture.run_id}{page}, {_code_text(code)}"
@@ -230,7 +234,7 @@ def _code_text(code: Code | None) -> str:
     return f"{counted(len(code.files), 'file')} of code ({of} {code.commit[:_DIGITS]})"
 
 
-def _as_json(output: Path, recorded: _Recorded, code: Code | None, files: Mapping[str, bytes]) -> dict[str, Any]:
+def _as_json(output: Path, recorded: Recorded, code: Code | None, files: Mapping[str, bytes]) -> dict[str, Any]:
     told = None
     if code is not None:
         told = {

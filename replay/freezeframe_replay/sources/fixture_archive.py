@@ -180,7 +180,7 @@ def unpacked(
         except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
             raise FixtureError(
                 f"{path}: cannot be read as a fixture archive: {error}",
-                do="get it again: from who sent it, or from the replay service (GET /api/runs/ID/fixture)",
+                do="get it again: from who sent it, or from the replay service (GET /api/v1/runs/ID/fixture)",
             ) from error
         if "manifest.json" not in found:
             raise FixtureError(f"{path}: no manifest.json in it, expected the files of one fixture")
