@@ -53,6 +53,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "doctor": "Check this machine; say what is wrong and how to fix it.",
         "store": "Show what the store holds; pin, delete, redact, back up, check.",
         "redact": "Redact JSON lines or a file of spans, as the collector would.",
+        "completion": "Print what makes a shell complete commands and options.",
         "vault": "Reveal what a surrogate stands for; forget a run's originals.",
     },
 }
