@@ -189,7 +189,9 @@ def test_a_program_in_go_is_recorded_and_replayed(tmp_path: Path, monkeypatch: p
     assert (done.returncode, verdict(served.report())) == (1, Verdict.DIVERGED)
 
 
-def test_a_recorded_program_reaches_the_store_through_the_collector(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recorded_program_reaches_the_store_and_a_cache_answers_from_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": QUESTION}]})
     script = "import os, urllib.request as u; u.urlopen(u.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', "
     command = [sys.executable, "-c", f"{script}{body.encode()!r}, {{'Content-Type': 'application/json'}}))"]
@@ -202,5 +204,13 @@ def test_a_recorded_program_reaches_the_store_through_the_collector(tmp_path: Pa
             assert main(["replay", "last", "--quiet"]) == 0
             assert main(["replay", "last", "--quiet", "--", *command[:-1], command[-1].replace("Where", "Who")]) == 3
             assert provider.asked == 1
+            assert main(["cache", "--", *command]) == 0
+            assert provider.asked == 1
+            said = capsys.readouterr().err
+            assert "answered 1 of 1 model call from earlier runs; saved 0 tokens in, 7 out, $0.0001" in said
+            assert main(["replay", "last", "--quiet"]) == 1  # the answered call is not part of its run
+            assert main(["cache", "--", *command[:-1], command[-1].replace("Where", "Who")]) == 0
+            assert provider.asked == 2
+            assert "answered 0 of 1 model call from earlier runs" in capsys.readouterr().err
     finally:
         collector.stop()

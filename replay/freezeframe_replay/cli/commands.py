@@ -12,6 +12,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "record": {
         "run": "Start a program with capture on: freezeframe run -- CMD.",
         "record": "Record a program in any language: freezeframe record -- CMD.",
+        "cache": "Run a program; answer equal model calls from earlier runs.",
         "drain": "Send the spans that were spooled while the collector was down.",
         "setup": "Point Claude Code, Codex or Gemini CLI at the collector.",
         "import": "Send what other tools recorded to the collector, which redacts it.",

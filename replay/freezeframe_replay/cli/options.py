@@ -133,7 +133,12 @@ def terminal_width() -> int:
 
 def print_json(value: Any) -> None:
     """Print a value as JSON, one document."""
-    print(json.dumps(value, ensure_ascii=False, indent=1, default=json_form))
+    print(json_text(value))
+
+
+def json_text(value: Any) -> str:
+    """Return a value as JSON for people and programs."""
+    return json.dumps(value, ensure_ascii=False, indent=1, default=json_form)
 
 
 def json_form(value: object) -> str:

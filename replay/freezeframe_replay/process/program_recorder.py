@@ -77,6 +77,11 @@ class ProgramRecorder:
         """Return the lane of a slot: that of the program itself for the first."""
         return (slot - 1,) if slot else ()
 
+    def note_cached(self) -> None:
+        """Count a call that a cache answered."""
+        with self._lock:
+            self.cached += 1
+
     def end(self, slot: int) -> None:
         """Free the slot."""
         with self._lock:

@@ -175,8 +175,9 @@ class _Handler(LoopbackHandler):
             request=replace(request, body=b"".join(asked.pieces), omitted=asked.omitted),
             start_time_unix_nano=time.time_ns(),
         )
-        if self._proxy.known is not None and (answer := self._proxy.known(replace(call.request, body=body))) is not None:
-            recorder.cached += 1
+        known = self._proxy.known if subject.kind is Kind.MODEL else None
+        if known is not None and (answer := known(replace(call.request, body=body))) is not None:
+            recorder.note_cached()
             return self._answer(answer)
         response, error = self._forward(url, body)
         ended = replace(call, response=response, end_time_unix_nano=time.time_ns())

@@ -1,0 +1,68 @@
+"""`freezeframe cache -- CMD`: a program whose equal model calls are answered from earlier runs, and asked once only."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Final
+
+from freezeframe_replay.cli import options
+from freezeframe_replay.cli.command import Command
+from freezeframe_replay.local.target import open_store
+from freezeframe_replay.report.render import counted
+from freezeframe_schemas.errors import ConfigError
+
+if TYPE_CHECKING:
+    from freezeframe_replay.process.cached_answers import Saved
+    from freezeframe_replay.process.program_recorder import ProgramRecorder
+
+COMMAND: Final = Command(
+    description="For development and evaluation: a model request that is equal to one of an earlier run gets that answer; any "
+    "other goes out and is recorded, as with `freezeframe record`. Answers that redaction changed are not used. What was "
+    "answered so is not part of the recorded run, and proves nothing about the program.",
+    examples={"freezeframe cache -- node eval.mjs": "the second time, it asks only what is new"},
+    exit_codes={0: "as the program", 1: "as the program, or it could not be started, or there is no store"},
+    takes_program=True,
+)
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the options."""
+    options.add_json(parser)
+    options.add_store(parser)
+
+
+def execute(arguments: argparse.Namespace) -> int:
+    """Run the program; print what was saved to stderr."""
+    from freezeframe_replay.local.home import otlp_url
+    from freezeframe_replay.process.cached_answers import CachedAnswers
+    from freezeframe_replay.process.programs import collector_settings, record_program
+
+    if not arguments.program:
+        raise ConfigError("expected a command after `--`: freezeframe cache -- node eval.mjs")
+    cache = CachedAnswers(open_store(options.place_of(arguments)))
+    settings = collector_settings({}, otlp_url(options.home_of(arguments)))
+    recorder, status, fate = record_program(arguments.program, settings=settings, known=cache.find)
+    if arguments.json:
+        told = {"run": recorder.trace_id, "asked": recorder.counts.get("model", 0), "saved": asdict(cache.saved)}
+        print(options.json_text(told), file=sys.stderr)
+    else:
+        print(_summary(recorder, cache.saved), file=sys.stderr)
+    if cache.fault:
+        print(f"  the store could not be read, so calls went out: {cache.fault}", file=sys.stderr)
+    if fate.failed:
+        print(f"  lost: {counted(fate.failed, 'span')} could not be delivered: {fate.why}", file=sys.stderr)
+    return status
+
+
+def _summary(recorder: ProgramRecorder, saved: Saved) -> str:
+    asked = recorder.counts.get("model", 0)
+    cost = f"${saved.cost_usd:.4f}" + (
+        f" and {counted(saved.unpriced, 'call')} without a known price" if saved.unpriced else ""
+    )
+    return (
+        f"answered {saved.calls} of {counted(saved.calls + asked, 'model call')} from earlier runs; "
+        f"saved {saved.input_tokens:,} tokens in, {saved.output_tokens:,} out, {cost}\n"
+        f"  asked and recorded {asked}: run {recorder.trace_id}"
+    )
