@@ -71,6 +71,15 @@ class Cast:
             return self
         return Cast(members=tuple(held.values()), pairs=pairs)
 
+    def beyond(self, other: Cast) -> Cast:
+        """Return what this cast holds and the other one does not; of a name that is new, its words as well."""
+        if self is other:
+            return Cast()
+        held, known = frozenset(other.members), frozenset(other.pairs)
+        pairs = tuple(pair for pair in self.pairs if pair not in known)
+        words = {word for pair in pairs for word in pair}
+        return Cast(members=tuple(one for one in self.members if one not in held or one.spelling in words), pairs=pairs)
+
     def weighed(self, texts: Iterable[str]) -> Cast:
         """Return the cast once the whole run is known: before its earlier spans are rewritten.
 

@@ -7,15 +7,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from freezeframe_redaction import walk
 from freezeframe_redaction.cast import Cast, Member
 from freezeframe_redaction.forms import NAME, Form, forms_of, forms_of_name
 from freezeframe_redaction.maker import Maker
+from freezeframe_redaction.memory import Memory
 
 _RUN: Final = re.compile(r"[^\W_]+")
 _LEAST: Final = 3
+_MOST_FORMS: Final = 50_000
+"""Forms kept of all casts, each some 500 bytes."""
 
 
 class Hit(NamedTuple):
@@ -31,11 +35,16 @@ class Hit(NamedTuple):
 class Casting:
     """The cast while one span is read: grows by what is found in it. `detects` is False to rewrite what was redacted before."""
 
-    def __init__(self, cast: Cast, maker: Maker, *, detects: bool = True) -> None:
+    def __init__(self, cast: Cast, indexes: Indexes, *, detects: bool = True) -> None:
         self.cast = cast
         self.detects = detects
-        self._maker = maker
+        self._indexes = indexes
         self._index: Index | None = None
+
+    @property
+    def key(self) -> str:
+        """Return what tells this cast from any other one: under it, texts are remembered."""
+        return blake2b(self.cast.to_bytes(), digest_size=16).hexdigest() if self.cast else "empty"
 
     def learn(self, found: Cast) -> None:
         """Add what was found."""
@@ -46,11 +55,28 @@ class Casting:
     def hits(self, text: str, blocked: Sequence[tuple[int, int]] = ()) -> list[Hit]:
         """Return where forms stand in the text, in order, without overlap, outside what is blocked."""
         if self._index is None:
-            self._index = Index(self.cast, self._maker)
+            self._index = self._indexes.of(self)
         found = list(self._index.hits(text))
         if blocked:
             found = [hit for hit in found if not any(hit.start < end and start < hit.end for start, end in blocked)]
         return found
+
+
+class Indexes:
+    """The indexes of the casts that were met last: a run has the same cast for many spans. Safe to share between threads."""
+
+    def __init__(self, maker: Maker) -> None:
+        self._maker = maker
+        self._kept = Memory[str, Index](_MOST_FORMS)
+
+    def of(self, casting: Casting) -> Index:
+        """Return the index of a cast."""
+        key = casting.key
+        index = self._kept.get(key)
+        if index is None:
+            index = Index(casting.cast, self._maker)
+            self._kept.put({key: index}, len(index) + 1)
+        return index
 
 
 class Index:
@@ -68,6 +94,9 @@ class Index:
                 made = tuple(maker.make(NAME, "", word) for word in words)
                 self._add(NAME, forms_of_name(words), forms_of_name(made))
 
+    def __len__(self) -> int:
+        return len(self._held)
+
     def _add(self, class_: str, olds: Iterable[Form], news: Iterable[Form]) -> None:
         for (name, old), (_, new) in zip(olds, news, strict=True):
             run = _RUN.search(old)
@@ -78,6 +107,8 @@ class Index:
 
     def hits(self, text: str) -> Iterator[Hit]:
         """Yield where forms stand by themselves, leftmost and longest."""
+        if self._by_run.keys().isdisjoint(_RUN.findall(text)):  # most texts: at a tenth of what looking at each run costs
+            return
         past = 0
         for run in _RUN.finditer(text):
             places = self._by_run.get(run.group())

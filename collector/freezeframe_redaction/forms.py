@@ -5,9 +5,12 @@ Pure, and without a key: `forms_of(member, text)` of the value and of its surrog
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+_ESCAPED: Final = re.compile(r"\\u00[2-7]")
+_ANY_ESCAPED: Final = re.compile(r"\\u")
 NAME: Final = "PERSON"
 
 
@@ -42,8 +45,9 @@ class Needles:
 
     def __init__(self, found: frozenset[str]) -> None:
         self._found = found
+        self._escaped = _ESCAPED if all(one.isascii() for one in found) else _ANY_ESCAPED
 
     def occur_in(self, text: str) -> bool:
-        """Return whether one of them occurs, in small letters."""
+        """Return whether one of them occurs, in small letters, or may be written with JSON's escapes."""
         small = text.lower()
-        return any(one in small for one in self._found)
+        return any(one in small for one in self._found) or self._escaped.search(text) is not None

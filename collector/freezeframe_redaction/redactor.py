@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Self
 
 from freezeframe_redaction.cast import Cast
-from freezeframe_redaction.casting import Casting
+from freezeframe_redaction.casting import Casting, Indexes
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline
 from freezeframe_redaction.detectors.people.evidence import Judgement
 from freezeframe_redaction.keys import TenantKey
@@ -55,6 +55,7 @@ class Redactor:
         """
         self.policy = policy
         self._maker = Maker(Prf(key.secret), keep_originals=keep_originals)
+        self._indexes = Indexes(self._maker)
         self._texts = Texts(Scanner(policy, surrogates, hot=hot), self._maker, cache_characters)
         self._spans = SpanRedaction(
             self._texts, policy_label=policy.label, key=key, deadline=lambda: Deadline(span_cpu_s, cpu_clock)
@@ -115,7 +116,7 @@ class Redactor:
         """
         if not self.policy.redacts:
             return self._spans.stamp(span), cast
-        casting = Casting(cast, self._maker)
+        casting = Casting(cast, self._indexes)
         return self._spans_for(span).redact(span, allowance, casting), casting.cast
 
     def rewrite(self, span: SpanRecord, cast: Cast) -> SpanRecord:
@@ -127,7 +128,7 @@ class Redactor:
         """
         if not (self.policy.redacts and cast):
             return span
-        return self._spans_for(span).rewrite(span, Casting(cast, self._maker, detects=False))
+        return self._spans_for(span).rewrite(span, Casting(cast, self._indexes, detects=False))
 
     def _spans_for(self, span: SpanRecord) -> SpanRedaction:
         """Return what leaves the surrogates alone that the span lists."""

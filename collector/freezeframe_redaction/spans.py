@@ -263,6 +263,9 @@ class _Work:
     def __init__(self, texts: Texts, deadline: Deadline, run: str = "", casting: Casting | None = None) -> None:
         self._redaction = texts
         self._casting = casting
+        self._cast = None if casting is None else casting.cast
+        self._memory = "" if casting is None or not casting.detects else casting.key
+        """What texts become depends on the cast: they are remembered together with it."""
         self._deadline = deadline
         self._run = run
         self._texts: list[_Text] = []
@@ -276,7 +279,7 @@ class _Work:
         """Add a text, found under the key; `history` names the texts of the run that it may continue."""
         if len(text) <= 2:
             return _Text(text, key, "")
-        if self._casting is not None:  # what is remembered does not know this cast
+        if self._casting is not None and not self._casting.detects:
             made = _Text(text, key, "")
             made.node = walk.plant(text, self._redaction.keys, key, deadline=self._deadline)
             self.nodes.append(made.node)
@@ -284,12 +287,13 @@ class _Work:
             return made
         made = _Text(text, key, history if len(text) >= LEAST and self._run and text[0] in "[{" else "")
         histories = self._redaction.histories
-        made.before = self._redaction.recall(text, key)
+        run = self._run + self._memory
+        made.before = self._redaction.recall(text, key, self._memory)
         if made.before is None and made.history:
-            made.before = histories.recall(self._run, history, text)
+            made.before = histories.recall(run, history, text)
         if made.before is None:
             if made.history:
-                made.growth = histories.grown(self._run, history, text, key)
+                made.growth = histories.grown(run, history, text, key)
             if made.growth is None:
                 made.node = walk.plant(text, self._redaction.keys, key, deadline=self._deadline)
             else:
@@ -341,27 +345,33 @@ class _Work:
         names = self._redaction.settle(self.nodes, self.surrogates, names=names, deadline=self._deadline, casting=self._casting)
         beside = Repeats(names)
         again: list[walk.Node] = []
+        casting = self._casting
+        fresh = None if casting is None or self._cast is None else casting.cast.beyond(self._cast)
         for text in self._texts:
             if text.before is None:
                 continue
-            if text.before.is_untouched_by(beside, text.original):
+            knows = fresh is None or not fresh.occurs_in((text.original,))  # what is remembered knows less of the cast
+            if knows and text.before.is_untouched_by(beside, text.original):
                 self.surrogates.update(text.before.surrogates)
             else:
                 text.before = text.growth = None
                 text.node = walk.plant(text.text, self._redaction.keys, text.key, deadline=self._deadline)
                 again.append(text.node)
         if again:
-            self._redaction.settle(again, self.surrogates, names=names, deadline=self._deadline)
+            self._redaction.settle(again, self.surrogates, names=names, deadline=self._deadline, casting=casting)
+        memory = casting.key if casting is not None and casting.cast is not self._cast else self._memory
         for text in self._texts:
             settled = text.before
-            if text.node is not None and self._casting is not None:
+            if text.node is not None and casting is not None and not casting.detects:
                 text.made = splice.render(text.node)
             elif text.node is not None:
-                text.made, settled = self._redaction.finish(text.node, text.text, text.key, beside, text.growth)
+                text.made, settled = self._redaction.finish(
+                    text.node, text.text, text.key, beside, text.growth, casting=casting, memory=memory
+                )
             elif settled is not None:
                 text.made = settled.text
             if settled is not None and text.history:
-                self._redaction.histories.keep(self._run, text.history, text.text, settled, text.growth)
+                self._redaction.histories.keep(self._run + memory, text.history, text.text, settled, text.growth)
         for attributes, name, text in self._places:
             attributes[name] = text.made
         for attributes, name, node in self._numbers:

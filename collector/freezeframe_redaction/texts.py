@@ -13,7 +13,7 @@ from typing import Final, Self, cast
 
 from freezeframe_redaction import encoded, repeats, splice, walk
 from freezeframe_redaction.cast import LONGEST, Cast, Member
-from freezeframe_redaction.casting import Casting, merged
+from freezeframe_redaction.casting import Casting, Hit, merged
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
 from freezeframe_redaction.detectors.people import evidence
 from freezeframe_redaction.histories import Growth, Histories, Settled
@@ -171,26 +171,39 @@ class Texts:
     def _replace_forms(self, casting: Casting, leaves: Sequence[walk.Leaf], surrogates: dict[str, str]) -> None:
         """Replace what the cast knows in the leaves, apart from surrogates."""
         for leaf in leaves:
-            hits = casting.hits(leaf.text, self._scanner.known_in(leaf.text))
+            hits = self._hits(casting, leaf.text)
             if leaf.is_number:
                 hits = [hit for hit in hits if hit.made.isdigit() and hit.made[0] != "0"]
             if hits:
                 leaf.edits = merged(leaf.edits, hits)
                 surrogates.update((hit.made, hit.class_) for hit in hits)
 
-    def recall(self, text: str, key: str) -> Settled | None:
-        """Return what a whole text became earlier, or None."""
-        return self._texts.get((text, key))
+    def _hits(self, casting: Casting, text: str) -> list[Hit]:
+        """Return where forms of the cast stand in the text, apart from surrogates."""
+        hits = casting.hits(text)
+        return casting.hits(text, blocked) if hits and (blocked := self._scanner.known_in(text)) else hits
+
+    def recall(self, text: str, key: str, memory: str = "") -> Settled | None:
+        """Return what a whole text became earlier, with the cast that `memory` stands for, or None."""
+        return self._texts.get((text, f"{key}\0{memory}" if memory else key))
 
     def finish(
-        self, node: walk.Node, text: str, key: str, names: repeats.Repeats, growth: Growth | None
+        self,
+        node: walk.Node,
+        text: str,
+        key: str,
+        names: repeats.Repeats,
+        growth: Growth | None,
+        *,
+        casting: Casting | None = None,
+        memory: str = "",
     ) -> tuple[str, Settled | None]:
         """Return what the text became, whose settled node is the whole of it or what it `growth` added.
 
         Kept and returned as `Settled` too, unless something outside it affected that (a name, a stream).
         """
         edits = splice.edits_of(node)
-        held = self._held_in(node)
+        held = self._held_in(node, casting)
         surrogates, own = held or ({}, {})
         if growth is None:
             made = Settled(splice.apply(text, edits), edits, surrogates, own)
@@ -199,11 +212,14 @@ class Texts:
         if held is None or not made.is_untouched_by(names, text):
             return made.text, None
         if growth is None:  # what grew is kept as a history, in place of what it grew from
-            self._texts.put({(text, key): made}, 2 * len(text))
+            self._texts.put({(text, f"{key}\0{memory}" if memory else key): made}, 2 * len(text))
         return made.text, made
 
-    def _held_in(self, node: walk.Node) -> tuple[dict[str, str], dict[str, str]] | None:
-        """Return the surrogates and names that the node's leaves gave; None for a stream, or if that is forgotten."""
+    def _held_in(self, node: walk.Node, casting: Casting | None) -> tuple[dict[str, str], dict[str, str]] | None:
+        """Return the surrogates and names that the node's leaves gave; None for a stream, or if that is forgotten.
+
+        With a cast None for a number, too, which may have become another one than its outcome says.
+        """
         surrogates: dict[str, str] = {}
         own: dict[str, str] = {}
         for leaf in walk.leaves_of(node):
@@ -213,6 +229,10 @@ class Texts:
                 outcome = self._leaves.get((leaf.text, leaf.prefix))
                 if outcome is None:
                     return None
+                if casting is not None:
+                    if leaf.is_number:
+                        return None
+                    surrogates.update((hit.made, hit.class_) for hit in self._hits(casting, leaf.text))
                 surrogates.update(outcome.surrogates)
                 own.update(outcome.names)
         return surrogates, own

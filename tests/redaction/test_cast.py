@@ -6,7 +6,8 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from effort import examples
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freezeframe_redaction import Cast, Redactor, TenantKey, load_policy
@@ -75,3 +76,35 @@ def test_a_word_of_a_name_that_the_run_writes_small_as_well_does_not_spread() ->
     weighed = cast.weighed(["the price is high", "Okafor and /okafor/x"])
     assert [one.spreads for one in weighed.members] == [False, True]
     assert replace(cast) == cast
+
+
+SAID = (
+    TELLS,
+    "user maria_keller_77 asked, MARIA again",
+    "nothing of anybody in this one",
+    "call Tomasz Wisniewski on +1 415 555 2671",
+    "tomaszwisniewski wrote to keller about Keller",
+    "my card is 4539 1488 0343 6467",
+    "4539148803436467 and tomasz_wisniewski",
+    "My name is J\u00fcrgen M\u00fcller",
+    "ask j\u00fcrgen_m\u00fcller",
+)
+
+
+@pytest.mark.long
+@settings(max_examples=examples(40), deadline=None)
+@given(
+    turns=st.lists(st.tuples(st.sampled_from(SAID), st.sampled_from(SAID), st.integers(0, 9_999_999)), min_size=2, max_size=7)
+)
+def test_a_history_that_grows_becomes_with_its_cast_what_it_becomes_without_memory(turns: list[tuple[str, str, int]]) -> None:
+    cast = Cast()
+    history: list[dict[str, object]] = [{"role": "system", "content": "You help. " * 60}]
+    for at, (content, note, number) in enumerate(turns):
+        history.append({"role": "user", "content": content, "number": number})
+        span = _span({"messages": history, "model": "m"}, at + 1)
+        span = replace(span, attributes={**span.attributes, "app.note": note, "app.list": (note, content)})
+        fresh = Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 32))
+        expected = fresh.redact_in_run(span, cast)
+        assert REDACTOR.redact_in_run(span, cast) == expected
+        assert REDACTOR.redact_in_run(span, cast) == expected
+        cast = expected[1]

@@ -192,7 +192,7 @@ class RequestRedaction:
                 tenant=key[0],
                 trace_id=key[1],
                 based_on=run.known.number,
-                sealed=b"" if run.cast is run.known.cast else casts.seal.close(key, _new_in(run.cast, run.known.cast)),
+                sealed=b"" if run.cast is run.known.cast else casts.seal.close(key, run.cast.beyond(run.known.cast)),
                 ended=run.ended,
                 waits=any(not member.spreads for member in run.cast.members),
             )
@@ -211,12 +211,3 @@ class _RunOfRequest:
         self.casts = deque[Cast]()
         """The cast after each of its spans."""
         self.ended = False
-
-
-def _new_in(cast: Cast, known: Cast) -> Cast:
-    """Return what a cast holds and the known one does not."""
-    members, pairs = frozenset(known.members), frozenset(known.pairs)
-    return Cast(
-        members=tuple(member for member in cast.members if member not in members),
-        pairs=tuple(pair for pair in cast.pairs if pair not in pairs),
-    )
