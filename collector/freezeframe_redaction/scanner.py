@@ -15,7 +15,7 @@ from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.custom import custom_detectors
 from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.detectors import numbers, phone
-from freezeframe_redaction.detectors.people import evidence
+from freezeframe_redaction.detectors.people import evidence, proposed
 from freezeframe_redaction.detectors.people.names import CLASS, MARKS
 from freezeframe_redaction.engine import Engine, settle
 from freezeframe_redaction.key_context import KeyContexts
@@ -107,7 +107,9 @@ class Scanner:
             kept = settle(candidates, _PRIORITY, deadline)
             doubted = {one.item for one in self.judged(batch, kept, leaves[index][1], floor, high) if not one.is_name}
             if doubted:
-                kept = settle([item for item in candidates if item not in doubted], _PRIORITY, deadline)
+                # A proposal that was not judged is none.
+                gone = doubted | ({one for one in candidates if one[1] == evidence.PROPOSED} - {*kept})
+                kept = settle([item for item in candidates if item not in gone], _PRIORITY, deadline)
             held: list[evidence.Item] = []
             for candidate, name in kept:
                 if candidate.start >= floor and (candidate.class_[0] != CLAIM or (report_known and candidate.class_ == _KNOWN)):
@@ -134,6 +136,9 @@ class Scanner:
             (end - 1 - len(part) + len(prefix), end - 1) for end, part, (_, prefix) in zip(ends, parts, leaves, strict=True)
         ]
         found = engine.find(batch, ends, deadline)
+        if CLASS in self._classes:
+            for index, item in proposed.find(batch, bounds):
+                found.setdefault(index, []).append(item)
         if self._prose is not None:
             for index, (low, high) in enumerate(bounds):
                 model = self._prose.find(batch[low:high])
@@ -148,7 +153,7 @@ class Scanner:
             return
         read = self._read(self._engine, leaves)
         for index, (low, high) in enumerate(read.bounds):
-            kept = settle(read.found.get(index, []), _PRIORITY)
+            kept = settle([one for one in read.found.get(index, []) if one[1] != evidence.PROPOSED], _PRIORITY)
             moved = [(one._replace(start=one.start - low, end=one.end - low), name) for one, name in kept if one.start >= low]
             yield read.text[low:high], moved
 

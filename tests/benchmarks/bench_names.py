@@ -24,8 +24,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from name_documents import Possible, possible_names, project
 from name_evidence import is_sure, read_words
 
-from freezeframe_redaction import prose
-from freezeframe_redaction.detectors.people import evidence
+from freezeframe_redaction import load_policy, prose
+from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.scanner import Scanner
 
 READ = Path(__file__).parents[1] / "data" / "pii" / "names_read.jsonl"
 WINDOWS = 300
@@ -71,17 +72,16 @@ def sheet(projects: Path, to: Path) -> None:
     to.write_text("\n".join(lines) + "\n", "utf-8")
 
 
-def is_kept(one: Possible, learned: evidence.Evidence) -> bool:
-    """Whether the rules accept the name and the evidence does not veto it."""
+def is_kept(one: Possible, scanner: Scanner) -> bool:
+    """Whether a word of the name is replaced: the rules accept it, and no veto, or a proposal that the evidence accepts."""
     start, end = one.span
-    if not one.detector or not evidence.is_judged(one.detector, one.kind, one.leaf[start:end]):
-        return bool(one.detector)
-    return learned.score(one.features)[0] >= learned.least
+    _, found = scanner.scan([(one.leaf, one.prefix)]).get(0, (None, []))
+    return any(each.class_ == names.CLASS and each.start < end and start < each.end for each, _ in found)
 
 
 def figures(projects: Path) -> None:
     """Print precision and recall of each project and of all."""
-    learned = evidence.load_evidence()
+    scanner = Scanner(load_policy("strict"), {})
     held = [json.loads(line) for line in READ.read_text("utf-8").splitlines()]
     truth: dict[str, bool] = {row["name"]: row["is_name"] for row in held}
     total: dict[str, list[int]] = {}
@@ -92,7 +92,7 @@ def figures(projects: Path) -> None:
         if missing:
             raise SystemExit(f"{folder}: {len(missing)} of {len(mine)} names that were read are not there: another commit?")
         for who in ("rules", "rules and evidence"):
-            accepted = [name for name in mine if found[name].detector and (who == "rules" or is_kept(found[name], learned))]
+            accepted = [name for name in mine if (found[name].detector if who == "rules" else is_kept(found[name], scanner))]
             right = sum(truth[name] for name in accepted)
             counts = [right, len(accepted), sum(truth[name] for name in mine)]
             _say(folder.name, who, counts)

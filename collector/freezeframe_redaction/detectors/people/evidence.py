@@ -52,7 +52,11 @@ _OPENING: Final = (".", "!", "?", ":", "\\n", '"', "(", "*", ">", "|", "-", "[")
 _FORMAT: Final = "freezeframe name evidence, version 1"
 _HUNDREDTHS: Final = 100
 _BEYOND_LATIN: Final = "\u0250"
-JUDGED: Final = frozenset(["name: given name and surname", "name: announced", "name: given name alone"])
+PROPOSED: Final = "name: given name by evidence"
+"""What no rule accepts, and only the evidence can."""
+LEAST_PROPOSED: Final = -0.5
+"""A proposal with a lower score is no name; chosen on projects that the weights were not learned from."""
+JUDGED: Final = frozenset(["name: given name and surname", "name: announced", "name: given name alone", PROPOSED])
 """Detectors that are wrong often enough for a second opinion. Those of keys and labels are not among them."""
 _CERTAIN: Final = frozenset(["said", "greeted", "signature", "mention"])
 """Kinds of name that need none: ``my name is Ada``, ``Hi Ada,``."""
@@ -97,7 +101,11 @@ class Evidence:
         if not words:
             return None
         score, parts = self.score([features(around, key, words, index) for index in range(len(words))])
-        return Judgement(item=item, score=score, bias=self.bias, least=self.least, features=parts)
+        return Judgement(item=item, score=score, bias=self.bias, least=self.least_of(detector), features=parts)
+
+    def least_of(self, detector: str) -> float:
+        """Return the least score of a name that the detector found."""
+        return LEAST_PROPOSED if detector == PROPOSED else self.least
 
     def score(self, words: Sequence[Sequence[str]]) -> tuple[float, Mapping[str, float]]:
         """Return the mean over words, each given by its features, and the part of each feature that has a weight."""
