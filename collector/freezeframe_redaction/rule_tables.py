@@ -58,8 +58,9 @@ class Rule:
 class Rules:
     """The tables of one family."""
 
-    def __init__(self, family: str) -> None:
-        self._texts = {**_texts(_read("common")), **_texts(read := _read(family))}
+    def __init__(self, family: str, made: Mapping[str, str] | None = None) -> None:
+        """`made` are further entries, which code makes of word lists."""
+        self._texts = {**_texts(_read("common")), **_texts(read := _read(family)), **(made or {})}
         self._tables = read
         self._file = f"rules/{family}.toml"
 

@@ -15,10 +15,11 @@ from freezeframe_redaction.rule_tables import Rules
 
 CLASS = "ADDRESS"
 _RULES = Rules("addresses")
+_NEEDS_NUMBER, _KEYED, _PART, _STREET_LINE = map(_RULES.form, ("needs_number", "keyed", "part", "street_line"))
+_NO_STREET_WORD, _SMALL_STREET, _HOUSE_AND_ROAD = map(_RULES.form, ("no_street_word", "small_street", "house_and_road"))
+_UNIT_FIRST, _POSTAL_TOWN = map(_RULES.form, ("unit_first", "postal_town"))
 
 _ENGLISH, _GERMAN, _ROMANCE = map(_RULES.form, ("english", "german", "romance"))
-_NEEDS_NUMBER = _RULES.form("needs_number")
-_KEYED = _RULES.form("keyed")
 _AFTER_KEY = re.compile(r"[\s\"':=*_)]{1,6}(?:is |was |ist |est |es |[eé] |to |at |now |will be |in ){0,2}")
 _CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 
@@ -26,9 +27,7 @@ _CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 # -- the block around a street: what is in front of it, and the lines after it -------------------------------------------
 
 _UNIT_NUMBER = _RULES.text("unit_number")
-_PART = _RULES.form("part")
 _HEAD = re.compile(rf"(?:(?<![\w.,$-])(?:{_UNIT_NUMBER},? )?(?P<number>[0-9]{{1,6}}[A-Za-z]?(?:/[0-9]{{1,4}})? )?)$")
-_STREET_LINE = _RULES.form("street_line")
 
 
 def _head(text: str, low: int, start: int) -> int:
@@ -147,8 +146,6 @@ def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return () if _NO_STREET_WORD.match(words[-1].lower()) else _accept(match, low, high)
 
 
-_NO_STREET_WORD = _RULES.form("no_street_word")
-"""What ends like a street but is not one: ``Sitzplatz 12``."""
 _LONG_NUMBER = re.compile(r"[0-9]{7}")
 
 
@@ -167,10 +164,6 @@ def _romance(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
                 return ()  # "via DHL 00340434161094021501"
             return _accept(match, low, high)
     return ()
-
-
-_SMALL_STREET = _RULES.form("small_street")
-"""``55 oakwood road``, as chats write it; only after a word for an address."""
 
 
 def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -223,18 +216,12 @@ def _around(names: str) -> Find:
     return find
 
 
-_HOUSE_AND_ROAD = _RULES.form("house_and_road")
-"""``HOUSE 12, ROAD 7``: streets of Dhaka, Islamabad and Lagos have numbers for names."""
-_UNIT_FIRST = _RULES.form("unit_first")
-
-
 def _unit_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``House No. 45, Sector 17, Chandigarh 160017``: a unit, parts between commas, and a postcode; no street is named."""
     found = (reaching(one, text, low, high, at, 20, 150, begun=True) for one in (_HOUSE_AND_ROAD, _UNIT_FIRST))
     return next((_accept(match, low, high) for match in found if match), ())
 
 
-_POSTAL_TOWN = _RULES.form("postal_town")
 _STREET_BEFORE = re.compile(r"(?<![\w.,$-])(?:[^\W\d_][\w.'’-]{0,24} ){1,5}[0-9]{1,4}\Z")
 _YEAR = re.compile(r"(?:19|20)[0-9]{2}\Z")
 

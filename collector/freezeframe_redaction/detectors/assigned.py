@@ -12,17 +12,12 @@ from freezeframe_redaction.rule_tables import Rules
 
 CLASS = "SECRET"
 _RULES = Rules("assigned")
+_VALUE, _SPOKEN, _REFERENCE, _OPENS_NOTHING = map(_RULES.form, ("value", "spoken", "reference", "opens_nothing"))
+_COOKIE, _PHRASE, _BELOW, _SECRET_NAME, _FOREIGN = map(_RULES.form, ("cookie", "phrase", "below", "secret_name", "foreign"))
 
-_VALUE = _RULES.form("value")
-_SPOKEN = _RULES.form("spoken")
-_REFERENCE = _RULES.form("reference")
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
-_IN_OTHER_LANGUAGES = "passwort|kennwort|senha|wachtwoord|parola|lösenord|heslo|salasana|mật khẩu|kata sandi"
-"""Words for a password that need no border in front, the same wherever a name may say it."""
 _NAME_OF_PASSWORD = _RULES.text("name_of_password")
 _STRONG = re.compile(rf"(?:{_NAME_OF_PASSWORD}|jelsz[oó]|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$")
-_OPENS_NOTHING = _RULES.form("opens_nothing")
-"""Keys that find something, and tokens that say where a list goes on."""
 _KEYISH = re.compile(r"(?:token|key)$")
 
 
@@ -48,7 +43,6 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 _NEXT_FIELD = re.compile(r"&[A-Za-z_][\w.\[\]-]{0,40}=")
 """What follows a password in the query of a URL."""
-_COOKIE = _RULES.form("cookie")
 _NO_COOKIE = frozenset(["path", "domain", "expires", "max-age", "samesite", "priority", "version"])
 _MOST_COOKIES = 100
 
@@ -140,7 +134,6 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(start, start + len(value), CLASS, "password"),)
 
 
-_PHRASE = _RULES.form("phrase")
 _NO_PHRASE = frozenset(phrases("assigned.no_phrase"))
 _SEED_WORDS = 12
 """Words of the shortest recovery phrase. Source: BIP-39, "Generating the mnemonic"."""
@@ -159,7 +152,6 @@ def _phrase(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _DEFAULT = re.compile(r"variable\s{1,4}\"([\w-]{1,64})\"\s{0,4}\{[^{}]{0,300}\bdefault\s{0,20}=\s{0,4}\"([^\"\s]{6,256})\"")
-_BELOW = _RULES.form("below")
 
 
 def _declared(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -176,9 +168,6 @@ def _judge_named(match: re.Match[str] | None) -> tuple[Candidate, ...]:
     if match is None or not _SECRET_NAME.search(match[1]):
         return ()
     return judge(match[1].lower().removesuffix("_value"), match[2], match.start(2), scheme=None)
-
-
-_SECRET_NAME = _RULES.form("secret_name")
 
 
 def _cookie_flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -219,9 +208,6 @@ def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     """``password for staging is ...``: the trigger ended after the verb."""
     verb = _VERB.search(text, max(low, at - 8), at)
     return _spoken(text, low, high, verb.start()) if verb else ()
-
-
-_FOREIGN = _RULES.form("foreign")
 
 
 def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -8,23 +8,20 @@ from freezeframe_redaction import checksums, context
 from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate, Example
-from freezeframe_redaction.rows import reaching, row
+from freezeframe_redaction.rows import made_of, reaching
+from freezeframe_redaction.rule_tables import Rules
 from freezeframe_redaction.shapes import is_marked_card
 
 CLASS = "CARD"
+_RULES = Rules("card")
+_ISSUER, _BEHIND = map(_RULES.form, ("issuer", "behind"))
 
 # Issuer prefixes of Visa, Mastercard, Amex, Discover, JCB, Diners, UnionPay, Maestro, Mir, RuPay, Elo.
-_ISSUER = re.compile(
-    r"4|5[1-5]|2(?:22[1-9]|2[3-9]|[3-6]|7[01]|720|20[0-4])|3[47]|6(?:011|5|4[4-9]|0|2|3|7|8)|35(?:2[89]|[3-8])|30[0-5]|3[689]|50|5[6-9]|81|2131|1800"
-)
 _GROUPINGS = frozenset(
     {(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3), (4, 4, 4, 1), (4, 5, 6), (8, 8), (6, 10),
      (4, 4, 4, 4, 2), (4, 8, 4), (4, 12), (6, 13), (5, 4, 6), (4, 4, 5), (4, 4, 4, 3), (4, 4, 6)}
 )  # fmt: skip
 _COMMON_LENGTHS = frozenset({14, 15, 16})
-_BEHIND = re.compile(
-    r"[ ,]{0,2}\(?(?:is |= ?|on )?(?:my |the |our |his |her )?(?:new |old )?(?:visa|mastercard|amex|debit|credit|card)\b", re.I
-)
 
 
 def rule(run: runs.Run) -> Candidate | None:
@@ -64,10 +61,7 @@ def _track(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (card, Candidate(*match.span(2), "*" if holds_invented(match.group(2)) else "PERSON"))
 
 
-DETECTORS = (
-    row("card: magnetic stripe", CLASS, _track, r"%B[0-9]{6}",
-        shows=("%B⟦4111111111111111⟧^DOE/JANE^29041010?", "B12^X^"), others=("PERSON",)),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, {"track": _track})
 NUMBER = runs.NumberKind(
     name="card",
     class_=CLASS,

@@ -12,9 +12,8 @@ from freezeframe_redaction.rule_tables import Rules
 from freezeframe_redaction.shapes import digits_of
 
 _RULES = Rules("codes")
-_VALUE, _ASSIGNED, _PIN_BESIDE = map(_RULES.form, ("value", "assigned", "pin_beside"))
 _VALUE_FOR = _RULES.form("value_for")
-"""``o pin do cartão é 4482``: the word alone says little, so a verb or a sign must follow, perhaps after its purpose."""
+_VALUE, _ASSIGNED, _PIN_BESIDE = map(_RULES.form, ("value", "assigned", "pin_beside"))
 _CARD_BESIDE, _DUMP = map(_RULES.form, ("card_beside", "dump"))
 _LAST_FOUR, _LAST_FOUR_BEHIND = map(_RULES.form, ("last_four", "last_four_behind"))
 _SAID, _YOURS, _BEFORE = map(_RULES.form, ("said", "yours", "before"))

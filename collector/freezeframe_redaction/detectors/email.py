@@ -17,6 +17,7 @@ from freezeframe_redaction.rule_tables import Rules
 
 CLASS = "EMAIL"
 _RULES = Rules("email")
+_NAMES_FILE = _RULES.form("names_file")
 
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _DOMAIN = re.compile(rf"({AT})((?:{_LABEL}{DOT}){{1,8}}(?:[^\W\d_]{{2,24}}|xn--[a-z0-9-]{{2,59}}))(?![\w-])")
@@ -34,7 +35,6 @@ _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")
 _NOT_A_TLD = frozenset(
     "png jpg jpeg svg gif webp ico bmp js mjs jsx ts tsx pyi css scss html htm json rst txt yml yaml toml lock go java php rb dll exe zip gz tar whl".split()
 )
-_NAMES_FILE = _RULES.form("names_file")
 _ROLES = frozenset({"git", "hg", "svn"})
 _PLACEHOLDERS = frozenset({"you", "user", "username", "name", "email", "foo", "someone", "your.name", "your.email"})
 _DOCUMENTATION = frozenset({"example.com", "example.org", "example.net"})

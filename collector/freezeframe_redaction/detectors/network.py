@@ -14,17 +14,15 @@ from freezeframe_redaction.rows import by_name, made_of
 from freezeframe_redaction.rule_tables import Rules
 
 _RULES = Rules("network")
+_VERSION, _NO_PERSON, _MAC = map(_RULES.form, ("version", "no_person", "mac"))
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"(?<![\w.%]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.[0-9]|-(?:alpha|beta|rc|dev|pre|snapshot|final|post)\b)")
-_VERSION = _RULES.form("version")
-_NO_PERSON = _RULES.form("no_person")
 _PRIVATE = re.compile(r"10\.|192\.168\.|172\.(?:1[6-9]|2[0-9]|3[01])\.|100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])\.")
 """Networks that anyone may use. Source: RFC 1918, RFC 6598."""
 _IPV6_CHARS = frozenset("0123456789abcdefABCDEF:.")
 _LOCAL_NETWORK = ipaddress.IPv6Network("fc00::/7")
 _PRIVATE_IP = "PRIVATE_IP"
-_MAC = _RULES.form("mac")
 _USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://([^\s\"'<>\x1f`]{1,320})")
 _SURROGATE = re.compile(rf"rdxu[{BASE32}]{{6}}:rDx[{BASE62}]{{14}}")
 """What `surrogates` makes of a user and a password."""

@@ -13,6 +13,10 @@ from freezeframe_redaction import context
 from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import bank, card, medical, national, phone, runs, ssn
 from freezeframe_redaction.model import EXAMINED, Candidate, Detector, Example
+from freezeframe_redaction.rule_tables import Rules
+
+_RULES = Rules("numbers")
+_TIMESTAMP = _RULES.form("timestamp")
 
 RULES: tuple[runs.Rule, ...] = (card.rule, ssn.rule, national.rule, medical.rule, ssn.is_nobodys, phone.rule, bank.rule)
 """The first that takes a run decides."""
@@ -21,12 +25,6 @@ _LEAST_FLOAT = 10
 _LEAST_CARD, _MOST_CARD = 12, 23
 """Characters of a card: 12 to 19 digits in at most five groups."""
 _RUN = re.compile(r"[+(]{0,2}[0-9]+(?:(?:[ .\-/\t]|\)[ .\-]?|[ .\-]?\(|\)\(|\)? [/-] )[0-9]+)*")
-_TIMESTAMP = re.compile(
-    r"(?:19|20)[0-9]{2}(?:[-/.](?:0?[1-9]|1[0-2])[-/.](?:0?[1-9]|[12][0-9]|3[01])(?:[ ][0-2][0-9])?|(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?:[ -][0-9]{4,6})?)$"
-    r"|(?:0?[1-9]|[12][0-9]|3[01])[-/.](?:0?[1-9]|[12][0-9]|3[01])[-/.](?:19|20)[0-9]{2}(?: [0-2]?[0-9])?$"
-    r"|[0-9]{1,4}\.[0-9]{5,}$"
-    r"|(?:19|20)[0-9]{2}-[0-9]{4}-[0-9]{4}$"
-)
 _DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$|\+?[0-9]{5,}\.(?!0$)[0-9]{1,2}$")
 """A measurement; no class of value is written like that."""
 _ADDRESS = re.compile(r"(?<![0-9.])(?<!\+[0-9] )(?<!\+[0-9]{2} )(?<!\+[0-9]{3} )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9.\-/])")

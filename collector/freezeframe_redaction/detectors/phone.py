@@ -8,40 +8,19 @@ from freezeframe_redaction import context
 from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.model import CLAIM, Candidate, Example
 from freezeframe_redaction.plans import is_assigned, is_assigned_in, is_assigned_somewhere, national_kind
+from freezeframe_redaction.rule_tables import Rules
 
 CLASS = "PHONE"
+_RULES = Rules("phone")
+_AFTER, _NEAR, _COUNTED, _MEASURED = map(_RULES.form, ("after", "near", "counted", "measured"))
 
 _EXTENSION = re.compile(r" ?(?:x|ext\.?|extension|durchwahl|poste) ?[0-9]{1,6}(?![0-9])", re.IGNORECASE)
-_AFTER = re.compile(
-    r"(?: ?(?:x|ext\.?|extension) ?[0-9]{1,6})? ?[-–]? ?\(?(?:office|fax|mobile|cell|home|work|desk|whatsapp|mobil|privat|portable|direct)\b",
-    re.IGNORECASE,
-)
 _NANP_GROUPS = frozenset({(3, 3, 4), (1, 3, 3, 4)})
 _TELLING: dict[tuple[int, ...], tuple[str, ...]] = {(2, 2, 2, 2, 2): ("33",), (5, 6): ("44",), (3, 4, 4): ("44", "81", "82")}
 """Layouts that are evidence enough, with a zero in front: ``06 12 34 56 78`` in France, ``07812 448271`` in Britain,
 ``020 7946 0018`` there, in Japan and in Korea."""
 _LETTER = re.compile(r"(?<!\w)[TMFP][:.] ?[+(]?$")
 """``T: 0161 448 2719``: how signatures of e-mails announce a number."""
-_NEAR = re.compile(
-    r"(?:phone|mobile|cell|fax|whats ?app|\btel|desk|telefon|mobil|handy|téléphone|portable|teléfono|telefono|telefone|m[oó]vil|celular|cellulare"
-    r"|телефон|电话|電話|手机|전화|\bcall|\btext|\bsms|\bring|dial|reach(?: me)?(?: (?:at|on))?|number)"
-    r"(?:[ _]?(?:number|num|no|nr|nummer|número|numero|numéro|is|ist|est|es|é|at|on|me|us|him|her|them|unter|al|au|sur)\b\.?)*"
-    r"[\"']?\s?[:=#：]?\s{0,2}[\"']?[+(]?$"
-)
-
-
-_COUNTED = re.compile(
-    r" (?:times|bytes|rows|records|items|users|tokens|char(?:acter)?s|words|lines|ms|milliseconds|seconds|samples|events|requests|calls|iterations|points"
-    r"|pixels|px|entries|files|people|copies|units|euros?|dollars?|usd|eur)\b",
-    re.IGNORECASE,
-)
-"""What is counted after a number: ``call 1234567 times``."""
-
-
-_MEASURED = re.compile(
-    r"(?:depth|buffer|size|count|length|offset|index|limit|capacity|total|timeout|bytes|number of \w{1,20})\)?[\"']? ?[:=]? ?$"
-)
-"""What is measured before a number: ``call stack depth 4417882``."""
 
 
 def is_telling(run: runs.Run) -> bool:

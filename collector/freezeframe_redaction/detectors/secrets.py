@@ -5,10 +5,13 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.model import Candidate, Detector, Example, Find
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import by_name, made_of
+from freezeframe_redaction.rule_tables import Rules
 from freezeframe_redaction.vendors import VENDORS, Vendor
 
 CLASS = "SECRET"
+_RULES = Rules("secrets")
+_PEM_LINES, _NAMED = map(_RULES.form, ("pem_lines", "named"))
 
 _MARKS = ("rDxrDx", "facadefacade", "RDXRDX")
 """What the redactor writes into a secret's surrogate; a credential that holds one is not replaced again. Surrogates of short
@@ -88,9 +91,6 @@ _MOST_LINES = 64
 _SIGNATURES = frozenset([43, 64, 86, 128, 176, 342, 512, 683])
 """Characters of a signature by HMAC, ECDSA, EdDSA or RSA. Source: RFC 7518, sections 3.2 to 3.4; RFC 8037."""
 _PEM_BEGIN = re.compile(r"-----BEGIN ([A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?)-----")
-_PEM_LINES = re.compile(
-    r"(?:\s|\\[nr]|[A-Za-z0-9+/=]|(?:Proc-Type|DEK-Info|Version|Comment|Hash)[^\n\\]{0,80}|[:,\"'-](?=\s*[A-Za-z0-9+/=]{16}))*"
-)
 
 
 def _jwt(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -172,19 +172,6 @@ def _detector(vendor: Vendor) -> Detector:
     )
 
 
-_BY_NAME = (
-    r"(?:adafruit|adobe|airtable|algolia|alibaba|artifactory|asana|assemblyai|atlassian|beamer|bintray|bitbucket|bittrex|cloudflare|codecov|cohere|coinbase"
-    r"|confluent|contentful|datadog|deepgram|deepseek|discord|droneci|dropbox|elevenlabs"
-    r"|etsy|facebook|fastly|finicity|finnhub|fireworks|flickr|freshbooks|gitter|gocardless|heroku|hubspot|intercom|jfrog|jira|kraken|kucoin|launchdarkly"
-    r"|linkedin|looker|mailgun|mapbox"
-    r"|mattermost|meraki|message[_-]?bird|mistral|netlify|new[_-]?relic|nytimes|okta|openweather|pinecone|plaid|privateai|rapidapi|sendbird|sentry|serpapi"
-    r"|serper|snyk|sonar|squarespace|sumologic|telegram|together"
-    r"|travis|twitch|twitter|wandb|weaviate|yandex|zendesk)"
-)
-_NAMED = re.compile(
-    r"(?i)(?P<what>[a-z0-9_ .\-]{0,20})[\"' ]{0,2}(?:=>|[:?|]{0,3}=|:{1,3}|\|\||[>,]| )[\"'` =]{0,4}(?P<value>[A-Za-z0-9]{14,19}"
-    r"|[A-Za-z0-9_\-]{20,90})(?![A-Za-z0-9_\-])"
-)
 _ITS_KEY = re.compile(r"(?i)(?:key|secret|token|ssws)\Z")
 _NOT_ITS_KEY = re.compile(r"(?i)commit|sha|hash|digest|version|image|ref|rev|etag|url|path|file|trace|span|request|rdx")
 
@@ -205,17 +192,4 @@ def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(*match.span("value"), CLASS, "generic"),)
 
 
-DETECTORS = (
-    *(_detector(vendor) for vendor in VENDORS),
-    row("secret: vendor's name", CLASS, _named, rf"(?i){_BY_NAME}",
-        shows=("WEAVIATE = ⟦a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6⟧", "travis commit: 9fceb02d0ae598e95dc970b74767f19372d61af8")),
-    row("secret: jwt", CLASS, _jwt, r"eyJ[A-Za-z0-9_\-]{12}",
-        shows=("t=⟦eyJhbGciOiJIUzI1NiJ9.eyJlbWFpbCI6ImJvYkBnbWFpbC5jb20ifQ.c2lnQUJDREVGR0hJSktMTU5PUA⟧",
-               "⟦eyJhbGciOiJIUzI1NiJ9.eyJlbWFpbCI6ImJvYkB\nnbWFpbC5jb20ifQ.c2lnQUJDREVGR0hJSktMTU5P\nUFFSU1RVVldYWVphYmN⟧")),
-    row("secret: private key of PuTTY", CLASS, _putty, r"Private-Lines: [0-9]",
-        shows=("Private-Lines: 1\n⟦TxLcfFCZiUoiFDynaZkJCgZ2qt2q6Vgx435uqSscGxt=⟧\nPrivate-MAC: 01cd",
-               "Private-Lines: 1, of four")),
-    row("secret: private key", CLASS, _pem, r"-----BEGIN ",
-        shows=("⟦-----BEGIN RSA PRIVATE KEY-----\nMIIEowIBAAKCAQEAx8Yz0qFq3hS1Zt9cXv5nB7mK2pL4⟧\n",
-               "-----BEGIN PUBLIC KEY-----\nMIIB\n-----END PUBLIC KEY-----")),
-)  # fmt: skip
+DETECTORS = (*map(_detector, VENDORS), *made_of(_RULES, by_name(_named, _jwt, _putty, _pem)))

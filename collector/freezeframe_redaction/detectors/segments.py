@@ -120,6 +120,4 @@ def _split(text: str, start: int, end: int, sign: str) -> Iterator[tuple[int, in
         start = stop + 1
 
 
-_CLASSES: Final = frozenset(["PERSON", "ADDRESS", "PHONE", "US_SSN", "MEDID", "DRIVING_LICENCE", "DOB"])
-
 DETECTORS = made_of(_RULES, by_name(_hl7, _vcard, _x12))

@@ -16,7 +16,10 @@ from freezeframe_redaction.detectors.people.names import is_known, is_plainly_gi
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.plans import national_kind
-from freezeframe_redaction.rows import never, row
+from freezeframe_redaction.rows import made_of, never
+from freezeframe_redaction.rule_tables import Rules
+
+_RULES = Rules("columns")
 
 _MOST_ROWS = 100_000
 _MOST_WORDS = 4
@@ -319,12 +322,4 @@ def _without_options(words: str) -> str:
 
 _WORDS = "|".join(_without_options(column.words).replace(" ", "[ _-]?") for column in _COLUMNS if column.fires)
 
-DETECTORS = (
-    # The check judges what may be around the words: each choice here costs time at every byte.
-    row("column of a table", "PERSON", _find,
-        r"(?i)(?:first ?[|;\t,] ?last|last ?[|;\t,] ?first|given ?[|;\t,] ?family|family ?[|;\t,] ?given)[ \"|;\t,\r\n]",
-        r"(?i)[|;\t,] ?pass(?: ?[|;\t]|,[a-z])",
-        rf"(?i)(?:{_WORDS})[a-z0-9 _\-]*[\"'`]?[,;\t|)\n]",
-        shows=("id,last_name,birth_date\n1,⟦Krzyzewski⟧,1991-03-05\n", "field,last_name,birth_date\ntype,string(20),date\n"),
-            others=frozenset(column.class_ for column in _COLUMNS)),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, {"find": _find})

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import made_of
+from freezeframe_redaction.rule_tables import Rules
 
 SAYS_NAME = phrases("announced.says_name")
 """After these a word is a name, whatever it looks like."""
@@ -40,17 +41,22 @@ _TITLES = as_alternatives([*(one for one in (*names.TITLES, *names.INFLECTED_TIT
     "sig", "sra", "mevrouw", "meneer", "dott", "domnule", "doamna", "señor", "señora", "senhor", "senhora", "monsieur", "madame", "signor",
     "signora"])  # fmt: skip
 """Those that are ordinary words too announce no more than ``Dear`` does."""
-_END_OF_LETTER = re.compile(
-    rf"(?:(?<!\w)(?:{'|'.join(map(re.escape, _CLOSINGS))}),?[.! ]*\s*\n|\n ?--)[\s>*_-]*(?:(?:\(signed\)|i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) ?)?\Z",
-    re.IGNORECASE,
+_RULES = Rules(
+    "people_announced",
+    {
+        "titles": _TITLES,
+        "announcers": as_alternatives(one for one in _ANNOUNCERS if one[0].isascii()),
+        "beyond_latin": as_alternatives(_BEYOND_LATIN),
+        "said": as_alternatives(one for one in _SAID if one[0].isascii()),
+        "said_beyond_latin": as_alternatives(one for one in _SAID if not one[0].isascii()),
+        "closings": as_alternatives(_CLOSINGS),
+        "closings_in_order": "|".join(map(re.escape, _CLOSINGS)),
+    },
 )
+_END_OF_LETTER, _PRESENTS_SELF = map(_RULES.form, ("end_of_letter", "presents_self"))
 _SIGNED = re.compile(r"[ \t]*(?:$|[\n\r|/,(\x1f]|[-–—•·] )")
 
 
-_PRESENTS_SELF = re.compile(
-    r"(?:^|\W)(?:i am|i'm|im|this is|ich bin|je suis|soy|sono|eu sou|ik ben|ben|tôi là|ja jestem|já jsem|eu sunt|én vagyok) \Z",
-    re.IGNORECASE,
-)
 _AND_TELLS = re.compile(r", (?:an? |the |your |from |[0-9]|and I|mother|father)")
 """After people who introduce themselves: ``I'm Calliope, a nurse``."""
 _GREETED = re.compile(r"(?:\A|[\n\x1f\"] ?)(?:[^\W\d_]+ ){0,2}[^\W\d_]+ \Z")
@@ -169,22 +175,6 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_SIGN_OFF = rf"(?i:{as_alternatives(_CLOSINGS)})(?:[.,:!*\"]{{0,2}}[ \t]{{1,3}}(?:- )?|[.,!*]{{0,2}}[ \t]{{0,2}}(?:\r?\n[ \t>]{{0,3}}){{1,3}}(?:-- ?\r?\n|-)?)"
 _CAPITALS = "(?:MR|MRS|MS|MISS|DR|PROF|MME|HERR|FRAU|SRA|SEÑORA?|REV|CAPT)"
 
-DETECTORS = (
-    # Compiles ten times faster with the border than with a class before it.
-    row("name: announced", names.CLASS, find,
-        rf"\b(?:(?:{_TITLES})\.?|{as_alternatives([one for one in _ANNOUNCERS if one[0].isascii()])})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-        rf"{names.START}(?:{as_alternatives(_BEYOND_LATIN)})[.,:!*\"]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-        rf"\b(?:{as_alternatives([one for one in _SAID if one[0].isascii()])})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-        rf"{names.START}(?:{as_alternatives([one for one in _SAID if not one[0].isascii()])})[.,:!*\")]{{0,2}}[ \t\r\n]{{1,3}}{names.CAPITAL}",
-        rf"{names.START}{_SIGN_OFF}(?:(?:i\. ?[AV]\.|pp|p\.p\.|ppa\.?|/s/) )?{names.CAPITAL}",
-        rf"\n ?-- ?\r?\n{{1,2}}{names.CAPITAL}", rf"\b{_CAPITALS}\.? {names.CAPITAL}",
-        rf"\b(?:Dr|Mr|Mrs|Ms|Mx|Prof|Herr|Frau|Mme|Sr|Sra|[Dd]hr|[Mm]evr|[Mm]evrouw|[Mm]eneer)\.? (?:van|von|de|del|di|da|du|der|ter|bin"
-        rf"|al)(?: [a-z']{{2,3}})? {names.CAPITAL}",
-        shows=("My name is ⟦Will Page⟧ and I need help", "Dear Customer, thanks", "whether Dr. van den ⟦Heuvel⟧ signed",
-               "Dr. of the University", "Kind regards,\n⟦Sara Lindqvist⟧", "This is Python",
-               "Bien cordialement,\n⟦Wolverine Oyelaran⟧\nRH", "Regards,\nThe Support Team",
-               "Hi ⟦Ndapewandja⟧, please call back", "Hello World, again", "Herr ⟦Müller⟧ hat angerufen")),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, {"find": find})

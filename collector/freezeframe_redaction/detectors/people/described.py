@@ -7,19 +7,13 @@ import re
 from freezeframe_redaction.detectors.lexicon import COUNTRIES, SURNAMES
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import made_of
+from freezeframe_redaction.rule_tables import Rules
 
-_DESCRIBED = re.compile(
-    rf"(?<!\w)({names.TOKEN}) ({names.TOKEN}),? (?:is|was|will be|has been) (?:my|our|his|her|their|the|a|an|your) (?:\w+ )?(?:boss|wife|husband|son"
-    rf"|daughter|mother|father|brother|sister|manager"
-    r"|colleague|friend|neighbou?r|doctor|physician|nurse|lawyer|patient|customer|client|tenant|landlord|teacher|partner|assistant|uncle|aunt|cousin"
-    r"|employee|contact|accountant|applicant)"
-)
+_RULES = Rules("people_described")
+_DESCRIBED, _LED_A_LIFE = map(_RULES.form, ("described", "led_a_life"))
 
-_LED_A_LIFE = re.compile(
-    rf"(?<![\w.])({names.TOKEN}) ({names.TOKEN}),? (?:holds an? (?:[BM]Sc|BA|MA|MBA|PhD|degree|bachelor|master|doctorate|diploma)|(?:lives|lived|grew up"
-    rf"|studied|worked) (?:in|at)\b|was born\b|graduated from\b)"
-)
+
 _PARTY = re.compile(rf"(?<![\w.])({names.TOKEN}) ({names.TOKEN}),? \((?:hereinafter|the [\"“']|[\"“'](?:the )?[A-Z])")
 """What only people do, and how a contract names its parties: the names need not be on any list."""
 
@@ -78,13 +72,4 @@ def _versus(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-DETECTORS = (
-    row("name: described", names.CLASS, _described,
-        rf"{names.START}{names.CAPITAL}{names.SMALL}+ {names.CAPITAL}{names.SMALL}+,? (?:is|was) (?:my|our|his|her|their|the|a|an|your) [a-z]{{3}}",
-        rf"{names.START}{names.CAPITAL}{names.SMALL}+ {names.CAPITAL}{names.SMALL}+,? (?:holds an? |lived? |lives |grew up |studied |worked |was born"
-        rf"|graduated |\((?:hereinafter|the [\"']|[\"'](?:the )?[A-Z]))",
-        shows=("⟦May June⟧ is my boss", "Data Lake is the answer")),
-    row("name: versus", names.CLASS, _versus,
-        rf"(?:{names.CAPITAL}{names.SMALL}+|\bR),? vs?\.? {names.CAPITAL}{names.SMALL}{{2}}",
-        shows=("in ⟦Ostrowski⟧ v. Pemberton the court", "Python vs Rust; Kafka vs. Pulsar")),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, {"described": _described, "versus": _versus})

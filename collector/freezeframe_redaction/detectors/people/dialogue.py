@@ -7,7 +7,11 @@ import re
 from freezeframe_redaction.detectors.lexicon import COMMON
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import made_of
+from freezeframe_redaction.rule_tables import Rules
+
+_RULES = Rules("people_dialogue")
+_WROTE = _RULES.form("wrote")
 
 
 def _asked(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -27,16 +31,6 @@ def _asked(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _ANSWERED = re.compile(r"[ \t]*(?:$|[.,;!\n\x1f(]|[-–—] )")
-_QUESTION = (
-    r"(?i:name[^?\n]*\?[\"']?\r?\n[a-z0-9 .]*[:>-] ?(?:(?:yes|sure|of course|certainly|ok|okay|hi|hello|uh|um|it's|it is|that's|that is|my name is"
-    r"|the name is|name's|this is|i'm|i am)[, .]{1,3}){0,3})"
-)
-
-_WROTE = re.compile(
-    rf"(?:^|[\n,>] ?|[0-9] |schrieb |at |um )((?:{names.TOKEN}\.? ){{1,4}})(?:<[^>\n]{{3,80}}> )?(?:wrote|a écrit|escribió|ha scritto|schreef|skrev|escreveu"
-    rf"|napisał(?:\(a\)|a)?|написал(?:а)?|yazdı)"
-)
-_WROTE_AS_SCANNED = "(?:wrote|a écrit|escribió|ha scritto|schreef|skrev|escreveu|napisał|yazdı) ?:"
 
 
 def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -80,10 +74,6 @@ def _mailbox(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_SPEAKER = rf"(?i:{'|'.join(sorted(_ROLES))}) ?[0-9A-Z]{{0,2}} ?[(\[]{names.CAPITAL}"
-_SPOKEN_AT = rf"[0-9]:[0-9]{{2}}(?: ?[AaPp][Mm])?[\])]? {{0,2}}(?:- ?|<|\| ?)?{names.CAPITAL}"
-
-
 def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The speaker in a transcript: ``Speaker 1 (Ana-Maria): ``, ``[00:01:12] RAJESWARI: ``."""
     start = at - 1
@@ -106,16 +96,4 @@ def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return names.accept(text, tokens, "speaker")
 
 
-DETECTORS = (
-    row("name: writer of a quoted mail", names.CLASS, _writer, _WROTE_AS_SCANNED,
-        shows=("On Tue, 3 Mar 2026 at 10:14, ⟦Wrenfield Ostroverkh⟧ <w@o.io> wrote:",
-               "The documentation team wrote: see below")),
-    row("name: mailbox", names.CLASS, _mailbox, r"[A-Za-z\xc0-\xff][\"']? <[A-Za-z0-9._+\-]+@",
-        shows=("To: '⟦Tuva Ödmark⟧' <t.odmark@o.io>", "Billing Team <b@>")),
-    row("name: speaker", names.CLASS, _speaker, rf"(?:^|[\n\x1f]){_SPEAKER}", _SPOKEN_AT,
-        shows=("Speaker 1 (⟦Ana-Maria⟧): thanks", "Agent (Browser): started", "[00:01:12] ⟦RAJESWARI⟧: good morning",
-               "[00:01:12] ERROR: failed")),
-    row("name: asked for", names.CLASS, _asked, rf"{_QUESTION}{names.CAPITAL}",
-        shows=("Agent: What is your full name?\nCaller: Yes, it's ⟦Oyelaran Wolverton⟧.",
-               "Q: What is the name of the file?\nA: It depends.")),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, {"writer": _writer, "mailbox": _mailbox, "speaker": _speaker, "asked": _asked})

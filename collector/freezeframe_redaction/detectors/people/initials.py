@@ -7,8 +7,10 @@ import re
 from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import made_of
+from freezeframe_redaction.rule_tables import Rules
 
+_RULES = Rules("people_initials")
 _INITIALS = re.compile(rf"(?<![\w.])({names.LETTER}\. ?)({names.LETTER}\. ?){{1,2}}({names.TOKEN})(?![\w(])")
 _AND_PARTICLES = re.compile(rf"(?<![\w.])(?:{names.LETTER}\. ?){{1,3}}(?:{names.PARTICLE} ){{1,3}}({names.TOKEN})(?![\w(])")
 _NOT_INITIALS = frozenset("us uk dc la ai ba bs ma ms eu ny un sa po ps pm bc ie eg vs ph ip id tv uae usa ussr".split())
@@ -50,11 +52,4 @@ def _particled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]
     return ()
 
 
-DETECTORS = (
-    row("name: initials and surname", names.CLASS, _initials,
-        rf"(?#names){names.START}{names.CAPITAL}\. ?(?:{names.CAPITAL}\. ?){{1,2}}{names.CAPITAL}{names.SMALL}{{3}}",
-        shows=("forward it to J.R. ⟦Haverworth⟧", "the U.S. Treasury")),
-    row("name: initials, particle and surname", names.CLASS, _particled,
-        rf"(?#names){names.CAPITAL}\. ?(?:van|von|ter|ten|de|den|del|di|da|dos|du|zu) ",
-        shows=("ter attentie van P.J. van 't ⟦Hof⟧", "plan B. de facto Standard")),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, {"initials": _initials, "particled": _particled})

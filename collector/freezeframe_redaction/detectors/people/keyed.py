@@ -7,27 +7,26 @@ import re
 from freezeframe_redaction.detectors.lexicon import SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import made_of
+from freezeframe_redaction.rule_tables import Rules
 
-_PERSON_KEY = (
-    r"(?:full|first|last|given|family|sur|middle|maiden|fore|nick|legal|preferred|customer|client|patient|contact|account[_ ]?holder|card[_ ]?holder|holder"
-    r"|employee|owner|author|assignee|sender|recipient|passenger|guest"
-    r"|billing|shipping|applicant|student|member|doctor|physician|nurse|agent|driver|tenant|beneficiary|emergency[_ ]contact|insured|caller|from|to"
-    r"|reservation|booking|attendee|buyer|seller|signer|payer|payee|manager|parent|spouse|visitor|reporter)"
-)
-_PERSON_KEYS = (
-    rf"(?i)[^A-Za-z](?:{_PERSON_KEY}[_ \-.]?names?|name on (?:the )?(?:card|acct|account)|firstname|lastname|fullname|surname|cardholder|vorname|nachname"
-    rf"|familienname|geburtsname|nom[_ ]complet|pr[eé]nom|nom de (?:famille|naissance|jeune fille)|nombre(?: completo)?|apellidos?(?:_?[pm]aterno)?"
-    rf"|nome completo|cognome|sobrenome|voornaam|achternaam|imi[eę]|nazwisko|f[oö]rnamn|efternamn|etunimi|sukunimi"
-    r"|jm[eé]no|p.\xe9jmen[ií]|vezet[eé]kn[eé]v|keresztn[eé]v|soyad[iı]?|prenume|spouse|next of kin|nok|emergency[_ ]contact)"
-    r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
-)
-_LOOSE_KEYS = (
-    r"(?i)[^A-Za-z_](?:name|customer|owner|client|recipient|contact|guest|user|attn|from|to|by|created[ _]by|signed|driver|kunde|nom|naam|namn)"
-    r"[\"'*]{0,3}\s?[:=]\s?[\"'*]{0,3}[A-Za-z\xc0-\xff]"
-)
 _PEOPLES_LABELS = phrases("keyed.peoples_labels")  # fmt: skip
 """Labels of people and of nothing else: what follows one need not be on any list."""
+_LABELS = frozenset(label.replace("-", " ") for label in _PEOPLES_LABELS) | {"first", "middle", "last"}
+_LABEL_ENDS = "|".join(sorted({label.split()[-1][-4:] for label in _LABELS if label[-1].isascii()}))
+"""What the engine looks for: far fewer states than the labels themselves, which are looked up afterwards."""
+_OTHER_LABEL_ENDS = "|".join(
+    sorted(
+        {
+            made.split()[-1][-4:].replace(".", r"\.")
+            for label in _LABELS
+            if not label[-1].isascii()
+            for made in (label, label.upper())
+        }
+    )
+)
+_RULES = Rules("people_keyed", {"label_ends": _LABEL_ENDS, "other_label_ends": _OTHER_LABEL_ENDS})
+_SMALL_FIELD, _FIELD_ENDS = map(_RULES.form, ("small_field", "field_ends"))
 
 _VALUE = re.compile(rf"{names.TOKEN}\.?(?:[ ,]{{1,2}}{names.TOKEN}\.?){{0,4}}")
 
@@ -112,15 +111,6 @@ def _in_small_letters(text: str, start: int, high: int) -> tuple[Candidate, ...]
     return ()
 
 
-_SMALL_FIELD = re.compile(
-    rf"({names.LETTER}{{3,20}}) ({names.LETTER}{{4,24}}(?:-{names.LETTER}{{2,24}})?)(?=[\n\r\x1f,;\"|]|$)"
-)
-_FIELD_ENDS = re.compile(
-    r"\.?(?:,? ?(?:Jr|Sr|PhD|MD|FRCS|MRCP|RN|Esq)\.?)*(?:['\"*]{0,3}[ \t]*(?:$|[\n\r\x1f;|,(<\[)]|\.(?:\s|$)|\\n| [-–—/•] |  |\t| [A-Z]{2,}\b|  ?(?:and|und"
-    r"|y|et|e) ))"
-)
-
-
 def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """What follows a label of people is a person, unless one of its words cannot be part of a name."""
     gap = _TO_VALUE.match(text, at, high)
@@ -166,19 +156,6 @@ def _others(text: str, end: int, high: int) -> tuple[Candidate, ...]:
     return tuple(out)
 
 
-_LABELS = frozenset(label.replace("-", " ") for label in _PEOPLES_LABELS) | {"first", "middle", "last"}
-_LABEL_ENDS = "|".join(sorted({label.split()[-1][-4:] for label in _LABELS if label[-1].isascii()}))
-"""What the engine looks for: far fewer states than the labels themselves, which are looked up afterwards."""
-_OTHER_LABEL_ENDS = "|".join(
-    sorted(
-        {
-            made.split()[-1][-4:].replace(".", r"\.")
-            for label in _LABELS
-            if not label[-1].isascii()
-            for made in (label, label.upper())
-        }
-    )
-)
 _LABEL_BEHIND = re.compile(r"[^\W\d]+(?:[ .-][^\W\d]+){0,3}\.?\Z")
 _JOINT = re.compile(r"[ _-]|(?<=[a-z])(?=[A-Z])")
 """Between the words of a label, even if it is an identifier: ``reported_by``, ``reportedBy``."""
@@ -186,8 +163,6 @@ _JOINT = re.compile(r"[ _-]|(?<=[a-z])(?=[A-Z])")
 
 _LAST = re.compile(r"(?<![^\W_])last[\"']?:\Z", re.IGNORECASE)
 """``{"first": ..., "last": ...}``: any single word."""
-_SIGN = r"\"?:|\*\*:|':| :|=[\"']| - "
-"""Between a label and its value. The triggers end here, so that they are literals, which cost next to nothing."""
 _TO_VALUE = re.compile(r"[ \t\r\n\"'*]{0,4}")
 
 
@@ -201,20 +176,4 @@ def _is_label_of_people(text: str, low: int, end: int) -> bool:
     return any(" ".join(words[-count:]) in _LABELS for count in range(1, min(4, len(words)) + 1))
 
 
-DETECTORS = (
-    # The key of a JSON value follows a separator of leaves.
-    row("name: key of a person's name", names.CLASS, _keyed, _PERSON_KEYS,
-        r"(?i)(?:^|\x1f)(?:[fl]_?name|family|given|husband|wife|spouse|mother|father|son|daughter|brother|sister): [A-Za-z\xc0-\xff]",
-        r"(?i)(?:[?&](?:first|last|[fl]name)=| (?:first|last|[fl]name|given|family|surname)=[\"'])[A-Za-z\xc0-\xff]",
-        r"(?i)\n {1,32}[fl]_?name: [A-Za-z\xc0-\xff]",  # a row of MySQL's \G
-        r";CN=[A-Z\xc0-\xde]",
-        r"(?i)<(?:[a-z]{1,12}:)?(?:given|family|sur|first|last|full|middle)(?:[_\-]?name)?>[A-Za-z\xc0-\xff]",
-        shows=("first_name: ⟦Will⟧", "file_name: Report", "<given>Mehmet</given><family>⟦Sungurtekin⟧</family>",
-               "<title>Report</title>")),
-    row("name: key that may hold a name", names.CLASS, _loose, _LOOSE_KEYS,
-        shows=("Customer: ⟦Lena Vogelsang⟧", "name: Search Flights")),
-    row("name: label of people", names.CLASS, _labelled, rf"(?i)(?:{_LABEL_ENDS})(?:{_SIGN})",
-        rf"(?:{_OTHER_LABEL_ENDS})(?:{_SIGN})",
-        shows=("Reporter: ⟦Qwandile Zuberi-Okaforre⟧", "Author: Platform Engineering", "Pt: ⟦OKONKWO, Chidinma⟧  DOB 1987",
-               "Patient: Stable")),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, {"keyed": _keyed, "loose": _loose, "labelled": _labelled})

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
-
 from freezeframe_redaction.detectors.lexicon import phrases
 from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import made_of
+from freezeframe_redaction.rule_tables import Rules
 
 _ENGLISH = phrases("kin.english")
 _OTHERS = {
@@ -21,15 +20,16 @@ _OTHERS = {
     "benim": "eşim kızım oğlum",
 }
 """What may come before -> who it is."""
-_WHOSE = r"w/|with|and|my|his|her|our|their|your|[^\W\d_]{2,}'s"
-_AGE = "late |ex-|ex |eldest |youngest |older |younger |little "
-_BEFORE = re.compile(
-    rf"(?:^|\W)(?:(?:{_WHOSE}) (?:{_AGE})?(?:{'|'.join(_ENGLISH)})(?:-in-law)?[ ,(]{{1,2}}"
-    + "".join(rf"|(?:{whose}) (?:{words.replace(' ', '|')}) " for whose, words in _OTHERS.items())
-    + rf"|(?:{_OTHERS['benim'].replace(' ', '|')}) )\Z",
-    re.IGNORECASE,
-)
 _OTHER_WORDS = {word for words in _OTHERS.values() for word in words.split()}
+_RULES = Rules(
+    "people_kin",
+    {
+        "english": announced.as_alternatives([*_ENGLISH, "in-law"]),
+        "others": announced.as_alternatives(_OTHER_WORDS),
+        "english_in_order": "|".join(_ENGLISH),
+    },
+)
+_BEFORE = _RULES.form("before")
 
 
 def _kin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -43,10 +43,4 @@ def _kin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return announced.find(text, low, high, at)
 
 
-DETECTORS = (
-    row("name: kin", names.CLASS, _kin,
-        rf"\b(?i:{announced.as_alternatives([*_ENGLISH, 'in-law'])})[ ,(]{{1,2}}{names.CAPITAL}",
-        rf"{names.START}(?i:{announced.as_alternatives(_OTHER_WORDS)}) {names.CAPITAL}",
-        shows=("my daughter ⟦Xiadanira⟧ is allergic", "the parent process Is", "ma sœur ⟦Xiadanira⟧ arrive",
-               "ma femme est là")),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, {"kin": _kin})

@@ -10,12 +10,13 @@ from itertools import pairwise
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, NAMED_AFTER, SURNAMES, phrases
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rule_tables import Rules
 
 CLASS = "PERSON"
+_RULES = Rules("common")
 
 LETTER = r"[^\W\d_]"
-TOKEN = rf"(?:'t|{LETTER}+(?:['-]{LETTER}+)*)"
-PARTICLE = r"(?:'t|de|los|las|ap|van|von|der|den|la|di|da|dos|das|do|del|della|le|bin|binti|bint|ibn|ben|al|el|ter|ten|zu|zur|af|av|y|e)"
+TOKEN, PARTICLE = _RULES.text("token"), _RULES.text("particle")
 PARTICLES = frozenset(
     "'t d de los las ap ferch van von der den la di da dos das do del della le bin binti bint ibn ben al el ter ten zu zur af av y e jr sr ii iii".split()
 )
@@ -39,10 +40,6 @@ def _ranges(codes: Iterable[int]) -> str:
 
 MARKS = _ranges(code for code in _MARKED_SCRIPTS if unicodedata.category(chr(code)) in ("Mn", "Mc"))
 """For a character class: the marks inside words of scripts beyond Latin, Greek and Cyrillic."""
-
-# For triggers, which read one byte per character.
-START = r"[^A-Za-z0-9_\xc0-\xff]"
-CAPITAL, SMALL = r"[A-Z\xc0-\xd6\xd8-\xde]", r"[a-z'\xdf-\xff]"
 
 NOT_NAMES = frozenset(
     (

@@ -8,7 +8,12 @@ from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phr
 from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import reaching, row
+from freezeframe_redaction.rows import made_of, reaching
+from freezeframe_redaction.rule_tables import Rules
+
+_RULES = Rules("people_pairs")
+_NAMED_AFTER, _RUN_BEFORE, _IN_CAPITALS = map(_RULES.form, ("named_after", "run_before", "in_capitals"))
+_LISTED_PASSENGER = _RULES.form("listed_passenger")
 
 
 def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -71,12 +76,6 @@ def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
 
 _OTHERWISE = ("ing", "ed", "ly", "s", "tion", "ment", "er", "or", "ist", "ian", "ant", "ent", "ive", "al", "man")
 """How verbs and words for occupations end: ``Producer James Sparks``."""
-_NAMED_AFTER = re.compile(
-    r"(?:'s)? (?:algorithm|theorem|method|equation|equilibrium|distribution|filter|transform|test|conjecture|lemma|machine|constant|effect|inequality|matrix"
-    r"|integral|principle|paradox|syndrome|disease|criterion|polynomial|correction|estimator|heuristic|notation|prize|award|university|hospital|airport"
-    r"|foundation)s?\b",
-    re.IGNORECASE,
-)
 
 
 def _is_named_after(words: list[str], behind: str) -> bool:
@@ -223,11 +222,6 @@ _PLACE_PREFIXES = frozenset(["San", "Santa", "Saint", "São", "Fort", "Port", "N
 """Before a given name they make it a place: San Francisco Bay."""
 
 
-_RUN_BEFORE = re.compile(
-    rf"(?<![^\W\d_])(?<!['-])(?:(?:{names.PARTICLE}|[^\W\d_a-zß-öø-ÿ]\.|[^\W\d_a-zß-öø-ÿ](?:[^\W\d_]|['-])*)[ \t-]){{1,4}}\Z"
-)
-
-
 def _first_word(text: str, floor: int, start: int) -> int | None:
     """Return where the run of capitalised words, initials and particles that reaches `start` begins, at a capital."""
     run = _RUN_BEFORE.search(text, floor, start)
@@ -297,13 +291,6 @@ def _cells(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return names.accept(text, [match.span(1), match.span(2)], "cells")
 
 
-_UPPER = r"[^\W\d_a-zß-öø-ÿ]"
-_IN_CAPITALS = re.compile(
-    rf"(?<![\w'-])({_UPPER}{{3,}}(?:['-]{_UPPER}+)*)(?= (?:{_UPPER}\.? )?({_UPPER}{{3,}}(?:['-]{_UPPER}+)*)(?!\w))"
-)
-"""Two words in capitals; the second is only a lookahead, since it may be the first of the pair that counts."""
-
-
 def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``JOHN SMITH``: both words in the lexicons, neither ordinary."""
     for match in _IN_CAPITALS.finditer(text, max(low, at - 34), min(high, at + 20)):
@@ -318,11 +305,6 @@ def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_LISTED_PASSENGER = re.compile(
-    rf"(?<![\w/])({names.LETTER}{{2,30}}/{names.LETTER}{{2,30}}(?: {names.LETTER}{{2,30}})?)(?= ?(?:MR|MRS|MS|MSTR|MISS|DR|CHD|INF)(?!\w))"
-)
-
-
 def _passenger(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``MUELLER/HANS MR``, as airlines write names."""
     for match in _LISTED_PASSENGER.finditer(text, max(low, at - 64), min(high, at + 6)):
@@ -333,22 +315,6 @@ def _passenger(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]
     return ()
 
 
-DETECTORS = (
-    row("name: given name and surname", names.CLASS, _pair,
-        rf"(?#names){names.START}{names.CAPITAL}{names.SMALL}+[ \-](?:(?:{names.CAPITAL}\.?|{names.PARTICLE}) )*{names.CAPITAL}{names.SMALL}",
-        shows=("approved by ⟦Adrian Clayton⟧ today", "Kafka Topic and Hilbert Space")),
-    row("name: surname, given name", names.CLASS, _last_first,
-        rf"(?#names){names.START}{names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}{{2}}",
-        rf"(?#names){names.START}{names.CAPITAL}{{4,}}, {names.CAPITAL}{{3}}",
-        shows=("reviewed by: ⟦Thompson, Maria⟧", "Paris, France")),
-    row("name: capitals", names.CLASS, _capitals,
-        rf"(?#names){names.START}{names.CAPITAL}{{3,}} (?:{names.CAPITAL}\.? )?{names.CAPITAL}{{3}}",
-        shows=("PASSENGER: ⟦JENNIFER THOMPSON⟧", "HTTP ERROR CODES")),
-    row("name: passenger", names.CLASS, _passenger,
-        r"[A-Z\xc0-\xde]{2}/[A-Z\xc0-\xde]{2,30} ?(?:[A-Z]+ )?(?:MR|MRS|MS|MSTR|MISS|DR|CHD|INF)\b",
-        shows=("PAX 1 ⟦MUELLER/HANS⟧ MR", "INPUT/OUTPUT ERROR")),
-    row("name: two cells of a row", names.CLASS, _cells,
-        rf"(?#names)[\n\x1f,;\t|]{names.CAPITAL}{names.SMALL}+[,;\t|]{names.CAPITAL}{names.SMALL}{{2}}",
-        rf"(?#names)'{names.CAPITAL}{names.SMALL}+', ?'{names.CAPITAL}{names.SMALL}{{2}}",
-        shows=("id,1,⟦Latoya,Jefferson⟧,312", "Red,Green,Blue", "VALUES (7, '⟦Maria', 'Keller⟧')", "('Red', 'Green')")),
-)  # fmt: skip
+DETECTORS = made_of(
+    _RULES, {"pair": _pair, "last_first": _last_first, "capitals": _capitals, "passenger": _passenger, "cells": _cells}
+)

@@ -10,53 +10,17 @@ from functools import cache
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.people.names import CLASS
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import made_of
+from freezeframe_redaction.rule_tables import Rules
 
-_PATRONYMIC = "(?:[ое]вич(?:а|у|ем|е)?|ьич(?:а|у|ем|е)?|вич|(?:овн|евн|ичн|івн|ївн)(?:а|ы|е|у|ой|і|ою))"
-"""In the cases that messages put it in: ``передайте Ивану Петровичу``."""
-_SLAVIC = re.compile(
-    rf"(?<!\w)([А-ЯЁІЇЄҐ][а-яёіїєґ]+) (?:([А-ЯЁІЇЄҐ][а-яёіїєґ]+{_PATRONYMIC})\s)?([А-ЯЁІЇЄҐ][а-яёіїєґ]+(?:-[А-ЯЁІЇЄҐ][а-яёіїєґ]+)?)(?!\w)"
-)
-_SLAVIC_OFFICIAL = re.compile(
-    rf"(?<!\w)[А-ЯЁІЇЄҐ][а-яёіїєґ]+(?:-[А-ЯЁІЇЄҐ][а-яёіїєґ]+)? [А-ЯЁІЇЄҐ][а-яёіїєґ]+ [А-ЯЁІЇЄҐ][а-яёіїєґ]+{_PATRONYMIC}(?!\w| [А-ЯЁІЇЄҐ])"
-)
-"""Surname, given name, patronymic, as forms have them."""
-_SLAVIC_FULL = re.compile(
-    rf"(?<!\w)[А-ЯЁІЇЄҐ][а-яёіїєґ]+ [А-ЯЁІЇЄҐ][а-яёіїєґ]+{_PATRONYMIC}(?: [А-ЯЁІЇЄҐ][а-яёіїєґ]+(?:-[А-ЯЁІЇЄҐ][а-яёіїєґ]+)?)?(?!\w)"
-)
-"""Given name, patronymic and mostly a surname; the patronymic is evidence enough."""
-_SLAVIC_SURNAME = re.compile(
-    r"(?:ов|ова|ев|ева|ёв|ёва|ин|ина|ын|ына|ский|ская|цкий|цкая|ой|енко|чук|юк|ук|ич|вич|як|ий|ая|их|ых|ко|ян|швили|дзе|[оеё]в(?:у|а|ым|ым|е)|[оеё]вой"
-    r"|ин(?:у|ым)|иной|ск(?:ому|ого|им|ой|ую)|енк[оу]|чук(?:у|а|ом))$"
-)
+_RULES = Rules("people_scripts")
+_SLAVIC, _SLAVIC_OFFICIAL, _SLAVIC_FULL = map(_RULES.form, ("slavic", "slavic_official", "slavic_full"))
+_SLAVIC_SURNAME, _CHINESE, _CHINESE_SAID = map(_RULES.form, ("slavic_surname", "chinese", "chinese_said"))
+_CHINESE_ADDRESSED, _JAPANESE, _KOREAN = map(_RULES.form, ("chinese_addressed", "japanese", "korean"))
+_NAMED_HAN, _DEAR_HAN, _JAPANESE_SAID = map(_RULES.form, ("named_han", "dear_han", "japanese_said"))
+_NAMED_KOREAN, _KOREAN_SAID = map(_RULES.form, ("named_korean", "korean_said"))
+
 _GREEK = re.compile(r"(?<!\w)[Α-ΩΆ-Ώ][α-ωά-ώ]+ [Α-ΩΆ-Ώ][α-ωά-ώ]+(?:όπουλος|οπούλου|ίδης|ίδου|άκης|άκη|ης|ου|ος|ας)(?!\w)")
-_CHINESE_SURNAME = "(?:[王李张張刘劉陈陳杨楊赵趙黄黃周吴吳徐孙孫胡朱高林何郭马馬罗羅梁宋郑鄭谢謝韩韓唐冯馮于董萧程曹袁邓鄧许許傅沈曾彭吕呂苏蘇卢盧蒋蔣蔡贾丁魏薛叶葉阎余潘杜戴夏钟汪田任姜范方石姚谭廖邹熊金陆郝孔白崔康毛邱秦江史顾侯邵孟龙万段雷钱汤尹黎易常武乔贺赖龚文]|欧阳|上官|司马|诸葛)"
-_CHINESE = re.compile(
-    rf"(?<![\u4e00-\u9fff\u3040-\u30ff]){_CHINESE_SURNAME}[\u4e00-\u9fff]{{1,2}}(?![\u4e00-\u9fff\u3040-\u30ff])"
-)
-_CHINESE_SAID = re.compile(
-    rf"(?:我叫|名字[叫是]|名叫|姓名[是为為]|我是|联系人是?|聯絡人是?|收件人是?|顾客|顧客|客户|客戶|患者|病人)[::\s]?({_CHINESE_SURNAME}[\u4e00-\u9fff]{{1,2}})(?<!的)(?=的(?:妻子|丈夫|女儿|儿子|母亲|父亲|爸爸|妈妈"
-    rf"|家属|朋友|同事|律师)|反映|表示|要求|来电|投诉|希望|咨询|申请|[^\u4e00-\u9fff]|$)"
-)
-"""A name after the words that announce one, in the middle of a run of characters."""
-_CHINESE_ADDRESSED = re.compile(
-    rf"(?<![\u4e00-\u9fff])({_CHINESE_SURNAME}[\u4e00-\u9fff]{{1,2}}?)(?=先生|女士|小姐|太太|老师|老師|同学|经理|經理|医生|醫生|教授)"
-)
-"""A name before the word by which its bearer is addressed."""
-_JAPANESE_SURNAMES = (
-    "佐藤|鈴木|高橋|田中|伊藤|渡辺|渡邊|山本|中村|小林|加藤|吉田|山田|佐々木|山口|松本|井上|木村|林|斎藤|斉藤|清水|山崎|森|池田|橋本|阿部|石川|山下|中島|石井|小川|前田|岡田|長谷川|藤田|後藤|近藤|村上|遠藤|青木|坂本|福田|太田|西村|藤井|金子|岡本|藤原|三浦"
-    "|中野|中川|原田|松田|竹内|小野|田村|中山|和田|石田|上田|森田|原|柴田|酒井|工藤|横山|宮崎|宮本|内田|高木|安藤|谷口|大野|丸山|今井|高田|藤本|武田|村田|上野|杉山|増田|平野|大塚|千葉|久保|松井|小島|岩崎|桜井|野口|松尾|野村|木下|菊地|佐野|大西|杉本|新井"
-    "|浜田|菅原|市川|水野|小松|島田|古川|小山|高野|西田|山内|西川|菊池|北村|五十嵐|福島|安田|中田|川口|平田|川崎|飯田|吉川|本田|久保田|沢田|辻|関|吉村|渡部|岩田|中西|服部|樋口|福井|川上|永井|松岡|田口|山中|森本|土屋|矢野|広瀬|秋山|石原|松下|大橋|松浦|吉岡"
-    "|小池|馬場|浅野|荒木|大久保|野田|熊谷"
-)
-_JAPANESE = re.compile(
-    rf"(?<![\u4e00-\u9fff])(?:{_JAPANESE_SURNAMES})\s?(?!です|でござ|と申)[\u4e00-\u9fff\u3040-\u30ff]{{1,3}}?(?=さん|様|さま|氏|君|ちゃん|[^\u4e00-\u9fff\u3040-\u30ff]|です"
-    rf"|でござ|と申|という|と|は|が|の|を|に|$)"
-)
-_KOREAN = re.compile(
-    r"(?<![가-힣])(?!이름|이메일|주문|주소|전화|고객|이것|우리|지금|오늘|안녕|문의|배송|신청|성함|연락)[김이박최정강조윤장임한오서신권황안송류전홍고문양손배백허유남심노하곽성차주우구나민진지엄채원천방공][가-힣]{2}(?=(?:씨|님|은|는|이|가|을|를|의|과|와"
-    r"|에게|입니다|이에요|예요|이고|이라고)?(?![가-힣]))"
-)
 _KOREAN_CUE = re.compile(r"(?:이름|성명|고객|환자|담당자|받는|수신|보내는|연락처|님|씨)")
 _LETTERS = rf"(?:[^\W\d_a-zA-Z]|[{names.MARKS}])"
 _CLAUSE_ENDS = r"[ \t]?(?=[,.!?;:()\n\x1f\u060c\u061b\u061f\u06d4\u0964\u0965\"]|$)"
@@ -128,15 +92,6 @@ _GEORGIAN = _announced(
     "და|მინდა|არის|მე|თქვენი",
 )
 _AMHARIC = _announced("ስሜ|አቶ|ወይዘሮ|ወ/ሮ|ዶ/ር", "ስም", "ነው|እና|ይባላል|እኔ")
-_HAN = "\u4e00-\u9fff\u3005"
-_NAMED_HAN = re.compile(
-    rf"(?:氏名|お名前|名前|姓名|担当者?|担当医|患者名?|患者様|受取人|差出人|申請者|契約者|会員名|お客様名|顧客名|保護者|客户姓名|客戶姓名|患者姓名|联系人|聯絡人|收件人|寄件人|负责人|負責人|经办人|申请人"
-    rf"|姓名)[ ]?[::][ ]?([{_HAN}]{{1,4}}(?:[ \u3000][{_HAN}\u3041-\u30ff]{{1,4}}(?! ?:))?)(?![{_HAN}\u3041-\u30ff])"
-)
-"""The field of a form; in a Chinese or Japanese one, whatever it holds."""
-_DEAR_HAN = re.compile(
-    rf"(?:尊敬的|亲爱的|親愛的|敬爱的|致)({_CHINESE_SURNAME}[{_HAN}]{{1,2}}?)(?=先生|女士|小姐|太太|老师|老師|同学|经理|經理|医生|醫生|教授|[,:!，：！])"
-)
 
 
 def _slavic(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...]:
@@ -158,16 +113,6 @@ def _greek(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...
     return ()
 
 
-_JAPANESE_SAID = re.compile(
-    rf"(?:担当の|担当は|私は?、?|わたくし、?|[会社部課店](?:の)?|[、。,. \n])({_JAPANESE_SURNAMES})(?=です|と申し|でござい)"
-)
-"""A surname alone, if its bearer says it."""
-_NAMED_KOREAN = re.compile(
-    r"(?:이름|성명|성함|고객명|환자명|담당자|수신인|받는 ?사람|보내는 ?사람|예금주|신청자)[ ]?:[ ]?([가-힣]{2,4})(?![가-힣])"
-)
-_KOREAN_SAID = re.compile(
-    r"(?:저는|제가|나는|안녕하세요[,.]?) ?([김이박최정강조윤장임한오서신권황안송류전홍고문양손배백허유남심노하곽성차주우구민진지엄채원천방공][가-힣]{2})(?=입니다|이에요|예요|라고|이라고)"
-)
 _SAID_IN_HAN = (_KOREAN_SAID, _JAPANESE_SAID, _NAMED_KOREAN, _NAMED_HAN, _DEAR_HAN, _CHINESE_SAID, _CHINESE_ADDRESSED)
 
 
@@ -211,10 +156,4 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _REACH = 64
 """Characters before and after a trigger in which a name is read."""
 
-DETECTORS = (
-    row("name: other scripts", CLASS, _foreign, r"(?#rare)\xc9\xe9{1,20} \xc9\xe9{2}", r"(?#rare)\xe9{2,4}(?:[^\xe9]|$)",
-        r"(?#rare)[\n\x1f]\xe9{3}", r"(?#rare)[ :>\n\x1f]\xe9\xb7",
-        shows=("⟦王小明⟧ met Мария Иванова", "你好,我叫⟦王小明⟧,请帮我退款。", "我是高兴的", "私の名前は⟦佐藤健太⟧です。", "田中です",
-               "मेरा नाम ⟦अनुराधा मिश्रा⟧ है", "फ़ाइल का नाम बदलें", "คุณ⟦กัญญารัตน์⟧ ศรีสวัสดิ์ โทรกลับ", "ขอบคุณ มาก",
-               "제 이름은 ⟦김민수⟧입니다", "이름은 무엇입니까")),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, {"foreign": _foreign})

@@ -8,7 +8,8 @@ from freezeframe_redaction.detectors.lexicon import SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.invented import is_invented
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import made_of
+from freezeframe_redaction.rule_tables import Rules
 
 _SPEECH = frozenset(phrases("single.speech"))
 _DOING = frozenset(phrases("single.doing"))
@@ -25,6 +26,8 @@ _LEADS_TO = phrases("single.leads_to")
 """Words that come before people."""
 _BEGIN_WITH_THEM = tuple("Both Copy Call With Hired Congratulations Tell Ask Is Did Has".split())
 """Those that a sentence begins with."""
+_RULES = Rules("people_single", {"leads_to": "|".join((*_LEADS_TO, *_BEGIN_WITH_THEM))})
+_HUMAN, _ASKED_ABOUT, _LISTED = map(_RULES.form, ("human", "asked_about", "listed"))
 _TOWARDS = frozenset(_LEADS_TO) | frozenset(
     (
         "a asks boss colleague contact cousin dear dr dr. emailed featuring friends hello hey hi in inform informed invited miss mr mr. mrs mrs. ms ms. o "
@@ -81,17 +84,6 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _SPEAKS = re.compile(r":(?:\*\*)? [a-z]")
 _FIRST_HALF = re.compile(r"(?<![\w-])[^\W\d_a-z][^\W\d_]{1,14}-\Z")
 """Of a double name: ``Ana-Sofía``."""
-_HUMAN = re.compile(
-    r" (?:shouted|whispered|laughed|smiled|married|divorced|is from|was born|lives (?:in|at|on)|lived (?:in|at|on)|began (?:writing|working|studying"
-    r"|teaching)|has a (?:headache|fever|daughter|son)"
-    r"|asked (?:me|him|her|us)|told (?:me|him|her|us)|called (?:me|him|her|us)|spent a (?:year|month|week)|wants to (?:cancel|book|return|speak|know)"
-    r"|listed (?:his|her)|had given|paid (?:his|her))\b|, can (?:I|you|we)\b"
-)
-
-_ASKED_ABOUT = re.compile(
-    r" (?:((?:get|come|call|write|text|ring) (?:you|me|us|back|by|in|over)|show up|apologi[sz]e)|reply|mention|call|sign|pay)\b"
-)
-"""``did Xiaoling get back to you``."""
 
 
 def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: str) -> bool:
@@ -143,11 +135,6 @@ def _capital_before(text: str, low: int, at: int) -> int:
     return at - 1
 
 
-_LISTED = re.compile(
-    rf"(?<!\w)({names.LETTER}{{3,20}}(?:, {names.LETTER}{{3,20}}){{1,11}},? (?:and|or|&|und|et|y|e|og|och|i) {names.LETTER}{{3,20}})(?!\w)"
-)
-
-
 def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``Mary, Efimiya, Isabel and Jodi``: if most are given names, so are the others."""
     for match in _LISTED.finditer(text, max(low, at - 200), min(high, at + 20)):
@@ -169,22 +156,4 @@ def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-DETECTORS = (
-    row("name: given name alone", names.CLASS, _single,
-        rf"\b(?:{'|'.join((*_LEADS_TO, *_BEGIN_WITH_THEM))}|com [oa]|loop in|shouted at|ex-[A-Z][a-z]+) {names.CAPITAL}[a-z\xdf-\xff]{{2}}",
-        r"(?i:\b(?:mr|mrs|ms|dr|miss)\.? )[A-Za-z\xc0-\xff]", r"(?#names), [A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[?!]",
-        r"(?#names)[ \n(,\x1f]@[A-Z\xc0-\xde][a-z\xdf-\xff]{2}", r"(?#names)[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}'s [a-z]{3}",
-        r"(?#names)[\n\x1f][A-Z\xc0-\xde][a-z\xdf-\xff]{2,}: ?\\?[\"']",
-        r"(?#names)[\n\x1f;](?:\*\*|[-*] | )?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}:(?:\*\*)? [a-z]",
-        r"(?#names) \([A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[ ,)]",
-        r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,} (?:said|says|asked|asks|told|tells|lives?|lived|works|worked|wants|wanted|shouted|called|calls"
-        r"|likes|liked|loves|went|got|needs|thinks|knows|replied|answered|wrote|bought|paid|ordered|moved|left|met|is from|was born|began|spent|listed"
-        r"|joined|started|booked|cancelled|canceled|sent|signed|reported|requested|returned|complained|runs|ran|gave|had|has|is|was|teaches|studied|plays"
-        r"|played|can|could|will|would|resigned|retired|confirmed|approved|declined|promised|prefers|missed|placed)[^A-Za-z0-9_]",
-        r"[.!?;,\n\"\x1f] ?[A-Z\xc0-\xde][a-z\xdf-\xff]{2,}[,:!] (?:what|who|can|could|please|how|why|where|when|thanks|are|do|did|have|your) ",
-        shows=("please tell ⟦Katarzyna⟧ that I called", "written with Django and Julia",
-               "⟦Mathilde⟧, can I please have it back?", "Finally, can I have it?")),
-    row("name: list of given names", names.CLASS, _list,
-        rf"(?#names){names.CAPITAL}{names.SMALL}+, {names.CAPITAL}{names.SMALL}+,? (?:[a-z]{{1,3}}|&) {names.CAPITAL}{names.SMALL}{{2}}",
-        shows=("They invited Katarzyna, ⟦Zbigniew⟧ and Olek.", "Tuesday, Wednesday and Thursday; Kafka, Redis and Postgres")),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, {"single": _single, "list": _list})

@@ -7,11 +7,12 @@ import re
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
 from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rows import made_of
+from freezeframe_redaction.rule_tables import Rules
 
-_SMALL_WORDS = re.compile(
-    rf"{names.LETTER}{{2,20}}(?:'s)?(?: {names.LETTER}\.?(?= ))?(?: (?:van |de |von |da |del |der )*{names.LETTER}+(?:['-]{names.LETTER}+)*)?"
-)
+_RULES = Rules("people_small")
+_SMALL_WORDS = _RULES.form("small_words")
+
 
 _CALLS = re.compile(r"(?: (?:from|here|again|calling|speaking)\b|[.,!]?$)")
 """After people who say ``its pooja``; the possessive in ``its grace period`` goes on differently."""
@@ -51,14 +52,4 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-DETECTORS = (
-    row("name: in small letters", names.CLASS, _small,
-        r"(?i:\b(?:mi chiamo|je m'appelle|mon nom est|me llamo|mi nombre es|meu nome é|me chamo|ich hei(?:ß|ss)e|mein name ist|ik heet|mijn naam is"
-        r"|jag heter|jeg hedder|nazywam się|mam na imię|ben(?:im)? adım|soy|ich bin|je suis|name is|name's|i am|i'm|im|sister|brother|wife|husband|mother"
-        r"|father|mum|mom|dad|son|daughter|friend|colleague|boss|neighbou?r|it's|this is|dear|hi|hello|hey|regards,?|sincerely,?|thanks,?|cheers,|named"
-        r"|called|says|said|told|met with|spoke with|spoke to|assistant to|follow up with"
-        r"|directed by|starring|written by|signed by|assigned to|contact|customer|patient|mr\.?|mrs\.?|ms\.?|dr\.?|miss))[ \n][a-z\xdf-\xff]",
-        r"(?i:\b(?:hi|hey|heya|hello|yo)[,!.]{0,2} (?:there[,!.]? )?its )[a-z]",
-        shows=("hi, my name is ⟦katarzyna nowak⟧ and i need help", "i am will and able", "thanks, ⟦zbigniew⟧",
-               "this is python")),
-)  # fmt: skip
+DETECTORS = made_of(_RULES, {"small": _small})
