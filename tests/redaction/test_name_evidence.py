@@ -26,6 +26,8 @@ THINGS = (
     "6. **Casa Milà (La Pedrera)** - A modernist building",
     "I already have the Silver Rewards Card.",
     "Berkshire Hathaway Energy: $3.73 billion",
+    "It has the Julian calendar, a Nash equilibrium and a Murphy sign.",
+    '{"delta": {"content": " Flor"}, "next": "Pete"}',
 )
 """Things whose words are on the lists of names, or that follow a title (``Bay``)."""
 PEOPLE = (
@@ -34,6 +36,7 @@ PEOPLE = (
     ("Please ask Katarzyna whether it was paid.", ("Katarzyna",)),
     ('{"customer_name": "Hudson River", "first_name": "Golden"}', ("Hudson", "River", "Golden")),
     ("Reporter: Sunny Hudson", ("Sunny", "Hudson")),
+    ("Message Rhonda that I am late.", ("Rhonda",)),
 )
 
 
@@ -46,6 +49,15 @@ def test_a_thing_that_has_the_form_of_a_name_stays(text: str) -> None:
 def test_people_go_and_so_does_whatever_a_telling_key_holds(text: str, gone: tuple[str, ...]) -> None:
     made = str(REDACTOR.redact(text).value)
     assert [word for word in gone if word in made] == []
+
+
+def test_what_no_rule_accepts_goes_only_if_the_evidence_accepts_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A given name without any sign of a person is a proposal: with an unreachable least score, all of them stay."""
+    text = "Message Rhonda that I am late."
+    redactor = Redactor(load_policy(), KEY)
+    assert {one.detector for one in redactor.redact(text).findings} == {evidence.PROPOSED}
+    monkeypatch.setattr(evidence, "LEAST_PROPOSED", 99.0)
+    assert Redactor(load_policy(), KEY).redact(text).value == text
 
 
 _PIECES = (

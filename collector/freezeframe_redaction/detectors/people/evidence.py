@@ -1,4 +1,4 @@
-"""A second opinion on names that the rules accept, by learned evidence: a veto.
+"""A second opinion on names by learned evidence: a veto over the rules, and the only judge of given names that no rule accepts.
 
 Each word of a name has features: the lists that have it, its letters, the words and signs around it, its key. Each feature has a
 weight; if the mean over the words of a name is below `Evidence.least`, it is not taken for a name. The weights are data (``lexicon/name_evidence.txt``),
