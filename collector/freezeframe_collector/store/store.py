@@ -19,7 +19,7 @@ from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_collector.store.migrate import Migration, migrate
 from freezeframe_collector.store.own_rows import insert_row
 from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, set_cold_tier
-from freezeframe_schemas import tables
+from freezeframe_schemas import genai, tables
 from freezeframe_schemas.address import shown_address, split_address, store_options
 from freezeframe_schemas.coding_agents import CODING_AGENT_EVENTS
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
@@ -220,7 +220,7 @@ class Store:
         now_ms = time.time_ns() // 1_000_000
         stored_at = {"stored_at": (tables.STORED_AT.type, [now_ms] * len(rows.spans))}
         self._insert("span_rows", Batch(columns={**rows.spans.columns, **stored_at}), f"{token}/spans")
-        self._note_policies(rows.spans)
+        self._note_policies(spans)
         told = {span.trace_id: hours[span.trace_id] for span in spans if tells_of_call(span)}
         try:
             join_calls(self.engine, self.database, told)
@@ -299,17 +299,21 @@ class Store:
         if len(batch):
             self.engine.insert(f"{self.database}.{table}", list(batch.columns), batch.encode(), token)
 
-    def _note_policies(self, rows: Batch) -> None:
-        """Write down the policies that these rows name, if this process has not yet: with the text if it is known.
+    def _note_policies(self, spans: Sequence[SpanRecord]) -> None:
+        """Write down the policies that these spans name, if this process has not yet: with the text if it is known.
 
         Noting one again changes nothing: of each the first use counts, and the text.
         """
-        named = list(zip(rows.values("tenant"), rows.values("redaction_policy"), strict=True))
-        for tenant, label in {*named} - self._policies_noted:
+        first: dict[tuple[str, str], int] = {}
+        for span in spans:
+            named = (tables.tenant_of(span), span.text(genai.REDACTION_POLICY) or "")
+            start_ns = span.start_time_unix_nano if span.start_time_unix_nano < 1 << 63 else 0
+            first[named] = min(start_ns, first.get(named, start_ns))
+        for (tenant, label), first_ns in first.items():
+            if (tenant, label) in self._policies_noted:
+                continue
             if label:
                 name, _, digest = label.partition("@")
-                starts = rows.values("start_time")
-                first_ns = min(start for start, of in zip(starts, named, strict=True) if of == (tenant, label))
                 texts = {"tenant": tenant, "name": name, "hash": digest, "text": self._policies.get(label, "")}
                 row = {column: quote_text(text) for column, text in texts.items()}
                 row["first_used_at"] = f"fromUnixTimestamp64Nano({first_ns}, 'UTC')"

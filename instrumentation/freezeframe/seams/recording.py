@@ -71,7 +71,7 @@ class Body:
             self._hash.update(piece)
             return
         self.pieces.append(piece)
-        self.offsets_ns.append(offset_ns)
+        self.offsets_ns.append(offset_ns // 1000 * 1000)  # to the microsecond: finer digits are noise, half of what is stored
 
     @property
     def omitted(self) -> str | None:

@@ -47,7 +47,7 @@ def from_cell(type_: str, text: str) -> AttributeValue:
     """
     try:
         match type_:
-            case "":
+            case "" | "text":
                 return text
             case "bool":
                 return text == "true"

@@ -1,12 +1,17 @@
 """The columns of the store, each defined once: name, type, where the value comes from, what it means.
 
+A span is in few columns: `attributes` and `refs` have all its attributes, `origin` what it shares with the other spans of its
+process, `rest` what most spans lack. What people filter, group and sum by is beside it in typed columns, which are never read
+back. Every other column is an expression over these, and takes no space.
+
 The DDL with its COMMENTs (`ddl`), the rows (`rows`) and ``docs/tables.md`` come from these definitions. Nothing else may name
 a column's type.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Final
 
@@ -37,28 +42,49 @@ class Column:
     codec: str = "ZSTD(1)"
     block_bytes: int | None = None
     """Minimum size of a compressed block, if the default (64 KB) is not right."""
+    alias: str = ""
+    """The expression that computes it, if it is not stored."""
 
 
 _LC: Final = "LowCardinality(String)"
 _INT: Final = "Nullable(Int64)"
 _DOUBLE: Final = "Nullable(Float64)"
-"""How a value that is not text is written: the type's name next to the text."""
-_TYPES: Final = "Map(LowCardinality(String), Enum8('int' = 1, 'double' = 2, 'bool' = 3, 'bytes' = 4, 'json' = 5, 'null' = 6))"
-"""How a value that is not text is written: the type's name next to the text."""
+_TYPES: Final = "Map(LowCardinality(String), String)"
 _REFS: Final = "Map(LowCardinality(String), Array(FixedString(12)))"
 _TEXTS: Final = "Map(LowCardinality(String), String)"
+_READ_FROM_TEXT: Final = {
+    "String": "{0}[{1}]",
+    "LowCardinality(String)": "{0}[{1}]",
+    "Nullable(Int64)": "toInt64OrNull({0}[{1}])",
+    "Nullable(Float64)": "toFloat64OrNull({0}[{1}])",
+    "Nullable(Bool)": "if(mapContains({0}, {1}), {0}[{1}] = 'true', NULL)",
+    "Array(LowCardinality(String))": "JSONExtract({0}[{1}], 'Array(String)')",
+}
+"""How a column of each type is computed from the map `attributes` or `resource`."""
 
 
 def _field(name: str, type_: str, comment: str, codec: str = "ZSTD(1)") -> Column:
     return Column(name=name, type=type_, comment=comment, source=Source.FIELD, codec=codec)
 
 
+def _read(name: str, type_: str, comment: str, alias: str) -> Column:
+    return Column(name=name, type=type_, comment=comment, source=Source.FIELD, codec="", alias=alias)
+
+
 def _span(name: str, type_: str, attribute: str, comment: str, codec: str = "ZSTD(1)") -> Column:
     return Column(name=name, type=type_, comment=comment, source=Source.SPAN, attribute=attribute, codec=codec)
 
 
+def _attribute(name: str, type_: str, attribute: str, comment: str) -> Column:
+    """Return a column that is read from `attributes`."""
+    alias = _READ_FROM_TEXT[type_].format("attributes", f"'{attribute}'")
+    return Column(name=name, type=type_, comment=comment, source=Source.SPAN, attribute=attribute, codec="", alias=alias)
+
+
 def _resource(name: str, type_: str, attribute: str, comment: str) -> Column:
-    return Column(name=name, type=type_, comment=comment, source=Source.RESOURCE, attribute=attribute)
+    """Return a column that is read from `resource`."""
+    alias = _READ_FROM_TEXT[type_].format("resource", f"'{attribute}'")
+    return Column(name=name, type=type_, comment=comment, source=Source.RESOURCE, attribute=attribute, codec="", alias=alias)
 
 
 def _derived(name: str, type_: str, comment: str, codec: str = "ZSTD(1)") -> Column:
@@ -85,6 +111,8 @@ KEPT: Final = _derived(
     "1 once the row was copied out of its day, because the run is kept longer than the day's other runs",
 )
 
+SERVICE: Final = Column(name="service", type=_LC, comment="Service", source=Source.RESOURCE, attribute=genai.SERVICE_NAME)
+
 SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     KEPT,
     TENANT,
@@ -92,78 +120,96 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _field("trace_id", "String", "The run's identity: trace id, 32 lower-case hex digits"),
     _field("span_id", "String", "16 lower-case hex digits"),
     _field("parent_span_id", "String", "Span id of the parent; empty for a root"),
-    _field("trace_state", "String", "W3C trace state"),
-    _field("flags", "UInt32", "OTLP flags"),
+    _read("trace_state", "String", "W3C trace state", "JSONExtractString(rest, 'trace_state')"),
+    _read("flags", "UInt32", "OTLP flags", "JSONExtractUInt(rest, 'flags')"),
     _field("start_time", "DateTime64(9, 'UTC')", "When the span started", "Delta(8), ZSTD(1)"),
     _field("duration_ns", "Int64", "End minus start, nanoseconds"),
     _field("name", _LC, "Span name"),
-    _field("kind", _LC, "Internal, Server, Client, Producer, Consumer or Unspecified"),
+    _read(
+        "kind",
+        _LC,
+        "Internal, Server, Client, Producer, Consumer or Unspecified",
+        "if(JSONHas(rest, 'kind'), JSONExtractString(rest, 'kind'), 'Internal')",
+    ),
     _field("status", _LC, "Unset, Ok or Error"),
-    _field("status_message", "String", "The status' message"),
-    _field("scope_name", _LC, "Instrumentation scope that made the span"),
-    _field("scope_version", _LC, "Its version"),
-    _field("scope_schema_url", _LC, "Schema URL of the scope"),
-    _field("resource_schema_url", _LC, "Schema URL of the resource"),
+    _read("status_message", "String", "The status' message", "JSONExtractString(rest, 'status_message')"),
+    *(
+        _read(name, _LC, text, f"JSONExtractString(origin, '{name}')")
+        for name, text in (
+            ("scope_name", "Instrumentation scope that made the span"),
+            ("scope_version", "Its version"),
+            ("scope_schema_url", "Schema URL of the scope"),
+            ("resource_schema_url", "Schema URL of the resource"),
+        )
+    ),
     # who and what
-    _resource("service", _LC, genai.SERVICE_NAME, "Service"),
+    SERVICE,
     _resource("commit", _LC, genai.VCS_REVISION, "Commit hash of the agent's code"),
     _resource("commit_dirty", "Nullable(Bool)", genai.VCS_DIRTY, "True where the working tree differed from the commit"),
     _span("run_id", "String", genai.RUN_ID, "The caller's own id of the run, where one was given"),
     _span("user_id", "String", genai.USER_ID, "User; a surrogate where the policy redacts it"),
     _span("session_id", "String", genai.SESSION_ID, "Session"),
     _span("conversation_id", "String", genai.CONVERSATION_ID, "Conversation"),
-    _span("flag_values", "String", genai.FLAGS, "JSON object: feature flag -> value as seen by this run (entry span)"),
+    _attribute("flag_values", "String", genai.FLAGS, "JSON object: feature flag -> value as seen by this run (entry span)"),
     _span("entry_kind", _LC, genai.ENTRY_KIND, "function, command, request, task, prompt or program (entry span)"),
-    _span("entry_target", _LC, genai.ENTRY_TARGET, "module:qualname of the entry point (entry span)"),
+    _attribute("entry_target", _LC, genai.ENTRY_TARGET, "module:qualname of the entry point (entry span)"),
     _span("begun", "String", genai.ENTRY_BEGUN, "Of a pending span, which says that its parent began: the parent's own parent"),
     # the operation
     _span("operation", _LC, genai.OPERATION_NAME, "chat, embeddings, execute_tool, invoke_agent, retrieval, ..."),
-    _span("provider", _LC, genai.PROVIDER_NAME, "Model provider"),
-    _span("agent_name", _LC, genai.AGENT_NAME, "Agent"),
-    _span("agent_version", _LC, genai.AGENT_VERSION, "Version of the agent"),
+    _attribute("provider", _LC, genai.PROVIDER_NAME, "Model provider"),
+    _attribute("agent_name", _LC, genai.AGENT_NAME, "Agent"),
+    _attribute("agent_version", _LC, genai.AGENT_VERSION, "Version of the agent"),
     _span("request_model", _LC, genai.REQUEST_MODEL, "Model that was asked for"),
     _span("response_model", _LC, genai.RESPONSE_MODEL, "Model that answered"),
-    _span("response_id", "String", genai.RESPONSE_ID, "The provider's id of the response"),
-    _span("system_fingerprint", _LC, genai.OPENAI_SYSTEM_FINGERPRINT, "system_fingerprint as answered"),
-    _span("temperature", _DOUBLE, genai.REQUEST_TEMPERATURE, "Sampling temperature"),
-    _span("top_p", _DOUBLE, genai.REQUEST_TOP_P, "Nucleus sampling"),
-    _span("seed", _INT, genai.REQUEST_SEED, "Seed as sent"),
-    _span("max_tokens", _INT, genai.REQUEST_MAX_TOKENS, "Limit of output tokens as sent"),
-    _span("stream", "Nullable(Bool)", genai.REQUEST_STREAM, "True where the response was streamed"),
-    _span("finish_reasons", "Array(LowCardinality(String))", genai.RESPONSE_FINISH_REASONS, "Why each choice ended"),
+    _attribute("response_id", "String", genai.RESPONSE_ID, "The provider's id of the response"),
+    _attribute("system_fingerprint", _LC, genai.OPENAI_SYSTEM_FINGERPRINT, "system_fingerprint as answered"),
+    _attribute("temperature", _DOUBLE, genai.REQUEST_TEMPERATURE, "Sampling temperature"),
+    _attribute("top_p", _DOUBLE, genai.REQUEST_TOP_P, "Nucleus sampling"),
+    _attribute("seed", _INT, genai.REQUEST_SEED, "Seed as sent"),
+    _attribute("max_tokens", _INT, genai.REQUEST_MAX_TOKENS, "Limit of output tokens as sent"),
+    _attribute("stream", "Nullable(Bool)", genai.REQUEST_STREAM, "True where the response was streamed"),
+    _attribute("finish_reasons", "Array(LowCardinality(String))", genai.RESPONSE_FINISH_REASONS, "Why each choice ended"),
     _span("input_tokens", _INT, genai.USAGE_INPUT_TOKENS, "Tokens in"),
     _span("output_tokens", _INT, genai.USAGE_OUTPUT_TOKENS, "Tokens out"),
     _span("cache_read_tokens", _INT, genai.USAGE_CACHE_READ_TOKENS, "Input tokens read from the provider's cache"),
     _span("cache_write_tokens", _INT, genai.USAGE_CACHE_WRITE_TOKENS, "Input tokens written to the provider's cache"),
-    _span("reasoning_tokens", _INT, genai.USAGE_REASONING_TOKENS, "Output tokens spent on reasoning"),
+    _attribute("reasoning_tokens", _INT, genai.USAGE_REASONING_TOKENS, "Output tokens spent on reasoning"),
     _span("told_cost_usd", _DOUBLE, genai.USAGE_COST_USD, "US dollars that the call cost, where its sender says so"),
     _span("ttft_s", _DOUBLE, genai.RESPONSE_TIME_TO_FIRST_CHUNK, "Seconds to the first chunk"),
     _span("tool_name", _LC, genai.TOOL_NAME, "Tool"),
-    _span("tool_call_id", "String", genai.TOOL_CALL_ID, "The model's id of the tool call"),
-    _span("tools_hash", _LC, genai.TOOL_DEFINITIONS_HASH, "Version of the tool definitions as sent (hash)"),
-    _span("data_source", _LC, genai.DATA_SOURCE_ID, "Retriever or index that was searched"),
+    _attribute("tool_call_id", "String", genai.TOOL_CALL_ID, "The model's id of the tool call"),
+    _attribute("tools_hash", _LC, genai.TOOL_DEFINITIONS_HASH, "Version of the tool definitions as sent (hash)"),
+    _attribute("data_source", _LC, genai.DATA_SOURCE_ID, "Retriever or index that was searched"),
     _span("error_type", _LC, genai.ERROR_TYPE, "Class of the error"),
     # the exchange
     _span("exchange_kind", _LC, genai.EXCHANGE_KIND, "model, tool, retrieval, mcp or http on an exchange span, else empty"),
-    _span("seam", _LC, genai.EXCHANGE_SEAM, "Where the exchange was recorded"),
-    _span("dialect", _LC, genai.EXCHANGE_DIALECT, "Wire dialect of the bodies"),
-    _span("lane", _LC, genai.EXCHANGE_LANE, "Spawn ordinals of the task or thread; empty: the entry point's own"),
+    _attribute("seam", _LC, genai.EXCHANGE_SEAM, "Where the exchange was recorded"),
+    _attribute("dialect", _LC, genai.EXCHANGE_DIALECT, "Wire dialect of the bodies"),
+    _attribute("lane", _LC, genai.EXCHANGE_LANE, "Spawn ordinals of the task or thread; empty: the entry point's own"),
     _span("sequence", _INT, genai.EXCHANGE_SEQUENCE, "Order of issue within the process"),
-    _span("completion", _LC, genai.RESPONSE_COMPLETION, "complete, closed_early, broken or none"),
-    _span("http_method", _LC, genai.HTTP_REQUEST_METHOD, "HTTP method"),
+    _attribute("completion", _LC, genai.RESPONSE_COMPLETION, "complete, closed_early, broken or none"),
+    _attribute("http_method", _LC, genai.HTTP_REQUEST_METHOD, "HTTP method"),
     _span("http_status", _INT, genai.HTTP_RESPONSE_STATUS_CODE, "HTTP status"),
-    _span("resend", _INT, genai.HTTP_REQUEST_RESEND_COUNT, "Which retry this is; absent or 0: the first attempt"),
-    _span("url", "String", genai.URL_FULL, "Full URL"),
+    _attribute("resend", _INT, genai.HTTP_REQUEST_RESEND_COUNT, "Which retry this is; absent or 0: the first attempt"),
+    _attribute("url", "String", genai.URL_FULL, "Full URL"),
     _span("chunk_sizes", "Array(UInt32)", genai.RESPONSE_CHUNK_SIZES, "Bytes of each chunk as it came"),
-    _span(
-        "chunk_offsets_ns",
+    _field(
+        "chunk_gaps",
         "Array(UInt64)",
-        genai.RESPONSE_CHUNK_OFFSETS_NS,
-        "Nanoseconds from the start to each chunk",
-        "Delta(8), ZSTD(1)",
+        "First the unit in nanoseconds, 1000 if that is exact, else 1; then for each chunk the time since the one before it",
+        "T64, ZSTD(1)",
     ),
-    _span("redaction_policy", _LC, genai.REDACTION_POLICY, "name@hash of the policy that the span went through"),
-    _span("normalised_from", _LC, genai.NORMALISED_FROM, "Vendor dialect that the GenAI attributes were derived from"),
+    Column(
+        name="chunk_offsets_ns",
+        type="Array(UInt64)",
+        comment="Nanoseconds from the start to each chunk",
+        source=Source.SPAN,
+        attribute=genai.RESPONSE_CHUNK_OFFSETS_NS,
+        codec="",
+        alias="arrayMap(offset -> offset * chunk_gaps[1], arrayCumSum(arrayPopFront(chunk_gaps)))",
+    ),
+    _attribute("redaction_policy", _LC, genai.REDACTION_POLICY, "name@hash of the policy that the span went through"),
+    _attribute("normalised_from", _LC, genai.NORMALISED_FROM, "Vendor dialect that the GenAI attributes were derived from"),
     # for lists
     Column(
         name="previews",
@@ -179,9 +225,21 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
         "Array(LowCardinality(String))",
         "What this span is known to lack: attributes_dropped, request_omitted, response_omitted, result_opaque",
     ),
-    # everything else
-    _field("attributes", _TEXTS, "Attributes without a column of their own, and small; text as it is, other types as text"),
-    _field("attribute_types", _TYPES, "Type of each attribute in `attributes` or `refs` that is no text"),
+    # the span
+    Column(
+        name="attributes",
+        type=_TEXTS,
+        comment="Every attribute that is small; text as it is, other types as text",
+        source=Source.FIELD,
+        codec="ZSTD(3)",
+        block_bytes=256 << 10,
+    ),
+    _read(
+        "attribute_types",
+        _TYPES,
+        "Type of each attribute that is not the one of its name: text, int, double, bool, bytes, json, null",
+        "JSONExtract(rest, 'types', 'Map(String, String)')",
+    ),
     _field("refs", _REFS, "Large attribute -> hashes of its payload pieces, in order"),
     Column(
         name="templates",
@@ -189,37 +247,62 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
         comment="Of each attribute in `refs`, in order, what is around its pieces: char(0) for a piece, char(1) between"
         " attributes; an attribute without a template is its pieces joined",
         source=Source.FIELD,
-        codec="ZSTD(3, 23)",
-        # a turn's request has the previous one's template, a little longer: ZSTD finds it in a window of that length
-        block_bytes=4 << 20,
-    ),
-    Column(
-        name="resource",
-        type=_TEXTS,
-        comment="Resource attributes without a column of their own, and small",
-        source=Source.FIELD,
         codec="ZSTD(3)",
+        # a turn's request has the previous one's template, a little longer: ZSTD finds it in the block
         block_bytes=1 << 20,
     ),
-    _field("resource_types", _TYPES, "Type of each resource attribute in `resource` or `resource_refs` that is no text"),
-    _field("resource_refs", _REFS, "Large resource attribute -> hashes of its payload pieces, in order"),
-    _field("events.time", "Array(DateTime64(9, 'UTC'))", "When each event happened"),
-    _field("events.name", "Array(LowCardinality(String))", "Name of each event"),
-    _field("events.attributes", f"Array({_TEXTS})", "Attributes of each event"),
-    _field("links.trace_id", "Array(String)", "Trace id of each link"),
-    _field("links.span_id", "Array(String)", "Span id of each link"),
-    _field("links.trace_state", "Array(String)", "Trace state of each link"),
-    _field("links.attributes", f"Array({_TEXTS})", "Attributes of each link"),
     _field(
-        "rest", "String", "JSON of what OTLP carries and no column holds (dropped counts, types in events, ...); mostly empty"
+        "origin",
+        _LC,
+        "JSON of what all spans of a process share: attributes of the resource with their types, the scope, schema URLs",
+        "ZSTD(3)",
     ),
+    _read(
+        "resource",
+        _TEXTS,
+        "Resource attributes that are small; text as it is, other types as text",
+        "JSONExtract(origin, 'resource', 'Map(String, String)')",
+    ),
+    _read(
+        "resource_types",
+        _TYPES,
+        "The same of the resource's attributes",
+        "JSONExtract(origin, 'types', 'Map(String, String)')",
+    ),
+    _read(
+        "resource_refs",
+        _REFS,
+        "Large resource attribute -> hashes of its payload pieces, in order",
+        "mapApply((name, hashes) -> (name, arrayMap(hash -> toFixedString(unhex(hash), 12), hashes)),"
+        " JSONExtract(origin, 'refs', 'Map(String, Array(String))'))",
+    ),
+    *(
+        _read(
+            f"{items}.{name}", f"Array({type_})", text, expression.format(f"JSONExtract(rest, '{items}', '{name}', '{read}')")
+        )
+        for items, name, type_, read, text, expression in (
+            (
+                *("events", "time", "DateTime64(9, 'UTC')", "Array(Int64)", "When each event happened"),
+                "arrayMap(time -> fromUnixTimestamp64Nano(time, 'UTC'), {})",
+            ),
+            ("events", "name", _LC, "Array(String)", "Name of each event", "{}"),
+            ("events", "attributes", _TEXTS, "Array(Map(String, String))", "Attributes of each event", "{}"),
+            ("links", "trace_id", "String", "Array(String)", "Trace id of each link", "{}"),
+            ("links", "span_id", "String", "Array(String)", "Span id of each link", "{}"),
+            ("links", "trace_state", "String", "Array(String)", "Trace state of each link", "{}"),
+            ("links", "attributes", _TEXTS, "Array(Map(String, String))", "Attributes of each link", "{}"),
+        )
+    ),
+    _field("rest", "String", "JSON of what most spans lack: kind, status message, events, links, dropped counts, types, ..."),
     STORED_AT,
 )
+STORED_SPAN_COLUMNS: Final = tuple(column for column in SPAN_COLUMNS if not column.alias)
 
 PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
     KEPT,
     TENANT,
     RUN_HOUR,
+    SERVICE,
     _field("trace_id", "String", "The run that the piece belongs to"),
     _derived(
         "start_time",
@@ -233,10 +316,9 @@ PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
         type="String",
         comment="The bytes; an attribute's value is its pieces joined",
         source=Source.FIELD,
-        codec="ZSTD(3, 23)",
-        # a run's texts come in several forms, and the next run of the agent has the same prompt and tools: ZSTD finds them
-        # if they are in one block, and in its window of 8 MB
-        block_bytes=8 << 20,
+        codec="ZSTD(3)",
+        # a service's runs lie together: one has the prompts and tools of the one before it
+        block_bytes=1 << 20,
     ),
 )
 PIECE_NAME: Final = Column(
@@ -335,6 +417,13 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
 
 ATTRIBUTE_COLUMNS: Final = tuple(c for c in SPAN_COLUMNS if c.source is Source.SPAN)
 RESOURCE_COLUMNS: Final = tuple(c for c in SPAN_COLUMNS if c.source is Source.RESOURCE)
+TYPE_OF: Final[Mapping[str, str]] = {
+    column.attribute: name
+    for column in (*ATTRIBUTE_COLUMNS, *RESOURCE_COLUMNS)
+    for start, name in (("Nullable(Int", "int"), ("Nullable(F", "double"), ("Nullable(B", "bool"), ("Array(", "json"))
+    if column.type.startswith(start)
+}
+"""The type that an attribute has unless it is written down, where that is not text."""
 
 _OF_A_CALL: Final = (
     "tenant, trace_id, span_id, parent_span_id, start_time, name, status, service, commit, run_id, user_id, operation,"
@@ -343,7 +432,12 @@ _OF_A_CALL: Final = (
     " told_cost_usd, ttft_s, tools_hash, http_status, error_type"
 )
 TOLD_COLUMNS: Final[tuple[Column, ...]] = (
-    *(column for name in _OF_A_CALL.split(", ") for column in SPAN_COLUMNS if column.name == name),
+    *(
+        replace(column, alias="", codec=column.codec or "ZSTD(1)")
+        for name in _OF_A_CALL.split(", ")
+        for column in SPAN_COLUMNS
+        if column.name == name
+    ),
     _derived("ms", "Float64", "Milliseconds from start to end"),
     _derived("input_preview", "String", "Start of the last thing that was asked"),
     _derived("output_preview", "String", "Start of what was answered"),

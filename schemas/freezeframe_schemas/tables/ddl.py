@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import cache
 from importlib import resources
 from typing import Final
@@ -17,12 +17,10 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.coding_agents import CODING_AGENT_EVENTS
 from freezeframe_schemas.lifecycle import RunStatus, status_sql
 from freezeframe_schemas.tables.columns import (
-    ATTRIBUTE_COLUMNS,
     CALL_COLUMNS,
     PAYLOAD_COLUMNS,
     PIECE_NAME,
     REJECTED_COLUMNS,
-    RESOURCE_COLUMNS,
     RUN_COLUMNS,
     SPAN_COLUMNS,
     TOLD_COLUMNS,
@@ -78,9 +76,10 @@ def _made_names() -> Mapping[str, str]:
         "IS_EVENT": _is_event(),
         "RUN_STATUS": status_sql(unfinished=UNFINISHED, failed="r.entry.failed"),
         "UNFINISHED": RunStatus.UNFINISHED.value,
-        "ATTRIBUTE_PAIRS": _column_pairs(ATTRIBUTE_COLUMNS),
         "UNFOLDED_STREAM": unfolded_sql("filled"),
-        "RESOURCE_PAIRS": _column_pairs(RESOURCE_COLUMNS),
+        "COMPUTED_COLUMNS": ",\n    ".join(f"`{c.name}`" for c in SPAN_COLUMNS if c.alias and c.name != "resource_refs"),
+        "CHUNK_BORDERS": f"'{genai.RESPONSE_CHUNK_SIZES}', toString(s.chunk_sizes),"
+        f" '{genai.RESPONSE_CHUNK_OFFSETS_NS}', toString(s.chunk_offsets_ns)",
         "LARGE_ATTRIBUTES": _large_values("refs", "x.templates", "attribute_types"),
         "LARGE_RESOURCE_ATTRIBUTES": _large_values("resource_refs", "''", "resource_types"),
     }
@@ -107,20 +106,6 @@ def _is_event() -> str:
         f"((s.duration_ns = 0 AND startsWith(s.name, {quoted(genai.EVENT_PREFIX)}))"
         f" OR (s.operation = '' AND ({of_call}) AND ({of_agent})))"
     )
-
-
-def _column_pairs(columns: Sequence[Column]) -> str:
-    """Return the typed columns of a row `s` of spans as ``'name', text`` pairs for a map of all attributes."""
-    pairs: list[str] = []
-    for column in columns:
-        text = f"toString(s.{column.name})"
-        if column.type.startswith("Nullable"):
-            text = f"ifNull({text}, '')"
-        elif column.type.startswith("Array"):
-            written = "toJSONString" if "String" in column.type else "toString"  # both are JSON then
-            text = f"if(empty(s.{column.name}), '', {written}(s.{column.name}))"
-        pairs.append(f"{quoted(column.attribute)}, {text}")
-    return ", ".join(pairs)
 
 
 def _large_values(refs: str, templates: str, types: str) -> str:

@@ -1,61 +1,57 @@
-"""Which values a typed column holds so exactly that the column alone returns the same value."""
+"""The value of a typed column beside the attributes: empty where the attribute is missing, or of another type."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate, pairwise
 from typing import Any, Final
 
 from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.tables.columns import INLINE_LIMIT
 
 _INT_LIMIT: Final = 1 << 63
-
-Fit = Callable[[AttributeValue], tuple[Any, bool]]
-"""Value -> the cell (None: leave it empty), and whether the cell alone returns the value."""
+_EXACT_DOUBLE: Final = 1 << 53
 
 
-def _fit_text(value: AttributeValue) -> tuple[Any, bool]:
-    fits = isinstance(value, str) and 0 < len(value) <= INLINE_LIMIT
-    return (value, True) if fits else (None, False)
+def _text(value: AttributeValue) -> str:
+    return value if type(value) is str and len(value) <= INLINE_LIMIT else ""
 
 
-def _fit_int(value: AttributeValue) -> tuple[Any, bool]:
-    fits = type(value) is int and -_INT_LIMIT <= value < _INT_LIMIT
-    return (value, True) if fits else (None, False)
+def _int(value: AttributeValue) -> int | None:
+    return value if type(value) is int and -_INT_LIMIT <= value < _INT_LIMIT else None
 
 
-def _fit_double(value: AttributeValue) -> tuple[Any, bool]:
-    if isinstance(value, float):
-        # a NaN keeps its bits only in the map
-        return value, value == value
-    return (float(value), False) if type(value) is int and abs(value) < 1 << 53 else (None, False)
+def _double(value: AttributeValue) -> float | None:
+    return float(value) if isinstance(value, float) or (type(value) is int and abs(value) < _EXACT_DOUBLE) else None
 
 
-def _fit_bool(value: AttributeValue) -> tuple[Any, bool]:
-    return (value, True) if isinstance(value, bool) else (None, False)
-
-
-def _fit_texts(value: AttributeValue) -> tuple[Any, bool]:
-    fits = isinstance(value, tuple | list) and value and all(isinstance(item, str) for item in value)
-    return (value, True) if fits else (None, False)
-
-
-def _fit_numbers(limit: int) -> Fit:
-    def fit(value: AttributeValue) -> tuple[Any, bool]:
-        fits = isinstance(value, tuple | list) and value and all(type(item) is int and 0 <= item < limit for item in value)
-        return (value, True) if fits else (None, False)
-
-    return fit
-
-
-FITS: Final[Mapping[str, Fit]] = {
-    "String": _fit_text,
-    "LowCardinality(String)": _fit_text,
-    "Nullable(Int64)": _fit_int,
-    "Nullable(Float64)": _fit_double,
-    "Nullable(Bool)": _fit_bool,
-    "Array(LowCardinality(String))": _fit_texts,
-    "Array(UInt32)": _fit_numbers(1 << 32),
-    "Array(UInt64)": _fit_numbers(1 << 64),
+FITS: Final[Mapping[str, Callable[[AttributeValue], Any]]] = {
+    "String": _text,
+    "LowCardinality(String)": _text,
+    "Nullable(Int64)": _int,
+    "Nullable(Float64)": _double,
 }
-"""The fit of each column type that an attribute can have."""
+"""Column type -> what a column of it holds of an attribute's value."""
+
+
+def holds_numbers(value: AttributeValue, limit: int) -> bool:
+    """Return whether the value is an array of whole numbers below `limit`, and not empty: a column holds it exactly."""
+    if not isinstance(value, tuple | list) or not value or {*map(type, value)} != {int}:
+        return False
+    numbers: Any = value
+    return min(numbers) >= 0 and max(numbers) < limit
+
+
+def chunk_gaps(value: AttributeValue) -> list[int]:
+    """Return the unit of the offsets, 1000 ns or 1, and the gaps between them in it; nothing if they are not in order."""
+    if not holds_numbers(value, 1 << 63):
+        return []
+    offsets: Any = value
+    unit = 1 if any(offset % 1000 for offset in offsets) else 1000
+    gaps = [unit, offsets[0] // unit, *[(after - before) // unit for before, after in pairwise(offsets)]]
+    return gaps if min(gaps) >= 0 else []
+
+
+def chunk_offsets(gaps: Sequence[int]) -> tuple[int, ...]:
+    """Return the offsets of `chunk_gaps`."""
+    return tuple(offset * gaps[0] for offset in accumulate(gaps[1:]))

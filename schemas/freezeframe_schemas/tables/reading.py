@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import (
     Attributes,
@@ -19,7 +20,8 @@ from freezeframe_schemas.span import (
     StatusCode,
 )
 from freezeframe_schemas.tables.cells import TEXT, from_cell, from_cells
-from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, RESOURCE_COLUMNS, SPAN_COLUMNS, Column, Source
+from freezeframe_schemas.tables.columns import TYPE_OF
+from freezeframe_schemas.tables.fits import chunk_offsets
 from freezeframe_schemas.tables.templates import BETWEEN, fill
 
 _KINDS: Final = {kind.name.capitalize(): kind for kind in SpanKind}
@@ -30,7 +32,11 @@ _RUN_PLACE: Final = (
 )
 """Condition on the rows of one run, over ``span_rows`` and ``piece_rows``: the small table of runs is quick to search, and
 leads by the key to the run's own granules in the large ones."""
-_HASHED: Final = frozenset({"refs", "resource_refs"})
+_READ: Final = (
+    "trace_id, span_id, parent_span_id, start_time, duration_ns, name, status, chunk_sizes, chunk_gaps, attributes, refs,"
+    " templates, origin, rest"
+)
+"""The columns that hold a span; all others are made from it."""
 
 
 def run_statements(*, tenant: bool) -> tuple[str, str]:
@@ -40,9 +46,8 @@ def run_statements(*, tenant: bool) -> tuple[str, str]:
     columns unchanged: the same rows in half the time. A span that was sent twice is there twice. PREWHERE, because finding that
     plan costs the engine as much as running it. One thread: a run is a few granules, and more threads cost more than they give.
     """
-    columns = ", ".join(f"`{column.name}`" for column in SPAN_COLUMNS if column.source is not Source.DERIVED)
     where = f"PREWHERE {'tenant = {tenant:String} AND ' if tenant else ''}{_RUN_PLACE} SETTINGS max_threads = 1"
-    return f"SELECT {columns} FROM span_rows {where}", f"SELECT body FROM piece_rows {where}"
+    return f"SELECT {_READ} FROM span_rows {where}", f"SELECT body FROM piece_rows {where}"
 
 
 def spans_from_rows(rows: Iterable[Mapping[str, Any]], bodies: Mapping[bytes, bytes]) -> list[SpanRecord]:
@@ -79,42 +84,46 @@ def _refs(value: Mapping[str | bytes, Sequence[bytes]]) -> dict[str, Sequence[by
 class _Reader:
     def __init__(self, bodies: Mapping[bytes, bytes]) -> None:
         self._bodies = bodies
-        self._resources: dict[str, Resource] = {}
-        self._scopes: dict[str, Scope] = {}
+        self._origins: dict[str, tuple[Resource, Scope]] = {}
 
     def span(self, foreign: Mapping[str, Any]) -> SpanRecord:
-        row: dict[str, Any] = {name: _refs(value) if name in _HASHED else _decoded(value) for name, value in foreign.items()}
+        row: dict[str, Any] = {name: _refs(value) if name == "refs" else _decoded(value) for name, value in foreign.items()}
         rest: dict[str, Any] = json.loads(row["rest"]) if row["rest"] else {}
+        types: Mapping[str, str] = {**TYPE_OF, **rest["types"]} if "types" in rest else TYPE_OF
         start = row["start_time"]
         times: list[int] = rest.get("times") or [start, start + row["duration_ns"]]
         dropped: list[int] = rest.get("dropped") or [0, 0, 0]
-        attributes = _column_values(row, ATTRIBUTE_COLUMNS)
-        attributes |= from_cells(row["attributes"], row["attribute_types"])
-        attributes |= self._large(row, row["refs"], row["attribute_types"], row["templates"])
+        where = f"run {row['trace_id']}, span {row['span_id']}"
+        attributes = from_cells(row["attributes"], types) | self._large(where, row["refs"], types, row["templates"])
+        if row["chunk_sizes"]:
+            attributes[genai.RESPONSE_CHUNK_SIZES] = tuple(row["chunk_sizes"])
+        if row["chunk_gaps"]:
+            attributes[genai.RESPONSE_CHUNK_OFFSETS_NS] = chunk_offsets(row["chunk_gaps"])
+        resource, scope = self._origin(where, row["origin"])
         return SpanRecord(
             trace_id=row["trace_id"],
             span_id=row["span_id"],
             parent_span_id=row["parent_span_id"],
             name=row["name"],
-            kind=_KINDS[row["kind"]],
-            trace_state=row["trace_state"],
-            flags=row["flags"],
+            kind=_KINDS[rest["kind"]] if "kind" in rest else SpanKind.INTERNAL,
+            trace_state=rest.get("trace_state", ""),
+            flags=rest.get("flags", 0),
             start_time_unix_nano=times[0],
             end_time_unix_nano=times[1],
             attributes=attributes,
             status_code=_STATUSES[row["status"]],
-            status_message=row["status_message"],
-            events=_events(row, rest),
-            links=_links(row, rest),
-            resource=self._resource(row, rest),
-            scope=self._scope(row, rest),
+            status_message=rest.get("status_message", ""),
+            events=_events(rest["events"]) if "events" in rest else (),
+            links=_links(rest["links"]) if "links" in rest else (),
+            resource=resource,
+            scope=scope,
             dropped_attributes_count=dropped[0],
             dropped_events_count=dropped[1],
             dropped_links_count=dropped[2],
         )
 
     def _large(
-        self, row: Mapping[str, Any], refs: Mapping[str, Sequence[bytes]], types: Mapping[str, str], templates: str = ""
+        self, where: str, refs: Mapping[str, Sequence[bytes]], types: Mapping[str, str], templates: str = ""
     ) -> dict[str, AttributeValue]:
         values: dict[str, AttributeValue] = {}
         around = templates.split(BETWEEN) if templates else [""] * len(refs)
@@ -122,87 +131,63 @@ class _Reader:
             try:
                 raw = fill(template, hashes, self._bodies)
             except ValueError as error:
-                raise WireError(f"run {row['trace_id']}, span {row['span_id']}: {name}: {error}") from None
+                raise WireError(f"{where}: {name}: {error}") from None
             except KeyError as error:
                 raise WireError(
-                    f"run {row['trace_id']}, span {row['span_id']}: {name}: piece {error.args[0].hex()} is not in the "
+                    f"{where}: {name}: piece {error.args[0].hex()} is not in the "
                     f"store, or damaged; expected all {len(hashes)} pieces of the value"
                 ) from None
             type_ = types.get(name, TEXT)
             values[name] = raw if type_ == "bytes" else from_cell(type_, raw.decode())
         return values
 
-    def _resource(self, row: Mapping[str, Any], rest: Mapping[str, Any]) -> Resource:
-        types: dict[str, str] = row["resource_types"]
-        columns = _column_values(row, RESOURCE_COLUMNS)
-        dropped: int = rest.get("resource_dropped", 0)
-        key = repr((row["resource"], types, row["resource_refs"], columns, row["resource_schema_url"], dropped))
-        if key not in self._resources:
-            self._resources[key] = Resource(
-                attributes=columns | from_cells(row["resource"], types) | self._large(row, row["resource_refs"], types),
-                dropped_attributes_count=dropped,
-                schema_url=row["resource_schema_url"],
+    def _origin(self, where: str, text: str) -> tuple[Resource, Scope]:
+        found = self._origins.get(text)
+        if found is None:
+            said: dict[str, Any] = json.loads(text) if text else {}
+            types = {**TYPE_OF, **said.get("types", {})}
+            refs = {name: [bytes.fromhex(digest) for digest in hashes] for name, hashes in said.get("refs", {}).items()}
+            resource = Resource(
+                attributes=from_cells(said.get("resource", {}), types) | self._large(where, refs, types),
+                dropped_attributes_count=said.get("resource_dropped", 0),
+                schema_url=said.get("resource_schema_url", ""),
             )
-        return self._resources[key]
-
-    def _scope(self, row: Mapping[str, Any], rest: Mapping[str, Any]) -> Scope:
-        cells: tuple[dict[str, str], dict[str, str]] = rest.get("scope") or ({}, {})
-        fields = (row["scope_name"], row["scope_version"], row["scope_schema_url"], cells, rest.get("scope_dropped", 0))
-        key = repr(fields)
-        if key not in self._scopes:
-            self._scopes[key] = Scope(
-                name=row["scope_name"],
-                version=row["scope_version"],
-                attributes=from_cells(cells[0], cells[1]),
-                dropped_attributes_count=rest.get("scope_dropped", 0),
-                schema_url=row["scope_schema_url"],
+            scope = Scope(
+                name=said.get("scope_name", ""),
+                version=said.get("scope_version", ""),
+                attributes=from_cells(*said.get("scope", ({}, {}))),
+                dropped_attributes_count=said.get("scope_dropped", 0),
+                schema_url=said.get("scope_schema_url", ""),
             )
-        return self._scopes[key]
+            found = self._origins[text] = resource, scope
+        return found
 
 
-def _column_values(row: Mapping[str, Any], columns: Sequence[Column]) -> dict[str, AttributeValue]:
-    values: dict[str, AttributeValue] = {}
-    for column in columns:
-        value = row[column.name]
-        if value is None or value == "" or value == []:
-            continue
-        values[column.attribute] = tuple(value) if isinstance(value, list) else value
-    return values
-
-
-def _events(row: Mapping[str, Any], rest: Mapping[str, Any]) -> tuple[Event, ...]:
-    times = rest.get("event_times") or row["events.time"]
+def _events(said: Mapping[str, Any]) -> tuple[Event, ...]:
     return tuple(
-        Event(
-            time_unix_nano=time,
-            name=name,
-            attributes=_item_attributes(texts, rest, "event", index),
-            dropped_attributes_count=_item_number(rest, "event_dropped", index),
-        )
-        for index, (time, name, texts) in enumerate(zip(times, row["events.name"], row["events.attributes"], strict=True))
+        Event(time_unix_nano=time, name=name, attributes=attributes, dropped_attributes_count=dropped)
+        for time, name, (attributes, dropped) in zip(said["time"], said["name"], _items(said), strict=True)
     )
 
 
-def _links(row: Mapping[str, Any], rest: Mapping[str, Any]) -> tuple[Link, ...]:
-    columns = (row["links.trace_id"], row["links.span_id"], row["links.trace_state"], row["links.attributes"])
+def _links(said: Mapping[str, Any]) -> tuple[Link, ...]:
+    flags: Sequence[int] = said.get("flags") or [0] * len(said["span_id"])
+    columns = (said["trace_id"], said["span_id"], said["trace_state"], flags, _items(said))
     return tuple(
         Link(
             trace_id=trace_id,
             span_id=span_id,
             trace_state=trace_state,
-            attributes=_item_attributes(texts, rest, "link", index),
-            dropped_attributes_count=_item_number(rest, "link_dropped", index),
-            flags=_item_number(rest, "link_flags", index),
+            attributes=attributes,
+            dropped_attributes_count=dropped,
+            flags=flag,
         )
-        for index, (trace_id, span_id, trace_state, texts) in enumerate(zip(*columns, strict=True))
+        for trace_id, span_id, trace_state, flag, (attributes, dropped) in zip(*columns, strict=True)
     )
 
 
-def _item_attributes(texts: Mapping[str, str], rest: Mapping[str, Any], key: str, index: int) -> Attributes:
-    types: Sequence[Mapping[str, str]] = rest.get(f"{key}_types", ())
-    return from_cells(texts, types[index] if types else {})
-
-
-def _item_number(rest: Mapping[str, Any], key: str, index: int) -> int:
-    numbers: Sequence[int] = rest.get(key, ())
-    return numbers[index] if numbers else 0
+def _items(said: Mapping[str, Any]) -> list[tuple[Attributes, int]]:
+    texts: Sequence[Mapping[str, str]] = said["attributes"]
+    types: Sequence[Mapping[str, str]] = said.get("types") or [{}] * len(texts)
+    dropped: Sequence[int] = said.get("dropped") or [0] * len(texts)
+    return [(from_cells(*cells), count) for *cells, count in zip(texts, types, dropped, strict=True)]

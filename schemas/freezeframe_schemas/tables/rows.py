@@ -1,8 +1,8 @@
 """Spans to rows; `reading` is the way back, and the round trip is exact.
 
 Law (``tests/store/test_round_trip.py``): ``spans_from_rows`` of what ``rows_from_spans`` made are the same spans, types too.
-An attribute goes to the column of its name. If the column alone would not return the exact value (another type, out of range,
-empty), it goes to the map `attributes` too, and the map wins. Large and content attributes go to payload pieces.
+Every attribute goes to the map `attributes`; large and content attributes go to payload pieces (`refs`), and chunk borders to
+columns of their own. The typed columns beside them are only for queries.
 """
 
 from __future__ import annotations
@@ -11,30 +11,26 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
+from functools import lru_cache
 from operator import attrgetter
 from typing import Any, Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.gaps import span_gaps
-from freezeframe_schemas.span import (
-    AttributeValue,
-    Resource,
-    SpanKind,
-    SpanRecord,
-    StatusCode,
-)
+from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
 from freezeframe_schemas.tables.cells import TEXT, to_cell, to_cells
 from freezeframe_schemas.tables.columns import (
-    ATTRIBUTE_COLUMNS,
     CONTENT_ATTRIBUTES,
     INLINE_LIMIT,
     PAYLOAD_COLUMNS,
-    RESOURCE_COLUMNS,
-    SPAN_COLUMNS,
+    STORED_SPAN_COLUMNS,
+    TYPE_OF,
     Column,
+    Source,
 )
-from freezeframe_schemas.tables.fits import FITS
+from freezeframe_schemas.tables.fits import FITS, chunk_gaps, holds_numbers
 from freezeframe_schemas.tables.native import encode_block
+from freezeframe_schemas.tables.pieces import piece_hash, split
 from freezeframe_schemas.tables.previews import input_preview, output_preview
 from freezeframe_schemas.tables.templates import BETWEEN, Cut, CutMemory
 
@@ -131,36 +127,31 @@ def _empty(column: Column) -> Any:
     return "" if "String" in column.type else 0
 
 
-_AT: Final = {column.name: index for index, column in enumerate(SPAN_COLUMNS)}
-_EMPTY: Final = [_empty(column) for column in SPAN_COLUMNS]
+_AT: Final = {column.name: index for index, column in enumerate(STORED_SPAN_COLUMNS)}
+_EMPTY: Final = [_empty(column) for column in STORED_SPAN_COLUMNS]
 _TENANT, _RUN_HOUR = _AT["tenant"], _AT["run_hour"]
 _START_TIME, _DURATION = _AT["start_time"], _AT["duration_ns"]
-_ATTRIBUTES, _ATTRIBUTE_TYPES, _REFS = _AT["attributes"], _AT["attribute_types"], _AT["refs"]
-_RESOURCE, _RESOURCE_TYPES, _RESOURCE_REFS = _AT["resource"], _AT["resource_types"], _AT["resource_refs"]
-_PAYLOAD_BYTES, _GAPS, _REST = _AT["payload_bytes"], _AT["gaps"], _AT["rest"]
-_PREVIEWS, _TEMPLATES = _AT["previews"], _AT["templates"]
+_ATTRIBUTES, _REFS, _TEMPLATES = _AT["attributes"], _AT["refs"], _AT["templates"]
+_SERVICE, _ORIGIN, _REST = _AT["service"], _AT["origin"], _AT["rest"]
+_PAYLOAD_BYTES, _GAPS, _PREVIEWS = _AT["payload_bytes"], _AT["gaps"], _AT["previews"]
 _FIELDS: Final[Mapping[str, Callable[[SpanRecord], Any]]] = {
-    **{
-        name: attrgetter(name)
-        for name in ("trace_id", "span_id", "parent_span_id", "trace_state", "flags", "name", "status_message")
-    },
-    "kind": lambda span: _KIND_NAMES[span.kind],
+    **{name: attrgetter(name) for name in ("trace_id", "span_id", "parent_span_id", "name")},
     "status": lambda span: _STATUS_NAMES[span.status_code],
-    "scope_name": attrgetter("scope.name"),
-    "scope_version": attrgetter("scope.version"),
-    "scope_schema_url": attrgetter("scope.schema_url"),
-    "resource_schema_url": attrgetter("resource.schema_url"),
 }
 """The columns that are fields of every span."""
-_BY_ATTRIBUTE: Final = {c.attribute: (_AT[c.name], FITS[c.type]) for c in ATTRIBUTE_COLUMNS}
-_BY_RESOURCE: Final = {c.attribute: (_AT[c.name], FITS[c.type]) for c in RESOURCE_COLUMNS}
+_CHUNK_SIZES, _CHUNK_GAPS = _AT["chunk_sizes"], _AT["chunk_gaps"]
+_TYPED: Final = [
+    (_AT[column.name], column.attribute, FITS[column.type])
+    for column in STORED_SPAN_COLUMNS
+    if column.source is Source.SPAN and column.type in FITS
+]
+_LOOKED_AT: Final = CONTENT_ATTRIBUTES | {*TYPE_OF}
+"""Attributes that may not be text, or belong to the large ones: `_place` looks at them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _ResourceCells:
-    cells: Mapping[int, Any]
-    texts: Mapping[str, str]
-    types: Mapping[str, str]
+class _Origin:
+    text: str
     large: Mapping[str, bytes]
 
 
@@ -180,16 +171,19 @@ class _Writer:
         self._memory = memory
         self._columns: list[list[Any]] = [[empty] * len(spans) for empty in _EMPTY]
         self._pieces: list[tuple[str, bytes]] = []
-        self._piece_rows: list[tuple[int, str, int, str, int, str, bytes]] = []
+        self._piece_rows: list[tuple[int, str, int, str, str, int, str, bytes]] = []
         self._seen: dict[str, set[bytes]] = {}
-        self._resources: dict[int, _ResourceCells] = {}
-        self._resource_refs: dict[tuple[str, int], dict[str, Sequence[bytes]]] = {}
+        self._origins: dict[tuple[int | str, ...], _Origin] = {}
+        self._kept_origins: set[tuple[str, int]] = set()
 
     def write(self) -> Rows:
         for index, span in enumerate(self._spans):
             self._write_span(index, span)
-        columns = {column.name: (column.type, cells) for column, cells in zip(SPAN_COLUMNS, self._columns, strict=True)}
+        columns = {column.name: (column.type, cells) for column, cells in zip(STORED_SPAN_COLUMNS, self._columns, strict=True)}
         columns |= {name: (columns[name][0], [field(span) for span in self._spans]) for name, field in _FIELDS.items()}
+        attributes = [span.attributes for span in self._spans]
+        for at, attribute, fit in _TYPED:
+            self._columns[at][:] = [fit(of_span.get(attribute)) for of_span in attributes]
         return Rows(spans=Batch(columns=columns), payloads=self._payloads(), pieces=self._pieces)
 
     def _write_span(self, index: int, span: SpanRecord) -> None:
@@ -198,32 +192,24 @@ class _Writer:
         types: dict[str, str] = {}
         large: dict[str, bytes] = {}
         for name, value in span.attributes.items():
-            known = _BY_ATTRIBUTE.get(name)
-            if known is not None:
-                at, fit = known
-                cell, exact = fit(value)
-                if cell is not None:
-                    columns[at][index] = cell
-                if exact:
-                    continue
-            if type(value) is str and len(value) <= INLINE_LIMIT and name not in CONTENT_ATTRIBUTES:
-                texts[name] = value  # as `_place` would: the most frequent case
+            if type(value) is str and len(value) <= INLINE_LIMIT and name not in _LOOKED_AT:
+                texts[name] = value  # as `_place` would, here and below: the most frequent cases
+            elif type(value) is int and name not in CONTENT_ATTRIBUTES:
+                texts[name] = str(value)
+                if TYPE_OF.get(name) != "int":
+                    types[name] = "int"
+            elif name == genai.RESPONSE_CHUNK_SIZES and holds_numbers(value, 1 << 32):
+                columns[_CHUNK_SIZES][index] = value
+            elif name == genai.RESPONSE_CHUNK_OFFSETS_NS and (gaps := chunk_gaps(value)):
+                columns[_CHUNK_GAPS][index] = gaps
             else:
                 _place(name, value, texts, types, large)
-        resource = self._resource(span.resource)
-        for at, cell in resource.cells.items():
-            columns[at][index] = cell
         tenant = tenant_of(span)
         columns[_TENANT][index] = tenant
         columns[_RUN_HOUR][index] = self._hours[span.trace_id]
         columns[_ATTRIBUTES][index] = texts
-        if types:
-            columns[_ATTRIBUTE_TYPES][index] = types
-        columns[_RESOURCE][index] = resource.texts
-        if resource.types:
-            columns[_RESOURCE_TYPES][index] = resource.types
-        if resource.large:
-            columns[_RESOURCE_REFS][index] = self._refs_of_resource(span, tenant, resource)
+        columns[_ORIGIN][index] = self._origin(span, tenant)
+        columns[_SERVICE][index] = _text_of(span.resource.attributes.get(genai.SERVICE_NAME))
         if large:
             cuts = self._cuts(span.trace_id, large)
             columns[_REFS][index] = {name: cut.hashes for name, cut in zip(large, cuts, strict=True)}
@@ -234,21 +220,10 @@ class _Writer:
             columns[_PREVIEWS][index] = (input_preview(large), output_preview(large))
         if gaps := tuple(dict.fromkeys(gap.kind.value for gap in span_gaps(span))):
             columns[_GAPS][index] = gaps
-        rest = _rest(span)
-        if rest:
-            columns[_REST][index] = json.dumps(rest, ensure_ascii=False, separators=(",", ":"))
-        if "times" not in rest:
+        if 0 <= span.start_time_unix_nano < _TIME_LIMIT and 0 <= span.end_time_unix_nano < _TIME_LIMIT:
             columns[_START_TIME][index] = span.start_time_unix_nano
             columns[_DURATION][index] = span.end_time_unix_nano - span.start_time_unix_nano
-        if span.events:
-            columns[_AT["events.time"]][index] = tuple(_clipped(event.time_unix_nano) for event in span.events)
-            columns[_AT["events.name"]][index] = tuple(event.name for event in span.events)
-            columns[_AT["events.attributes"]][index] = tuple(to_cells(event.attributes)[0] for event in span.events)
-        if span.links:
-            columns[_AT["links.trace_id"]][index] = tuple(link.trace_id for link in span.links)
-            columns[_AT["links.span_id"]][index] = tuple(link.span_id for link in span.links)
-            columns[_AT["links.trace_state"]][index] = tuple(link.trace_state for link in span.links)
-            columns[_AT["links.attributes"]][index] = tuple(to_cells(link.attributes)[0] for link in span.links)
+        columns[_REST][index] = _rest(span, types)
 
     def _cuts(self, trace_id: str, large: Mapping[str, bytes]) -> list[Cut]:
         """Return the values taken apart; one that comes twice, like a tool's result, is cut once."""
@@ -262,39 +237,22 @@ class _Writer:
             cuts.append(made)
         return cuts
 
-    def _resource(self, resource: Resource) -> _ResourceCells:
-        # spans of one batch share their resource object; the id is safe because the span list keeps it alive
-        found = self._resources.get(id(resource))
-        if found is not None:
-            return found
-        cells: dict[int, Any] = {}
-        texts: dict[str, str] = {}
-        types: dict[str, str] = {}
-        large: dict[str, bytes] = {}
-        for name, value in resource.attributes.items():
-            known = _BY_RESOURCE.get(name)
-            if known is not None:
-                at, fit = known
-                cell, exact = fit(value)
-                if cell is not None:
-                    cells[at] = cell
-                if exact:
-                    continue
-            _place(name, value, texts, types, large)
-        made = _ResourceCells(cells=cells, texts=texts, types=types, large=large)
-        self._resources[id(resource)] = made
-        return made
-
-    def _refs_of_resource(self, span: SpanRecord, tenant: str, resource: _ResourceCells) -> Refs:
-        key = (span.trace_id, id(span.resource))
-        refs = self._resource_refs.get(key)
-        if refs is None:
-            refs = self._resource_refs[key] = {}
-            for name, raw in resource.large.items():
+    def _origin(self, span: SpanRecord, tenant: str) -> str:
+        """Return what the span shares with others of its process; keep the large values of its resource."""
+        # spans of one batch share these objects; the ids are safe because the span list keeps them alive
+        scope = span.scope
+        fields = (scope.name, scope.version, scope.schema_url, scope.dropped_attributes_count)
+        key = (id(span.resource), *fields, id(scope) if scope.attributes else 0)
+        origin = self._origins.get(key)
+        if origin is None:
+            origin = self._origins[key] = _origin_of(span.resource, scope)
+        kept = (span.trace_id, id(span.resource))
+        if origin.large and kept not in self._kept_origins:
+            self._kept_origins.add(kept)
+            for name, raw in origin.large.items():
                 # without a template, which would be stored with each of the run's spans
-                pieces, refs[name] = self._memory.joined.split(span.trace_id, name, raw)
-                self._keep(span, tenant, name, pieces, refs[name])
-        return refs
+                self._keep(span, tenant, name, *self._memory.joined.split(span.trace_id, name, raw))
+        return origin.text
 
     def _keep(self, span: SpanRecord, tenant: str, name: str, pieces: Sequence[bytes], hashes: Sequence[bytes]) -> None:
         """Make rows of the pieces that the run does not have yet."""
@@ -305,12 +263,13 @@ class _Writer:
             seen = self._seen[trace_id] = set(self._stored.get(trace_id, ()))
         if seen.issuperset(hashes):
             return
+        service = _text_of(span.resource.attributes.get(genai.SERVICE_NAME))
         second = min(max(span.start_time_unix_nano // 1_000_000_000, 0), 0xFFFFFFFF)
         for piece, digest in zip(pieces, hashes, strict=True):
             if digest not in seen:
                 seen.add(digest)
                 self._pieces.append((trace_id, digest))
-                self._piece_rows.append((0, tenant, self._hours[trace_id], trace_id, second, name, piece))
+                self._piece_rows.append((0, tenant, self._hours[trace_id], service, trace_id, second, name, piece))
 
     def _payloads(self) -> Batch:
         cells = zip(*self._piece_rows, strict=True) if self._piece_rows else ([] for _ in PAYLOAD_COLUMNS)
@@ -321,50 +280,79 @@ class _Writer:
 
 def _place(name: str, value: AttributeValue, texts: dict[str, str], types: dict[str, str], large: dict[str, bytes]) -> None:
     """Put an attribute among the small ones, or as bytes among the large ones."""
-    if isinstance(value, bytes):
-        types[name] = "bytes"
-        if len(value) > INLINE_LIMIT or (value and name in CONTENT_ATTRIBUTES):
-            large[name] = value
-        else:
-            texts[name] = to_cell(value)[1]
-        return
-    type_, text = (TEXT, value) if isinstance(value, str) else to_cell(value)
-    if type_:
-        types[name] = type_
-    if len(text) > INLINE_LIMIT or (text and name in CONTENT_ATTRIBUTES):
-        large[name] = text.encode()
+    type_, text = (TEXT, value) if isinstance(value, str) else ("bytes", "") if isinstance(value, bytes) else to_cell(value)
+    if type_ != TYPE_OF.get(name, TEXT):
+        types[name] = type_ or "text"
+    raw = value if isinstance(value, bytes) else text.encode()
+    if len(raw) > INLINE_LIMIT or (raw and name in CONTENT_ATTRIBUTES):
+        large[name] = raw
     else:
-        texts[name] = text
+        texts[name] = to_cell(value)[1] if isinstance(value, bytes) else text
 
 
-def _clipped(time_unix_nano: int) -> int:
-    return time_unix_nano if 0 <= time_unix_nano < _TIME_LIMIT else 0
+def _origin_of(resource: Resource, scope: Scope) -> _Origin:
+    texts: dict[str, str] = {}
+    types: dict[str, str] = {}
+    large: dict[str, bytes] = {}
+    for name, value in resource.attributes.items():
+        _place(name, value, texts, types, large)
+    said: dict[str, Any] = {
+        "resource": texts,
+        "types": types,
+        "refs": {name: [piece_hash(piece).hex() for piece in split(raw)] for name, raw in large.items()},
+        "resource_schema_url": resource.schema_url,
+        "resource_dropped": resource.dropped_attributes_count,
+        "scope_name": scope.name,
+        "scope_version": scope.version,
+        "scope_schema_url": scope.schema_url,
+        "scope": to_cells(scope.attributes) if scope.attributes else None,
+        "scope_dropped": scope.dropped_attributes_count,
+    }
+    return _Origin(text=_json({name: value for name, value in said.items() if value}), large=large)
 
 
-def _rest(span: SpanRecord) -> dict[str, Any]:
-    """Return the fields that no column holds; empty for an ordinary span."""
+def _rest(span: SpanRecord, types: Mapping[str, str]) -> str:
+    """Return the fields that no column holds, as JSON; empty if there are none."""
     rest: dict[str, Any] = {}
-    end_fits = 0 <= span.end_time_unix_nano < _TIME_LIMIT
-    if not (end_fits and 0 <= span.start_time_unix_nano < _TIME_LIMIT):
+    if span.kind is not SpanKind.INTERNAL:
+        rest["kind"] = _KIND_NAMES[span.kind]
+    if types:
+        rest["types"] = types
+    if not (0 <= span.start_time_unix_nano < _TIME_LIMIT and 0 <= span.end_time_unix_nano < _TIME_LIMIT):
         rest["times"] = [span.start_time_unix_nano, span.end_time_unix_nano]
     if span.dropped_attributes_count or span.dropped_events_count or span.dropped_links_count:
         rest["dropped"] = [span.dropped_attributes_count, span.dropped_events_count, span.dropped_links_count]
-    if span.resource.dropped_attributes_count:
-        rest["resource_dropped"] = span.resource.dropped_attributes_count
-    if span.scope.attributes:
-        rest["scope"] = to_cells(span.scope.attributes)
-    if span.scope.dropped_attributes_count:
-        rest["scope_dropped"] = span.scope.dropped_attributes_count
-    if not span.events and not span.links:
-        return rest
-    if any(not 0 <= event.time_unix_nano < _TIME_LIMIT for event in span.events):
-        rest["event_times"] = [event.time_unix_nano for event in span.events]
-    for key, items in (("event", span.events), ("link", span.links)):
-        types = [to_cells(item.attributes)[1] for item in items]
-        if any(types):
-            rest[f"{key}_types"] = types
-        if any(item.dropped_attributes_count for item in items):
-            rest[f"{key}_dropped"] = [item.dropped_attributes_count for item in items]
-    if any(link.flags for link in span.links):
-        rest["link_flags"] = [link.flags for link in span.links]
-    return rest
+    for name in ("trace_state", "flags", "status_message"):
+        if value := getattr(span, name):
+            rest[name] = value
+    if span.events:
+        rest["events"] = {"time": [event.time_unix_nano for event in span.events], **_items(span.events)}
+        rest["events"]["name"] = [event.name for event in span.events]
+    if span.links:
+        rest["links"] = {name: [getattr(link, name) for link in span.links] for name in ("trace_id", "span_id", "trace_state")}
+        rest["links"] |= _items(span.links)
+        if any(link.flags for link in span.links):
+            rest["links"]["flags"] = [link.flags for link in span.links]
+    if set(rest) <= {"kind", "types"}:
+        return _short_rest(rest.get("kind", ""), tuple(types.items()))
+    return _json(rest)
+
+
+@lru_cache(1 << 10)
+def _short_rest(kind: str, types: tuple[tuple[str, str], ...]) -> str:
+    rest = ({"kind": kind} if kind else {}) | ({"types": dict(types)} if types else {})
+    return _json(rest) if rest else ""
+
+
+def _items(items: Sequence[Event] | Sequence[Link]) -> dict[str, Any]:
+    cells = [to_cells(item.attributes) for item in items]
+    said: dict[str, Any] = {"attributes": [texts for texts, _ in cells]}
+    if any(types for _, types in cells):
+        said["types"] = [types for _, types in cells]
+    if any(item.dropped_attributes_count for item in items):
+        said["dropped"] = [item.dropped_attributes_count for item in items]
+    return said
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

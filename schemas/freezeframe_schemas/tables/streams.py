@@ -34,7 +34,8 @@ _LONGEST: Final = 90
 _ZERO: Final = 33
 """A length is one printable character, this one for 0."""
 _LENGTHS: Final = bytes(min(length + _ZERO, 255) for length in range(256))
-_VALUE: Final = re.compile(rb'(?<=":)( ?"(?:[^"\\]|\\.)*|\d+)')
+_KEY: Final = b'":'
+_VALUE: Final = re.compile(rb'":( ?"(?:[^"\\]|\\.)*|\d+)')
 _EVENT: Final = tuple(
     re.compile(b"".join(rb"%b([^\4-\7]{0,%d})" % (line, _LONGEST) for line in _LINES[:count]) + _LINES[count])
     for count in range(len(_LINES))
@@ -127,12 +128,13 @@ def _constants(raw: bytes) -> list[bytes] | None:
         return None
     constants = [b""]
     for at, values in enumerate(zip(*alike, strict=True)):
-        if at % 2 and len(set(values)) > 1:
-            lead = values[0].find(b'"') + 1
-            constants[-1] += values[0][:lead]
-            constants.append(b"")
-        else:
+        if at % 2 == 0:
             constants[-1] += values[0]
+        elif len(set(values)) == 1:
+            constants[-1] += _KEY + values[0]
+        else:
+            constants[-1] += _KEY + values[0][: values[0].find(b'"') + 1]
+            constants.append(b"")
     return constants if 2 <= len(constants) <= len(_LINES) and all(constants) else None
 
 

@@ -64,4 +64,5 @@ def _all_columns(sql: str, left_out: set[str]) -> Iterator[tuple[str, str]]:
         return
     table = _TABLE.search(sql)
     assert table is not None
-    yield from ((column.name, described(column)) for column in dict(TABLES)[table[1]] if column.name not in left_out)
+    stored = (column for column in dict(TABLES)[table[1]] if not column.alias and column.name not in left_out)
+    yield from ((column.name, described(column)) for column in stored)

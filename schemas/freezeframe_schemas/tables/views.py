@@ -14,12 +14,11 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.gaps import CEILINGS, GapKind
 from freezeframe_schemas.run import KINDS_IN, KIT, LEVELS, NO_EXCHANGES, OPERATION_IN, RE_ENACTED_FROM, KitField, Scope
-from freezeframe_schemas.tables.columns import ATTRIBUTE_COLUMNS, RESOURCE_COLUMNS, RUN_COLUMNS
+from freezeframe_schemas.tables.columns import RUN_COLUMNS
 from freezeframe_schemas.tables.ddl import UNFINISHED, quoted, with_names
 from freezeframe_schemas.tables.view_columns import comments_sql
 
-_COLUMN_OF: Final = {column.attribute: column for column in ATTRIBUTE_COLUMNS}
-_RESOURCE_COLUMN_OF: Final = {column.attribute: column for column in RESOURCE_COLUMNS}
+_CHUNK_COLUMN: Final = {genai.RESPONSE_CHUNK_SIZES: "chunk_sizes", genai.RESPONSE_CHUNK_OFFSETS_NS: "chunk_gaps"}
 _ENTRY_RANK: Final = (
     "toUInt8(multiIf(s.entry_kind != '', 0, s.parent_span_id = '', 1, 2)), s.start_time,"
     " if(s.begun = '', s.span_id, s.parent_span_id), s.begun != ''"
@@ -38,22 +37,16 @@ def views() -> list[tuple[str, str]]:
     texts = {item.name[:-4]: item.read_text(encoding="utf-8") for item in folder.iterdir() if item.name.endswith(".sql")}
     texts["040_replay_kit"] = replay_kit_sql()
     texts["041_readiness"] = readiness_sql()
-    return [(name, with_names(sql) + comments_sql(sql)) for name, sql in sorted(texts.items())]
+    whole = ((name, with_names(sql)) for name, sql in sorted(texts.items()))
+    return [(name, sql + comments_sql(sql)) for name, sql in whole]
 
 
 def presence(attribute: str, *, resource: bool = False) -> str:
     """Return a SQL condition over a row `s` of spans: whether it carries the attribute."""
-    column = (_RESOURCE_COLUMN_OF if resource else _COLUMN_OF).get(attribute)
-    name = quoted(attribute)
     texts, refs = ("s.resource", "s.resource_refs") if resource else ("s.attributes", "s.refs")
-    tests = [f"mapContains({texts}, {name})", f"mapContains({refs}, {name})"]
-    if column is not None:
-        if column.type.startswith("Nullable("):
-            tests.insert(0, f"s.{column.name} IS NOT NULL")
-        elif column.type.startswith("Array("):
-            tests.insert(0, f"notEmpty(s.{column.name})")
-        else:
-            tests.insert(0, f"s.{column.name} != ''")
+    tests = [f"mapContains({texts}, {quoted(attribute)})", f"mapContains({refs}, {quoted(attribute)})"]
+    if attribute in _CHUNK_COLUMN:
+        tests.append(f"notEmpty(s.{_CHUNK_COLUMN[attribute]})")
     return f"({' OR '.join(tests)})"
 
 
@@ -82,7 +75,7 @@ SELECT
         if(hasAll(groupArray(span_id), groupArrayIf(parent_span_id, begun != '')), [], ['{GapKind.UNFINISHED}']))))
         AS run_gaps, -- What spans of it are known to lack
 {columns}
-FROM (SELECT *, ({_ENTRY_RANK}) AS entry_rank FROM {{db}}.span_rows AS s FINAL) AS s
+FROM (SELECT *, resource, resource_refs, ({_ENTRY_RANK}) AS entry_rank FROM {{db}}.span_rows AS s FINAL) AS s
 GROUP BY s.tenant, s.trace_id
 COMMENT 'One row per run: for each field of the replay kit, how many of the spans that need it lack it';
 """

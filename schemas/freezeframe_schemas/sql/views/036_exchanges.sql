@@ -42,7 +42,7 @@ SELECT
     s.user_id AS user_id,
     s.redaction_policy AS redaction_policy
 FROM (
-    SELECT *, start_time + toIntervalNanosecond(duration_ns) AS end_time, duration_ns / 1e6 AS ms
+    SELECT *, {COMPUTED_COLUMNS}, start_time + toIntervalNanosecond(duration_ns) AS end_time, duration_ns / 1e6 AS ms
     FROM {db}.span_rows FINAL
     WHERE exchange_kind != ''
 ) AS s

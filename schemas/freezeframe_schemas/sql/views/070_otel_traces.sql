@@ -11,11 +11,10 @@ SELECT
     s.name AS SpanName, -- Span name
     s.kind AS SpanKind, -- Internal, Server, Client, Producer, Consumer or Unspecified
     s.service AS ServiceName, -- Service
-    mapUpdate(mapUpdate(mapFilter((name, value) -> value != '', map({RESOURCE_PAIRS})), s.resource),
-        {LARGE_RESOURCE_ATTRIBUTES}) AS ResourceAttributes, -- All attributes of the resource, as text
+    mapUpdate(s.resource, {LARGE_RESOURCE_ATTRIBUTES}) AS ResourceAttributes, -- All attributes of the resource, as text
     s.scope_name AS ScopeName, -- Instrumentation scope
     s.scope_version AS ScopeVersion, -- Its version
-    mapUpdate(mapUpdate(mapFilter((name, value) -> value != '', map({ATTRIBUTE_PAIRS})), s.attributes),
+    mapUpdate(mapUpdate(mapFilter((name, value) -> value != '[]', map({CHUNK_BORDERS})), s.attributes),
         {LARGE_ATTRIBUTES}) AS SpanAttributes, -- All attributes, as text
     toUInt64(greatest(s.duration_ns, 0)) AS Duration, -- Nanoseconds from start to end
     s.status AS StatusCode, -- Unset, Ok or Error
