@@ -8,9 +8,8 @@ from typing import Any, Final
 from freezeframe_collector.store.engine import quote_text
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import SPAN_COLUMNS, Source, piece_hash, spans_from_rows
+from freezeframe_schemas.tables import READ_COLUMNS, piece_hash, spans_from_rows
 
-_COLUMNS: Final = ", ".join(f"`{column.name}`" for column in SPAN_COLUMNS if column.source is not Source.DERIVED)
 _FORMATS: Final = {"String": "bytes", "FixedString": "bytes", "DateTime64": "int"}
 """As the reading half of the tables wants them: text as bytes, times as nanoseconds."""
 
@@ -24,7 +23,7 @@ def load_runs(store: Store, trace_ids: Sequence[str]) -> list[SpanRecord]:
     """
     runs = f"trace_id IN ({', '.join(map(quote_text, trace_ids))})"
     place = f"(tenant, run_hour) IN (SELECT tenant, run_hour FROM {store.database}.run_rows WHERE {runs}) AND {runs}"
-    rows = _rows(store, f"SELECT {_COLUMNS} FROM {store.database}.span_rows FINAL WHERE {place}")
+    rows = _rows(store, f"SELECT {READ_COLUMNS} FROM {store.database}.span_rows FINAL WHERE {place}")
     pieces = _rows(store, f"SELECT body FROM {store.database}.piece_rows WHERE {place}")
     return spans_from_rows(rows, {piece_hash(piece["body"]): piece["body"] for piece in pieces})
 

@@ -32,7 +32,7 @@ _RUN_PLACE: Final = (
 )
 """Condition on the rows of one run, over ``span_rows`` and ``piece_rows``: the small table of runs is quick to search, and
 leads by the key to the run's own granules in the large ones."""
-_READ: Final = (
+READ_COLUMNS: Final = (
     "trace_id, span_id, parent_span_id, start_time, duration_ns, name, status, chunk_sizes, chunk_gaps, attributes, refs,"
     " templates, origin, rest"
 )
@@ -47,7 +47,7 @@ def run_statements(*, tenant: bool) -> tuple[str, str]:
     plan costs the engine as much as running it. One thread: a run is a few granules, and more threads cost more than they give.
     """
     where = f"PREWHERE {'tenant = {tenant:String} AND ' if tenant else ''}{_RUN_PLACE} SETTINGS max_threads = 1"
-    return f"SELECT {_READ} FROM span_rows {where}", f"SELECT body FROM piece_rows {where}"
+    return f"SELECT {READ_COLUMNS} FROM span_rows {where}", f"SELECT body FROM piece_rows {where}"
 
 
 def spans_from_rows(rows: Iterable[Mapping[str, Any]], bodies: Mapping[bytes, bytes]) -> list[SpanRecord]:
