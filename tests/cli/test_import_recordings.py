@@ -31,7 +31,13 @@ FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har"}
 """Those that hold bytes."""
 TALKS = {"tau-bench": DATA / "airline.json", "swe-agent": DATA / "missing-colon.traj"}
 """Those that hold what was said."""
-ALL = {**FILES, **TALKS, "langfuse": DATA / "greeting.json"}
+TRACES = {
+    "mlflow": DATA / "weather.mlflow.json",
+    "phoenix": DATA / "order.phoenix.json",
+    "langsmith": DATA / "weather.langsmith.jsonl",
+}
+"""Those that hold spans."""
+ALL = {**FILES, **TALKS, **TRACES, "langfuse": DATA / "greeting.json"}
 AGENT = """
 import anthropic
 
@@ -264,6 +270,17 @@ def archive(*entries: Any, **others: Any) -> str:
         ("langfuse", '{"observations": [{}]}', "observation 1: startTime: expected a time"),
         ("langfuse", '{"observations": [{"startTime": "2026-01-01"}]}', "observation 1: traceId: expected text"),
         ("langfuse", '{"trace": {}}', "found no array 'observations'"),
+        ("mlflow", '{"info": {}}', "found no array 'data.spans'"),
+        ("mlflow", '{"spans": [{}]}', "span 1: start_time_unix_nano: expected a number"),
+        ("mlflow", '{"spans": [{"start_time_unix_nano": 1, "trace_id": "x"}]}', "span 1: trace_id: expected an id of 16 bytes"),
+        ("mlflow", b"SQLite format 3\x00" + b"\x00" * 200, "no store of MLflow that can be read"),
+        ("phoenix", '{"spans": []}', "found no array 'data'"),
+        ("phoenix", '{"data": [{"start_time": "noon"}]}', "span 1: start_time: expected a time"),
+        ("phoenix", '{"data": [{"start_time": "2026-01-01"}]}', "span 1: context.trace_id: expected an id"),
+        ("langsmith", '{"id": 1}', "run 1: start_time: expected a time"),
+        ("langsmith", '{"start_time": "2026-01-01"}', "run 1: id: expected a UUID"),
+        ("langsmith", '[{"start_time": "2026-01-01"}', "run 1: id: expected a UUID"),
+        ("langsmith", "{}\n{", "line 2: not JSON|run 1"),
         ("swe-agent", '{"trajectory": []}', "found no array 'history'"),
         ("swe-agent", '{"history": [{"content": "x"}]}', "entry 1 of the history: expected a message with a role"),
     ],
@@ -279,6 +296,7 @@ def test_a_faulty_file_is_an_error_with_the_place_and_nothing_of_it_is_sent(
 
 @pytest.mark.parametrize("kind", ALL)
 def test_a_file_cut_anywhere_is_an_error(kind: str, tmp_path: Path) -> None:
+    """Of a file with a run a line, inside a line."""
     whole = ALL[kind].read_bytes().rstrip()
     for end in {*range(0, len(whole), 997), len(whole) - 1}:
         path = written(tmp_path, whole[:end])
@@ -523,3 +541,42 @@ def test_keys_in_a_recorded_url_are_removed(tmp_path: Path) -> None:
     entry = {**ENTRY, "request": {"method": "GET", "url": "https://me:word@example.com/?key=abc&q=1"}}
     (exchange,) = run_of("har", written(tmp_path, archive(entry))).exchanges
     assert exchange.request.url == "https://example.com/?key=freezeframe-removed&q=1"
+
+
+@pytest.mark.parametrize(("kind", "answer"), [("mlflow", "It rains."), ("langsmith", "It rains.")])
+def test_a_trace_of_another_backend_is_reconstructed_with_its_tools(kind: str, answer: str) -> None:
+    run = run_of(kind, TRACES[kind])
+    steps = freeze(run).steps
+    assert [step.exchange.name for step in steps if step.exchange.kind is Kind.TOOL] == ["weather"]
+    last = json.loads(steps[-1].exchange.response.body)
+    assert last["parts"] == [{"type": "text", "content": answer}]
+    assert {span.trace_id for span in run.spans} == {run.trace_id}
+
+
+def test_our_own_exchanges_come_out_of_what_phoenix_exports_with_their_bytes() -> None:
+    run = run_of("phoenix", TRACES["phoenix"])
+    assert [exchange.kind for exchange in run.exchanges] == [Kind.MODEL, Kind.TOOL]
+    assert len(run.exchanges[0].response.chunks) == 9
+    assert run.entry.target == "__main__:answer"
+
+
+@given(
+    st.one_of(
+        st.text(), st.integers(-(2**53), 2**53), st.booleans(), st.sampled_from(['"a"', "1", "[1]", "{}", "null", "true"])
+    )
+)
+def test_an_attribute_that_mlflow_kept_is_what_was_sent(value: str | int | bool) -> None:
+    """As MLflow writes it: objects, arrays and quoted texts stay, everything else is quoted. Only quotes may be lost."""
+    from freezeframe_replay.sources.recordings.mlflow import mlflow_span
+
+    def is_kept(text: str) -> bool:
+        try:
+            return isinstance(json.loads(text), str | dict | list)
+        except ValueError:
+            return False
+
+    kept = value if isinstance(value, str) and is_kept(value) else json.dumps(value)
+    item = {"trace_id": "ab" * 16, "span_id": "cd" * 8, "start_time_unix_nano": 1, "attributes": {"note": kept}}
+    found = mlflow_span(item).attributes["note"]
+    quoted = isinstance(value, str) and kept == value and isinstance(json.loads(value), str)
+    assert found == (json.loads(value) if quoted else value)

@@ -30,11 +30,14 @@ def read_langsmith(path: Path, origin: Origin) -> Iterator[SpanRecord]:
         WireError: a run does not follow the format; the message says which.
     """
     del origin
+    number = 0
     for number, item in enumerate(_items(path), 1):
         try:
             yield langsmith_span(as_object(item))
         except ValueError as error:
             raise WireError(f"{path}, run {number}: {error}") from None
+    if not number:
+        raise WireError(f"{path}: the file holds no run of LangSmith")
 
 
 def lines_of(path: Path) -> Iterator[Any]:
