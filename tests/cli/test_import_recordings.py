@@ -25,6 +25,7 @@ from freezeframe_schemas.errors import ConfigError, WireError
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.meaning import result_value
 from freezeframe_schemas.run import Run
+from freezeframe_schemas.wire.document import JsonObject
 
 DATA = Path(__file__).parents[1] / "data" / "recordings"
 FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har"}
@@ -389,12 +390,11 @@ def test_each_tool_call_of_a_trajectory_keeps_its_own_result_although_ids_repeat
 def test_a_program_that_asks_as_a_trajectory_did_gets_each_answer_and_another_gets_none(kind: str) -> None:
     import openai
 
-    from freezeframe_replay.engine.session import ReplaySession
+    from freezeframe_replay.process.served_run import ServedRun
     from freezeframe_replay.process.wire_server import serve_wire
 
     talk: list[Any] = talk_of(kind)
-    session = ReplaySession(freeze(run_of(kind, TALKS[kind])))
-    with serve_wire(session) as url:
+    with serve_wire([ServedRun(freeze(run_of(kind, TALKS[kind])))]) as url:
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
         for place, message in enumerate(talk):
             if message["role"] != "assistant":
@@ -417,19 +417,21 @@ def test_a_copy_of_a_file_has_the_same_spans(kind: str, tmp_path: Path) -> None:
 def test_an_exported_trace_is_asked_again_by_an_sdk_and_a_changed_question_gets_no_answer() -> None:
     from meaning_agents import by_chat, first_question, reworded
 
-    from freezeframe_replay.engine.session import ReplaySession
+    from freezeframe_replay.process.served_run import ServedRun
     from freezeframe_replay.process.wire_server import serve_wire
     from freezeframe_schemas.errors import ReplayMiss
     from freezeframe_schemas.verdict import Verdict, verdict
 
     fixture = freeze(run_of("langfuse", ALL["langfuse"]))
     assert [step.exchange.kind for step in fixture.steps] == [Kind.MODEL, Kind.TOOL, Kind.MODEL]
-    session = ReplaySession(fixture)
-    with serve_wire(session) as url:
+    served = ServedRun(fixture)
+    session = served.session
+    with serve_wire([served]) as url:
         assert by_chat(url, session, first_question(fixture), streamed=True).startswith("Hello Langfuse")
     assert verdict(session.report()) is Verdict.SAME_IN_MEANING
-    session = ReplaySession(fixture)
-    with serve_wire(session) as url, pytest.raises((Exception, ReplayMiss), match="REPLAY"):
+    served = ServedRun(fixture)
+    session = served.session
+    with serve_wire([served]) as url, pytest.raises((Exception, ReplayMiss), match="REPLAY"):
         by_chat(url, session, reworded(first_question(fixture)), streamed=True)
     assert not session.report().served
 
@@ -576,7 +578,7 @@ def test_an_attribute_that_mlflow_kept_is_what_was_sent(value: str | int | bool)
             return False
 
     kept = value if isinstance(value, str) and is_kept(value) else json.dumps(value)
-    item = {"trace_id": "ab" * 16, "span_id": "cd" * 8, "start_time_unix_nano": 1, "attributes": {"note": kept}}
+    item: JsonObject = {"trace_id": "ab" * 16, "span_id": "cd" * 8, "start_time_unix_nano": 1, "attributes": {"note": kept}}
     found = mlflow_span(item).attributes["note"]
-    quoted = isinstance(value, str) and kept == value and isinstance(json.loads(value), str)
-    assert found == (json.loads(value) if quoted else value)
+    quoted = isinstance(json.loads(kept), str)
+    assert found == (json.loads(kept) if quoted else value)

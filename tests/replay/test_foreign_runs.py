@@ -27,6 +27,7 @@ from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.reconstruct import can_be_reconstructed, reconstruct
 from freezeframe_replay.engine.session import ReplaySession
+from freezeframe_replay.process.served_run import ServedRun
 from freezeframe_replay.process.wire_server import serve_wire
 from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import genai, values
@@ -61,10 +62,11 @@ def asked_by_an_sdk(fixture: Fixture, api: str, *, streamed: bool, changed: bool
     """Return what the agent came to, and the report of its replay."""
     from meaning_agents import AGENTS, by_chat, first_question, reworded
 
-    session = ReplaySession(fixture)
+    answering = ServedRun(fixture)
+    session = answering.session
     asked = first_question(fixture)
     try:
-        with serve_wire(session) as url:
+        with serve_wire([answering]) as url:
             said = AGENTS.get(api, by_chat)(url, session, reworded(asked) if changed else asked, streamed=streamed)
     except (Exception, ReplayMiss) as error:
         said = f"{type(error).__name__}: {error}"
@@ -140,8 +142,9 @@ def test_a_result_that_the_program_changed_is_named_at_the_next_model_call() -> 
     import openai
 
     fixture = fixture_of("openai-chat-oi")
-    session = ReplaySession(fixture)
-    with serve_wire(session) as url:
+    answering = ServedRun(fixture)
+    session = answering.session
+    with serve_wire([answering]) as url:
         client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
         messages: list[Any] = [
             {"role": "system", "content": "You're a helpful assistant."},
@@ -166,8 +169,9 @@ def test_swapped_results_of_parallel_calls_are_not_the_same_question() -> None:
     results = [json.loads(step.exchange.response.body)["result"] for step in fixture.steps if step.exchange.kind is Kind.TOOL]
     assert len(set(results)) == 2
     for told, backwards, served in ((results, True, 2), (results[::-1], False, 1)):
-        session = ReplaySession(fixture)
-        with serve_wire(session) as url:
+        answering = ServedRun(fixture)
+        session = answering.session
+        with serve_wire([answering]) as url:
             client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
             asked = json.loads(fixture.steps[0].exchange.request.body)
             messages: list[Any] = [{"role": "system", "content": asked["system"]}]
@@ -192,8 +196,9 @@ def test_a_tool_that_no_seam_saw_is_named_and_not_missed() -> None:
     from meaning_agents import by_chat, first_question
 
     fixture = fixture_of("openai-chat-oi")
-    session, of_tools = ReplaySession(fixture), ReplaySession(fixture)
-    with serve_wire(session) as url:
+    answering, of_tools = ServedRun(fixture), ReplaySession(fixture)
+    session = answering.session
+    with serve_wire([answering]) as url:
         by_chat(url, of_tools, first_question(fixture), streamed=False)
     report = session.report()
     assert verdict(report) is Verdict.SAME_IN_MEANING
@@ -270,8 +275,9 @@ def test_a_redacted_run_is_asked_with_the_originals_and_another_value_is_seen_wi
     message = asked["messages"][0]
     other = {**asked, "messages": [{**message, "text": message["text"].replace("anna.keller", "otto.maier")}]}
     for question, key, served, uncompared in ((asked, None, 4, 1), (asked, KEY, 4, 0), (other, KEY, 0, 0)):
-        session = ReplaySession(fixture, key=key)
-        with serve_wire(session) as url:
+        answering = ServedRun(fixture, key=key)
+        session = answering.session
+        with serve_wire([answering]) as url:
             if served:
                 by_chat(url, session, question, streamed=False)
             else:

@@ -89,7 +89,10 @@ def runs_of_recording(path: Path, kind: RecordingKind) -> list[Run]:
     runs: dict[str, list[SpanRecord]] = defaultdict(list)
     for span in _read(path, kind, _origin(path, kind)):
         runs[span.trace_id].append(span)
-    return [build_run(in_conventions(spans)) for spans in runs.values()]
+    try:
+        return [build_run(in_conventions(spans)) for spans in runs.values()]
+    except WireError as error:
+        raise WireError(f"{path}: {error.message}") from None
 
 
 def _read(path: Path, kind: RecordingKind, origin: Origin) -> Iterator[SpanRecord]:
