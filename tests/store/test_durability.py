@@ -86,7 +86,7 @@ def test_what_an_insert_acked_survives_kill_9(tmp_path: Path) -> None:
         assert answer(tmp_path, "check") == {"damaged": []}
 
 
-def test_a_damaged_file_is_found_and_named(tmp_path: Path) -> None:
+def test_a_damaged_file_is_found_and_named_with_the_runs_in_it(tmp_path: Path) -> None:
     fill(tmp_path, 3)
     largest = max((tmp_path / "clickhouse" / "store").rglob("data.bin"), key=lambda path: path.stat().st_size)
     raw = bytearray(largest.read_bytes())
@@ -95,6 +95,8 @@ def test_a_damaged_file_is_found_and_named(tmp_path: Path) -> None:
     found = answer(tmp_path, "check")["damaged"]
     assert [one["part"] for one in found] == [largest.parent.name]
     assert "Checksum" in found[0]["fault"] or "checksum" in found[0]["fault"]
+    assert found[0]["runs"]
+    assert {len(run) for run in found[0]["runs"]} == {32}
 
 
 def test_a_backup_heals_a_store_whose_damaged_part_was_taken_away(tmp_path: Path) -> None:

@@ -219,7 +219,10 @@ def _stats_text(answer: Answer) -> str:
 def _check_text(answer: Answer) -> str:
     if not answer["damaged"]:
         return "no damage: every part matches its checksums"
-    lines = [f"damaged: {one['table']}, part {one['part']}: {one['fault']}" for one in answer["damaged"]]
+    lines: list[str] = []
+    for one in answer["damaged"]:
+        lines.append(f"damaged: {one['table']}, part {one['part']}: {one['fault']}")
+        lines += [f"  has rows of run {run}" for run in one.get("runs", ())]
     return "\n".join([*lines, "do: see 'A damaged part' in docs/store.md"])
 
 
