@@ -23,9 +23,9 @@ from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.run import Run
 
-_TRIES = 900
+_TRIES = 2000
 _HOMES = ROOT / ".venv-backends"
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
 
 
 @pytest.fixture
