@@ -1,0 +1,35 @@
+"""`freezeframe export` out of a real store: runs by SQL, and Parquet, which the store writes itself."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from handmade_runs import make_run, model_call
+
+from freezeframe_collector.store import Store
+from freezeframe_replay.cli import main
+
+pytestmark = pytest.mark.long  # a store
+
+
+def test_runs_chosen_by_sql_are_exported_and_rows_are_written_as_parquet(
+    store: Store, facade_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    spans = make_run(model_call("hello", "hi"))
+    run = spans[0].trace_id
+    store.insert(list(spans), token="export")
+    where = ["--sql", f"SELECT trace_id FROM runs WHERE trace_id = '{run}'", "--store", facade_url]
+    calls = tmp_path / "calls.har"
+    assert main(["export", *where, "--unredacted", "--to", "har", str(calls)]) == 0
+    assert len(json.loads(calls.read_text())["log"]["entries"]) == 1
+    assert main(["export", *where, "--to", "parquet", str(tmp_path / "a.parquet")]) == 0
+    assert main(["export", run, "--store", facade_url, "--to", "parquet", str(tmp_path / "b.parquet")]) == 0
+    for name, column in (("a", b"trace_id"), ("b", b"span_id")):
+        written = (tmp_path / f"{name}.parquet").read_bytes()
+        assert (written[:4], written[-4:]) == (b"PAR1", b"PAR1")
+        assert column in written
+    assert main(["export", "--sql", "SELECT nothing", "--store", facade_url, "--to", "parquet", str(tmp_path / "c")]) == 1
+    assert not (tmp_path / "c").exists()
+    assert "nothing" in capsys.readouterr().err
