@@ -2,6 +2,8 @@
 
 Protocol values stay unchanged, because a replay needs them and the provider checks them. What cannot be read is left out and
 named, never passed through.
+
+It is long because all parts of a span go through the engine in one pass (`_Work`), with what is remembered of its texts.
 """
 
 from __future__ import annotations
