@@ -172,6 +172,34 @@ def test_a_connection_made_while_recording_does_not_shift_the_lanes(provider: Pr
     assert sorted(format_lane(exchange.lane) for exchange in exchanges)[0] == ""
 
 
+class Client:
+    """Closes itself in a task when it is collected, as the asynchronous clients of OpenAI and Anthropic do."""
+
+    def __del__(self) -> None:
+        self.close()
+
+    def close(self) -> None:
+        asyncio.get_running_loop().create_task(asyncio.sleep(0))
+
+
+@pytest.mark.parametrize("first", [True, False])
+def test_what_is_collected_while_a_run_goes_on_shifts_no_lane(first: bool) -> None:
+    """The collector decides when that is, and asyncio then finds a task that the program did not make."""
+
+    @freezeframe.run
+    async def agent(collects: bool) -> Any:
+        if collects:
+            Client()
+        return await asyncio.gather(*(roll_async("same") for _ in range(4)))
+
+    with capture() as captured:
+        rolled = asyncio.run(agent(first))
+        exchanges = captured.exchanges
+    with replaying(exchanges) as recorded:
+        assert asyncio.run(agent(not first)) == rolled
+    assert recorded.left == []
+
+
 def test_a_thread_of_the_application_sees_none_of_our_context_variables_change() -> None:
     mine: contextvars.ContextVar[str] = contextvars.ContextVar("mine", default="default")
 

@@ -9,11 +9,12 @@ from __future__ import annotations
 import contextvars
 import functools
 import os
+import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._context import PLACE, WORK, Place, current_place
@@ -39,6 +40,9 @@ def _type_of_closing() -> type[object]:
 _CLOSES_GENERATOR: Final = _type_of_closing()
 """What the loop makes a task of to close an asynchronous generator that was left in the middle: at garbage collection,
 wherever the program is by then, and for generators of the real network, too. Such a task is not the application's work."""
+_FINALIZER: Final = "__del__"
+_FINALIZER_WITHIN: Final = 8
+"""Frames above the making of a task that are looked at for a finalizer: it makes the task itself, or closes what makes it."""
 
 
 def install(patches: Patches) -> None:
@@ -91,7 +95,7 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
     def create_task(loop: Any, coro: Any, **options: Any) -> Any:
         lane = None
         with guard("lanes.create_task"):
-            if not isinstance(coro, _CLOSES_GENERATOR):
+            if not isinstance(coro, _CLOSES_GENERATOR) and not _is_finalizing(sys._getframe(1)):
                 context: contextvars.Context = options.get("context") or contextvars.copy_context()
                 place = child_place()
                 if _set_place(context, place):
@@ -103,6 +107,17 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
         return task
 
     return create_task
+
+
+def _is_finalizing(frame: FrameType | None) -> bool:
+    """Return whether the frame is part of a finalizer, as `_CLOSES_GENERATOR` is: SDKs close their clients in a task so."""
+    for _ in range(_FINALIZER_WITHIN):
+        if frame is None:
+            return False
+        if frame.f_code.co_name == _FINALIZER:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _set_place(context: contextvars.Context, place: Place) -> bool:
