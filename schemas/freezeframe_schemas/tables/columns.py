@@ -2,7 +2,7 @@
 
 A span is in few columns: `attributes` and `refs` have all its attributes, `origin` what it shares with the other spans of its
 process, `rest` what most spans lack. What people filter, group and sum by is beside it in typed columns, which are never read
-back. Every other column is an expression over these, and takes no space.
+back. Every other column is an expression over these, and takes no space. It is long because it is a list.
 
 The DDL with its COMMENTs (`ddl`), the rows (`rows`) and ``docs/tables.md`` come from these definitions. Nothing else may name
 a column's type.
