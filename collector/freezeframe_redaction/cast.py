@@ -13,7 +13,7 @@ from typing import Any, Final, cast
 
 import orjson
 
-from freezeframe_redaction.forms import Needles
+from freezeframe_redaction.forms import Needles, forms_of
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 
@@ -102,7 +102,8 @@ class Cast:
         """
         if not self.members:
             return False
-        wanted = Needles(frozenset(one.spelling.lower() for one in self.members if one.spreads))
+        forms = (form.text.lower() for one in self.members if one.spreads for form in forms_of(one.class_, one.spelling))
+        wanted = Needles(frozenset(filter(None, forms)))
         return any(wanted.occur_in(text) for text in texts)
 
     def to_bytes(self) -> bytes:
