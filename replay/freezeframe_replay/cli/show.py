@@ -55,8 +55,11 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _is_settled(arguments: argparse.Namespace, outline: Outline) -> bool:
     """Return whether stored spans of the run hold nothing that a later one told."""
+    from freezeframe_replay.sources.span_file import split_name
+
     place = place_of(arguments)
-    return not reads_sql(place) or open_store(place).is_settled(outline.run_id)
+    is_stored = split_name(arguments.run) is None and reads_sql(place)
+    return not is_stored or open_store(place).is_settled(outline.run_id)
 
 
 def next_lines(outline: Outline, again: str, *, fixture: bool) -> str:
