@@ -13,7 +13,7 @@ from freezeframe._entry import EntryPoint, EntryScope
 from freezeframe._guard import guard
 from freezeframe._program import relative_path
 from freezeframe.seams import _port
-from freezeframe.seams.recording import Body
+from freezeframe.seams.body import Body
 from freezeframe_schemas import values
 from freezeframe_schemas.gaps import Gap, GapKind
 from freezeframe_schemas.run import EntryKind

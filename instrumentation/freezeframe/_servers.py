@@ -22,8 +22,8 @@ from freezeframe._guard import guard
 from freezeframe._requests import Request, as_text, asked_with, begin, forget
 from freezeframe._sockets import Talk, begin_talk, talk_inside
 from freezeframe.seams import _port
+from freezeframe.seams.body import Body
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
-from freezeframe.seams.recording import Body
 
 APPLICATIONS: Final = (
     ("starlette.applications", "Starlette"),  # and FastAPI

@@ -16,8 +16,9 @@ from freezeframe._context import PLACE, current_place
 from freezeframe._drive import Watcher
 from freezeframe._guard import guard
 from freezeframe.seams import _port
+from freezeframe.seams.body import Body
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Body, Recorder, Recording, lane_of_call
+from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Recorder, Recording, lane_of_call
 from freezeframe.seams.responder import Call, Responder
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss

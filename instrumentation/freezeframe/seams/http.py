@@ -21,7 +21,8 @@ from urllib.parse import urlsplit
 from freezeframe._context import current_place
 from freezeframe._guard import guard
 from freezeframe.seams import _port, credentials
-from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Body, Recorder, Recording, lane_of_call
+from freezeframe.seams.body import Body
+from freezeframe.seams.recording import EXCHANGE_SEQUENCE, Recorder, Recording, lane_of_call
 from freezeframe.seams.responder import Call, Responder
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss

@@ -19,8 +19,9 @@ from freezeframe._context import current_place
 from freezeframe._guard import guard
 from freezeframe.seams import _port
 from freezeframe.seams import http as shared
+from freezeframe.seams.body import Body
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recording, while_sending
+from freezeframe.seams.recording import Recording, while_sending
 from freezeframe.seams.responder import Responder
 from freezeframe.seams.uploads import Upload, known_bytes, read_whole
 from freezeframe_schemas.errors import ReplayMiss

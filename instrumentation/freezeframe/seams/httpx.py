@@ -19,8 +19,9 @@ from typing import Any, Final
 from freezeframe._cleaning import clean_headers, clean_request
 from freezeframe._guard import guard, say_once
 from freezeframe.seams import _port, http
+from freezeframe.seams.body import Body
 from freezeframe.seams.patching import Patches
-from freezeframe.seams.recording import Body, Recording, while_sending
+from freezeframe.seams.recording import Recording, while_sending
 from freezeframe_schemas.exchange import Completion, Exchange, Request
 
 _HTTP_VERSIONS: Final = {"HTTP/1.0": "1.0", "HTTP/2": "2", "HTTP/3": "3"}

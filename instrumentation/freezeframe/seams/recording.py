@@ -7,7 +7,6 @@ nor another vendor's exporter sends it.
 
 from __future__ import annotations
 
-import hashlib
 import itertools
 import json
 import threading
@@ -22,6 +21,7 @@ from weakref import WeakSet
 
 from freezeframe._context import PLACE, Place, current_place, leave
 from freezeframe._guard import guard
+from freezeframe.seams.body import Body
 from freezeframe.seams.responder import Call
 from freezeframe_schemas import exchange, genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
@@ -41,42 +41,6 @@ _FIRST_ERROR_STATUS: Final = 400
 Held = Callable[[], list[Callable[[], None]] | None]
 """Returns what is to be done at the first call of what will then be a run; None if it is one."""
 _NOT_HELD: Final[Held] = lambda: None  # noqa: E731 - typed
-
-
-class Body:
-    """The pieces of a body as they arrived; past the limit, only size and SHA-256 are kept."""
-
-    __slots__ = ("_hash", "_limit", "comes_in_pieces", "left_out", "offsets_ns", "pieces", "size")
-
-    def __init__(self, limit_bytes: int, whole: bytes | None = None, *, left_out: str | None = None) -> None:
-        self.left_out = left_out
-        """Why the body was never seen."""
-        self.comes_in_pieces = whole is None
-        self.pieces: list[bytes] = []
-        self.offsets_ns: list[int] = []
-        self.size = 0
-        self._limit = limit_bytes
-        self._hash: hashlib._Hash | None = None
-        if whole:
-            self.add(whole)
-
-    def add(self, piece: bytes, offset_ns: int = 0) -> None:
-        """Add a piece."""
-        self.size += len(piece)
-        if self._hash is None and self.size > self._limit:
-            self._hash = hashlib.sha256(b"".join(self.pieces))
-            self.pieces.clear()
-            self.offsets_ns.clear()
-        if self._hash is not None:
-            self._hash.update(piece)
-            return
-        self.pieces.append(piece)
-        self.offsets_ns.append(offset_ns // 1000 * 1000)  # to the microsecond: finer digits are noise, half of what is stored
-
-    @property
-    def omitted(self) -> str | None:
-        """Return why the body is not here, if it is not."""
-        return self.left_out if self._hash is None else f"over limit: {self.size} bytes, sha256 {self._hash.hexdigest()}"
 
 
 class Recorder:

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Generator
 from typing import Any, Final
 
 from freezeframe._guard import guard
-from freezeframe.seams.recording import Body
+from freezeframe.seams.body import Body
 
 
 def known_bytes(body: Any) -> bytes | None:

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import atexit
-import importlib
 import inspect
 import itertools
 import json
 import os
-import runpy
 import sys
 import threading
 from pathlib import Path
@@ -22,8 +20,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._environment import DATABASES_VARIABLE
-from freezeframe._reach import import_root, is_nested
-from freezeframe.seams.functions import Binder
+from freezeframe_replay.process.entry_point import find_entry_point, is_called
 from freezeframe_replay.process.requests import answer_request
 from freezeframe_replay.process.tasks import call_task
 from freezeframe_schemas import genai, values
@@ -105,7 +102,7 @@ def activate() -> None:
     atexit.register(_write_report)
     begin()
     fences.raise_fences()
-    fences.up = not _is_called(fixture) or not first
+    fences.up = not is_called(fixture) or not first
 
 
 def _databases(fixture: Fixture) -> Databases:
@@ -113,7 +110,7 @@ def _databases(fixture: Fixture) -> Databases:
     told: Any = json.loads(fixture.entry.environment or "{}")
     if DATABASES_VARIABLE not in told and not any(step.exchange.kind is Kind.DATABASE for step in fixture.steps):
         return "as they are"
-    return "in runs" if _is_called(fixture) else "everywhere"
+    return "in runs" if is_called(fixture) else "everywhere"
 
 
 def _open_session(fixture: Fixture, policy: Policy) -> tuple[ReplaySession, Fences, RecordedClock]:
@@ -169,7 +166,7 @@ def _record(fixture: Fixture, *, is_first: bool) -> None:
         record_replay(
             kept,
             service_name=fixture.environment.get(genai.SERVICE_NAME, ""),
-            root="never" if _is_called(fixture) else "always",
+            root="never" if is_called(fixture) else "always",
         )
 
 
@@ -180,10 +177,6 @@ def key_of(fixture: Fixture, keys: Path) -> TenantKey | None:
     from freezeframe_redaction import find_key
 
     return find_key(keys, fixture.redaction.key_id, fixture.redaction.key_check)
-
-
-def _is_called(fixture: Fixture) -> bool:
-    return fixture.entry.kind is not None and fixture.entry.kind.is_called
 
 
 def _is_first() -> bool:
@@ -210,7 +203,7 @@ def main() -> int:
     try:
         activate()
         fixture: Fixture = _state["fixture"]
-        entry_point = _find_entry_point(fixture)
+        entry_point = find_entry_point(fixture)
         if _state["session"].report().entered:
             return 0  # a script without a main guard has called it already, and a second call would repeat all its requests
         arguments = _arguments(fixture)
@@ -239,70 +232,6 @@ def main() -> int:
 def _is_miss(error: BaseException) -> bool:
     """Return whether an exception is a miss, or a task group's with one in it."""
     return isinstance(error, ReplayMiss) or (isinstance(error, BaseExceptionGroup) and error.subgroup(ReplayMiss) is not None)
-
-
-def _find_entry_point(fixture: Fixture) -> Any:
-    entry = fixture.entry
-    if not _is_called(fixture) or not entry.target:
-        raise ReplayError(
-            f"run {fixture.run_id}: its entry point cannot be called (found: {entry.kind or 'none recorded'})",
-            do="name the command that starts it: freezeframe replay RUN -- CMD",
-        )
-    if is_nested(entry.target):
-        raise ReplayError(
-            f"run {fixture.run_id}: entry point {entry.target!r} is nested in a function, so no other process can find it",
-            do="define it at the top level of its module and record again, or name a command: freezeframe replay RUN -- CMD",
-        )
-    module_name, _, qualname = entry.target.partition(":")
-    found: Any = _load_module(module_name, entry.file)
-    for name in qualname.removesuffix("()").split("."):
-        found = getattr(found, name, None)
-    if found is None or not callable(found):
-        raise ReplayError(
-            f"run {fixture.run_id}: entry point {entry.target!r} no longer exists",
-            do="check out the recorded commit, or name a command: freezeframe replay RUN -- CMD",
-        )
-    if "." in qualname and inspect.isfunction(found) and Binder(found).drops_self:
-        raise ReplayError(
-            f"run {fixture.run_id}: entry point {entry.target!r} is a method, and its object was not recorded",
-            do="mark a function that creates the object and record again, or name a command: freezeframe replay RUN -- CMD",
-        )
-    return found() if qualname.endswith("()") else found
-
-
-def _load_module(module_name: str, file: str | None) -> Any:
-    """Import the module of the entry point. A script runs as multiprocessing's spawn runs it: its main guard is not run."""
-    if module_name == "__main__":
-        if file is None or not Path(file).is_file():
-            raise ReplayError(
-                f"the script of the entry point, {file!r}, is not in {Path.cwd()}"
-                if file
-                else "the entry point was defined in an interactive session or in code that is not in a file",
-                do="run the replay from the directory in which the agent was started"
-                if file
-                else "move it to a file and record again, or name a command: freezeframe replay RUN -- CMD",
-            )
-        sys.path.insert(0, str(Path(file).resolve().parent))
-        module = type(sys)("__mp_main__")
-        sys.modules["__main__"] = sys.modules["__mp_main__"] = module
-        module.__dict__.update(runpy.run_path(file, run_name="__mp_main__"))
-        return module
-    for root in _import_roots(module_name, file):
-        if str(root) not in sys.path:
-            sys.path.insert(0, str(root))
-    try:
-        return importlib.import_module(module_name)
-    except ImportError as error:
-        raise ReplayError(
-            f"the module of the entry point, {module_name}, cannot be imported: {error}",
-            do="run the replay where the agent's code is importable, or name a command: freezeframe replay RUN -- CMD",
-        ) from error
-
-
-def _import_roots(module_name: str, file: str | None) -> list[Path]:
-    """Return the directories from which `module_name` is importable: the current one, and the one above the recorded file."""
-    root = None if file is None else import_root(module_name, file)
-    return [Path.cwd()] if root is None else [root, Path.cwd()]
 
 
 def _arguments(fixture: Fixture) -> dict[str, Any]:

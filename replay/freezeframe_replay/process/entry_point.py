@@ -1,0 +1,89 @@
+"""The entry point of a run: found again under its recorded name, in the process that replays it."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import runpy
+import sys
+from pathlib import Path
+from typing import Any
+
+from freezeframe._reach import import_root, is_nested
+from freezeframe.seams.functions import Binder
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.fixture import Fixture
+
+
+def is_called(fixture: Fixture) -> bool:
+    """Return whether a replay calls the entry point; a command is started instead."""
+    return fixture.entry.kind is not None and fixture.entry.kind.is_called
+
+
+def find_entry_point(fixture: Fixture) -> Any:
+    """Return what to call, imported under the name that was recorded.
+
+    Raises:
+        ReplayError: it cannot be imported, is not there any more, or cannot be called from outside.
+    """
+    entry = fixture.entry
+    if not is_called(fixture) or not entry.target:
+        raise ReplayError(
+            f"run {fixture.run_id}: its entry point cannot be called (found: {entry.kind or 'none recorded'})",
+            do="name the command that starts it: freezeframe replay RUN -- CMD",
+        )
+    if is_nested(entry.target):
+        raise ReplayError(
+            f"run {fixture.run_id}: entry point {entry.target!r} is nested in a function, so no other process can find it",
+            do="define it at the top level of its module and record again, or name a command: freezeframe replay RUN -- CMD",
+        )
+    module_name, _, qualname = entry.target.partition(":")
+    found: Any = _load_module(module_name, entry.file)
+    for name in qualname.removesuffix("()").split("."):
+        found = getattr(found, name, None)
+    if found is None or not callable(found):
+        raise ReplayError(
+            f"run {fixture.run_id}: entry point {entry.target!r} no longer exists",
+            do="check out the recorded commit, or name a command: freezeframe replay RUN -- CMD",
+        )
+    if "." in qualname and inspect.isfunction(found) and Binder(found).drops_self:
+        raise ReplayError(
+            f"run {fixture.run_id}: entry point {entry.target!r} is a method, and its object was not recorded",
+            do="mark a function that creates the object and record again, or name a command: freezeframe replay RUN -- CMD",
+        )
+    return found() if qualname.endswith("()") else found
+
+
+def _load_module(module_name: str, file: str | None) -> Any:
+    """Import the module of the entry point. A script runs as multiprocessing's spawn runs it: its main guard is not run."""
+    if module_name == "__main__":
+        if file is None or not Path(file).is_file():
+            raise ReplayError(
+                f"the script of the entry point, {file!r}, is not in {Path.cwd()}"
+                if file
+                else "the entry point was defined in an interactive session or in code that is not in a file",
+                do="run the replay from the directory in which the agent was started"
+                if file
+                else "move it to a file and record again, or name a command: freezeframe replay RUN -- CMD",
+            )
+        sys.path.insert(0, str(Path(file).resolve().parent))
+        module = type(sys)("__mp_main__")
+        sys.modules["__main__"] = sys.modules["__mp_main__"] = module
+        module.__dict__.update(runpy.run_path(file, run_name="__mp_main__"))
+        return module
+    for root in _import_roots(module_name, file):
+        if str(root) not in sys.path:
+            sys.path.insert(0, str(root))
+    try:
+        return importlib.import_module(module_name)
+    except ImportError as error:
+        raise ReplayError(
+            f"the module of the entry point, {module_name}, cannot be imported: {error}",
+            do="run the replay where the agent's code is importable, or name a command: freezeframe replay RUN -- CMD",
+        ) from error
+
+
+def _import_roots(module_name: str, file: str | None) -> list[Path]:
+    """Return the directories from which `module_name` is importable: the current one, and the one above the recorded file."""
+    root = None if file is None else import_root(module_name, file)
+    return [Path.cwd()] if root is None else [root, Path.cwd()]
