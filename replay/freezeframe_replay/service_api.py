@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 BASE: Final = "/api/v1"
 _GZIP: Final = "application/gzip"
 _LARGEST_BODY: Final = 1 << 20
+_UNREDACTED: Final = "1: even if the run was never redacted"
 _FILTERS: Final = {
     "limit": "how many at most (100)",
     "status": "failed, partly, unfinished or ok",
@@ -152,6 +153,7 @@ async def _export(request: web.Request) -> web.Response:
     if kind is None:
         raise web.HTTPNotFound(text=f"export: found {request.match_info['kind']!r:.80}, expected one of {', '.join(EXPORTS)}")
     run = await asyncio.to_thread(load, request)
+    _refuse_bare(request, run, made="an export")
 
     def write() -> bytes:
         one = Exported(run_id=run.trace_id, spans=run.spans, exchanges=run.exchanges)
@@ -164,25 +166,38 @@ async def _export(request: web.Request) -> web.Response:
 
 
 async def _pack(request: web.Request) -> web.Response:
-    from freezeframe_replay.cli.pack import Recorded, code_of, files_of, pack_of, refuse_bare
+    from freezeframe_replay.cli.pack import Recorded, code_of, files_of, pack_of
     from freezeframe_replay.engine.freeze import freeze
 
     code = request.query.get("code", "none")
     if code not in ("none", "commit", "now"):
         raise web.HTTPBadRequest(text=f"code: found {code!r:.80}, expected none, commit or now")
     run = await asyncio.to_thread(load, request)
+    _refuse_bare(request, run, made="a file")
     name, folder = f"{run.trace_id[:8]}.ffz", folder_of(request.app[HOME])
 
     def pack() -> bytes:
         recorded = Recorded(fixture=freeze(run), run=run)
-        try:
-            refuse_bare(recorded)
-        except ConfigError as error:
-            raise web.HTTPUnprocessableEntity(text=error.message) from None
         found, _ = code_of(code, recorded.fixture, folder)
         return pack_of(recorded, files_of(recorded, found, name, folder), found)
 
     return _file(await asyncio.to_thread(pack), name, _GZIP)
+
+
+def _refuse_bare(request: web.Request, run: Run, *, made: str) -> None:
+    """Refuse to hand out a run that was never redacted, unless the request asks for it.
+
+    Raises:
+        web.HTTPUnprocessableEntity: it is such a run.
+    """
+    from freezeframe_replay.cli.writing import policies_of, refuse_bare
+
+    if request.query.get("unredacted") == "1":
+        return
+    try:
+        refuse_bare(run.trace_id, policies_of(run.spans), made=made, anyway="ask for it as it is: unredacted=1")
+    except ConfigError as error:
+        raise web.HTTPUnprocessableEntity(text=error.message) from None
 
 
 # -- what runs the agent's code -------------------------------------------------------------------------------------------
@@ -284,7 +299,7 @@ ROUTES: Final = (
         path=f"{_RUN}/pack",
         summary="The run as one file (freezeframe pack).",
         media=_GZIP,
-        query={"code": "none (default), commit or now: files of the agent's folder"},
+        query={"code": "none (default), commit or now: files of the agent's folder", "unredacted": _UNREDACTED},
         handler=_pack,
     ),
     Route(
@@ -292,7 +307,7 @@ ROUTES: Final = (
         path=f"{_RUN}/export/{{kind}}",
         summary="The run in the form of another tool (freezeframe export).",
         media="application/octet-stream",
-        query={"each": "call: a row of a dataset for each model call"},
+        query={"each": "call: a row of a dataset for each model call", "unredacted": _UNREDACTED},
         handler=_export,
     ),
     Route(

@@ -25,7 +25,10 @@ def test_runs_chosen_by_sql_are_exported_and_rows_are_written_as_parquet(
     assert main(["export", *where, "--unredacted", "--to", "har", str(calls)]) == 0
     assert len(json.loads(calls.read_text())["log"]["entries"]) == 1
     assert main(["export", *where, "--to", "parquet", str(tmp_path / "a.parquet")]) == 0
-    assert main(["export", run, "--store", facade_url, "--to", "parquet", str(tmp_path / "b.parquet")]) == 0
+    named = ["export", run, "--store", facade_url, "--to", "parquet", str(tmp_path / "b.parquet")]
+    assert main(named) == 1
+    assert "it was never redacted" in capsys.readouterr().err
+    assert main([*named, "--unredacted"]) == 0
     for name, column in (("a", b"trace_id"), ("b", b"span_id")):
         written = (tmp_path / f"{name}.parquet").read_bytes()
         assert (written[:4], written[-4:]) == (b"PAR1", b"PAR1")

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, print_json
+from freezeframe_replay.cli.writing import policies_of, refuse_bare
 from freezeframe_replay.local.target import load_target, open_store, store_of
 from freezeframe_replay.report.render import counted
-from freezeframe_schemas import genai
 from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError
 
@@ -108,13 +108,10 @@ def _exported(arguments: argparse.Namespace, names: Sequence[str], kind: ExportK
             if kind.needs is Needs.SPANS:
                 raise ConfigError(f"{name}: a fixture holds no spans, which {kind.name} needs", do="name the run in the store")
         else:
-            policies = {span.text(genai.REDACTION_POLICY) or "" for span in found.spans}
+            policies = policies_of(found.spans)
             made = Exported(run_id=found.trace_id, spans=found.spans, exchanges=found.exchanges)
-        if not arguments.unredacted and any(policy.partition("@")[0] in ("", "off") for policy in policies):
-            raise ConfigError(
-                f"run {made.run_id}: it was never redacted, and an export is made to be passed on",
-                do="freezeframe redact FILE > redacted.jsonl, and name that one; or export it as it is: --unredacted",
-            )
+        if not arguments.unredacted:
+            refuse_bare(made.run_id, policies, made="an export", anyway="export it as it is: --unredacted")
         if kind.needs is Needs.CALLS and not any(exchange.request.method for exchange in made.exchanges):
             raise RunError(
                 f"run {made.run_id}: holds no HTTP call with its bytes, which {kind.name} needs", do="export it to otlp"
@@ -177,7 +174,11 @@ def _parquet(arguments: argparse.Namespace, destination: str) -> int:
         pieces = parquet_of_query(url, arguments.sql)
     else:
         store = open_store(place_of(arguments))
-        pieces = parquet_of_runs(url, [store.find(name) for name in arguments.runs])
+        names = [store.find(name) for name in arguments.runs]
+        for name in [] if arguments.unredacted else names:
+            policies = policies_of(store.load_spans(name))
+            refuse_bare(name, policies, made="an export", anyway="export it as it is: --unredacted")
+        pieces = parquet_of_runs(url, names)
     _write_pieces(pieces, destination)
     if arguments.json and destination != "-":
         print_json({"kind": "parquet", "to": destination, "bytes": Path(destination).stat().st_size})

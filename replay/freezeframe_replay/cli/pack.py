@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
-from freezeframe_replay.cli.writing import frozen
+from freezeframe_replay.cli.writing import frozen, policies_of, refuse_bare
 from freezeframe_replay.local.target import load_target
 from freezeframe_replay.report.outline import outline_fixture, outline_run
 from freezeframe_replay.report.render import counted, printable
@@ -76,7 +76,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise ConfigError(f"-o {output}: expected a name that ends in {PACK_SUFFIX}", do=f"-o {output.stem}{PACK_SUFFIX}")
     recorded = _load(arguments)
     if not arguments.unredacted:
-        refuse_bare(recorded)
+        refuse_bare_recording(recorded)
     code, note = code_of(arguments.code, recorded.fixture, Path.cwd())
     files = files_of(recorded, code, output.name, Path.cwd())
     _write(output, pack_of(recorded, files, code))
@@ -96,20 +96,14 @@ def _load(arguments: argparse.Namespace) -> Recorded:
     return Recorded(fixture=frozen(found, command="pack"), run=found)
 
 
-def refuse_bare(recorded: Recorded) -> None:
-    """Refuse a run of which anything went through no policy, or through the one that redacts nothing.
+def refuse_bare_recording(recorded: Recorded) -> None:
+    """Refuse a run that was never redacted.
 
     Raises:
         ConfigError: it is such a run.
     """
-    policies = {recorded.fixture.redaction.policy}
-    if recorded.run is not None:
-        policies |= {span.text(genai.REDACTION_POLICY) or "" for span in recorded.run.spans}
-    if any(policy.partition("@")[0] in ("", "off") for policy in policies):
-        raise ConfigError(
-            f"run {recorded.fixture.run_id}: it was never redacted, and a file is made to be passed on",
-            do="freezeframe redact FILE > redacted.jsonl, and name that one; or pack it as it is: --unredacted",
-        )
+    policies = {recorded.fixture.redaction.policy} | (policies_of(recorded.run.spans) if recorded.run else set())
+    refuse_bare(recorded.fixture.run_id, policies, made="a file", anyway="pack it as it is: --unredacted")
 
 
 def code_of(asked: str | None, fixture: Fixture, folder: Path) -> tuple[Code | None, str]:
