@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from freezeframe._doctor import doctor
     from freezeframe._injection import injected_environment
     from freezeframe._instrument import Handle, instrument
+    from freezeframe._notebooks import load_ipython_extension, unload_ipython_extension
     from freezeframe._run import current_run, flag, run
     from freezeframe._version import __version__
     from freezeframe.seams.functions import retriever, tool
@@ -27,9 +28,11 @@ __all__ = [
     "flag",
     "injected_environment",
     "instrument",
+    "load_ipython_extension",
     "retriever",
     "run",
     "tool",
+    "unload_ipython_extension",
 ]
 
 _HOMES: Final = {
@@ -40,9 +43,11 @@ _HOMES: Final = {
     "flag": "_run",
     "injected_environment": "_injection",
     "instrument": "_instrument",
+    "load_ipython_extension": "_notebooks",
     "retriever": "seams.functions",
     "run": "_run",
     "tool": "seams.functions",
+    "unload_ipython_extension": "_notebooks",
 }
 """Public name -> its module. `test_each_public_name_is_found_where_the_types_say` keeps both lists together."""
 

@@ -239,20 +239,29 @@ class EntryScope:
     @contextmanager
     def inside(self) -> Generator[None]:
         """Make the run the current one."""
+        undo = self.enter()
+        try:
+            yield
+        finally:
+            undo()
+
+    def enter(self) -> Callable[[], None]:
+        """Make the run the current one; return what undoes that, to be called in the same context."""
         token = PLACE.set(self._place)
         otel_token = None
         if self._span is not None:
             from opentelemetry import context, trace
 
             otel_token = context.attach(trace.set_span_in_context(self._span))
-        try:
-            yield
-        finally:
+
+        def undo() -> None:
             leave(token)
             if otel_token is not None:
                 from opentelemetry import context
 
                 context.detach(otel_token)
+
+        return undo
 
     def finish(self, *, output: str | None = None, error: BaseException | None = None, failure: str = "") -> None:
         """End the run with its output (tagged JSON) or the exception that it raised. Only the first call counts.

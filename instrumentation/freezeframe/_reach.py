@@ -20,6 +20,10 @@ from freezeframe_schemas.gaps import Gap, GapKind
 from freezeframe_schemas.rebuilding import lost_in_rebuilding
 
 _OWN_FILE: Final = "move it to a separate file, which a replay can import"
+IN_KERNEL: Final = (
+    "replay it in that kernel with %freezeframe_replay RUN, or move its code to a file, which a replay can import"
+)
+"""For what began in a notebook."""
 
 
 # -- the entry point ----------------------------------------------------------------------------------------------------
@@ -83,7 +87,7 @@ class Reach:
         module = sys.modules.get(module_name)
         file = _source(function)
         if module is None or file is None:
-            yield _unreachable(f"{shown} was defined in an interactive session or in code that is not in a file", _OWN_FILE)
+            yield _unreachable(f"{shown} was defined in an interactive session or in code that is not in a file", _own_file())
             return
         if module_name == "__main__":
             main = getattr(module, "__file__", None)
@@ -116,6 +120,10 @@ class Reach:
 
 def _unreachable(text: str, do: str) -> Gap:
     return Gap(kind=GapKind.ENTRY_UNREACHABLE, text=text, do=do)
+
+
+def _own_file() -> str:
+    return IN_KERNEL if hasattr(builtins, "__IPYTHON__") else _OWN_FILE
 
 
 def _source(function: Any) -> str | None:

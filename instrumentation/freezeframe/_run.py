@@ -357,9 +357,11 @@ def target_of(function: Any) -> str:
 
 
 def file_of(function: Any) -> str | None:
-    """Return the source file of a function, relative to the working directory if it is below."""
+    """Return the source file of a function, relative to the working directory if it is below; None for a notebook's."""
     try:
         path = inspect.getsourcefile(inspect.unwrap(function))
     except TypeError:
         return None
-    return None if path is None else relative_path(path)
+    if path is None or path.startswith("<") or "/ipykernel_" in path:  # IPython's and Jupyter's names for a cell
+        return None
+    return relative_path(path)

@@ -40,6 +40,10 @@ class EntryKind(StrEnum):
         return self not in (EntryKind.COMMAND, EntryKind.PROGRAM)
 
 
+CELL: Final = "__main__:<cell>"
+"""Target of a run that is a cell of a notebook: called with the cell's text, in its kernel."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """The run's entry point, its input and its outcome."""

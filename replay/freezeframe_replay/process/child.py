@@ -99,7 +99,7 @@ def activate() -> None:
     fence_sockets(lambda address: _refusal(session, address), session.is_open)
     clock.start()
     _quiet_misses()
-    atexit.register(_write_report)
+    atexit.register(write_report)
     begin()
     fences.raise_fences()
     fences.up = not is_called(fixture) or not first
@@ -204,9 +204,9 @@ def main() -> int:
         activate()
         fixture: Fixture = _state["fixture"]
         entry_point = find_entry_point(fixture)
-        if _state["session"].report().entered:
+        if is_entered():
             return 0  # a script without a main guard has called it already, and a second call would repeat all its requests
-        arguments = _arguments(fixture)
+        arguments = arguments_of(fixture)
     except ReplayMiss:
         return 3  # as below, if such a script left the recording
     except ReplayError as error:
@@ -218,7 +218,7 @@ def main() -> int:
         elif fixture.entry.kind is EntryKind.TASK:
             call_task(entry_point, fixture.entry, arguments)
         else:
-            _call(entry_point, arguments, _taken(fixture))
+            call(entry_point, arguments, taken(fixture))
     except BaseException as error:
         if _is_miss(error):
             return 3
@@ -229,12 +229,22 @@ def main() -> int:
     return 0
 
 
+def is_entered() -> bool:
+    """Return whether the program has reached its entry point."""
+    return _state["session"].report().entered
+
+
 def _is_miss(error: BaseException) -> bool:
     """Return whether an exception is a miss, or a task group's with one in it."""
     return isinstance(error, ReplayMiss) or (isinstance(error, BaseExceptionGroup) and error.subgroup(ReplayMiss) is not None)
 
 
-def _arguments(fixture: Fixture) -> dict[str, Any]:
+def arguments_of(fixture: Fixture) -> dict[str, Any]:
+    """Return the recorded input of the entry point.
+
+    Raises:
+        ReplayError: there is none, or it cannot be rebuilt.
+    """
     text = fixture.entry.input
     if text is None:
         raise ReplayError(f"run {fixture.run_id}: the input of its entry point was not recorded")
@@ -252,14 +262,14 @@ def _arguments(fixture: Fixture) -> dict[str, Any]:
     return arguments
 
 
-def _taken(fixture: Fixture) -> int | None:
+def taken(fixture: Fixture) -> int | None:
     """Return how many items the caller took from a generator before it closed it; None if it took all of them."""
     output: Any = values.decode(fixture.entry.output) if fixture.entry.output else None
     is_left = isinstance(output, dict) and isinstance(output.get("yields"), list) and "return" not in output
     return len(output["yields"]) if is_left else None
 
 
-def _call(entry_point: Any, arguments: dict[str, Any], taken: int | None) -> None:
+def call(entry_point: Any, arguments: dict[str, Any], taken: int | None) -> None:
     """Run the entry point to its end; run a generator that was closed early as far as it went."""
     result = entry_point(*arguments.get("args", []), **arguments.get("kwargs", {}))
     if inspect.isasyncgen(result):
@@ -322,7 +332,8 @@ def _compare_outcome() -> None:
         _state["session"].leave(values.encode(came_to), None)
 
 
-def _write_report() -> None:
+def write_report() -> None:
+    """Write the report of this process, if it is the first one of the replay."""
     path = os.environ.get(REPORT_VARIABLE)
     if path is None or not _is_first():
         return

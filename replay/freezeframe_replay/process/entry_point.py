@@ -64,7 +64,8 @@ def _load_module(module_name: str, file: str | None) -> Any:
                 else "the entry point was defined in an interactive session or in code that is not in a file",
                 do="run the replay from the directory in which the agent was started"
                 if file
-                else "move it to a file and record again, or name a command: freezeframe replay RUN -- CMD",
+                else "in a notebook, replay it in its kernel with %freezeframe_replay RUN; else move it to a file and "
+                "record again, or name a command: freezeframe replay RUN -- CMD",
             )
         sys.path.insert(0, str(Path(file).resolve().parent))
         module = type(sys)("__mp_main__")

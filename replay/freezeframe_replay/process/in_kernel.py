@@ -1,0 +1,122 @@
+"""Replays a run in a copy of a notebook's kernel: a fork of it, which has all that the kernel has and leaves it as it is."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import io
+import os
+import signal
+import tempfile
+import warnings
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from freezeframe_replay.process import child
+from freezeframe_replay.process.entry_point import find_entry_point, is_called
+from freezeframe_schemas.divergence import Report, report_from_json
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.fixture import Fixture, write_fixture
+from freezeframe_schemas.run import CELL, EntryKind
+
+
+def reenact_in_kernel(shell: Any, fixture: Fixture, *, keys: Path) -> Report:
+    """Re-enact a run with the functions and objects of this kernel, offline, and report where it leaves the recording.
+
+    Args:
+        shell: IPython's.
+        fixture: a run whose entry is a cell or a marked function.
+        keys: directory of the keys for comparing private values.
+
+    Raises:
+        ReplayError: the run is neither, what it calls is not there, or the copy ended without a report.
+    """
+    if not hasattr(os, "fork"):
+        raise ReplayError("a replay in the kernel needs os.fork, which this system does not have", do="use Linux or macOS")
+    call = _call_of(shell, fixture)
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
+        folder = Path(scratch)
+        write_fixture(fixture, folder / "fixture")
+        report = folder / "report.json"
+        variables = {child.FIXTURE_VARIABLE: str(folder / "fixture"), child.REPORT_VARIABLE: str(report)}
+        if child.key_of(fixture, keys) is not None:
+            variables[child.KEYS_VARIABLE] = str(keys.resolve())
+        told = folder / "told"
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads: the copy uses none of them
+            pid = os.fork()
+        if pid == 0:
+            _run_and_exit(call, variables, told)
+        try:
+            os.waitpid(pid, 0)
+        except BaseException:  # the user interrupts the cell
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            raise
+        if not report.exists():
+            said = told.read_text() if told.exists() else ""
+            raise ReplayError(f"the copy of the kernel ended without a report: {said or 'it said nothing'}")
+        return report_from_json(report.read_text(encoding="utf-8"))
+
+
+def _run_and_exit(call: Callable[[], None], variables: dict[str, str], told: Path) -> None:
+    """Be the replay, and end without what the kernel does at its exit."""
+    status = 1
+    try:
+        os.environ.update(variables)
+        with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+            child.activate()
+            try:
+                call()
+            except Exception:
+                if not child.is_entered():  # else the session has it, and compares it with the recorded one
+                    raise
+            child.write_report()
+        status = 0
+    except BaseException as error:
+        told.write_text(f"{type(error).__name__}: {error}")
+    finally:
+        os._exit(status)
+
+
+def _call_of(shell: Any, fixture: Fixture) -> Callable[[], None]:
+    """Return what runs the entry point again."""
+    entry = fixture.entry
+    if not is_called(fixture) or entry.kind is not EntryKind.FUNCTION:
+        raise ReplayError(
+            f"run {fixture.run_id}: its entry is neither a cell nor a marked function (found: {entry.kind or 'none'})",
+            do=f"replay it outside of the kernel: freezeframe replay {fixture.run_id}",
+        )
+    given = child.arguments_of(fixture)
+    if entry.target == CELL:
+        return lambda: _run_cell(shell, given["args"][0])
+    module, _, qualname = entry.target.partition(":")
+    if module != "__main__":
+        found = find_entry_point(fixture)
+    else:
+        found = shell.user_ns.get(qualname.partition(".")[0])
+        for name in qualname.split(".")[1:]:
+            found = getattr(found, name, None)
+    if not callable(found):
+        raise ReplayError(
+            f"run {fixture.run_id}: this kernel has no function {qualname}", do="run the cell that defines it, then try again"
+        )
+    return lambda: child.call(found, given, child.taken(fixture))
+
+
+def _run_cell(shell: Any, text: str) -> None:
+    """Run a cell as the shell does. The extension, which is loaded in the copy too, tells the session of its begin and end."""
+    transformed = shell.transform_cell(text)
+    asynchronous = shell.should_run_async(text, transformed_cell=transformed)
+    cell = shell.run_cell_async(text, store_history=False, transformed_cell=transformed)
+    if asynchronous:
+        result = asyncio.run(cell)
+    else:
+        try:
+            cell.send(None)
+        except StopIteration as end:
+            result = end.value
+        else:
+            raise ReplayError("the cell waits for something, and has no await")
+    shell.events.trigger("post_run_cell", result)
