@@ -27,7 +27,7 @@ from freezeframe_schemas.tables.templates import BETWEEN, fill
 _KINDS: Final = {kind.name.capitalize(): kind for kind in SpanKind}
 _STATUSES: Final = {code.name.capitalize(): code for code in StatusCode}
 _RUN_PLACE: Final = (
-    "(tenant, run_hour) IN (SELECT tenant, run_hour FROM run_rows WHERE trace_id = {trace_id:String})"
+    "(tenant, run_hour) IN (SELECT tenant, run_hour FROM run_rows PREWHERE trace_id = {trace_id:String})"
     " AND trace_id = {trace_id:String}"
 )
 """Condition on the rows of one run, over ``span_rows`` and ``piece_rows``: the small table of runs is quick to search, and
