@@ -135,7 +135,7 @@ class ReplaySession:
         asked = in_meaning(call) if self._is_reconstructed else call
         key = self._lookup.key_of(asked)
         keeps = self._policy.keep_frames and len(self._made) < MOST_KEPT
-        frames = frames_of_program() if keeps else ()  # before the lock: a `__repr__` may do anything
+        frames = frames_of_program() if keeps else ()
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             found = self._lookup.find(asked, key)

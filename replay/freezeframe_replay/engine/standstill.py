@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import linecache
 import sys
 import sysconfig
@@ -13,6 +14,7 @@ import freezeframe
 import freezeframe_replay
 import freezeframe_schemas
 from freezeframe.seams import Call
+from freezeframe_replay.engine.safe_repr import safe_repr
 from freezeframe_schemas.divergence import Frame, Stopped
 from freezeframe_schemas.exchange import Request
 from freezeframe_schemas.fixture import Step
@@ -64,10 +66,9 @@ def frames_of_program() -> tuple[Frame, ...]:
     while frame is not None and len(found) < _FRAMES:
         if is_of_program(frame):
             file = frame.f_code.co_filename
-            variables = {name: _shown(value) for name, value in frame.f_locals.items() if not name.startswith("__")}
             place = f"{file}:{frame.f_lineno} in {frame.f_code.co_qualname}"
             line = linecache.getline(file, frame.f_lineno, frame.f_globals).strip()[:_LONGEST]
-            found.append(Frame(place=place, variables=variables, line=line))
+            found.append(Frame(place=place, variables=_variables(frame), line=line))
         frame = frame.f_back
     return tuple(found)
 
@@ -77,9 +78,9 @@ def is_of_program(frame: FrameType) -> bool:
     return not frame.f_code.co_filename.startswith(_FOREIGN)
 
 
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except Exception as error:  # the program's own __repr__ may do anything
-        text = f"<{type(value).__name__}, its repr raised {type(error).__name__}>"
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 4]} ..."
+def _variables(frame: FrameType) -> dict[str, str]:
+    found = frame.f_locals
+    if type(found) is not dict and not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
+        return {}  # of a class that has its body in a mapping of its own
+    named = [(name, value) for name, value in dict(found).items() if type(name) is str and not name.startswith("__")]
+    return {name: safe_repr(value, longest=_LONGEST) for name, value in named}
