@@ -66,7 +66,7 @@ def hostile() -> list[Any]:
     names = (
         "__repr__ __str__ __format__ __eq__ __hash__ __len__ __iter__ __getattribute__ __getitem__ __bool__ __instancecheck__"
     )
-    special: dict[str, Any] = {name: called for name in names.split()}
+    special: dict[str, Any] = dict.fromkeys(names.split(), called)
     meta: Any = type("Meta", (type,), dict(special))
     made: list[Any] = []
     bases: list[Any] = [object, str, int, list, tuple, dict, set, Exception]
