@@ -117,7 +117,7 @@ class Index:
             for before, length in sorted(places, reverse=True):
                 start = run.start() - before
                 end = start + length
-                held = self._held.get(text[start:end]) if start >= past else None
+                held = self._held.get(text[start:end]) if start >= past and end <= len(text) else None
                 if held is None or text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
                     continue
                 yield held._replace(start=start, end=end)

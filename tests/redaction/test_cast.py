@@ -129,3 +129,9 @@ def test_what_programs_derive_of_a_value_is_replaced_in_a_span_stored_before(for
     made = REDACTOR.rewrite(early, cast)
     assert form not in str(made.attributes["app.text"])
     assert REDACTOR.rewrite(made, cast) is made
+
+
+def test_a_form_at_the_end_of_a_text_ends_with_it() -> None:
+    """Another form of the same beginning is longer: here the percent-encoded address."""
+    made, _ = REDACTOR.redact_in_run(_span({"email": "maria.keller@acme-corp.com"}), Cast())
+    assert json.loads(str(made.attributes["app.text"])).keys() == {"email"}
