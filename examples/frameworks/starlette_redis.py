@@ -7,6 +7,7 @@ freezeframe replay --session chat-81
 """
 
 import os
+from typing import Any
 
 import httpx
 import redis.asyncio
@@ -19,7 +20,7 @@ import freezeframe
 
 freezeframe.instrument(record_databases=True)
 
-history = redis.asyncio.from_url(os.environ.get("REDIS_URL", "redis://localhost"), decode_responses=True)
+history: Any = redis.asyncio.from_url(os.environ.get("REDIS_URL", "redis://localhost"), decode_responses=True)
 
 
 async def ask(said: list[str]) -> str:
