@@ -26,6 +26,7 @@ from freezeframe_schemas.divergence import (
     report_from_json,
     report_to_json,
 )
+from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture
 
 
@@ -264,6 +265,8 @@ def _not_compared(report: Report) -> Iterable[str]:
             yield f"{name} in {_count(steps, 'step')} (ignored)"
     for end, names in (("input", report.input_relaxed), ("outcome", report.outcome_relaxed)):
         yield from (f"{_RELAXED.get(name, name)} in the {end}" for name in names if name != Relaxed.NAMES)
+    if any(item.call_kind == Kind.DATABASE for item in report.made):
+        yield "commits and rollbacks (not recorded)"
     if report.exit_status != 0:
         yield "the program's exit status" + (f" ({report.exit_status})" if report.exit_status else " (not recorded)")
 

@@ -17,6 +17,7 @@ from freezeframe_schemas.divergence import (
     Divergence,
     DivergenceKind,
     LiveCall,
+    Made,
     Relaxed,
     Report,
     Served,
@@ -143,6 +144,10 @@ def test_the_headline_is_one_line_that_begins_with_the_verdict_or_the_code(repor
             "identical, except 2 private values that need the key to compare, 1 private value made from a surrogate, 1 private "
             "value whose surrogate also stands for others and 1 private value of the caller's own input: 2 of 2 steps and the "
             "outcome, run r1",
+        ),
+        (
+            {"made": (Made(call_kind="database", name="sqlite INSERT", how="exact", step=1),)},
+            "identical, except commits and rollbacks (not recorded): 2 of 2 steps and the outcome, run r1",
         ),
         (
             {"ambiguous": (Ambiguous(steps=(1, 2), why="x"),)},
