@@ -11,29 +11,31 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aiohttp import web
 
 from freezeframe._version import __version__
 from freezeframe_replay.cli.options import json_form
+from freezeframe_replay.cli.pack import Recorded, code_of, files_of, pack_of
+from freezeframe_replay.cli.writing import policies_of, refuse_bare
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.daemon import flush, store_url
 from freezeframe_replay.report.align import Comparison, compare_runs
 from freezeframe_replay.report.outline import Outline, outline_run
 from freezeframe_replay.service_replays import folder_of
 from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, STORE, load
+from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
 from freezeframe_replay.sources.run_list import find_runs
 from freezeframe_replay.sources.store import RunRow
 from freezeframe_replay.web.asked import asked_runs
 from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_replay.web.openapi import JSON, Described, description
 from freezeframe_schemas.errors import ConfigError, ReplayError
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import Run
 from freezeframe_schemas.verdict import judged_to_json
-
-if TYPE_CHECKING:
-    from freezeframe_schemas.fixture import Fixture
-    from freezeframe_schemas.run import Run
 
 BASE: Final = "/api/v1"
 _GZIP: Final = "application/gzip"
@@ -122,8 +124,6 @@ async def _diff(request: web.Request) -> web.Response:
         raise web.HTTPBadRequest(text=f"diff: expected the ids of two runs, {BASE}/diff?before=ID&after=ID")
 
     def compare() -> Comparison:
-        from freezeframe_replay.engine.freeze import freeze
-
         flush(request.app[HOME])
         one, other = (freeze(request.app[STORE].load(run)) for run in (before, after))
         return compare_runs(one, other)
@@ -147,8 +147,6 @@ async def _sql(request: web.Request) -> web.Response:
 
 
 async def _export(request: web.Request) -> web.Response:
-    from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
-
     kind = EXPORTS.get(request.match_info["kind"])
     if kind is None:
         raise web.HTTPNotFound(text=f"export: found {request.match_info['kind']!r:.80}, expected one of {', '.join(EXPORTS)}")
@@ -166,9 +164,6 @@ async def _export(request: web.Request) -> web.Response:
 
 
 async def _pack(request: web.Request) -> web.Response:
-    from freezeframe_replay.cli.pack import Recorded, code_of, files_of, pack_of
-    from freezeframe_replay.engine.freeze import freeze
-
     code = request.query.get("code", "none")
     if code not in ("none", "commit", "now"):
         raise web.HTTPBadRequest(text=f"code: found {code!r:.80}, expected none, commit or now")
@@ -190,8 +185,6 @@ def _refuse_bare(request: web.Request, run: Run, *, made: str) -> None:
     Raises:
         web.HTTPUnprocessableEntity: it is such a run.
     """
-    from freezeframe_replay.cli.writing import policies_of, refuse_bare
-
     if request.query.get("unredacted") == "1":
         return
     try:
@@ -205,16 +198,12 @@ def _refuse_bare(request: web.Request, run: Run, *, made: str) -> None:
 
 async def _replay(request: web.Request) -> web.Response:
     _program_only(request)
-    from freezeframe_replay.engine.freeze import freeze
-
     run = await asyncio.to_thread(load, request)
     return await _replayed(request, await asyncio.to_thread(freeze, run))
 
 
 async def _fork(request: web.Request) -> web.Response:
     _program_only(request)
-    from freezeframe_replay.engine.freeze import freeze
-
     asked = await _body(request)
     step, target = asked.get("step"), asked.get("target")
     if target not in set(Target) or "value" not in asked or not (step is None or type(step) is int):

@@ -12,14 +12,14 @@ import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.web.replay import Replay
+from freezeframe_schemas.divergence import Report, Served
 from freezeframe_schemas.errors import FreezeframeError, ReplayError
-
-if TYPE_CHECKING:
-    from freezeframe_schemas.divergence import Report, Served
-    from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.fixture import Fixture
 
 _logger: Final = logging.getLogger(__name__)
 _MOST_KEPT: Final = 30
@@ -105,9 +105,6 @@ def _move(job: Job, served: int) -> None:
 
 
 def _reenact(job: Job, on_look: Callable[[Mapping[int, Served]], None]) -> Report:
-    from freezeframe_replay.engine.policy import Policy
-    from freezeframe_replay.process.reenact import reenact
-
     if job.cancelled.is_set():
         raise ReplayError("the replay was cancelled")
     return reenact(job.fixture, cwd=job.folder, policy=Policy(keep_frames=True), on_look=on_look)

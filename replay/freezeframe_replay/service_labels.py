@@ -11,9 +11,11 @@ from urllib.parse import quote
 
 from aiohttp import web
 
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.administration import administration
 from freezeframe_replay.local.home import STORE_VARIABLE, Home
+from freezeframe_replay.process.kept import redactor_like
 from freezeframe_replay.service_replays import own_form
 from freezeframe_replay.service_state import HOME, LABELS, read
 from freezeframe_replay.web.asked import asked_number
@@ -59,9 +61,6 @@ def _keep(request: web.Request, step: int | None, label: str, note: str) -> str:
 
 def _redacted(text: str, run: Run, home: Home) -> str:
     """Return a text redacted as the run is: with its policy, and its key if that is here."""
-    from freezeframe_replay.engine.freeze import freeze
-    from freezeframe_replay.process.kept import redactor_like
-
     redaction = freeze(run).redaction
     if not text or not redaction.policy:
         return text

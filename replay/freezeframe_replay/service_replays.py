@@ -14,10 +14,11 @@ import json
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aiohttp import web
 
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.regression import Expect
@@ -32,10 +33,8 @@ from freezeframe_replay.web.replay import call_page, replay_page, running_page
 from freezeframe_replay.web.theme import theme_of
 from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FixtureError
-
-if TYPE_CHECKING:
-    from freezeframe_schemas.fixture import Fixture
-    from freezeframe_schemas.run import Run
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import Run
 
 _FIRST_WAIT_S: Final = 2.0
 """How long a form waits for its replay, so that a short one is not seen running."""
@@ -154,8 +153,6 @@ def _forked(run: Run, editable: Editable, text: str) -> Fixture:
     Raises:
         FixtureError: the text does not fit there.
     """
-    from freezeframe_replay.engine.freeze import freeze
-
     targets = {Answer.INPUT: Target.INPUT, Answer.RESULT: Target.RESULT, Answer.TEXT: Target.RESPONSE}
     value: Any = text
     if editable.answer is not Answer.TEXT:
@@ -167,8 +164,6 @@ def _forked(run: Run, editable: Editable, text: str) -> Fixture:
 
 
 def _frozen(request: web.Request) -> Fixture:
-    from freezeframe_replay.engine.freeze import freeze
-
     return freeze(load(request))
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from aiohttp import web
 
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.daemon import flush
+from freezeframe_replay.report.align import Comparison, compare_runs
 from freezeframe_replay.report.reading import Reading
 from freezeframe_replay.service_state import HOME, JOBS, LABELS, STORE, TOKEN, html, load, read
 from freezeframe_replay.sources.costs import costs_of_calls
@@ -17,9 +19,6 @@ from freezeframe_replay.web.asked import asked_number
 from freezeframe_replay.web.comparison import comparison_page
 from freezeframe_replay.web.theme import theme_of
 from freezeframe_schemas.exchange import Kind
-
-if TYPE_CHECKING:
-    from freezeframe_replay.report.align import Comparison
 
 _T = TypeVar("_T")
 
@@ -103,9 +102,6 @@ def _step(request: web.Request, found: _T | None) -> _T:
 
 
 def _compare(request: web.Request, before: str, after: str) -> Comparison:
-    from freezeframe_replay.engine.freeze import freeze
-    from freezeframe_replay.report.align import compare_runs
-
     flush(request.app[HOME])
     one, other = (freeze(request.app[STORE].load(run)) for run in (before, after))
     return compare_runs(one, other)

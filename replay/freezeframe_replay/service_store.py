@@ -8,30 +8,28 @@ import datetime as dt
 import io
 import re
 import time
+from collections.abc import Mapping, Sequence
 from importlib import metadata
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from aiohttp import web
 
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.failures import Group, list_failures
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.service_replays import folder_of, own_form
 from freezeframe_replay.service_state import HOME, JOBS, STORE, TOKEN, html
 from freezeframe_replay.sources.ages import age_s
+from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.web.failures import BARS, failures_page
 from freezeframe_replay.web.health import Health, Size, health_page
 from freezeframe_replay.web.redirects import see
 from freezeframe_replay.web.sql import MOST_ROWS, MOST_S, Answer, sql_page
 from freezeframe_replay.web.theme import theme_of
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, StoreError
+from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
-
-    from freezeframe_replay.sources.store import RunStore
-    from freezeframe_schemas.fixture import Fixture
 
 _SINCE: Final = "7d"
 _MOST_GROUPS: Final = 50
@@ -104,8 +102,6 @@ async def replay_failures(request: web.Request) -> web.Response:
 
 def _fixtures(store: RunStore, runs: Sequence[str]) -> list[Fixture]:
     """Return the fixtures of runs; those that cannot be re-enacted are left out, and their pages say why."""
-    from freezeframe_replay.engine.freeze import freeze
-
     made: list[Fixture] = []
     for run in runs:
         try:

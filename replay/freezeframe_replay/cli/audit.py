@@ -10,6 +10,7 @@ from typing import Final
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
 from freezeframe_replay.local.target import load_as_fixture
+from freezeframe_replay.report.audit import write_audit
 from freezeframe_replay.report.render import printable
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, why_nothing_to_check
 
@@ -36,8 +37,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the export and print its seal."""
-    from freezeframe_replay.report.audit import write_audit
-
     fixture = load_as_fixture(place_of(arguments), arguments.run)
     why = why_nothing_to_check(fixture)
     if why is not None:

@@ -6,20 +6,18 @@ import argparse
 import dataclasses
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.experiments.bisect import Bisection, Trial, Tried, bisect
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import printable, short
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
-
-if TYPE_CHECKING:
-    from freezeframe_replay.experiments.bisect import Bisection, Tried
-    from freezeframe_schemas.fixture import Fixture
 
 _SHORT = 12
 
@@ -50,8 +48,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Bisect and name the commit; 125 if only skipped commits are left."""
-    from freezeframe_replay.experiments.bisect import Trial, bisect
-
     fixture = load_as_fixture(options.place_of(arguments), arguments.run)
     good = arguments.good or _recorded_commit(fixture)
     quiet = arguments.quiet or arguments.json

@@ -5,17 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
+from freezeframe_replay.local.home import otlp_url
 from freezeframe_replay.local.target import open_store
+from freezeframe_replay.process.cached_answers import CachedAnswers, Saved
+from freezeframe_replay.process.program_recorder import ProgramRecorder
+from freezeframe_replay.process.programs import collector_settings, record_program
 from freezeframe_replay.report.render import counted
 from freezeframe_schemas.errors import ConfigError
-
-if TYPE_CHECKING:
-    from freezeframe_replay.process.cached_answers import Saved
-    from freezeframe_replay.process.program_recorder import ProgramRecorder
 
 COMMAND: Final = Command(
     description="For development and evaluation: a model request that is equal to one of an earlier run gets that answer; any "
@@ -35,10 +35,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run the program; print what was saved to stderr."""
-    from freezeframe_replay.local.home import otlp_url
-    from freezeframe_replay.process.cached_answers import CachedAnswers
-    from freezeframe_replay.process.programs import collector_settings, record_program
-
     if not arguments.program:
         raise ConfigError("expected a command after `--`: freezeframe cache -- node eval.mjs")
     cache = CachedAnswers(open_store(options.place_of(arguments)))

@@ -7,18 +7,18 @@ import dataclasses
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, print_json, terminal_width
+from freezeframe_replay.experiments.canary import Asked, Canary, ask_again, has_drifted, pinned_questions
+from freezeframe_replay.experiments.dataset import load_dataset
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_as_fixture
 from freezeframe_replay.report.render import ID_DIGITS, short
+from freezeframe_replay.sources.fixture_archive import is_archive
 from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
-
-if TYPE_CHECKING:
-    from freezeframe_replay.experiments.canary import Asked
-    from freezeframe_schemas.fixture import Fixture
 
 _IGNORABLE = ("model", "fingerprint", "finish", "calls", "text")
 
@@ -52,8 +52,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Ask and say what drifted; 3 if something did, 125 if a question got no answer."""
-    from freezeframe_replay.experiments.canary import Canary, ask_again, has_drifted, pinned_questions
-
     canary = Canary(
         environment=os.environ,
         base_url=arguments.base_url,
@@ -89,9 +87,6 @@ def _not_compared(asked: Sequence[Asked], ignored: frozenset[str]) -> str:
 
 
 def _fixtures(arguments: argparse.Namespace) -> Iterator[Fixture]:
-    from freezeframe_replay.experiments.dataset import load_dataset
-    from freezeframe_replay.sources.fixture_archive import is_archive
-
     for name in arguments.runs:
         if is_fixture(name) and not is_archive(Path(name)):
             dataset = load_dataset(fixture_directory(name))

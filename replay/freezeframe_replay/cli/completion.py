@@ -6,6 +6,7 @@ import argparse
 from collections.abc import Mapping
 from typing import Final
 
+from freezeframe._cli import drain_parser, run_parser
 from freezeframe_replay.cli.command import PROGRAM, Command, make_parser
 from freezeframe_replay.cli.commands import SUMMARIES
 
@@ -47,8 +48,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _parser(name: str) -> argparse.ArgumentParser:
-    from freezeframe._cli import drain_parser, run_parser
-
     return {"run": run_parser, "drain": drain_parser}.get(name, lambda: make_parser(name))()
 
 

@@ -6,19 +6,17 @@ import argparse
 import datetime as dt
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, place_of, positive, print_json, seconds
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import is_bare, warn_of_bare
+from freezeframe_replay.experiments.dataset import write_dataset
 from freezeframe_replay.local.target import load_as_fixture, open_store
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.lifecycle import NOT_OK
-
-if TYPE_CHECKING:
-    from freezeframe_schemas.fixture import Fixture
-
 
 COMMAND: Final = Command(
     description="Runs are chosen by name or by SQL. The manifest pins each fixture by its digest. The folder needs no store and"
@@ -47,8 +45,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the dataset and say what to type next."""
-    from freezeframe_replay.experiments.dataset import write_dataset
-
     names, chosen_by = _choose(arguments)
     progress = Progress(quiet=arguments.quiet or arguments.json)
     bare: list[str] = []

@@ -6,7 +6,7 @@ import argparse
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.colour import show
@@ -14,13 +14,21 @@ from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_parameter
+from freezeframe_replay.experiments.dataset import load_dataset, result_file
+from freezeframe_replay.experiments.experiment import (
+    EXIT_CODES,
+    Candidate,
+    Judging,
+    Result,
+    RowResult,
+    result_to_json,
+    run_experiment,
+)
+from freezeframe_replay.experiments.gates import Gates
+from freezeframe_replay.experiments.judge import load_judge
 from freezeframe_replay.report.render import ID_DIGITS, short, table_text
 from freezeframe_schemas.errors import ConfigError, FixtureError
 from freezeframe_schemas.exchange import Kind
-
-if TYPE_CHECKING:
-    from freezeframe_replay.experiments.experiment import Result, RowResult
-
 
 COMMAND: Final = Command(
     description="Every run of the dataset is reported. The candidate is the code in the working tree, and whatever --model, "
@@ -81,10 +89,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Run it, print the table; the exit code is the finding."""
-    from freezeframe_replay.experiments.dataset import load_dataset, result_file
-    from freezeframe_replay.experiments.experiment import EXIT_CODES, Candidate, result_to_json, run_experiment
-    from freezeframe_replay.experiments.gates import Gates
-
     dataset = load_dataset(arguments.dataset)
     candidate = Candidate(policy=_policy(arguments), command=tuple(arguments.program or ()), timeout_s=arguments.timeout)
     progress = Progress(quiet=arguments.quiet or arguments.json)
@@ -135,9 +139,6 @@ def _edits(arguments: argparse.Namespace) -> Iterable[RequestEdit]:
 
 
 def _judging(arguments: argparse.Namespace) -> Any:
-    from freezeframe_replay.experiments.experiment import Judging
-    from freezeframe_replay.experiments.judge import load_judge
-
     if not arguments.judge:
         if arguments.judge_live:
             raise ConfigError("--judge-live requires --judge, which names the function that judges")

@@ -7,19 +7,29 @@ import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, print_json
 from freezeframe_replay.cli.writing import policies_of, refuse_bare
 from freezeframe_replay.local.target import load_target, open_store, store_of
 from freezeframe_replay.report.render import counted
-from freezeframe_schemas.address import shown_address
+from freezeframe_replay.sources.backends import is_backend
+from freezeframe_replay.sources.exports.endpoints import Sender
+from freezeframe_replay.sources.exports.kinds import (
+    EXPORTS,
+    PARQUET,
+    Export,
+    Exported,
+    ExportKind,
+    Needs,
+    form_of,
+    requests_of_spans,
+)
+from freezeframe_replay.sources.exports.parquet import parquet_of_query, parquet_of_runs
+from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError
-
-if TYPE_CHECKING:
-    from freezeframe_replay.sources.exports.endpoints import Sender
-    from freezeframe_replay.sources.exports.kinds import Export, Exported, ExportKind
+from freezeframe_schemas.fixture import Fixture
 
 COMMAND: Final = Command(
     description="DEST is a file, - for stdout, or the URL of a backend that takes OTLP. What leaves is what is stored: the "
@@ -36,8 +46,6 @@ COMMAND: Final = Command(
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    from freezeframe_replay.sources.exports.kinds import EXPORTS, PARQUET
-
     made = "; ".join(f"{kind.name} ({kind.makes})" for kind in EXPORTS.values())
     parser.add_argument("runs", nargs="*", metavar="RUN", help=TARGET_HELP)
     parser.add_argument(
@@ -59,8 +67,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write or send, and say what was left out."""
-    from freezeframe_replay.sources.exports.kinds import EXPORTS, PARQUET, Export
-
     name, destination = arguments.to
     if bool(arguments.runs) == bool(arguments.sql):
         raise ConfigError("choose runs in exactly one way: by name, or with --sql")
@@ -97,9 +103,6 @@ def _exported(arguments: argparse.Namespace, names: Sequence[str], kind: ExportK
         ConfigError: one was never redacted, or is a fixture of which only spans could be exported.
         RunError: one does not hold what the kind needs.
     """
-    from freezeframe_replay.sources.exports.kinds import Exported, Needs
-    from freezeframe_schemas.fixture import Fixture
-
     for name in names:
         found = load_target(place_of(arguments), name)
         if isinstance(found, Fixture):
@@ -123,8 +126,6 @@ def _exported(arguments: argparse.Namespace, names: Sequence[str], kind: ExportK
 
 
 def _write(runs: Iterable[Exported], kind: ExportKind, export: Export, destination: str) -> None:
-    from freezeframe_replay.sources.exports.kinds import form_of
-
     export.form = form_of(kind, destination)
     _write_pieces(kind.write(runs, export), destination)
 
@@ -164,9 +165,6 @@ def _write_pieces(pieces: Iterable[str | bytes], destination: str) -> None:
 
 
 def _parquet(arguments: argparse.Namespace, destination: str) -> int:
-    from freezeframe_replay.sources.backends import is_backend
-    from freezeframe_replay.sources.exports.parquet import parquet_of_query, parquet_of_runs
-
     url = store_of(place_of(arguments))
     if is_backend(url):
         raise ConfigError("parquet: requires freezeframe's own tables", do="freezeframe import otlp, and export from the store")
@@ -192,8 +190,6 @@ def _parquet(arguments: argparse.Namespace, destination: str) -> int:
 
 def _send(runs: Iterable[Exported], kind: ExportKind, export: Export, url: str) -> int:
     """Send the spans; return how many were not taken."""
-    from freezeframe_replay.sources.exports.kinds import requests_of_spans
-
     sender = _sender(kind, url)
     for spans in requests_of_spans(runs, kind, export):
         sender.send(spans)
@@ -201,9 +197,6 @@ def _send(runs: Iterable[Exported], kind: ExportKind, export: Export, url: str) 
 
 
 def _sender(kind: ExportKind, url: str) -> Sender:
-    from freezeframe_replay.sources.exports.endpoints import Sender
-    from freezeframe_schemas.address import split_address
-
     if kind.endpoint is None:
         raise ConfigError(f"--to {kind.name}: found a URL, expected a file", do="only spans are sent: --to otlp URL")
     if split_address(url).scheme not in {"http", "https"}:

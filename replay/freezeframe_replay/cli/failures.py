@@ -7,18 +7,18 @@ import dataclasses
 import datetime as dt
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.progress import Progress
+from freezeframe_replay.experiments.dataset import write_dataset
+from freezeframe_replay.experiments.failures import Group, list_failures
 from freezeframe_replay.local.target import load_as_fixture, open_store
+from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.report.render import ID_DIGITS, moment, table_text
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, verdict
-
-if TYPE_CHECKING:
-    from freezeframe_replay.experiments.failures import Group
 
 _NOT_REPLAYED = "no: "
 
@@ -55,8 +55,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the groups; with --replay, 3 if one is no longer re-enacted, 125 if one is incomparable."""
-    from freezeframe_replay.experiments.failures import list_failures
-
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
     groups = list_failures(open_store(options.place_of(arguments)), limit=arguments.limit, since=since, where=arguments.where)
     verdicts = _replay(arguments, groups) if arguments.replay else {}
@@ -76,8 +74,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str, str]:
-    from freezeframe_replay.process.reenact import reenact
-
     progress = Progress(quiet=arguments.quiet or arguments.json)
     verdicts: dict[str, str] = {}
     for done, run in enumerate(dict.fromkeys(group.newest for group in groups), 1):
@@ -91,8 +87,6 @@ def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str,
 
 
 def _write(arguments: argparse.Namespace, groups: Sequence[Group]) -> None:
-    from freezeframe_replay.experiments.dataset import write_dataset
-
     notes: dict[str, list[str]] = {}
     for group in groups:
         notes.setdefault(group.newest, []).append(f"{group.signature} {group.type} {group.subject}".strip())

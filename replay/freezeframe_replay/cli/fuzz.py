@@ -7,21 +7,20 @@ import dataclasses
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.experiments.fuzz import Effect, Fuzzing, flips, fuzz, unknown
+from freezeframe_replay.experiments.perturb import Aim, Perturbation
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import table_text
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.fixture import write_fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
-
-if TYPE_CHECKING:
-    from freezeframe_replay.experiments.fuzz import Effect
-    from freezeframe_replay.experiments.perturb import Perturbation
 
 _AIMS = ("prompt", "result", "chunks", "order")
 
@@ -65,10 +64,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Fuzz and print the table; 3 if a perturbation flipped the run, 125 if the run itself is not re-enacted."""
-    from freezeframe_replay.experiments.fuzz import Fuzzing, flips, fuzz, unknown
-    from freezeframe_replay.experiments.perturb import Aim
-    from freezeframe_schemas.fixture import write_fixture
-
     progress = Progress(quiet=arguments.quiet or arguments.json)
 
     def on_effect(effect: Effect, item: Perturbation, total: int) -> None:

@@ -12,18 +12,20 @@ import urllib.request
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_data, add_json, home_of, positive, print_json, terminal_width
+from freezeframe_replay.local.daemon import collector_answers, flush, loopback_opener
+from freezeframe_replay.local.home import Home, read_ports
+from freezeframe_replay.report.outline import Outline, outline_run
 from freezeframe_replay.report.render import counted, ledger_lines
+from freezeframe_replay.sources.otlp_requests import JSON, METRICS, OtlpRequest, requests_of_file
+from freezeframe_replay.sources.recordings.kinds import RECORDINGS, recordings_in, requests_of_recording, runs_of_recording
+from freezeframe_replay.sources.span_file import files_of, load_runs_of_file
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, WireError
-
-if TYPE_CHECKING:
-    from freezeframe_replay.local.home import Home
-    from freezeframe_replay.report.outline import Outline
-    from freezeframe_replay.sources.otlp_requests import OtlpRequest
-    from freezeframe_schemas.run import Run
+from freezeframe_schemas.local_tokens import SENDER, bearer, read_token
+from freezeframe_schemas.run import Run
 
 COMMAND: Final = Command(
     description="SOURCE is a file, or a directory of such files. OTLP comes as JSON lines, one JSON document, or protobuf, as "
@@ -45,8 +47,6 @@ _BUSY: Final = frozenset({429, 503})
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the options."""
-    from freezeframe_replay.sources.recordings.kinds import RECORDINGS
-
     held = "; ".join(f"{kind.name} ({kind.holds})" for kind in RECORDINGS.values())
     parser.add_argument("kind", choices=[_OTLP, *RECORDINGS], metavar="KIND", help=f"what the files hold: {_OTLP}; {held}")
     parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help="file or directory")
@@ -75,9 +75,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _files(arguments: argparse.Namespace) -> list[Path]:
-    from freezeframe_replay.sources.recordings.kinds import RECORDINGS, recordings_in
-    from freezeframe_replay.sources.span_file import files_of
-
     sources: list[Path] = arguments.sources
     if arguments.kind == _OTLP:
         return [file for source in sources for file in (files_of(source) if source.is_dir() else [source])]
@@ -92,10 +89,6 @@ def _left_out(sent: Counter[str]) -> str:
 
 def _send_all(files: list[Path], kind: str, first: int, home: Home) -> Counter[str]:
     """Send every request of the files, from the `first` of the first file on."""
-    from freezeframe_replay.local.daemon import collector_answers, flush
-    from freezeframe_replay.local.home import read_ports
-    from freezeframe_replay.sources.otlp_requests import METRICS
-
     port = read_ports(home).get("http")
     if not port or not collector_answers(home):
         raise ConfigError(f"no collector is running for {home.directory}", do="start it with `freezeframe up`")
@@ -115,9 +108,6 @@ def _send_all(files: list[Path], kind: str, first: int, home: Home) -> Counter[s
 
 
 def _requests(file: Path, kind: str) -> Iterator[OtlpRequest]:
-    from freezeframe_replay.sources.otlp_requests import requests_of_file
-    from freezeframe_replay.sources.recordings.kinds import RECORDINGS, requests_of_recording
-
     return requests_of_file(file) if kind == _OTLP else requests_of_recording(file, RECORDINGS[kind])
 
 
@@ -128,9 +118,6 @@ def _send(request: OtlpRequest, file: Path, kind: str, home: Home, port: int) ->
         WireError: the collector does not take it.
         FreezeframeError: it does not answer, or stays busy.
     """
-    from freezeframe_replay.local.daemon import loopback_opener
-    from freezeframe_schemas.local_tokens import SENDER, bearer, read_token
-
     where = f"{file}, request {request.number}"
     headers = {"Content-Type": request.content_type, **bearer(read_token(home.directory, SENDER))}
     asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/{request.signal}", data=request.body, headers=headers)
@@ -152,8 +139,6 @@ def _rejected(content_type: str, body: bytes) -> int:
     """Return how many spans or records the collector's answer says it refused."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-    from freezeframe_replay.sources.otlp_requests import JSON
-
     if content_type == JSON:
         partial: dict[str, Any] = json.loads(body or b"{}").get("partialSuccess") or {}
         return int(partial.get("rejectedSpans") or partial.get("rejectedLogRecords") or 0)
@@ -163,8 +148,6 @@ def _rejected(content_type: str, body: bytes) -> int:
 
 def _show(arguments: argparse.Namespace) -> int:
     """Print what a replay of each run in the sources will lack: its ledger, or its gaps if bytes were recorded."""
-    from freezeframe_replay.report.outline import outline_run
-
     runs = map(outline_run, _runs(arguments))
     if arguments.json:
         print_json([_row(run) for run in runs])
@@ -186,9 +169,6 @@ def _row(run: Outline) -> dict[str, Any]:
 
 
 def _runs(arguments: argparse.Namespace) -> Iterator[Run]:
-    from freezeframe_replay.sources.recordings.kinds import RECORDINGS, runs_of_recording
-    from freezeframe_replay.sources.span_file import load_runs_of_file
-
     if arguments.kind == _OTLP:
         yield from (run for source in arguments.sources for run in load_runs_of_file(source))
         return

@@ -10,22 +10,20 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
 from freezeframe_replay.cli.writing import frozen, policies_of, refuse_bare
+from freezeframe_replay.local.code import Code, code_as_it_is, code_of_commit, recorded_lock_file
 from freezeframe_replay.local.target import load_target
 from freezeframe_replay.report.outline import outline_fixture, outline_run
 from freezeframe_replay.report.render import counted, printable
+from freezeframe_replay.sources.fixture_archive import CODE, PACK_SUFFIX, PAGE, Pack, archive_bytes, fixture_files, pack_file
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, FixtureError
-from freezeframe_schemas.fixture import Fixture
-
-if TYPE_CHECKING:
-    from freezeframe_replay.local.code import Code
-    from freezeframe_replay.sources.fixture_archive import Pack
-    from freezeframe_schemas.run import Run
+from freezeframe_schemas.fixture import Fixture, write_fixture
+from freezeframe_schemas.run import Run
 
 COMMAND: Final = Command(
     description="The file holds the redacted recording, the files of the recorded commit that this folder held, the lock file, "
@@ -69,8 +67,6 @@ class Recorded:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the file and say what is in it."""
-    from freezeframe_replay.sources.fixture_archive import PACK_SUFFIX
-
     output: Path = arguments.output
     if output.suffix != PACK_SUFFIX:
         raise ConfigError(f"-o {output}: expected a name that ends in {PACK_SUFFIX}", do=f"-o {output.stem}{PACK_SUFFIX}")
@@ -112,8 +108,6 @@ def code_of(asked: str | None, fixture: Fixture, folder: Path) -> tuple[Code | N
     Raises:
         ConfigError: the code that was asked for cannot be read.
     """
-    from freezeframe_replay.local.code import code_as_it_is, code_of_commit
-
     commit = fixture.environment.get(genai.VCS_REVISION, "")
     if asked == "none":
         return None, ""
@@ -134,10 +128,6 @@ def code_of(asked: str | None, fixture: Fixture, folder: Path) -> tuple[Code | N
 
 def files_of(recorded: Recorded, code: Code | None, name: str, folder: Path) -> dict[str, bytes]:
     """Return everything that is packed, by its name in the file."""
-    from freezeframe_replay.local.code import recorded_lock_file
-    from freezeframe_replay.sources.fixture_archive import CODE, PAGE, fixture_files, pack_file
-    from freezeframe_schemas.fixture import write_fixture
-
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         write_fixture(recorded.fixture, Path(scratch))
         files = fixture_files(Path(scratch))
@@ -153,8 +143,6 @@ def files_of(recorded: Recorded, code: Code | None, name: str, folder: Path) -> 
 
 
 def _pack(recorded: Recorded, code: Code | None, files: Mapping[str, bytes]) -> Pack:
-    from freezeframe_replay.sources.fixture_archive import Pack
-
     fixture = recorded.fixture
     outline = outline_fixture(fixture) if recorded.run is None else outline_run(recorded.run)
     return Pack(
@@ -177,8 +165,6 @@ def _pack(recorded: Recorded, code: Code | None, files: Mapping[str, bytes]) -> 
 
 def pack_of(recorded: Recorded, files: dict[str, bytes], code: Code | None) -> bytes:
     """Return the pack that holds the files."""
-    from freezeframe_replay.sources.fixture_archive import CODE, archive_bytes
-
     executable = {f"{CODE}{path}" for path in code.executable} if code else set[str]()
     return archive_bytes(f"run-{recorded.fixture.run_id}", files, executable=executable)
 

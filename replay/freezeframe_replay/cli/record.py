@@ -5,15 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 import sys
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from freezeframe._export import Fate
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
+from freezeframe_replay.local.home import otlp_url
+from freezeframe_replay.process.program_recorder import ProgramRecorder
+from freezeframe_replay.process.programs import collector_settings, record_program
 from freezeframe_schemas.errors import ConfigError
-
-if TYPE_CHECKING:
-    from freezeframe._export import Fate
-    from freezeframe_replay.process.program_recorder import ProgramRecorder
 
 COMMAND: Final = Command(
     description="For programs that are not Python, or must not be touched: the base URLs of SDKs are set for the program, and "
@@ -53,9 +53,6 @@ def execute(arguments: argparse.Namespace) -> int:
         from freezeframe_replay.process.mcp_stdio import wrap_server
 
         return wrap_server(arguments.program)
-    from freezeframe_replay.local.home import otlp_url
-    from freezeframe_replay.process.programs import collector_settings, record_program
-
     given = {"file": arguments.file, "endpoint": arguments.endpoint, "service_name": arguments.service_name}
     settings = collector_settings(given, otlp_url(options.home_of(arguments)))
     recorder, status, fate = record_program(arguments.program, settings=settings)

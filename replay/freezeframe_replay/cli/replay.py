@@ -7,24 +7,27 @@ import shlex
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.colour import show
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.progress import Waiting
+from freezeframe_replay.cli.writing import write_to
+from freezeframe_replay.engine.begin import begin_at
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
-from freezeframe_replay.local.target import fixture_directory, is_fixture, load_run, target_as_typed
+from freezeframe_replay.local.target import fixture_directory, is_fixture, load_run, open_store, target_as_typed
+from freezeframe_replay.process.kept import kept_run
+from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.report.render import report_text
+from freezeframe_replay.sources.fixture_archive import fixture_of, is_archive, unpacked
 from freezeframe_schemas.data_directory import KEYS
+from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.errors import ConfigError, ReplayError, RunError
 from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
-
-if TYPE_CHECKING:
-    from freezeframe_schemas.divergence import Report
-    from freezeframe_schemas.fixture import Fixture
-
 
 COMMAND: Final = Command(
     description="The recorded entry point is called with the recorded (redacted) input; sockets are fenced, tools are not "
@@ -124,8 +127,6 @@ def execute(arguments: argparse.Namespace) -> int:
     """Replay and print the report; the exit code is the verdict."""
     if arguments.session is not None:
         return _replay_session(arguments)
-    from freezeframe_replay.sources.fixture_archive import fixture_of, is_archive, unpacked
-
     path = Path(arguments.run)
     if is_archive(path):
         with unpacked(path, code=arguments.packed_code) as opened:
@@ -141,16 +142,11 @@ def execute(arguments: argparse.Namespace) -> int:
         raise _no_code(path)
     if is_fixture(arguments.run):
         return _replay(arguments, fixture_directory(arguments.run), None)
-    from freezeframe_replay.engine.freeze import freeze
-
     return _replay(arguments, freeze(load_run(options.place_of(arguments), arguments.run)), None)
 
 
 def _replay_session(arguments: argparse.Namespace) -> int:
     """Replay the runs of a conversation in their order, each by itself; return the worst exit code."""
-    from freezeframe_replay.engine.freeze import freeze
-    from freezeframe_replay.local.target import open_store
-
     if arguments.begin or arguments.output or arguments.packed_code or arguments.json:
         raise ConfigError(
             "--session replays several runs: it takes no --from, --output, --packed-code or --json",
@@ -188,8 +184,6 @@ def _offer(path: Path, files: int) -> str:
 
 def _replay(arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | None) -> int:
     """Replay in the folder `cwd` (None: this one)."""
-    from freezeframe_replay.process.reenact import reenact
-
     if arguments.at_commit and cwd is not None:
         raise ConfigError("--at-commit and --packed-code both name the code to run", do="leave one of them out")
     if arguments.begin is not None:
@@ -234,10 +228,6 @@ def _keep(origin: Fixture | Path, spans: Path, report: Report, arguments: argpar
         ReplayError: it was cut short.
         FixtureError: the directory cannot be written.
     """
-    from freezeframe_replay.cli.writing import write_to
-    from freezeframe_replay.process.kept import kept_run
-    from freezeframe_schemas.fixture import load_fixture
-
     directory: Path = arguments.output
     loaded = load_fixture(origin) if isinstance(origin, Path) else origin
     made = kept_run(loaded, spans, report, ignore=arguments.ignore, keys=options.home_of(arguments).directory / KEYS)
@@ -255,9 +245,6 @@ def _calls(count: int) -> str:
 
 
 def _begin(fixture: Fixture | Path, number: int) -> Fixture:
-    from freezeframe_replay.engine.begin import begin_at
-    from freezeframe_schemas.fixture import load_fixture
-
     return begin_at(load_fixture(fixture) if isinstance(fixture, Path) else fixture, number)
 
 

@@ -6,19 +6,16 @@ import argparse
 import dataclasses
 import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_json, add_store, place_of, positive, print_json, seconds, terminal_width
 from freezeframe_replay.local.target import list_elsewhere, open_store
 from freezeframe_replay.report.render import ID_DIGITS, duration, moment, table_text
 from freezeframe_replay.report.tagged import input_text
+from freezeframe_replay.sources.store import RunRow
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.lifecycle import NOT_OK, RunStatus
-
-if TYPE_CHECKING:
-    from freezeframe_replay.sources.store import RunRow
-
 
 COMMAND: Final = Command(
     examples={

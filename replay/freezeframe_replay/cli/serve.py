@@ -9,18 +9,21 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
+from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
+from freezeframe_replay.process.child import key_of
+from freezeframe_replay.process.mcp_stdio import answer_lines, hand_on_lines
+from freezeframe_replay.process.programs import run_program
+from freezeframe_replay.process.served_run import MCP_VARIABLE, ServedRun
+from freezeframe_replay.process.wire_server import serve_wire
 from freezeframe_replay.report.render import ID_DIGITS, report_text
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
-
-if TYPE_CHECKING:
-    from freezeframe_replay.process.served_run import ServedRun
 
 COMMAND: Final = Command(
     description="SDKs reach the server through their base URL. The program after `--` is started with the variables for that; "
@@ -61,11 +64,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Serve while the program runs, or until Ctrl-C; the exit code is the verdict."""
-    from freezeframe_replay.process.mcp_stdio import answer_lines, hand_on_lines
-    from freezeframe_replay.process.programs import run_program
-    from freezeframe_replay.process.served_run import MCP_VARIABLE
-    from freezeframe_replay.process.wire_server import serve_wire
-
     if arguments.mcp and (url := os.environ.get(MCP_VARIABLE)):
         hand_on_lines(url)
         return 0
@@ -91,10 +89,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _served(arguments: argparse.Namespace, named: str) -> ServedRun:
-    from freezeframe_replay.engine.policy import Policy
-    from freezeframe_replay.process.child import key_of
-    from freezeframe_replay.process.served_run import ServedRun
-
     fixture = load_as_fixture(options.place_of(arguments), named)
     policy = Policy(ignore=tuple(arguments.ignore), require_values=arguments.require_values)
     return ServedRun(fixture, policy=policy, key=key_of(fixture, options.home_of(arguments).directory / KEYS))

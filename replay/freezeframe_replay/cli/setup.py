@@ -7,15 +7,15 @@ import datetime as dt
 import os
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
 from freezeframe_replay.local.agent_settings import AGENTS, Agent, Receiver
+from freezeframe_replay.local.daemon import Ports
+from freezeframe_replay.local.home import Home, read_ports
 from freezeframe_schemas.errors import ConfigError
-
-if TYPE_CHECKING:
-    from freezeframe_replay.local.home import Home
+from freezeframe_schemas.local_tokens import SENDER, read_token
 
 COMMAND: Final = Command(
     description="Claude Code, Codex CLI and Gemini CLI then send what they do, each session as a run"
@@ -55,10 +55,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _receiver(home: Home) -> Receiver:
-    from freezeframe_replay.local.daemon import Ports
-    from freezeframe_replay.local.home import read_ports
-    from freezeframe_schemas.local_tokens import SENDER, read_token
-
     token = read_token(home.directory, SENDER)
     if token is None:
         raise ConfigError(f"{home.directory}: no collector was started for it", do="start one: `freezeframe up`")

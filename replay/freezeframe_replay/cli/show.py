@@ -12,6 +12,7 @@ from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, pla
 from freezeframe_replay.local.target import load_target, open_store, reads_sql, target_as_typed
 from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text
+from freezeframe_replay.sources.span_file import split_name
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.lifecycle import RunStatus
 
@@ -55,8 +56,6 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _is_settled(arguments: argparse.Namespace, outline: Outline) -> bool:
     """Return whether stored spans of the run hold nothing that a later one told."""
-    from freezeframe_replay.sources.span_file import split_name
-
     place = place_of(arguments)
     is_stored = split_name(arguments.run) is None and reads_sql(place)
     return not is_stored or open_store(place).is_settled(outline.run_id)

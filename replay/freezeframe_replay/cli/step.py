@@ -10,6 +10,7 @@ from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, add_timeout, place_of, positive, terminal_width
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
+from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.report.render import report_text
 from freezeframe_replay.report.standstill import standstill_lines
 from freezeframe_schemas.errors import FixtureError, ReplayError
@@ -47,8 +48,6 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def execute(arguments: argparse.Namespace) -> int:
     """Replay up to the step; 0 if the program stopped there."""
-    from freezeframe_replay.process.reenact import reenact
-
     fixture = load_as_fixture(place_of(arguments), arguments.run)
     _check(fixture, arguments.until)
     try:

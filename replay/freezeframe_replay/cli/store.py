@@ -20,10 +20,12 @@ from freezeframe_replay.cli.options import add_json, add_store, home_of, place_o
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.administration import Answer, Order, administration
 from freezeframe_replay.local.home import STORE_VARIABLE
+from freezeframe_replay.local.target import open_store
 from freezeframe_replay.report.render import table_text
 from freezeframe_schemas import genai
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
 DAMAGED: Final = 3
 
@@ -125,8 +127,6 @@ def _named(arguments: argparse.Namespace) -> str:
     """Return the requested run: its trace id, if a store answers; a stopped one's files are searched for it later."""
     if not (arguments.store or os.environ.get(STORE_VARIABLE, "").strip() or daemon.collector_answers(home_of(arguments))):
         return str(arguments.run)
-    from freezeframe_replay.local.target import open_store
-
     return open_store(place_of(arguments)).find(arguments.run)
 
 
@@ -155,8 +155,6 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     """
     from freezeframe_redaction import load_or_create_keys, load_policy, redact_run
     from freezeframe_redaction.listed import surrogates_of
-    from freezeframe_replay.local.target import open_store
-    from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
     home = home_of(arguments)
     keys = arguments.keys or home.directory / KEYS

@@ -14,6 +14,7 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
+from freezeframe_replay.engine.freeze import keyed_anew
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import counted, printable
 from freezeframe_schemas.errors import FreezeframeError
@@ -96,8 +97,6 @@ def _check(arguments: argparse.Namespace, name: str) -> Checked:
         fixture = load_as_fixture(place_of(arguments), name)
     except FreezeframeError as error:
         return Checked(name=name, faults=(str(error),))
-    from freezeframe_replay.engine.freeze import keyed_anew
-
     return Checked(
         name=name,
         run=fixture.run_id,

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import sys
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from pathlib import Path
 
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.reconstruct import can_be_reconstructed
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, FixtureError, RunError
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
-
-    from freezeframe_schemas.fixture import Fixture
-    from freezeframe_schemas.run import Run
-    from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.fixture import Fixture, write_fixture
+from freezeframe_schemas.run import Run, readiness
+from freezeframe_schemas.span import SpanRecord
 
 
 def frozen(run: Run, *, command: str) -> Fixture:
@@ -23,10 +21,6 @@ def frozen(run: Run, *, command: str) -> Fixture:
     Raises:
         RunError: there is nothing in it to replay.
     """
-    from freezeframe_replay.engine.freeze import freeze
-    from freezeframe_replay.engine.reconstruct import can_be_reconstructed
-    from freezeframe_schemas.run import readiness
-
     if not run.exchanges and not can_be_reconstructed(run):
         raise RunError(
             f"run {run.trace_id}: found no exchanges among its {len(run.spans)} spans, so there is nothing to replay",
@@ -48,8 +42,6 @@ def write_to(directory: Path, fixture: Fixture, *, command: str) -> None:
     Raises:
         FixtureError: the directory cannot be written.
     """
-    from freezeframe_schemas.fixture import write_fixture
-
     warn_of_bare(1 if is_bare(fixture) else 0, command=command)
     try:
         write_fixture(fixture, directory)

@@ -15,8 +15,11 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from freezeframe._delivery_report import delivery_reports
+from freezeframe_redaction.keys import read_key_file
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home, otlp_url, pages_port
+from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
@@ -131,8 +134,6 @@ def _libraries() -> Iterable[Finding]:
 
 def _delivery() -> Iterable[Finding]:
     """Report what the environment's delivery settings mean, and what waits on the disk."""
-    from freezeframe._delivery_report import delivery_reports
-
     try:
         reports = delivery_reports()
     except ConfigError as error:
@@ -198,8 +199,6 @@ def _secret_files(home: Home) -> Iterable[Finding]:
 
 def _root_key(folder: Path) -> Finding:
     """Check that the keys of the folder can be derived, which asks wherever ``root.toml`` says that the root key is."""
-    from freezeframe_redaction.keys import read_key_file
-
     files = sorted(folder.glob("*.key.json"))
     try:
         for path in files:
@@ -278,8 +277,6 @@ def _store(home: Home) -> Iterable[Finding]:
     except FreezeframeError:
         yield Finding(check="store", grade=Grade.WARN, found="no collector is running, so nothing answers", do="freezeframe up")
         return
-    from freezeframe_replay.sources.store import open_runs
-
     try:
         runs = open_runs(url).list_runs(1)
     except FreezeframeError as error:

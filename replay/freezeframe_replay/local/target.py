@@ -6,19 +6,20 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 from urllib.parse import urlsplit
 
+from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.daemon import flush, store_url
 from freezeframe_replay.local.home import find_home
 from freezeframe_replay.report.render import ID_DIGITS
+from freezeframe_replay.sources.backends import ListedRun, is_backend, list_backend_runs, load_backend_spans
+from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
+from freezeframe_replay.sources.span_file import load_run_below, load_run_of_file, load_runs_below, split_name
+from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas.errors import ConfigError, RunError
-
-if TYPE_CHECKING:
-    from freezeframe_replay.sources.backends import ListedRun
-    from freezeframe_replay.sources.store import RunStore
-    from freezeframe_schemas.fixture import Fixture
-    from freezeframe_schemas.run import Run
+from freezeframe_schemas.fixture import Fixture, load_fixture
+from freezeframe_schemas.run import Run, build_run
 
 _LIKE_A_FILE: Final = re.compile(r"\.(?:jsonl?|pb|tar\.gz|tgz|ffz)(?::|$)")
 
@@ -36,9 +37,6 @@ class Place:
 def is_fixture(text: str) -> bool:
     """Return whether the argument names a fixture: its directory or manifest, or a path where nothing exists."""
     path = Path(text)
-    from freezeframe_replay.sources.fixture_archive import is_archive
-    from freezeframe_replay.sources.span_file import split_name
-
     if (path.is_dir() and split_name(text) is None) or path.name == "manifest.json":
         return True
     return is_archive(path) or ("/" in text and split_name(text) is None)
@@ -50,9 +48,6 @@ def target_as_typed(place: Place, named: str, run_id: str) -> str:
     A file or fixture keeps its name. A run is named by its id, since `last` may be another one by then, with --data and --store
     if they were given. The password of a store is not repeated.
     """
-    from freezeframe_replay.sources.backends import is_backend
-    from freezeframe_replay.sources.span_file import split_name
-
     if is_fixture(named) or split_name(named) is not None:
         return shlex.quote(named)
     whole = named.lower() == run_id or (place.store is not None and is_backend(place.store))
@@ -71,9 +66,6 @@ def load_target(place: Place, named: str) -> Fixture | Run:
         FixtureError: there is no fixture, or it is damaged.
         RunError: no such run, or several.
     """
-    from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
-    from freezeframe_schemas.fixture import load_fixture
-
     if not is_fixture(named):
         return load_run(place, named)
     return load_fixture_archive(Path(named)) if is_archive(Path(named)) else load_fixture(fixture_directory(named))
@@ -92,9 +84,6 @@ def open_store(place: Place) -> RunStore:
         ConfigError: there is none to read.
         StoreError: it does not answer.
     """
-    from freezeframe_replay.sources.backends import is_backend
-    from freezeframe_replay.sources.store import open_runs
-
     url = store_of(place)
     if is_backend(url) or folder_of(place) is not None:
         raise ConfigError(
@@ -106,8 +95,6 @@ def open_store(place: Place) -> RunStore:
 
 def reads_sql(place: Place) -> bool:
     """Return whether the place is a store with freezeframe's own tables."""
-    from freezeframe_replay.sources.backends import is_backend
-
     return folder_of(place) is None and not is_backend(store_of(place))
 
 
@@ -124,9 +111,6 @@ def list_elsewhere(place: Place, limit: int) -> list[ListedRun] | None:
         ConfigError: it lists no runs.
         StoreError: it does not answer.
     """
-    from freezeframe_replay.sources.backends import ListedRun, is_backend, list_backend_runs
-    from freezeframe_replay.sources.span_file import load_runs_below
-
     folder = folder_of(place)
     if folder is None:
         url = store_of(place)
@@ -164,11 +148,6 @@ def load_run(place: Place, named: str) -> Run:
     Raises:
         RunError: no such run, or several.
     """
-    from freezeframe_replay.sources.backends import is_backend, load_backend_spans
-    from freezeframe_replay.sources.span_file import load_run_below, load_run_of_file, split_name
-    from freezeframe_replay.sources.store import open_runs
-    from freezeframe_schemas.run import build_run
-
     in_file = split_name(named)
     if in_file is not None:
         return load_run_of_file(*in_file)
@@ -183,11 +162,7 @@ def load_run(place: Place, named: str) -> Run:
 
 def load_as_fixture(place: Place, named: str) -> Fixture:
     """Return what `named` names as a fixture: one on the disk, or a run, frozen."""
-    from freezeframe_schemas.fixture import Fixture
-
     found = load_target(place, named)
     if isinstance(found, Fixture):
         return found
-    from freezeframe_replay.engine.freeze import freeze
-
     return freeze(found)

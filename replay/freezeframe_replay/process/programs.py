@@ -11,21 +11,24 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from freezeframe._config import Settings, load_settings
+from freezeframe._environment import git_attributes, lock_file, time_zone, told_environment
+from freezeframe._export import Fate
+from freezeframe._instrument import make_exporter
+from freezeframe._version import __version__
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.process.program_recorder import Program, ProgramRecorder
+from freezeframe_replay.process.record_proxy import Known, recording_proxy
 from freezeframe_replay.process.served_run import ServedRun
 from freezeframe_replay.process.wire_server import serve_wire
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.span import AttributeValue
 
 if TYPE_CHECKING:
-    from freezeframe._config import Settings
-    from freezeframe._export import Fate
     from freezeframe_redaction.keys import TenantKey
-    from freezeframe_replay.process.record_proxy import Known
-    from freezeframe_schemas.span import AttributeValue
 
 _GRACE_S: Final = 5.0
 
@@ -44,10 +47,6 @@ def record_program(
     Raises:
         ReplayError: the program cannot be started.
     """
-    from freezeframe._environment import told_environment
-    from freezeframe._instrument import make_exporter
-    from freezeframe_replay.process.record_proxy import recording_proxy
-
     program = Program(
         argv=tuple(argv), environment=told_environment(settings.record_env), resource=_resource(settings, argv[0])
     )
@@ -62,9 +61,6 @@ def record_program(
 
 
 def _resource(settings: Settings, program: str) -> dict[str, AttributeValue]:
-    from freezeframe._environment import git_attributes, lock_file, time_zone
-    from freezeframe._version import __version__
-
     found: dict[str, AttributeValue] = {
         genai.SERVICE_NAME: settings.service_name or Path(program).name,
         genai.LIBRARY_VERSION: __version__,
@@ -188,8 +184,6 @@ def collector_settings(given: Mapping[str, object], endpoint: str | None) -> Set
     Raises:
         ConfigError: a setting is wrong.
     """
-    from freezeframe._config import Settings, load_settings
-
     settings = load_settings(given)
     is_usual = settings.endpoint == Settings().endpoint
     return replace(settings, endpoint=endpoint) if endpoint is not None and is_usual else settings
