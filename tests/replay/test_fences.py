@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import subprocess
@@ -11,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from freezeframe_replay.cli.replay import configure
+from freezeframe_replay.cli.command import make_parser
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.process.reenact import reenact
@@ -200,7 +199,6 @@ def test_without_the_fences_files_and_processes_are_left_alone(recorded: Fixture
 
 
 def test_the_command_line_knows_the_fences() -> None:
-    parser = argparse.ArgumentParser()
-    configure(parser)
-    found = parser.parse_args(["x", "--hermetic", "--fence", "reads", "--allow-path", "out", "--allow-program", "git"])
+    given = ["x", "--hermetic", "--fence", "reads", "--allow-path", "out", "--allow-program", "git"]
+    found = make_parser("replay").parse_args(given)
     assert (found.hermetic, found.fence, found.allow_path, found.allow_program) == (True, ["reads"], ["out"], ["git"])

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
+from freezeframe_replay.cli.command import Command, option
+from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of, print_json
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.audit import write_audit
 from freezeframe_replay.report.render import printable
@@ -23,16 +23,14 @@ COMMAND: Final = Command(
         "python audit/4bf92f35/check.py": "what the third party runs",
     },
     exit_codes={0: "written", 125: "nothing to audit: the run recorded no calls, no input and no outcome"},
+    options=(
+        RUN_OR_FIXTURE,
+        option("-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the export, empty or new"),
+        option("--key", type=Path, metavar="FILE", help="sign it: an Ed25519 private key in PEM"),
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the export, empty or new")
-    parser.add_argument("--key", type=Path, metavar="FILE", help="sign it: an Ed25519 private key in PEM")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

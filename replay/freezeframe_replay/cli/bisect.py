@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli import options
-from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.command import Command, option
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.bisect import Bisection, Trial, Tried, bisect
 from freezeframe_replay.local.target import load_as_fixture
@@ -31,19 +31,17 @@ COMMAND: Final = Command(
     },
     exit_codes={0: "found", 125: "undecided: only skipped commits are left"},
     takes_program=True,
+    options=(
+        options.RUN_OR_FIXTURE,
+        option("--good", metavar="COMMIT", help="commit that re-enacts the run (default: the commit of the recording)"),
+        option("--bad", default="HEAD", metavar="COMMIT", help="commit that no longer does (default: HEAD)"),
+        options.IGNORE,
+        options.timeout(of="one replay"),
+        options.QUIET,
+        options.JSON,
+        options.STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP)
-    parser.add_argument("--good", metavar="COMMIT", help="commit that re-enacts the run (default: the commit of the recording)")
-    parser.add_argument("--bad", default="HEAD", metavar="COMMIT", help="commit that no longer does (default: HEAD)")
-    options.add_ignore(parser)
-    options.add_timeout(parser, of="one replay")
-    parser.add_argument("--quiet", action="store_true", help="print no progress")
-    options.add_json(parser)
-    options.add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -24,13 +24,11 @@ COMMAND: Final = Command(
     examples={"freezeframe cache -- node eval.mjs": "the second time, it asks only what is new"},
     exit_codes={0: "as the program", 1: "as the program, or it could not be started, or there is no store"},
     takes_program=True,
+    options=(
+        options.JSON,
+        options.STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    options.add_json(parser)
-    options.add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
+from freezeframe_replay.cli.command import Command, option
+from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, print_json
 from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.calibrate import Calibration, calibrate, why_incomparable
@@ -24,16 +24,14 @@ COMMAND: Final = Command(
         "freezeframe calibrate 4bf92f35 9c1e77d0 -o tests/golden/order": "and write the fixture",
     },
     exit_codes={0: "compared", 125: "incomparable: the input differs, or no step could be compared"},
+    options=(
+        option("one", metavar="A", help=TARGET_HELP),
+        option("other", metavar="B", help="another recording of the same input, named in the same ways"),
+        option("-o", "--output", type=Path, metavar="DIR", help="write A there, declaring what varies"),
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("one", metavar="A", help=TARGET_HELP)
-    parser.add_argument("other", metavar="B", help="another recording of the same input, named in the same ways")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write A there, declaring what varies")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

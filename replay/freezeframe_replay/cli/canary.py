@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, print_json, terminal_width
+from freezeframe_replay.cli.command import Command, flag, option, repeatable
+from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, positive, print_json, terminal_width
 from freezeframe_replay.experiments.canary import Asked, Canary, ask_again, has_drifted, pinned_questions
 from freezeframe_replay.experiments.dataset import load_dataset
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_as_fixture
@@ -33,21 +33,17 @@ COMMAND: Final = Command(
         "freezeframe canary last --step 1 --base-url http://127.0.0.1:8000/v1": "one step, at another address",
     },
     exit_codes={0: "nothing drifted", 3: "something did", 125: "a question got no answer"},
+    options=(
+        option("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=f"{TARGET_HELP}; or a dataset directory"),
+        repeatable("--step", type=positive, metavar="N", help="ask only this step (repeatable)"),
+        repeatable("--ignore", choices=_IGNORABLE, help="what may drift (repeatable)"),
+        option("--base-url", default="", metavar="URL", help="base URL to ask (default: $OPENAI_BASE_URL and similar)"),
+        option("--timeout", type=float, default=60.0, metavar="S", help="time limit of one answer, in seconds"),
+        flag("--quiet", "print only what drifted"),
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=f"{TARGET_HELP}; or a dataset directory")
-    parser.add_argument(
-        "--step", action="append", type=positive, default=[], metavar="N", help="ask only this step (repeatable)"
-    )
-    parser.add_argument("--ignore", action="append", default=[], choices=_IGNORABLE, help="what may drift (repeatable)")
-    parser.add_argument("--base-url", default="", metavar="URL", help="base URL to ask (default: $OPENAI_BASE_URL and similar)")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="time limit of one answer, in seconds")
-    parser.add_argument("--quiet", action="store_true", help="print only what drifted")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

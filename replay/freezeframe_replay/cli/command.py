@@ -6,13 +6,48 @@ import argparse
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
-from typing import Final, Protocol, cast
+from typing import Any, Final, Protocol, cast
 
 from freezeframe_replay.cli.commands import SUMMARIES
 
 PROGRAM: Final = "freezeframe"
 
 _USUAL: Final[Mapping[int, str]] = {0: "done", 1: "failed, with the reason on stderr", 2: "wrong usage"}
+
+
+Declare = Callable[[argparse._ActionsContainer], object]
+"""Declares an argument or an option."""
+
+
+def option(*names: str, **settings: Any) -> Declare:
+    """Return an argument or an option, as argparse's `add_argument` takes it."""
+    return lambda parser: parser.add_argument(*names, **settings)
+
+
+def flag(name: str, text: str) -> Declare:
+    """Return an option without a value."""
+    return option(name, action="store_true", help=text)
+
+
+def repeatable(*names: str, **settings: Any) -> Declare:
+    """Return an option that may be given several times; its values are a list."""
+    return option(*names, action="append", default=[], **settings)
+
+
+def all_of(*options: Declare) -> Declare:
+    """Return several options as one, for commands that share them."""
+    return lambda parser: [declare(parser) for declare in options]
+
+
+def one_of(*options: Declare) -> Declare:
+    """Return options of which exactly one is given."""
+
+    def declare(parser: argparse._ActionsContainer) -> None:
+        group = parser.add_mutually_exclusive_group(required=True)
+        for each in options:
+            each(group)
+
+    return declare
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +60,10 @@ class Command:
     """Command lines that can be copied, each with what it does."""
     exit_codes: Mapping[int, str] = field(default_factory=dict[int, str])
     """The exit codes that differ from the usual meaning."""
+    options: Sequence[Declare] = ()
+    """Its arguments and options, in the order of its help."""
+    actions: Mapping[str, tuple[str, Sequence[Declare]]] = field(default_factory=dict[str, tuple[str, Sequence[Declare]]])
+    """Name -> what it does, and its options; of a command that has actions. `options` are then those of each."""
     takes_program: bool = False
     """Whether ``-- CMD ...`` may follow; it arrives as `arguments.program`."""
     config_error: int = 1
@@ -40,7 +79,6 @@ class CommandModule(Protocol):
     """What a command's module provides."""
 
     COMMAND: Command
-    configure: Callable[[argparse.ArgumentParser], None]
     execute: Callable[[argparse.Namespace], int]
 
 
@@ -51,8 +89,7 @@ def load(name: str) -> CommandModule:
 
 def make_parser(name: str) -> argparse.ArgumentParser:
     """Return the parser of one command, with examples and exit codes in its help."""
-    module = load(name)
-    command = module.COMMAND
+    command = load(name).COMMAND
     parser = argparse.ArgumentParser(
         prog=f"{PROGRAM} {name}",
         description=f"{SUMMARIES[name]} {command.description}".strip(),
@@ -60,10 +97,22 @@ def make_parser(name: str) -> argparse.ArgumentParser:
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
-    module.configure(parser)
+    _configure(parser, command)
     if command.takes_program:
         parser.usage = f"{parser.format_usage().removeprefix('usage: ').rstrip()} [-- CMD ...]"
     return parser
+
+
+def _configure(parser: argparse.ArgumentParser, command: Command) -> None:
+    if not command.actions:
+        for declare in command.options:
+            declare(parser)
+        return
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, (text, options) in command.actions.items():
+        action = actions.add_parser(name, help=text, description=text, allow_abbrev=False)
+        for declare in (*command.options, *options):
+            declare(action)
 
 
 def split_program(argv: Sequence[str]) -> tuple[list[str], list[str] | None]:

@@ -7,16 +7,8 @@ from collections.abc import Mapping
 from typing import Final
 
 from freezeframe._cli import drain_parser, run_parser
-from freezeframe_replay.cli.command import PROGRAM, Command, make_parser
+from freezeframe_replay.cli.command import PROGRAM, Command, make_parser, option
 from freezeframe_replay.cli.commands import SUMMARIES
-
-COMMAND: Final = Command(
-    description="Made from the commands themselves: print it anew after an update.",
-    examples={
-        "freezeframe completion bash": 'in ~/.bashrc: eval "$(freezeframe completion bash)"; zsh likewise',
-        "freezeframe completion fish": "into ~/.config/fish/completions/freezeframe.fish",
-    },
-)
 
 _BASH: Final = """_freezeframe() {
     local word=${COMP_WORDS[COMP_CWORD]} words=""
@@ -34,9 +26,14 @@ complete -o default -F _freezeframe freezeframe
 _ZSH: Final = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit && bashcompinit\n"
 
 
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("shell", choices=("bash", "zsh", "fish"), help="for which shell")
+COMMAND: Final = Command(
+    description="Made from the commands themselves: print it anew after an update.",
+    examples={
+        "freezeframe completion bash": 'in ~/.bashrc: eval "$(freezeframe completion bash)"; zsh likewise',
+        "freezeframe completion fish": "into ~/.config/fish/completions/freezeframe.fish",
+    },
+    options=(option("shell", choices=("bash", "zsh", "fish"), help="for which shell"),),
+)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, place_of, positive, print_json, seconds
+from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.options import JSON, QUIET, STORE, place_of, positive, print_json, seconds
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import is_bare, warn_of_bare
 from freezeframe_replay.experiments.dataset import write_dataset
@@ -26,21 +26,19 @@ COMMAND: Final = Command(
         """freezeframe dataset --where "name = 'answer'" --since 7d -o sets/week""": "by a condition over the view `runs`",
         """freezeframe dataset --sql "SELECT trace_id FROM tool_calls WHERE tool = 'refund'" -o sets/refunds""": "by any query",
     },
+    options=(
+        option("runs", nargs="*", metavar="RUN", help="runs or fixtures by name, as `freezeframe replay` takes them"),
+        option("-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the dataset"),
+        option("--where", metavar="SQL", help="runs that match this condition on the view `runs`, newest first"),
+        option("--sql", metavar="QUERY", help="runs whose ids are in the first column of this query"),
+        flag("--failed", "only runs that failed or never finished (with --where or alone)"),
+        option("--since", type=seconds, metavar="AGE", help="only runs started within 15m, 1h, 7d, ..."),
+        option("--limit", type=positive, default=100, metavar="N", help="at most N runs by SQL (default: 100)"),
+        QUIET,
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("runs", nargs="*", metavar="RUN", help="runs or fixtures by name, as `freezeframe replay` takes them")
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the dataset")
-    parser.add_argument("--where", metavar="SQL", help="runs that match this condition on the view `runs`, newest first")
-    parser.add_argument("--sql", metavar="QUERY", help="runs whose ids are in the first column of this query")
-    parser.add_argument("--failed", action="store_true", help="only runs that failed or never finished (with --where or alone)")
-    parser.add_argument("--since", type=seconds, metavar="AGE", help="only runs started within 15m, 1h, 7d, ...")
-    parser.add_argument("--limit", type=positive, default=100, metavar="N", help="at most N runs by SQL (default: 100)")
-    parser.add_argument("--quiet", action="store_true", help="print no progress")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli.colour import show
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json, terminal_width
+from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, print_json, terminal_width
 from freezeframe_replay.engine.compare import Difference
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.align import Comparison, How, Pair, Side, compare_runs
@@ -37,17 +37,15 @@ COMMAND: Final = Command(
         3: "different",
         125: "incomparable: neither run recorded calls, input or outcome",
     },
+    options=(
+        option("before", metavar="A", help=TARGET_HELP),
+        option("after", metavar="B", help="the other run, named in the same ways"),
+        flag("--all", "also show the steps that are the same"),
+        option("--html", type=Path, metavar="FILE", help="write a self-contained page there"),
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("before", metavar="A", help=TARGET_HELP)
-    parser.add_argument("after", metavar="B", help="the other run, named in the same ways")
-    parser.add_argument("--all", action="store_true", help="also show the steps that are the same")
-    parser.add_argument("--html", type=Path, metavar="FILE", help="write a self-contained page there")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import dataclasses
 from typing import Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
+from freezeframe_replay.cli.options import DATA, JSON, home_of, print_json
 from freezeframe_replay.local.checkup import Finding, Grade, checkup
 from freezeframe_replay.report.render import printable
 
@@ -17,13 +17,11 @@ COMMAND: Final = Command(
         "freezeframe doctor --json": "the same for a script",
     },
     exit_codes={0: "no check failed", 1: "at least one failed"},
+    options=(
+        DATA,
+        JSON,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_data(parser)
-    add_json(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -7,7 +7,7 @@ import sys
 from typing import Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_data, home_of
+from freezeframe_replay.cli.options import DATA, home_of
 from freezeframe_replay.local import daemon
 
 COMMAND: Final = Command(
@@ -16,12 +16,8 @@ COMMAND: Final = Command(
         "freezeframe down": "stop the collector and the replay service",
         "freezeframe down --data /srv/freezeframe": "the services of another data directory",
     },
+    options=(DATA,),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_data(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.colour import show
-from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.command import Command, flag, option, repeatable
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_parameter
@@ -47,44 +47,40 @@ COMMAND: Final = Command(
         125: "neither, but some runs could not be compared, or what a gate needs is not known",
     },
     takes_program=True,
+    options=(
+        option("dataset", type=Path, metavar="DATASET", help="directory that `freezeframe dataset` wrote, or a fixture's"),
+        option("--model", metavar="NAME", help="candidate: ask this model (with --live model)"),
+        option("--system", metavar="TEXT", help="candidate: another system prompt (@FILE reads it from there)"),
+        repeatable("--replace", nargs=2, metavar=("OLD", "NEW"), help="candidate: a passage of the prompts"),
+        repeatable("--set", metavar="NAME=JSON", help="candidate: a parameter, such as temperature=0"),
+        options.LIVE,
+        repeatable("--allow-tool", metavar="NAME", help="let this tool run for real (repeatable)"),
+        options.IGNORE,
+        option("--judge", metavar="MODULE:FUNCTION", help="ask this function whether different words mean the same"),
+        flag("--judge-live", "let the judge ask a model for real, and record the answers"),
+        option("--jobs", type=options.positive, default=1, metavar="N", help="replays side by side (default: 1)"),
+        options.timeout(of="one run"),
+        option("--max-changed", type=int, metavar="N", help="gate: at most N runs may change (default: none)"),
+        option(
+            "--max-p95",
+            type=float,
+            metavar="SECONDS",
+            help="gate: the calls of 95 of 100 runs take no longer, as recorded or live",
+        ),
+        option("--max-cost", type=float, metavar="USD", help="gate: no run costs more, at list price"),
+        option(
+            "--as",
+            dest="named",
+            metavar="NAME",
+            help="keep the result in the dataset under this name, a column of the page /sets",
+        ),
+        option("-o", "--output", type=Path, metavar="FILE", help="also write the result there as JSON"),
+        flag("--all", "also list the rows that are the same"),
+        options.REQUIRE_VALUES,
+        options.QUIET,
+        options.JSON,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "dataset", type=Path, metavar="DATASET", help="directory that `freezeframe dataset` wrote, or a fixture's"
-    )
-    parser.add_argument("--model", metavar="NAME", help="candidate: ask this model (with --live model)")
-    parser.add_argument("--system", metavar="TEXT", help="candidate: another system prompt (@FILE reads it from there)")
-    parser.add_argument(
-        "--replace", action="append", default=[], nargs=2, metavar=("OLD", "NEW"), help="candidate: a passage of the prompts"
-    )
-    parser.add_argument(
-        "--set", action="append", default=[], metavar="NAME=JSON", help="candidate: a parameter, such as temperature=0"
-    )
-    options.add_live(parser)
-    parser.add_argument(
-        "--allow-tool", action="append", default=[], metavar="NAME", help="let this tool run for real (repeatable)"
-    )
-    options.add_ignore(parser)
-    parser.add_argument("--judge", metavar="MODULE:FUNCTION", help="ask this function whether different words mean the same")
-    parser.add_argument("--judge-live", action="store_true", help="let the judge ask a model for real, and record the answers")
-    parser.add_argument("--jobs", type=options.positive, default=1, metavar="N", help="replays side by side (default: 1)")
-    options.add_timeout(parser, of="one run")
-    parser.add_argument("--max-changed", type=int, metavar="N", help="gate: at most N runs may change (default: none)")
-    parser.add_argument(
-        "--max-p95", type=float, metavar="SECONDS", help="gate: the calls of 95 of 100 runs take no longer, as recorded or live"
-    )
-    parser.add_argument("--max-cost", type=float, metavar="USD", help="gate: no run costs more, at list price")
-    parser.add_argument(
-        "--as", dest="named", metavar="NAME", help="keep the result in the dataset under this name, a column of the page /sets"
-    )
-    parser.add_argument("-o", "--output", type=Path, metavar="FILE", help="also write the result there as JSON")
-    parser.add_argument("--all", action="store_true", help="also list the rows that are the same")
-    options.add_require_values(parser)
-    parser.add_argument("--quiet", action="store_true", help="print no progress")
-    options.add_json(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

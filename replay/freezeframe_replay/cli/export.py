@@ -9,8 +9,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, print_json
+from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, positive, print_json
 from freezeframe_replay.cli.writing import policies_of, refuse_bare
 from freezeframe_replay.local.target import load_target, open_store, store_of
 from freezeframe_replay.report.render import counted
@@ -31,6 +31,7 @@ from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError
 from freezeframe_schemas.fixture import Fixture
 
+_MADE: Final = "; ".join(f"{kind.name} ({kind.makes})" for kind in EXPORTS.values())
 COMMAND: Final = Command(
     description="DEST is a file, - for stdout, or the URL of a backend that takes OTLP. What leaves is what is stored: the "
     "redacted content. A run that was never redacted is refused.",
@@ -41,28 +42,23 @@ COMMAND: Final = Command(
         """freezeframe export --sql "SELECT trace_id FROM runs" --to inspect week.jsonl""": "a dataset",
         """freezeframe export --sql "SELECT * FROM calls" --to parquet calls.parquet""": "rows",
     },
+    options=(
+        option("runs", nargs="*", metavar="RUN", help=TARGET_HELP),
+        option(
+            "--to",
+            nargs=2,
+            required=True,
+            metavar=("KIND", "DEST"),
+            help=f"{_MADE}; {PARQUET} (what --sql selects, or the runs' spans)",
+        ),
+        option("--sql", metavar="QUERY", help="runs whose ids are in the first column of this query"),
+        option("--limit", type=positive, default=1000, metavar="N", help="at most N runs by SQL (default: 1000)"),
+        option("--each", choices=["run", "call"], default="run", help="a dataset's rows: a run (default), or each model call"),
+        flag("--unredacted", "export runs that were never redacted"),
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    made = "; ".join(f"{kind.name} ({kind.makes})" for kind in EXPORTS.values())
-    parser.add_argument("runs", nargs="*", metavar="RUN", help=TARGET_HELP)
-    parser.add_argument(
-        "--to",
-        nargs=2,
-        required=True,
-        metavar=("KIND", "DEST"),
-        help=f"{made}; {PARQUET} (what --sql selects, or the runs' spans)",
-    )
-    parser.add_argument("--sql", metavar="QUERY", help="runs whose ids are in the first column of this query")
-    parser.add_argument("--limit", type=positive, default=1000, metavar="N", help="at most N runs by SQL (default: 1000)")
-    parser.add_argument(
-        "--each", choices=["run", "call"], default="run", help="a dataset's rows: a run (default), or each model call"
-    )
-    parser.add_argument("--unredacted", action="store_true", help="export runs that were never redacted")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli import options
-from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.experiments.dataset import write_dataset
 from freezeframe_replay.experiments.failures import Group, list_failures
@@ -35,22 +35,18 @@ COMMAND: Final = Command(
         3: "at least one diverged",
         125: "at least one is unknown: it could not be replayed or compared",
     },
+    options=(
+        option("--since", type=options.seconds, metavar="AGE", help="only failures within 15m, 1h, 7d, ..."),
+        option("--where", default="", metavar="SQL", help="only failures that match this condition on the view `errors`"),
+        option("--limit", type=options.positive, default=20, metavar="N", help="at most N groups (default: 20)"),
+        flag("--replay", "replay one run of each group"),
+        option("-o", "--output", type=Path, metavar="DIR", help="write one run of each group there as a dataset"),
+        options.timeout(of="one replay"),
+        options.QUIET,
+        options.JSON,
+        options.STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--since", type=options.seconds, metavar="AGE", help="only failures within 15m, 1h, 7d, ...")
-    parser.add_argument(
-        "--where", default="", metavar="SQL", help="only failures that match this condition on the view `errors`"
-    )
-    parser.add_argument("--limit", type=options.positive, default=20, metavar="N", help="at most N groups (default: 20)")
-    parser.add_argument("--replay", action="store_true", help="replay one run of each group")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write one run of each group there as a dataset")
-    options.add_timeout(parser, of="one replay")
-    parser.add_argument("--quiet", action="store_true", help="print no progress")
-    options.add_json(parser)
-    options.add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
+from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of, print_json
 from freezeframe_replay.cli.writing import cannot_write, frozen, write_to
 from freezeframe_replay.local.target import load_target
 from freezeframe_replay.report.regression import Expect, regression_test, slug
@@ -26,25 +26,29 @@ COMMAND: Final = Command(
         "freezeframe fixture last -o tests/golden/order --pytest --expect identical": "a good run that is to stay as it is",
     },
     takes_program=True,
+    options=(
+        RUN_OR_FIXTURE,
+        option(
+            "-o",
+            "--output",
+            type=Path,
+            required=True,
+            metavar="DIR",
+            help="directory of the fixture, created if it does not exist",
+        ),
+        flag("--pytest", "also write test_<DIR's name>.py next to the fixture"),
+        option(
+            "--expect",
+            choices=[expect.value for expect in Expect],
+            default=Expect.CHANGED.value,
+            help="what the test checks: changed, the recorded failure is gone (default); identical, the run is "
+            "re-enacted exactly",
+        ),
+        flag("--force", "overwrite the test even if it was edited"),
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the fixture, created if it does not exist"
-    )
-    parser.add_argument("--pytest", action="store_true", help="also write test_<DIR's name>.py next to the fixture")
-    parser.add_argument(
-        "--expect",
-        choices=[expect.value for expect in Expect],
-        default=Expect.CHANGED.value,
-        help="what the test checks: changed, the recorded failure is gone (default); identical, the run is re-enacted exactly",
-    )
-    parser.add_argument("--force", action="store_true", help="overwrite the test even if it was edited")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -8,8 +8,16 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, positive, print_json, text_or_file
+from freezeframe_replay.cli.command import Command, option, repeatable
+from freezeframe_replay.cli.options import (
+    JSON,
+    RUN_OR_FIXTURE,
+    STORE,
+    place_of,
+    positive,
+    print_json,
+    text_or_file,
+)
 from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.target import load_as_fixture
@@ -25,39 +33,34 @@ COMMAND: Final = Command(
         "freezeframe fork last -o forks/c --step 1 --response 'I do not know.'": "the model's words",
         """freezeframe fork last -o forks/d --input 'args[0]="Where?"'""": "the input of the entry point",
     },
+    options=(
+        RUN_OR_FIXTURE,
+        option(
+            "-o",
+            "--output",
+            type=Path,
+            required=True,
+            metavar="DIR",
+            help="directory of the fork, created if it does not exist",
+        ),
+        option("--step", type=positive, metavar="N", help="the step whose answer to change, as numbered by `freezeframe show`"),
+        option("--result", metavar="JSON", help="what the tool or retriever returns (@FILE reads it from there)"),
+        option("--response", metavar="TEXT", help="what the model says (@FILE reads it from there)"),
+        repeatable(
+            "--set",
+            metavar="PATH=JSON",
+            help="one value in the step's answer, for example choices[0].message.content (repeatable)",
+        ),
+        repeatable(
+            "--input", metavar="PATH=JSON", help="one argument of the entry point, for example kwargs.question (repeatable)"
+        ),
+        repeatable("--flag", metavar="NAME=VALUE", help="a feature flag (repeatable)"),
+        option("--clock", metavar="TIME", help="when the run began, for example 2026-12-24T18:00:00Z"),
+        option("--commit", metavar="REV", help="the commit that `freezeframe replay --at-commit` checks out"),
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
-    parser.add_argument(
-        "-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the fork, created if it does not exist"
-    )
-    parser.add_argument(
-        "--step", type=positive, metavar="N", help="the step whose answer to change, as numbered by `freezeframe show`"
-    )
-    parser.add_argument("--result", metavar="JSON", help="what the tool or retriever returns (@FILE reads it from there)")
-    parser.add_argument("--response", metavar="TEXT", help="what the model says (@FILE reads it from there)")
-    parser.add_argument(
-        "--set",
-        action="append",
-        default=[],
-        metavar="PATH=JSON",
-        help="one value in the step's answer, for example choices[0].message.content (repeatable)",
-    )
-    parser.add_argument(
-        "--input",
-        action="append",
-        default=[],
-        metavar="PATH=JSON",
-        help="one argument of the entry point, for example kwargs.question (repeatable)",
-    )
-    parser.add_argument("--flag", action="append", default=[], metavar="NAME=VALUE", help="a feature flag (repeatable)")
-    parser.add_argument("--clock", metavar="TIME", help="when the run began, for example 2026-12-24T18:00:00Z")
-    parser.add_argument("--commit", metavar="REV", help="the commit that `freezeframe replay --at-commit` checks out")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli import options
-from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.command import Command, flag, option, repeatable
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.fuzz import Effect, Fuzzing, flips, fuzz, unknown
@@ -40,26 +40,20 @@ COMMAND: Final = Command(
         125: "the run itself is not re-enacted, or nothing could be perturbed or compared",
     },
     takes_program=True,
+    options=(
+        options.RUN_OR_FIXTURE,
+        option("--rounds", type=options.positive, default=20, metavar="N", help="perturbations to try (default: 20)"),
+        option("--seed", type=int, default=1, metavar="N", help="the same seed tries the same perturbations (default: 1)"),
+        repeatable("--aim", choices=_AIMS, help="perturb only this (repeatable; default: all)"),
+        repeatable("--live", choices=["model"], help="ask the model for real"),
+        option("-o", "--output", type=Path, metavar="DIR", help="write each run that flips there as a fixture"),
+        options.timeout(of="one replay"),
+        flag("--all", "also list the perturbations that flip nothing"),
+        options.QUIET,
+        options.JSON,
+        options.STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP)
-    parser.add_argument("--rounds", type=options.positive, default=20, metavar="N", help="perturbations to try (default: 20)")
-    parser.add_argument(
-        "--seed", type=int, default=1, metavar="N", help="the same seed tries the same perturbations (default: 1)"
-    )
-    parser.add_argument(
-        "--aim", action="append", default=[], choices=_AIMS, help="perturb only this (repeatable; default: all)"
-    )
-    parser.add_argument("--live", action="append", default=[], choices=["model"], help="ask the model for real")
-    parser.add_argument("-o", "--output", type=Path, metavar="DIR", help="write each run that flips there as a fixture")
-    options.add_timeout(parser, of="one replay")
-    parser.add_argument("--all", action="store_true", help="also list the perturbations that flip nothing")
-    parser.add_argument("--quiet", action="store_true", help="print no progress")
-    options.add_json(parser)
-    options.add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -14,19 +14,27 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_data, add_json, home_of, positive, print_json, terminal_width
+from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.options import DATA, JSON, home_of, positive, print_json, terminal_width
 from freezeframe_replay.local.daemon import collector_answers, flush, loopback_opener
 from freezeframe_replay.local.home import Home, read_ports
 from freezeframe_replay.report.outline import Outline, outline_run
 from freezeframe_replay.report.render import counted, ledger_lines
-from freezeframe_replay.sources.otlp_requests import JSON, METRICS, OtlpRequest, requests_of_file
+from freezeframe_replay.sources.otlp_requests import JSON as JSON_TYPE
+from freezeframe_replay.sources.otlp_requests import METRICS, OtlpRequest, requests_of_file
 from freezeframe_replay.sources.recordings.kinds import RECORDINGS, recordings_in, requests_of_recording, runs_of_recording
 from freezeframe_replay.sources.span_file import files_of, load_runs_of_file
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, WireError
 from freezeframe_schemas.local_tokens import SENDER, bearer, read_token
 from freezeframe_schemas.run import Run
 
+_OTLP: Final = "otlp"
+_TRIES: Final = 8
+_TIMEOUT_S: Final = 60.0
+_BUSY: Final = frozenset({429, 503})
+
+
+_HELD: Final = "; ".join(f"{kind.name} ({kind.holds})" for kind in RECORDINGS.values())
 COMMAND: Final = Command(
     description="SOURCE is a file, or a directory of such files. OTLP comes as JSON lines, one JSON document, or protobuf, as "
     "the file exporter of the OpenTelemetry Collector writes it, too. A file of any other kind is read to its end before it is "
@@ -37,25 +45,15 @@ COMMAND: Final = Command(
         "freezeframe import otlp spans.jsonl --from 4001": "go on where it stopped",
         "freezeframe import vcr tests/cassettes/": "each cassette as a run",
     },
+    options=(
+        option("kind", choices=[_OTLP, *RECORDINGS], metavar="KIND", help=f"what the files hold: {_OTLP}; {_HELD}"),
+        option("sources", nargs="+", type=Path, metavar="SOURCE", help="file or directory"),
+        option("--from", dest="first", type=positive, default=1, metavar="N", help="begin with request N of the first file"),
+        flag("--dry-run", "send nothing; print what each run does not hold"),
+        JSON,
+        DATA,
+    ),
 )
-
-_OTLP: Final = "otlp"
-_TRIES: Final = 8
-_TIMEOUT_S: Final = 60.0
-_BUSY: Final = frozenset({429, 503})
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    held = "; ".join(f"{kind.name} ({kind.holds})" for kind in RECORDINGS.values())
-    parser.add_argument("kind", choices=[_OTLP, *RECORDINGS], metavar="KIND", help=f"what the files hold: {_OTLP}; {held}")
-    parser.add_argument("sources", nargs="+", type=Path, metavar="SOURCE", help="file or directory")
-    parser.add_argument(
-        "--from", dest="first", type=positive, default=1, metavar="N", help="begin with request N of the first file"
-    )
-    parser.add_argument("--dry-run", action="store_true", help="send nothing; print what each run does not hold")
-    add_json(parser)
-    add_data(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -139,7 +137,7 @@ def _rejected(content_type: str, body: bytes) -> int:
     """Return how many spans or records the collector's answer says it refused."""
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
 
-    if content_type == JSON:
+    if content_type == JSON_TYPE:
         partial: dict[str, Any] = json.loads(body or b"{}").get("partialSuccess") or {}
         return int(partial.get("rejectedSpans") or partial.get("rejectedLogRecords") or 0)
     # The answer for log records has the same form.

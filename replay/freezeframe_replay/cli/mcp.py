@@ -8,8 +8,8 @@ import signal
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_store, add_timeout, place_of, port, positive
+from freezeframe_replay.cli.command import Command, option
+from freezeframe_replay.cli.options import STORE, place_of, port, positive, timeout
 from freezeframe_replay.local.target import Place
 from freezeframe_replay.mcp.answers import LEAST_TOKENS, MOST_TOKENS, USUAL_TOKENS
 from freezeframe_schemas.errors import ConfigError
@@ -25,29 +25,25 @@ COMMAND: Final = Command(
         "freezeframe mcp -- python agent.py": "replays start this program in place of the recorded entry point",
     },
     takes_program=True,
+    options=(
+        option("--project", type=Path, default=Path(), metavar="DIR", help="folder of the agent's code (default: this one)"),
+        option(
+            "--budget",
+            type=positive,
+            default=USUAL_TOKENS,
+            metavar="N",
+            help=f"tokens of an answer, about, unless a call names a budget (default: {USUAL_TOKENS})",
+        ),
+        option(
+            "--http",
+            type=port,
+            metavar="PORT",
+            help="serve over HTTP on 127.0.0.1 instead, for clients with the token in the file mcp-token of the data directory",
+        ),
+        timeout(of="a replayed program"),
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--project", type=Path, default=Path(), metavar="DIR", help="folder of the agent's code (default: this one)"
-    )
-    parser.add_argument(
-        "--budget",
-        type=positive,
-        default=USUAL_TOKENS,
-        metavar="N",
-        help=f"tokens of an answer, about, unless a call names a budget (default: {USUAL_TOKENS})",
-    )
-    parser.add_argument(
-        "--http",
-        type=port,
-        metavar="PORT",
-        help="serve over HTTP on 127.0.0.1 instead, for clients with the token in the file mcp-token of the data directory",
-    )
-    add_timeout(parser, of="a replayed program")
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

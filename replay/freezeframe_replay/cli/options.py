@@ -7,8 +7,9 @@ import datetime as dt
 import json
 import shutil
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from freezeframe_replay.cli.command import Declare, all_of, flag, option, repeatable
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, find_home
 from freezeframe_replay.local.target import Place
 from freezeframe_replay.report.render import WIDTH
@@ -23,59 +24,42 @@ TARGET_HELP = (
 )
 
 
-def add_data(parser: argparse.ArgumentParser) -> None:
-    """Declare --data."""
-    parser.add_argument(
-        "--data",
-        type=Path,
-        metavar="DIR",
-        help=f"data directory (default: ${VARIABLE}, else the nearest .freezeframe in a parent directory, else ./.freezeframe)",
-    )
-
-
-def add_store(parser: argparse.ArgumentParser) -> None:
-    """Declare --data and --store: where runs are read."""
-    add_data(parser)
-    parser.add_argument(
+RUN_OR_FIXTURE: Final = option("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
+DATA: Final = option(
+    "--data",
+    type=Path,
+    metavar="DIR",
+    help=f"data directory (default: ${VARIABLE}, else the nearest .freezeframe in a parent directory, else ./.freezeframe)",
+)
+STORE: Final = all_of(
+    DATA,
+    option(
         "--store",
         metavar="URL",
         help=f"read another store, clickhouse://user:password@host:8123/database (default: ${STORE_VARIABLE}, else the running "
         "collector's), another backend, phoenix+http://host:6006, or a directory of OTLP files (docs/other-backends.md)",
-    )
+    ),
+)
+"""Where runs are read: --data and --store."""
+JSON: Final = flag("--json", "write JSON, for scripts")
+QUIET: Final = flag("--quiet", "print no progress")
+IGNORE: Final = repeatable(
+    "--ignore", metavar="COMPONENT", help="part of the requests to ignore, for example body.temperature (repeatable)"
+)
+LIVE: Final = repeatable(
+    "--live",
+    choices=[kind.value for kind in Kind if kind not in (Kind.TOOL, Kind.DATABASE)],
+    help="make calls of this kind for real if the recording holds no answer (repeatable)",
+)
+REQUIRE_VALUES: Final = flag(
+    "--require-values",
+    "report incomparable (125) unless all of the program's own private values are compared (needs the recording's key)",
+)
 
 
-def add_json(parser: argparse.ArgumentParser) -> None:
-    """Declare --json."""
-    parser.add_argument("--json", action="store_true", help="write JSON, for scripts")
-
-
-def add_ignore(parser: argparse.ArgumentParser) -> None:
-    """Declare --ignore."""
-    help_text = "part of the requests to ignore, for example body.temperature (repeatable)"
-    parser.add_argument("--ignore", action="append", default=[], metavar="COMPONENT", help=help_text)
-
-
-def add_live(parser: argparse.ArgumentParser) -> None:
-    """Declare --live."""
-    kinds = [kind.value for kind in Kind if kind not in (Kind.TOOL, Kind.DATABASE)]
-    help_text = "make calls of this kind for real if the recording holds no answer (repeatable)"
-    parser.add_argument("--live", action="append", default=[], choices=kinds, help=help_text)
-
-
-def add_timeout(parser: argparse.ArgumentParser, *, of: str) -> None:
-    """Declare --timeout."""
-    help_text = f"time limit of {of}, in seconds (default: 600)"
-    parser.add_argument("--timeout", type=float, default=600.0, metavar="S", help=help_text)
-
-
-def add_require_values(parser: argparse.ArgumentParser) -> None:
-    """Declare --require-values."""
-    parser.add_argument(
-        "--require-values",
-        action="store_true",
-        help="report incomparable (125) unless all of the program's own private values are compared (needs the "
-        "recording's key)",
-    )
+def timeout(*, of: str) -> Declare:
+    """Return --timeout."""
+    return option("--timeout", type=float, default=600.0, metavar="S", help=f"time limit of {of}, in seconds (default: 600)")
 
 
 def place_of(arguments: argparse.Namespace) -> Place:

@@ -12,8 +12,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
+from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of, print_json
 from freezeframe_replay.cli.writing import frozen, policies_of, refuse_bare
 from freezeframe_replay.local.code import Code, code_as_it_is, code_of_commit, recorded_lock_file
 from freezeframe_replay.local.target import load_target
@@ -24,6 +24,10 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, FixtureError
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import Run
+
+_CODE: Final = {"commit": "of the recorded commit", "now": "as they are", "none": "none"}
+_DIGITS: Final = 12
+
 
 COMMAND: Final = Command(
     description="The file holds the redacted recording, the files of the recorded commit that this folder held, the lock file, "
@@ -36,24 +40,20 @@ COMMAND: Final = Command(
         "freezeframe replay bug.ffz --packed-code": "where it was sent to",
         "tar xzf bug.ffz": "to read run.html, and the code",
     },
+    options=(
+        RUN_OR_FIXTURE,
+        option("-o", "--output", type=Path, required=True, metavar="FILE", help="the file to write; it ends in .ffz"),
+        option(
+            "--code",
+            choices=list(_CODE),
+            help="which files of this folder: of the recorded commit (default, if this is a clone that holds it); now, as they "
+            "are in the work tree; none",
+        ),
+        flag("--unredacted", "pack a run that was never redacted"),
+        JSON,
+        STORE,
+    ),
 )
-_CODE: Final = {"commit": "of the recorded commit", "now": "as they are", "none": "none"}
-_DIGITS: Final = 12
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE", help="the file to write; it ends in .ffz")
-    parser.add_argument(
-        "--code",
-        choices=list(_CODE),
-        help="which files of this folder: of the recorded commit (default, if this is a clone that holds it); now, as they are "
-        "in the work tree; none",
-    )
-    parser.add_argument("--unredacted", action="store_true", help="pack a run that was never redacted")
-    add_json(parser)
-    add_store(parser)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

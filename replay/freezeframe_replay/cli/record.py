@@ -9,7 +9,7 @@ from typing import Final
 
 from freezeframe._export import Fate
 from freezeframe_replay.cli import options
-from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.local.home import otlp_url
 from freezeframe_replay.process.program_recorder import ProgramRecorder
 from freezeframe_replay.process.programs import collector_settings, record_program
@@ -26,23 +26,18 @@ COMMAND: Final = Command(
     },
     exit_codes={0: "as the program", 1: "as the program, or it could not be started"},
     takes_program=True,
+    options=(
+        option("--file", metavar="PATH", help="write spans to this file as OTLP/JSON lines, not redacted, and send none"),
+        option("--endpoint", metavar="URL", help="the collector's address (default: that of the data directory's)"),
+        option("--service-name", metavar="NAME", help="service.name of the spans (default: the program's name)"),
+        flag(
+            "--mcp",
+            "the program is an MCP server over stdio: record what it is asked, inside a program that `record` started; inside "
+            "of `serve`, answer from the run and do not start it",
+        ),
+        options.DATA,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument(
-        "--file", metavar="PATH", help="write spans to this file as OTLP/JSON lines, not redacted, and send none"
-    )
-    parser.add_argument("--endpoint", metavar="URL", help="the collector's address (default: that of the data directory's)")
-    parser.add_argument("--service-name", metavar="NAME", help="service.name of the spans (default: the program's name)")
-    parser.add_argument(
-        "--mcp",
-        action="store_true",
-        help="the program is an MCP server over stdio: record what it is asked, inside a program that `record` started; inside "
-        "of `serve`, answer from the run and do not start it",
-    )
-    options.add_data(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -19,7 +19,7 @@ from freezeframe_redaction.listed import surrogates_of
 from freezeframe_redaction.model import Finding
 from freezeframe_redaction.policy import Policy, load_policy
 from freezeframe_redaction.redactor import Redactor
-from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_schemas.data_directory import KEYS, find_data_directory
 from freezeframe_schemas.errors import ConfigError, WireError
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json, spans_to_otlp_json
@@ -30,6 +30,7 @@ _REMEMBERED = 8_000_000
 """Characters of leaves that are remembered: this bounds the memory, however long the input."""
 _STEP = 1_000_000
 """Characters between two progress reports."""
+
 
 COMMAND: Final = Command(
     description='A line of input is {"id": ..., "text": "..."}, {"id": ..., "value": any JSON} or OTLP/JSON, which stays '
@@ -50,35 +51,28 @@ COMMAND: Final = Command(
         2: "wrong usage, or a file, policy or key that cannot be read",
     },
     config_error=2,
+    options=(
+        option("files", nargs="*", metavar="FILE", help="files to read (default, and for -: standard input)"),
+        option("--policy", default="strict", help="strict (default), minimal, off, or the path of a TOML file"),
+        option("--tenant", default="default", help="whose key to use (default: default)"),
+        option(
+            "--keys",
+            type=Path,
+            default=None,
+            metavar="DIR",
+            help="directory of the keys (default: that of the local data directory, if there is one)",
+        ),
+        flag("--text", "read each file as one text, and write the redacted text"),
+        flag("--dry-run", "write counts of findings by class and detector, and no text at all"),
+        flag(
+            "--explain",
+            "say for each finding which detector and row of rules found it, and for names what the learned evidence says",
+        ),
+        flag("--json", "with --dry-run or --list-keys: write JSON, for a script"),
+        flag("--list-keys", "say which keys there are, and nothing of their secrets"),
+        flag("--rotate-key", "start the tenant's next key; existing surrogates stay as they are"),
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("files", nargs="*", metavar="FILE", help="files to read (default, and for -: standard input)")
-    parser.add_argument("--policy", default="strict", help="strict (default), minimal, off, or the path of a TOML file")
-    parser.add_argument("--tenant", default="default", help="whose key to use (default: default)")
-    parser.add_argument(
-        "--keys",
-        type=Path,
-        default=None,
-        metavar="DIR",
-        help="directory of the keys (default: that of the local data directory, if there is one)",
-    )
-    parser.add_argument("--text", action="store_true", help="read each file as one text, and write the redacted text")
-    parser.add_argument(
-        "--dry-run", action="store_true", help="write counts of findings by class and detector, and no text at all"
-    )
-    parser.add_argument(
-        "--explain",
-        action="store_true",
-        help="say for each finding which detector and row of rules found it, and for names what the learned evidence says",
-    )
-    parser.add_argument("--json", action="store_true", help="with --dry-run or --list-keys: write JSON, for a script")
-    parser.add_argument("--list-keys", action="store_true", help="say which keys there are, and nothing of their secrets")
-    parser.add_argument(
-        "--rotate-key", action="store_true", help="start the tenant's next key; existing surrogates stay as they are"
-    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

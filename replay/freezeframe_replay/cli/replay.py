@@ -11,7 +11,7 @@ from typing import Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.colour import show
-from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.command import Command, flag, one_of, option, repeatable
 from freezeframe_replay.cli.progress import Waiting
 from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.engine.begin import begin_at
@@ -28,6 +28,10 @@ from freezeframe_schemas.errors import ConfigError, ReplayError, RunError
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
+
+_MOST_TURNS: Final = 10_000
+"""Runs of one conversation that are replayed at most."""
+
 
 COMMAND: Final = Command(
     description="The recorded entry point is called with the recorded (redacted) input; sockets are fenced, tools are not "
@@ -52,75 +56,56 @@ COMMAND: Final = Command(
         " a fence, code that cannot run); the line says why",
     },
     takes_program=True,
+    options=(
+        one_of(
+            option("run", metavar="RUN_OR_FIXTURE", nargs="?", help=options.TARGET_HELP),
+            option("--session", metavar="ID", help="replay all runs of this conversation, the first one first"),
+        ),
+        options.IGNORE,
+        options.LIVE,
+        option("--live-from", type=options.positive, metavar="N", help="make them for real from step N on, recorded or not"),
+        option(
+            "--from",
+            dest="begin",
+            type=options.positive,
+            metavar="N",
+            help="begin in the middle, at the last framework border before step N (requires framework_state)",
+        ),
+        repeatable(
+            "--allow-tool",
+            metavar="NAME",
+            help="let this tool run for real if the recording holds no answer (repeatable)",
+        ),
+        flag("--at-commit", "run the code of the recorded commit, in a temporary checkout"),
+        flag(
+            "--packed-code",
+            "run the code that `freezeframe pack` put into the file (only if you trust who sent it: it runs as you)",
+        ),
+        option(
+            "-o",
+            "--output",
+            type=Path,
+            metavar="DIR",
+            help="keep what the program did as a separate fixture, including the answers that it got live",
+        ),
+        flag("--real-time", "replay at the recorded speed, streams chunk by chunk"),
+        flag("--hermetic", "also fence off starting processes and changing files"),
+        repeatable(
+            "--fence",
+            choices=[fence.value for fence in Fence],
+            help="fence off one of these; reads: of files that belong neither to the program, nor to Python, nor to the system "
+            "(repeatable)",
+        ),
+        repeatable("--allow-path", metavar="PATH", help="file or directory that the fences allow"),
+        repeatable("--allow-program", metavar="NAME", help="program that the fences allow to start"),
+        options.timeout(of="the program"),
+        options.REQUIRE_VALUES,
+        flag("--quiet", "print one line"),
+        flag("--show-output", "let the program write to this terminal"),
+        options.JSON,
+        options.STORE,
+    ),
 )
-
-_MOST_TURNS: Final = 10_000
-"""Runs of one conversation that are replayed at most."""
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    what = parser.add_mutually_exclusive_group(required=True)
-    what.add_argument("run", metavar="RUN_OR_FIXTURE", nargs="?", help=options.TARGET_HELP)
-    what.add_argument("--session", metavar="ID", help="replay all runs of this conversation, the first one first")
-    options.add_ignore(parser)
-    options.add_live(parser)
-    parser.add_argument(
-        "--live-from", type=options.positive, metavar="N", help="make them for real from step N on, recorded or not"
-    )
-    parser.add_argument(
-        "--from",
-        dest="begin",
-        type=options.positive,
-        metavar="N",
-        help="begin in the middle, at the last framework border before step N (requires framework_state)",
-    )
-    parser.add_argument(
-        "--allow-tool",
-        action="append",
-        default=[],
-        metavar="NAME",
-        help="let this tool run for real if the recording holds no answer (repeatable)",
-    )
-    parser.add_argument("--at-commit", action="store_true", help="run the code of the recorded commit, in a temporary checkout")
-    parser.add_argument(
-        "--packed-code",
-        action="store_true",
-        help="run the code that `freezeframe pack` put into the file (only if you trust who sent it: it runs as you)",
-    )
-    parser.add_argument(
-        "-o",
-        "--output",
-        type=Path,
-        metavar="DIR",
-        help="keep what the program did as a separate fixture, including the answers that it got live",
-    )
-    parser.add_argument("--real-time", action="store_true", help="replay at the recorded speed, streams chunk by chunk")
-    _add_fences(parser)
-    options.add_timeout(parser, of="the program")
-    options.add_require_values(parser)
-    parser.add_argument("--quiet", action="store_true", help="print one line")
-    parser.add_argument("--show-output", action="store_true", help="let the program write to this terminal")
-    options.add_json(parser)
-    options.add_store(parser)
-
-
-def _add_fences(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--hermetic", action="store_true", help="also fence off starting processes and changing files")
-    parser.add_argument(
-        "--fence",
-        action="append",
-        default=[],
-        choices=[fence.value for fence in Fence],
-        help="fence off one of these; reads: of files that belong neither to the program, nor to Python, nor to the system "
-        "(repeatable)",
-    )
-    parser.add_argument(
-        "--allow-path", action="append", default=[], metavar="PATH", help="file or directory that the fences allow"
-    )
-    parser.add_argument(
-        "--allow-program", action="append", default=[], metavar="NAME", help="program that the fences allow to start"
-    )
 
 
 def execute(arguments: argparse.Namespace) -> int:

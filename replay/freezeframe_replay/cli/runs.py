@@ -8,8 +8,8 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, place_of, positive, print_json, seconds, terminal_width
+from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.options import JSON, STORE, place_of, positive, print_json, seconds, terminal_width
 from freezeframe_replay.local.target import list_elsewhere, open_store
 from freezeframe_replay.report.render import ID_DIGITS, duration, moment, table_text
 from freezeframe_replay.report.tagged import input_text
@@ -24,17 +24,15 @@ COMMAND: Final = Command(
         "freezeframe runs --session chat-81": "the turns of a conversation",
         "freezeframe runs --limit 200 --json": "one JSON array",
     },
+    options=(
+        flag("--failed", "only runs that failed or never finished"),
+        option("--session", metavar="ID", help="only runs of this conversation"),
+        option("--since", type=seconds, metavar="AGE", help="only runs started within 15m, 1h, 7d, ..."),
+        option("--limit", type=positive, default=20, metavar="N", help="at most N runs (default: 20)"),
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--failed", action="store_true", help="only runs that failed or never finished")
-    parser.add_argument("--session", metavar="ID", help="only runs of this conversation")
-    parser.add_argument("--since", type=seconds, metavar="AGE", help="only runs started within 15m, 1h, 7d, ...")
-    parser.add_argument("--limit", type=positive, default=20, metavar="N", help="at most N runs (default: 20)")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_replay.cli import options
-from freezeframe_replay.cli.command import Command
+from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.process.child import key_of
@@ -42,24 +42,21 @@ COMMAND: Final = Command(
         125: "incomparable: the program requested none of the recorded steps",
     },
     takes_program=True,
+    options=(
+        option("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP),
+        option("--port", type=options.port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free one)"),
+        flag(
+            "--mcp",
+            "speak MCP over standard input and output, until the client closes it; inside a program that `serve` started, its "
+            "run answers",
+        ),
+        options.IGNORE,
+        options.timeout(of="the program"),
+        options.REQUIRE_VALUES,
+        options.JSON,
+        options.STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP)
-    parser.add_argument("--port", type=options.port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free one)")
-    parser.add_argument(
-        "--mcp",
-        action="store_true",
-        help="speak MCP over standard input and output, until the client closes it; inside a program that `serve` started, its "
-        "run answers",
-    )
-    options.add_ignore(parser)
-    options.add_timeout(parser, of="the program")
-    options.add_require_values(parser)
-    options.add_json(parser)
-    options.add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

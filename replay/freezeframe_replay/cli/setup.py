@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
+from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.options import DATA, JSON, home_of, print_json
 from freezeframe_replay.local.agent_settings import AGENTS, Agent, Receiver
 from freezeframe_replay.local.daemon import Ports
 from freezeframe_replay.local.home import Home, read_ports
@@ -25,16 +25,14 @@ COMMAND: Final = Command(
         "freezeframe setup codex": "the lines for ~/.codex/config.toml",
         "freezeframe setup gemini --write": "put them into ~/.gemini/.env",
     },
+    options=(
+        option("agent", choices=sorted(AGENTS), help="the program"),
+        flag("--write", "put the settings into the program's own file, after a backup"),
+        flag("--force", "with --write: overwrite settings for another receiver"),
+        JSON,
+        DATA,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("agent", choices=sorted(AGENTS), help="the program")
-    parser.add_argument("--write", action="store_true", help="put the settings into the program's own file, after a backup")
-    parser.add_argument("--force", action="store_true", help="with --write: overwrite settings for another receiver")
-    add_json(parser)
-    add_data(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -7,8 +7,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json, terminal_width
+from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, print_json, terminal_width
 from freezeframe_replay.local.target import load_target, open_store, reads_sql, target_as_typed
 from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text
@@ -26,15 +26,13 @@ COMMAND: Final = Command(
         "freezeframe show bug.ffz": "a packed run",
         "freezeframe show spans.jsonl": "the newest run of a file that `freezeframe run --file` wrote",
     },
+    options=(
+        option("run", metavar="RUN", help=TARGET_HELP),
+        flag("--full", "show what was asked and answered in every step"),
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("run", metavar="RUN", help=TARGET_HELP)
-    parser.add_argument("--full", action="store_true", help="show what was asked and answered in every step")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

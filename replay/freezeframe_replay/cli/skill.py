@@ -6,8 +6,8 @@ import argparse
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, print_json
+from freezeframe_replay.cli.command import Command, flag
+from freezeframe_replay.cli.options import JSON, print_json
 from freezeframe_replay.mcp.skill import PATH, skill_text
 from freezeframe_schemas.errors import ConfigError
 
@@ -18,15 +18,13 @@ COMMAND: Final = Command(
         "freezeframe skill --write": "for Claude Code, in this project",
         "freezeframe skill --plain": "without a head, for AGENTS.md: add >> AGENTS.md",
     },
+    options=(
+        flag("--write", f"write it to {PATH}"),
+        flag("--plain", "leave out the head that Claude Code reads"),
+        flag("--force", "overwrite a file that differs"),
+        JSON,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("--write", action="store_true", help=f"write it to {PATH}")
-    parser.add_argument("--plain", action="store_true", help="leave out the head that Claude Code reads")
-    parser.add_argument("--force", action="store_true", help="overwrite a file that differs")
-    add_json(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

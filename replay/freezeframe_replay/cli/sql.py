@@ -9,8 +9,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any, Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_store, place_of, print_json
+from freezeframe_replay.cli.command import Command, option, repeatable
+from freezeframe_replay.cli.options import STORE, place_of, print_json
 from freezeframe_replay.local.target import open_store
 from freezeframe_replay.report.render import table_text
 from freezeframe_schemas.errors import ConfigError
@@ -25,23 +25,14 @@ COMMAND: Final = Command(
         "freezeframe sql - --format csv < query.sql": "a query from a file, as CSV",
         'freezeframe sql "SELECT * FROM runs WHERE trace_id = {run:String}" -p run=4bf92f35': "with a parameter",
     },
+    options=(
+        option("query", metavar="QUERY", help="one SELECT statement, or - to read it from stdin"),
+        option("--format", choices=["table", "json", "csv"], default="table", help="how to write (default: table)"),
+        repeatable("-p", "--parameter", metavar="NAME=VALUE", help="value of {NAME:Type} in the query (repeatable)"),
+        option("--width", type=int, default=80, metavar="N", help="cut a table's cells at N characters (default: 80)"),
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("query", metavar="QUERY", help="one SELECT statement, or - to read it from stdin")
-    parser.add_argument("--format", choices=["table", "json", "csv"], default="table", help="how to write (default: table)")
-    parser.add_argument(
-        "-p",
-        "--parameter",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="value of {NAME:Type} in the query (repeatable)",
-    )
-    parser.add_argument("--width", type=int, default=80, metavar="N", help="cut a table's cells at N characters (default: 80)")
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

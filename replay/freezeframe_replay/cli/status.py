@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_data, add_json, home_of, print_json
+from freezeframe_replay.cli.options import DATA, JSON, home_of, print_json
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.render import duration, printable
@@ -18,13 +18,11 @@ COMMAND: Final = Command(
         "freezeframe status --json": "the same for a script",
     },
     exit_codes={0: "everything is running", 1: "something is not"},
+    options=(
+        DATA,
+        JSON,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    add_data(parser)
-    add_json(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -6,8 +6,8 @@ import argparse
 import sys
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, add_timeout, place_of, positive, terminal_width
+from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of, positive, terminal_width, timeout
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.process.reenact import reenact
@@ -31,19 +31,21 @@ COMMAND: Final = Command(
         125: "incomparable: the program never reached the recorded entry point or the step",
     },
     takes_program=True,
+    options=(
+        RUN_OR_FIXTURE,
+        option(
+            "--until",
+            type=positive,
+            required=True,
+            metavar="N",
+            help="stop before this step, as numbered by `freezeframe show`",
+        ),
+        flag("--full", "show complete requests and answers"),
+        timeout(of="the program"),
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("run", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
-    parser.add_argument(
-        "--until", type=positive, required=True, metavar="N", help="stop before this step, as numbered by `freezeframe show`"
-    )
-    parser.add_argument("--full", action="store_true", help="show complete requests and answers")
-    add_timeout(parser, of="the program")
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:

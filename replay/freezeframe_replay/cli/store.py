@@ -15,8 +15,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_json, add_store, home_of, place_of, positive, print_json
+from freezeframe_replay.cli.command import Command, flag, one_of, option
+from freezeframe_replay.cli.options import JSON, STORE, home_of, place_of, positive, print_json
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.administration import Answer, Order, administration
 from freezeframe_replay.local.home import STORE_VARIABLE
@@ -29,6 +29,12 @@ from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
 DAMAGED: Final = 3
 
+
+_RUN_HELP: Final = "id of a run, its first digits, `last` or `last-failed`"
+_RUN: Final = option("run", metavar="RUN", help=_RUN_HELP)
+_NOTE: Final = option("--note", default="", help="why; kept in the table audit")
+_YES: Final = flag("--yes", "do not ask")
+_DIRECTORY: Final = option("directory", type=Path, metavar="DIR", help="directory of the backup")
 COMMAND: Final = Command(
     description="Actions go to the running collector, to a ClickHouse server with --store, or to the files if no collector is "
     "running. `freezeframe store ACTION --help` shows an action's options.",
@@ -41,54 +47,52 @@ COMMAND: Final = Command(
         "freezeframe store check": "find damaged files",
     },
     exit_codes={3: "found damage"},
+    options=(STORE, JSON),
+    actions={
+        "stats": ("Size by kind and table, compression, and what storing each text once saved.", ()),
+        "pin": ("Keep a run until it is unpinned.", (_RUN, _NOTE)),
+        "unpin": ("Unpin a run, so that it expires normally.", (_RUN, _NOTE)),
+        "delete": (
+            "Delete a run, a user's runs or a tenant's, and verify that they are gone.",
+            (
+                one_of(
+                    option("run", nargs="?", metavar="RUN", help=_RUN_HELP),
+                    option("--user", metavar="NAME", help="every run of this user, given by surrogate, as in the store"),
+                    option("--tenant", metavar="NAME", help="everything of this tenant"),
+                ),
+                _YES,
+                _NOTE,
+            ),
+        ),
+        "redact": (
+            "Redact a stored run again under another policy; it still replays.",
+            (
+                _RUN,
+                option("--policy", default="strict", help="strict (default), minimal, or the path of a TOML file"),
+                option("--keys", type=Path, metavar="DIR", help="directory of the keys (default: the data directory's)"),
+                _YES,
+                _NOTE,
+            ),
+        ),
+        "backup": ("Write all rows to a new directory, while the store runs.", (_DIRECTORY,)),
+        "restore": (
+            "Insert a backup's rows; rows that exist already count once.",
+            (_DIRECTORY, flag("--with-deleted", "also bring back users and tenants that were deleted since")),
+        ),
+        "expire": (
+            "Delete expired days, except failed and pinned runs.",
+            (
+                option("--days", type=positive, default=14, metavar="N", help="days to keep all runs (default: 14)"),
+                option("--failed-days", type=positive, default=90, metavar="N", help="days to keep failed runs (default: 90)"),
+                option("--tenants", default="", metavar="LIST", help="days for single tenants: acme=30,beta=7"),
+                flag("--dry-run", "report what would be deleted, and delete nothing"),
+            ),
+        ),
+        "optimize": ("Merge the files of each day into one: smaller, and quicker to read.", ()),
+        "check": ("Read everything and compare it with its checksums.", ()),
+        "search-index": ("Build the full-text index, which makes searches faster and payloads larger.", ()),
+    },
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the actions and their options."""
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
-
-    def action(name: str, text: str) -> argparse.ArgumentParser:
-        made = actions.add_parser(name, help=text, description=text, allow_abbrev=False)
-        add_store(made)
-        add_json(made)
-        return made
-
-    action("stats", "Size by kind and table, compression, and what storing each text once saved.")
-    for name, text in (("pin", "Keep a run until it is unpinned."), ("unpin", "Unpin a run, so that it expires normally.")):
-        made = action(name, text)
-        made.add_argument("run", metavar="RUN", help="id of a run, its first digits, `last` or `last-failed`")
-        made.add_argument("--note", default="", help="why; kept in the table audit")
-    deleting = action("delete", "Delete a run, a user's runs or a tenant's, and verify that they are gone.")
-    subject = deleting.add_mutually_exclusive_group(required=True)
-    subject.add_argument("run", nargs="?", metavar="RUN", help="id of a run, its first digits, `last` or `last-failed`")
-    subject.add_argument("--user", metavar="NAME", help="every run of this user, given by surrogate, as in the store")
-    subject.add_argument("--tenant", metavar="NAME", help="everything of this tenant")
-    deleting.add_argument("--yes", action="store_true", help="do not ask")
-    deleting.add_argument("--note", default="", help="why; kept in the table audit")
-    redacting = action("redact", "Redact a stored run again under another policy; it still replays.")
-    redacting.add_argument("run", metavar="RUN", help="id of a run, its first digits, `last` or `last-failed`")
-    redacting.add_argument("--policy", default="strict", help="strict (default), minimal, or the path of a TOML file")
-    redacting.add_argument("--keys", type=Path, metavar="DIR", help="directory of the keys (default: the data directory's)")
-    redacting.add_argument("--yes", action="store_true", help="do not ask")
-    redacting.add_argument("--note", default="", help="why; kept in the table audit")
-    backup = action("backup", "Write all rows to a new directory, while the store runs.")
-    restore = action("restore", "Insert a backup's rows; rows that exist already count once.")
-    for made in (backup, restore):
-        made.add_argument("directory", type=Path, metavar="DIR", help="directory of the backup")
-    restore.add_argument(
-        "--with-deleted", action="store_true", help="also bring back users and tenants that were deleted since"
-    )
-    expiring = action("expire", "Delete expired days, except failed and pinned runs.")
-    expiring.add_argument("--days", type=positive, default=14, metavar="N", help="days to keep all runs (default: 14)")
-    expiring.add_argument(
-        "--failed-days", type=positive, default=90, metavar="N", help="days to keep failed runs (default: 90)"
-    )
-    expiring.add_argument("--tenants", default="", metavar="LIST", help="days for single tenants: acme=30,beta=7")
-    expiring.add_argument("--dry-run", action="store_true", help="report what would be deleted, and delete nothing")
-    action("optimize", "Merge the files of each day into one: smaller, and quicker to read.")
-    action("check", "Read everything and compare it with its checksums.")
-    action("search-index", "Build the full-text index, which makes searches faster and payloads larger.")
 
 
 def execute(arguments: argparse.Namespace) -> int:

@@ -10,12 +10,13 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_data, home_of, port
+from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.options import DATA, home_of, port
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home, otlp_url, read_ports
 from freezeframe_schemas.local_tokens import READER, SENDER
 
+_USUAL: Final = daemon.Ports()
 COMMAND: Final = Command(
     description="They run in the background on the loopback interface until `freezeframe down`. A second run starts what is not"
     " running and leaves the rest alone.",
@@ -25,25 +26,24 @@ COMMAND: Final = Command(
         "freezeframe up --clickhouse-port 9123": "another port (0: any free one)",
         "freezeframe up --foreground": "run until Ctrl-C, for a container or a supervisor",
     },
+    options=(
+        DATA,
+        option("--grpc-port", type=port, default=_USUAL.grpc, metavar="N", help="OTLP/gRPC (default: %(default)s)"),
+        option("--http-port", type=port, default=_USUAL.http, metavar="N", help="OTLP/HTTP (default: %(default)s)"),
+        option(
+            "--clickhouse-port",
+            type=port,
+            default=_USUAL.clickhouse,
+            metavar="N",
+            help="ClickHouse HTTP (default: %(default)s)",
+        ),
+        option("--replay-port", type=port, default=_USUAL.replay, metavar="N", help="replay service (default: %(default)s)"),
+        option("--config", type=Path, metavar="FILE", help="the collector's configuration file"),
+        flag("--open-senders", "accept spans from senders without a token"),
+        flag("--foreground", "run until Ctrl-C, then stop both"),
+        option("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for readiness (default: 60)"),
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    usual = daemon.Ports()
-    add_data(parser)
-    parser.add_argument("--grpc-port", type=port, default=usual.grpc, metavar="N", help="OTLP/gRPC (default: %(default)s)")
-    parser.add_argument("--http-port", type=port, default=usual.http, metavar="N", help="OTLP/HTTP (default: %(default)s)")
-    parser.add_argument(
-        "--clickhouse-port", type=port, default=usual.clickhouse, metavar="N", help="ClickHouse HTTP (default: %(default)s)"
-    )
-    parser.add_argument(
-        "--replay-port", type=port, default=usual.replay, metavar="N", help="replay service (default: %(default)s)"
-    )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="the collector's configuration file")
-    parser.add_argument("--open-senders", action="store_true", help="accept spans from senders without a token")
-    parser.add_argument("--foreground", action="store_true", help="run until Ctrl-C, then stop both")
-    parser.add_argument("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for readiness (default: 60)")
 
 
 def execute(arguments: argparse.Namespace) -> int:
@@ -98,7 +98,7 @@ def addresses_text(home: Home) -> str:
     if "http" in ports[daemon.REPLAY]:
         page = f"http://127.0.0.1:{ports[daemon.REPLAY]['http']}"
         lines.append(f"  runs page        {daemon.page_link(home) or page}")
-    variable = "" if url == f"http://127.0.0.1:{daemon.Ports().http}" else f"FREEZEFRAME_ENDPOINT={url} "
+    variable = "" if url == f"http://127.0.0.1:{_USUAL.http}" else f"FREEZEFRAME_ENDPOINT={url} "
     lines += [
         "next:",
         f"  {variable}freezeframe run -- python your_agent.py",

@@ -10,11 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_redaction.vault_keys import VaultPlace, vault_of
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import add_data, add_json
+from freezeframe_replay.cli.command import Command, option
+from freezeframe_replay.cli.options import DATA, JSON
 from freezeframe_schemas.data_directory import find_data_directory
 from freezeframe_schemas.errors import ConfigError
 
+_TENANT: Final = option("--tenant", default="default", help="whose run it is (default: default)")
 COMMAND: Final = Command(
     description="A collector with `vault = true` in [redaction] seals the original of each surrogate, under a key for each "
     "run. Whoever may read the vault's keys may reveal: keep them where only that person can.",
@@ -26,30 +27,29 @@ COMMAND: Final = Command(
     },
     exit_codes={1: "the vault holds nothing for it (or no longer does)", 2: "wrong usage, or no vault"},
     config_error=2,
+    options=(
+        DATA,
+        option("--keys", type=Path, metavar="DIR", help="directory of its keys (default: the collector's)"),
+    ),
+    actions={
+        "reveal": (
+            "Print what a surrogate stands for, after logging who asked and why.",
+            (
+                _TENANT,
+                option("surrogate", metavar="SURROGATE", help="as it appears in the run"),
+                option("--run", metavar="RUN", help="id of the run that it appears in (default: any)"),
+                option("--who", required=True, metavar="NAME", help="who asks"),
+                option("--why", required=True, metavar="REASON", help="what for: a ticket, a subject's request"),
+            ),
+        ),
+        "log": ("List every reveal and every run that was forgotten, oldest first.", (JSON,)),
+        "forget": (
+            "Destroy the key of a run's originals: they can never be revealed again.",
+            (_TENANT, option("run", metavar="RUN", help="id of the run, all 32 digits")),
+        ),
+        "rotate": ("With the collector stopped: make the next key of the vault and wrap all with it.", ()),
+    },
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the actions and their options."""
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
-    reveal = _action(actions, "reveal", "Print what a surrogate stands for, after logging who asked and why.")
-    reveal.add_argument("surrogate", metavar="SURROGATE", help="as it appears in the run")
-    reveal.add_argument("--run", metavar="RUN", help="id of the run that it appears in (default: any)")
-    reveal.add_argument("--who", required=True, metavar="NAME", help="who asks")
-    reveal.add_argument("--why", required=True, metavar="REASON", help="what for: a ticket, a subject's request")
-    add_json(_action(actions, "log", "List every reveal and every run that was forgotten, oldest first."))
-    forget = _action(actions, "forget", "Destroy the key of a run's originals: they can never be revealed again.")
-    forget.add_argument("run", metavar="RUN", help="id of the run, all 32 digits")
-    _action(actions, "rotate", "With the collector stopped: make the next key of the vault and wrap all with it.")
-
-
-def _action(actions: argparse._SubParsersAction[argparse.ArgumentParser], name: str, says: str) -> argparse.ArgumentParser:
-    parser = actions.add_parser(name, help=says, description=says, allow_abbrev=False)
-    if name in ("reveal", "forget"):
-        parser.add_argument("--tenant", default="default", help="whose run it is (default: default)")
-    add_data(parser)
-    parser.add_argument("--keys", type=Path, metavar="DIR", help="directory of its keys (default: the collector's)")
-    return parser
 
 
 def execute(arguments: argparse.Namespace) -> int:

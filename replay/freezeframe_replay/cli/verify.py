@@ -12,8 +12,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-from freezeframe_replay.cli.command import Command
-from freezeframe_replay.cli.options import TARGET_HELP, add_json, add_store, place_of, print_json
+from freezeframe_replay.cli.command import Command, option
+from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, print_json
 from freezeframe_replay.engine.freeze import keyed_anew
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import counted, printable
@@ -32,14 +32,12 @@ COMMAND: Final = Command(
         1: "at least one is damaged, or lacks something",
         125: "at least one holds nothing to check: no calls, no input, no outcome",
     },
+    options=(
+        option("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=TARGET_HELP),
+        JSON,
+        STORE,
+    ),
 )
-
-
-def configure(parser: argparse.ArgumentParser) -> None:
-    """Declare the options."""
-    parser.add_argument("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=TARGET_HELP)
-    add_json(parser)
-    add_store(parser)
 
 
 def execute(arguments: argparse.Namespace) -> int:
