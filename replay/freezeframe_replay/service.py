@@ -1,27 +1,9 @@
 """The replay service: runs, comparisons and replays over HTTP on the loopback interface.
 
-    GET  /healthz                     {"status": "ok"}
-    GET  /api/v1/...                  the API for programs: `service_api`, described at /api/v1/openapi.json
-    GET  /   and   GET /runs/ID       the same as pages; a run has the tabs transcript, timeline, kit and raw
-    GET  /runs/ID/steps/N             one step, its bodies by pages; /request and /response below it as recorded
-    GET  /diff?before=ID&after=ID     two runs side by side
-    GET  /runs?...                    leads to /, where the list is
-    POST /runs/ID/replay              re-enacts the run, offline, with the code next to the data directory; leads to /replays/N
-    GET  /runs/ID/fork?step=N         the form in which the answer of a step is changed; without a step, the input
-    POST /runs/ID/fork                the same with that change: step=N, text=...
-    POST /runs/ID/labels              a label or a note on the run, or on step=N: label=bad, note=...
-    GET  /replays/N                   what a replay found; while it runs, how far it is
-    GET  /replays/N/calls?at=K        where the program was at its K-th call, with its variables
-    GET  /replays/N/fixture           the fixture that was replayed, as tar.gz with a test; expect=changed or identical
-    POST /replays/N/cancel            ends it
-    GET  /failures?since=7d           similar failures in groups; POST /failures/replay replays one run of each
-    GET  /sets   and   GET /sets/NAME datasets; one as a grid of runs by candidates: changed=1, as=csv or json
-    GET  /sql?q=...                   a question in SQL, read-only; explain=1, as=csv
-    GET  /health                      how the collector and its store do
-    POST /theme                       the colours of the pages in this browser: theme=light, dark or system
-    POST /links                       {"link": "/enter?code=..."}, which opens the pages in a browser, once
+The pages are routes beside their handlers, in the modules named `service_*`, and the API for programs, which is described at
+/api/v1/openapi.json, in `service_api`.
 
-All but the first require the reader's token, or the cookie of a browser that came by such a link (`web.door`).
+All but /healthz require the reader's token, or the cookie of a browser that came by such a link (`web.door`).
 It answers only to a Host of this machine, so no web page can reach it by DNS rebinding, and replays only for a form of its
 own pages (their Origin, and a token that only they hold). It changes nothing in the store but labels.
 """
@@ -43,38 +25,25 @@ from typing import Final
 
 from aiohttp import web
 
-from freezeframe_replay import service_api
+from freezeframe_replay import service_api, service_labels, service_replays, service_runs, service_sets, service_store
 from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.reading import LastReading
 from freezeframe_replay.service_jobs import Jobs
-from freezeframe_replay.service_labels import label_run
-from freezeframe_replay.service_replays import (
-    cancel_replay,
-    edit_run,
-    fork_run,
-    keep_replay,
-    replay_run,
-    show_call,
-    show_replay,
-)
-from freezeframe_replay.service_runs import show_diff, show_run, show_step, show_step_body
-from freezeframe_replay.service_sets import show_set, show_sets
 from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, STORE, TOKEN, html
-from freezeframe_replay.service_store import replay_failures, show_failures, show_health, show_sql
 from freezeframe_replay.sources.costs import Costs
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.labels import Labels
 from freezeframe_replay.sources.run_list import RunPage, find_runs
-from freezeframe_replay.web import pages
+from freezeframe_replay.web import pages, redirects, theme
 from freezeframe_replay.web.asked import asked_runs
 from freezeframe_replay.web.door import Door
-from freezeframe_replay.web.markup import content_security_policy
-from freezeframe_replay.web.redirects import see, to_the_list, to_the_run
-from freezeframe_replay.web.theme import choose_theme, theme_of
+from freezeframe_replay.web.markup import THEME, content_security_policy
 from freezeframe_schemas.errors import FreezeframeError, PermanentStoreError, ReplayError, RunError
 from freezeframe_schemas.local_tokens import READER, load_or_create_token
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
+
+ROUTES: Final = web.RouteTableDef()
 
 _logger: Final = logging.getLogger(__name__)
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -105,35 +74,9 @@ def make_app(home: Home) -> web.Application:
     app[LABELS] = Labels(app[STORE].use)
     app[COSTS] = Costs()
     app.on_cleanup.append(_close)
-    app.add_routes(
-        [
-            web.get("/healthz", _healthz),
-            web.get("/enter", _enter),
-            web.post("/links", _link),
-            web.get("/", _runs_page),
-            web.get("/runs", to_the_list),
-            web.get("/runs/{run}", show_run),
-            web.get("/runs/{run}/steps/{step}", show_step),
-            web.get("/runs/{run}/steps/{step}/{part:request|response}", show_step_body),
-            web.get("/diff", show_diff),
-            web.get("/runs/{run}/replay", to_the_run),
-            web.post("/runs/{run}/replay", replay_run),
-            web.get("/runs/{run}/fork", edit_run),
-            web.post("/runs/{run}/fork", fork_run),
-            web.post("/runs/{run}/labels", label_run),
-            web.get("/failures", show_failures),
-            web.post("/failures/replay", replay_failures),
-            web.get("/sets", show_sets),
-            web.get("/sets/{name}", show_set),
-            web.get("/sql", show_sql),
-            web.get("/health", show_health),
-            web.get("/replays/{number}", show_replay),
-            web.get("/replays/{number}/calls", show_call),
-            web.get("/replays/{number}/fixture", keep_replay),
-            web.post("/replays/{number}/cancel", cancel_replay),
-            web.post("/theme", choose_theme),
-        ]
-    )
+    for module in (service_runs, service_replays, service_labels, service_sets, service_store, redirects, theme):
+        app.add_routes(module.ROUTES)
+    app.add_routes(ROUTES)
     service_api.add_routes(app)
     return app
 
@@ -176,33 +119,35 @@ def main(argv: Sequence[str] | None = None) -> int:
 # -- handlers -----------------------------------------------------------------------------------------------------------
 
 
+@ROUTES.get("/healthz")
 async def _healthz(request: web.Request) -> web.Response:
     return web.json_response({"status": "ok"})
 
 
+@ROUTES.post("/links")
 async def _link(request: web.Request) -> web.Response:
     if not request.app[DOOR].is_program(request.headers.get("Authorization")):
         raise web.HTTPUnauthorized(text="links: expected the token in the file reader-token of the data directory")
     return web.json_response({"link": request.app[DOOR].make_link()})
 
 
+@ROUTES.get("/enter")
 async def _enter(request: web.Request) -> web.Response:
     if not request.app[DOOR].enter(request.query.get("code", "")):
         return _closed(request)
-    answer = see("/")
+    answer = redirects.see("/")
     answer.set_cookie(_cookie_name(request), request.app[DOOR].cookie, httponly=True, samesite="Strict", path="/")
     return answer
 
 
+@ROUTES.get("/")
 async def _runs_page(request: web.Request) -> web.Response:
     now = dt.datetime.now(dt.UTC)
     try:
         page = await asyncio.to_thread(_list, request)
     except web.HTTPBadRequest as error:
-        return html(
-            pages.runs_page(RunPage(), request.query, now=now, wrong=error.text or "", theme=theme_of(request)), status=400
-        )
-    return html(pages.runs_page(page, request.query, now=now, theme=theme_of(request)))
+        return html(pages.runs_page(RunPage(), request.query, now=now, wrong=error.text or ""), status=400)
+    return html(pages.runs_page(page, request.query, now=now))
 
 
 def _list(request: web.Request) -> RunPage:
@@ -222,6 +167,7 @@ async def _close(app: web.Application) -> None:
 @web.middleware
 async def _guard(request: web.Request, handler: Handler) -> web.StreamResponse:
     """Answer only to this machine's own names, turn our errors into answers, and set the headers of every answer."""
+    THEME.set(theme.theme_of(request))
     why = why_foreign(request.headers, names=LOOPBACK_NAMES, links=True)
     if why is not None:
         answer: web.StreamResponse = _error(request, f"refused: {why}", status=403)
@@ -258,7 +204,7 @@ def _closed(request: web.Request) -> web.Response:
     else:
         # a browser does not send the cookie if another site's page leads here, and does if this page does
         here = "/" if request.path == "/enter" else f"/{request.path_qs.lstrip('/')}"
-        answer = html(pages.closed_page(here, theme=theme_of(request)), status=401)
+        answer = html(pages.closed_page(here), status=401)
     answer.headers["WWW-Authenticate"] = "Bearer"
     return answer
 
@@ -273,7 +219,7 @@ def _error(request: web.Request, message: str, do: str | None = None, *, status:
     """Return an error in the form that the client reads: JSON for programs, a page for people."""
     if request.path.startswith(_FOR_PROGRAMS):
         return web.json_response({"error": message} | ({"do": do} if do else {}), status=status)
-    return html(pages.error_page(message, do, theme=theme_of(request)), status=status)
+    return html(pages.error_page(message, do), status=status)
 
 
 def _announce(path: Path, port: int) -> None:

@@ -23,10 +23,13 @@ from freezeframe_replay.web.redirects import see
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.run import Run
 
+ROUTES: Final = web.RouteTableDef()
+
 _LABEL: Final = re.compile(r"[\w.+/-]{0,40}")
 _LONGEST_NOTE: Final = 10_000
 
 
+@ROUTES.post("/runs/{run}/labels")
 async def label_run(request: web.Request) -> web.Response:
     """Keep what the form of our own page says of a run or a step, and lead back to it."""
     form = await own_form(request)

@@ -30,11 +30,12 @@ from freezeframe_replay.web.edit_page import Answer, Editable, edit_page, find_e
 from freezeframe_replay.web.pages import error_page
 from freezeframe_replay.web.redirects import see
 from freezeframe_replay.web.replay import call_page, replay_page, running_page
-from freezeframe_replay.web.theme import theme_of
 from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import Run
+
+ROUTES: Final = web.RouteTableDef()
 
 _FIRST_WAIT_S: Final = 2.0
 """How long a form waits for its replay, so that a short one is not seen running."""
@@ -42,6 +43,7 @@ _LONGEST_WAIT_S: Final = 20.0
 """How long a page waits for a step to be answered."""
 
 
+@ROUTES.post("/runs/{run}/replay")
 async def replay_run(request: web.Request) -> web.Response:
     """Start a replay of the run for a form of our own page, and lead to its page."""
     await own_form(request)
@@ -49,12 +51,14 @@ async def replay_run(request: web.Request) -> web.Response:
     return await _started(request, request.app[JOBS].start(fixture, folder_of(request.app[HOME])))
 
 
+@ROUTES.get("/runs/{run}/fork")
 async def edit_run(request: web.Request) -> web.Response:
     """Show the form in which the answer of a step, or the run's input, is changed."""
     run, editable = await asyncio.to_thread(_editable, request, request.query)
     return html(_edit_page(request, run, editable, editable.text))
 
 
+@ROUTES.post("/runs/{run}/fork")
 async def fork_run(request: web.Request) -> web.Response:
     """Start a replay of the run with the change of our own page's form, and lead to its page."""
     form = await own_form(request)
@@ -69,6 +73,7 @@ async def fork_run(request: web.Request) -> web.Response:
     return await _started(request, request.app[JOBS].start(fixture, folder, origin=run.trace_id, changed=editable.step))
 
 
+@ROUTES.get("/replays/{number}")
 async def show_replay(request: web.Request) -> web.Response:
     """Show what a replay found or how far it is; with `after`, once it is further than that."""
     job = _job(request)
@@ -79,15 +84,16 @@ async def show_replay(request: web.Request) -> web.Response:
                 await asyncio.wait_for(job.moved.wait(), _LONGEST_WAIT_S)
         if job.has_ended:
             return see(f"/replays/{job.number}")
-    theme, token = theme_of(request), request.app[TOKEN]
+    token = request.app[TOKEN]
     if job.error is not None:
         heading = "The replay was cancelled" if job.cancelled.is_set() else "The run could not be replayed"
-        return html(error_page(job.error.message, job.error.do, heading=heading, theme=theme), status=422)
+        return html(error_page(job.error.message, job.error.do, heading=heading), status=422)
     if job.report is None:
-        return html(running_page(job, now=dt.datetime.now(dt.UTC), token=token, theme=theme))
-    return html(await asyncio.to_thread(replay_page, job, job.report, theme=theme))
+        return html(running_page(job, now=dt.datetime.now(dt.UTC), token=token))
+    return html(await asyncio.to_thread(replay_page, job, job.report))
 
 
+@ROUTES.post("/replays/{number}/cancel")
 async def cancel_replay(request: web.Request) -> web.Response:
     """End a replay that runs, for a form of our own page."""
     await own_form(request)
@@ -96,15 +102,17 @@ async def cancel_replay(request: web.Request) -> web.Response:
     return see(f"/replays/{job.number}?after={job.served}")
 
 
+@ROUTES.get("/replays/{number}/calls")
 async def show_call(request: web.Request) -> web.Response:
     """Show one call of a replay: where the program was, with its variables, and the answer that it got."""
     job = _job(request)
     if job.report is None:
         return see(f"/replays/{job.number}")
     at = asked_number(request.query, "at")
-    return html(await asyncio.to_thread(call_page, job, job.report, at, theme=theme_of(request)))
+    return html(await asyncio.to_thread(call_page, job, job.report, at))
 
 
+@ROUTES.get("/replays/{number}/fixture")
 async def keep_replay(request: web.Request) -> web.Response:
     """Give what was replayed as a download: its fixture, with a test."""
     job = _job(request)
@@ -144,7 +152,7 @@ def _editable(request: web.Request, given: Any) -> tuple[Run, Editable]:
 def _edit_page(request: web.Request, run: Run, editable: Editable, text: str, *, wrong: str = "") -> str:
     folder = str(folder_of(request.app[HOME]))
     token = request.app[TOKEN]
-    return edit_page(run, editable, text=text, wrong=wrong, folder=folder, token=token, theme=theme_of(request))
+    return edit_page(run, editable, text=text, wrong=wrong, folder=folder, token=token)
 
 
 def _forked(run: Run, editable: Editable, text: str) -> Fixture:

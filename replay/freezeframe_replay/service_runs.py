@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from aiohttp import web
 
@@ -17,12 +17,14 @@ from freezeframe_replay.sources.costs import costs_of_calls
 from freezeframe_replay.web import run_pages, step_pages
 from freezeframe_replay.web.asked import asked_number
 from freezeframe_replay.web.comparison import comparison_page
-from freezeframe_replay.web.theme import theme_of
 from freezeframe_schemas.exchange import Kind
+
+ROUTES: Final = web.RouteTableDef()
 
 _T = TypeVar("_T")
 
 
+@ROUTES.get("/runs/{run}")
 async def show_run(request: web.Request) -> web.Response:
     """Show a run: its transcript, or another tab."""
     tab = request.query.get("tab", "transcript")
@@ -45,12 +47,12 @@ async def show_run(request: web.Request) -> web.Response:
             labels=request.app[LABELS].of_run(reading.run.trace_id),
             transcript=transcript,
             costs=_costs(request, reading),
-            theme=theme_of(request),
         )
 
     return html(await asyncio.to_thread(build))
 
 
+@ROUTES.get("/runs/{run}/steps/{step}")
 async def show_step(request: web.Request) -> web.Response:
     """Show one step, its bodies by pages."""
     shown = {name: asked_number(request.query, name) for name in ("request", "response")}
@@ -67,12 +69,12 @@ async def show_step(request: web.Request) -> web.Response:
             costs=costs,
             label=request.app[LABELS].of_run(reading.run.trace_id).get(step.span_id),
             token=request.app[TOKEN],
-            theme=theme_of(request),
         )
 
     return html(await asyncio.to_thread(build))
 
 
+@ROUTES.get("/runs/{run}/steps/{step}/{part:request|response}")
 async def show_step_body(request: web.Request) -> web.Response:
     """Give a body as it was recorded."""
     run = await asyncio.to_thread(load, request)
@@ -86,13 +88,14 @@ async def show_step_body(request: web.Request) -> web.Response:
     )
 
 
+@ROUTES.get("/diff")
 async def show_diff(request: web.Request) -> web.Response:
     """Show two runs side by side."""
     before, after = (request.query.get(name, "").strip() for name in ("before", "after"))
     if not before or not after:
         raise web.HTTPBadRequest(text="diff: expected the ids of two runs, /diff?before=ID&after=ID")
     found = await asyncio.to_thread(_compare, request, before, after)
-    return html(comparison_page(found, theme=theme_of(request)))
+    return html(comparison_page(found))
 
 
 def _step(request: web.Request, found: _T | None) -> _T:

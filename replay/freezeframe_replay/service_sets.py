@@ -19,21 +19,24 @@ from freezeframe_replay.report.spent import spent_by
 from freezeframe_replay.service_replays import folder_of
 from freezeframe_replay.service_state import HOME, html
 from freezeframe_replay.web.sets import SetInList, SetRow, grid_values, set_page, sets_page
-from freezeframe_replay.web.theme import theme_of
 from freezeframe_schemas.errors import FixtureError
+
+ROUTES: Final = web.RouteTableDef()
 
 _SETS: Final = "sets"
 _MOST_SETS: Final = 200
 _MOST_CANDIDATES: Final = 12
 
 
+@ROUTES.get("/sets")
 async def show_sets(request: web.Request) -> web.Response:
     """List the datasets."""
     folder = folder_of(request.app[HOME]) / _SETS
     found = await asyncio.to_thread(_list, folder)
-    return html(sets_page(found, folder=str(folder), theme=theme_of(request)))
+    return html(sets_page(found, folder=str(folder)))
 
 
+@ROUTES.get("/sets/{name}")
 async def show_set(request: web.Request) -> web.Response:
     """Show a dataset's runs by the candidates that were tried; with as=csv or as=json, as values."""
     directory = _directory(request)
@@ -48,9 +51,7 @@ async def show_set(request: web.Request) -> web.Response:
         )
         sent_as = {"Content-Disposition": f'attachment; filename="set.{form}"'}
         return web.Response(text=text, content_type=kind, headers=sent_as)
-    page = set_page(
-        directory.name, rows, results, only_changed=only_changed, chosen_by=dataset.chosen_by, theme=theme_of(request)
-    )
+    page = set_page(directory.name, rows, results, only_changed=only_changed, chosen_by=dataset.chosen_by)
     return html(page)
 
 

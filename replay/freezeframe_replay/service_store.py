@@ -26,10 +26,11 @@ from freezeframe_replay.web.failures import BARS, failures_page
 from freezeframe_replay.web.health import Health, Size, health_page
 from freezeframe_replay.web.redirects import see
 from freezeframe_replay.web.sql import MOST_ROWS, MOST_S, Answer, sql_page
-from freezeframe_replay.web.theme import theme_of
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, StoreError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
+
+ROUTES: Final = web.RouteTableDef()
 
 _SINCE: Final = "7d"
 _MOST_GROUPS: Final = 50
@@ -63,19 +64,20 @@ _BY_TABLE: Final = (
 # -- failures -----------------------------------------------------------------------------------------------------------
 
 
+@ROUTES.get("/failures")
 async def show_failures(request: web.Request) -> web.Response:
     """Show similar failures in groups, each with its newest run and what its last replay found."""
     since = request.query.get("since") or _SINCE
     try:
         length_s = age_s(since)
     except ConfigError as error:
-        page = failures_page([], {}, {}, since=since, wrong=f"since: {error.message}", token="", theme=theme_of(request))
+        page = failures_page([], {}, {}, since=since, wrong=f"since: {error.message}", token="")
         return html(page, status=400)
     daemon.flush(request.app[HOME])
     groups, bars = await asyncio.to_thread(request.app[STORE].use, lambda store: _failures(store, length_s))
     jobs = request.app[JOBS]
     replays = {group.newest: found[0] for group in groups if (found := jobs.of_run(group.newest))}
-    return html(failures_page(groups, bars, replays, since=since, token=request.app[TOKEN], theme=theme_of(request)))
+    return html(failures_page(groups, bars, replays, since=since, token=request.app[TOKEN]))
 
 
 def _failures(store: RunStore, length_s: float) -> tuple[list[Group], Mapping[str, Sequence[int]]]:
@@ -90,6 +92,7 @@ def _failures(store: RunStore, length_s: float) -> tuple[list[Group], Mapping[st
     return groups, bars
 
 
+@ROUTES.post("/failures/replay")
 async def replay_failures(request: web.Request) -> web.Response:
     """Replay one run of each group, for a form of our own page."""
     form = await own_form(request)
@@ -116,6 +119,7 @@ def _fixtures(store: RunStore, runs: Sequence[str]) -> list[Fixture]:
 # -- SQL ----------------------------------------------------------------------------------------------------------------
 
 
+@ROUTES.get("/sql")
 async def show_sql(request: web.Request) -> web.Response:
     """Show a question's answer below the form that holds it; with as=csv, the answer alone."""
     query = request.query.get("q", "").strip()[:_LONGEST_QUERY]
@@ -127,7 +131,7 @@ async def show_sql(request: web.Request) -> web.Response:
             text=_csv(answer), content_type="text/csv", headers={"Content-Disposition": 'attachment; filename="answer.csv"'}
         )
     status = 400 if answer is not None and answer.wrong else 200
-    return html(sql_page(query, answer, schema, theme=theme_of(request)), status=status)
+    return html(sql_page(query, answer, schema), status=status)
 
 
 def _schema(store: RunStore) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -157,6 +161,7 @@ def _csv(answer: Answer) -> str:
 # -- health -------------------------------------------------------------------------------------------------------------
 
 
+@ROUTES.get("/health")
 async def show_health(request: web.Request) -> web.Response:
     """Show how the services do: rates, lag, log, what was rejected and redacted, disk, versions."""
     home = request.app[HOME]
@@ -178,7 +183,7 @@ async def show_health(request: web.Request) -> web.Response:
             name: _version(name) for name in ("freezeframe", "chdb", "clickhouse-connect", "aiohttp", "opentelemetry-sdk")
         },
     )
-    return html(health_page(health, theme=theme_of(request)))
+    return html(health_page(health))
 
 
 def _status(home: Home) -> Any:

@@ -7,18 +7,17 @@ from itertools import groupby
 from typing import Final
 
 from freezeframe_replay.report.align import Comparison, How, Pair, Side
-from freezeframe_replay.web.markup import SYSTEM, policy_of_a_file, render
+from freezeframe_replay.web.markup import policy_of_a_file, render
 
 _FOLDED_FROM: Final = 4
 _WORDS: Final = {How.SAME: "same", How.CHANGED: "changed", How.ADDED: "only in the second", How.REMOVED: "only in the first"}
 
 
-def comparison_page(found: Comparison, *, alone: bool = False, theme: str = SYSTEM) -> str:
+def comparison_page(found: Comparison, *, alone: bool = False) -> str:
     """Return the page; `alone` for a file that can be kept or sent: without links, and with its policy in it."""
     sides = [[pair.before for pair in found.pairs if pair.before], [pair.after for pair in found.pairs if pair.after]]
     return render(
         "diff.html",
-        theme=theme,
         found=found,
         policy=policy_of_a_file() if alone else "",
         where=_where(found),

@@ -14,7 +14,7 @@ from freezeframe_replay.report.outline import Outline
 from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.report.transcript import Transcript, Turn
 from freezeframe_replay.web.links import place_of
-from freezeframe_replay.web.markup import STEERING, SYSTEM, render
+from freezeframe_replay.web.markup import STEERING, render
 from freezeframe_replay.web.step_pages import body_text
 from freezeframe_schemas.errors import ReplayError, RunError
 from freezeframe_schemas.exchange import Exchange, Kind
@@ -64,13 +64,12 @@ def find_editable(run: Run, outline: Outline, transcript: Transcript, step: int 
     return found
 
 
-def edit_page(run: Run, editable: Editable, *, text: str, wrong: str, folder: str, token: str, theme: str = SYSTEM) -> str:
+def edit_page(run: Run, editable: Editable, *, text: str, wrong: str, folder: str, token: str) -> str:
     """Return the page; `text` stands in the form, and `wrong` says what is wrong with it."""
     named = run.trace_id[:ID_DIGITS]
     at = "" if editable.step is None else f" --step {editable.step}"
     return render(
         "edit.html",
-        theme=theme,
         editable=editable,
         is_input=editable.answer is Answer.INPUT,
         is_json=editable.answer is not Answer.TEXT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
-from freezeframe_replay.web.markup import SYSTEM, render
+from freezeframe_replay.web.markup import render
 from freezeframe_replay.web.replay import Replay
 
 BARS: Final = 28
@@ -35,7 +35,6 @@ def failures_page(
     since: str,
     token: str,
     wrong: str = "",
-    theme: str = SYSTEM,
 ) -> str:
     """Return the page.
 
@@ -46,12 +45,10 @@ def failures_page(
         since: the time, as typed.
         token: what the form of our own page sends back.
         wrong: what is wrong with `since`.
-        theme: one of `THEMES`.
     """
     runs = list(dict.fromkeys(group.newest for group in groups))
     return render(
         "failures.html",
-        theme=theme,
         groups=groups,
         charts={signature: _chart(counts) for signature, counts in bars.items()},
         replays=replays,

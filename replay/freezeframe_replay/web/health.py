@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from freezeframe_replay.report.render import duration, moment
-from freezeframe_replay.web.markup import SYSTEM, render
+from freezeframe_replay.web.markup import render
 
 _UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 
@@ -40,12 +40,11 @@ class Health:
     versions: Mapping[str, str]
 
 
-def health_page(health: Health, *, theme: str = SYSTEM) -> str:
+def health_page(health: Health) -> str:
     """Return the page."""
     status: Any = health.status or {}
     return render(
         "health.html",
-        theme=theme,
         health=health,
         strip=_strip(status) if status else {},
         facts=_facts(status) if status else {},

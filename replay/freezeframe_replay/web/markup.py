@@ -11,6 +11,7 @@ import datetime as dt
 import hashlib
 import re
 from collections.abc import Callable
+from contextvars import ContextVar
 from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
@@ -32,6 +33,8 @@ _LEAST_ALIKE: Final = 0.3
 """How much of two texts is the same, from 0 to 1, below which marking single words shows nothing."""
 THEMES: Final = ("light", "dark", SYSTEM)
 """The colours of a page; ``system``: as the machine is set."""
+THEME: Final = ContextVar("theme", default=SYSTEM)
+"""Those of the request that is being answered."""
 
 KEYS: Final = {
     "/": "search",
@@ -82,9 +85,9 @@ def _hash(text: str) -> str:
     return f"sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}"
 
 
-def render(template: str, *, theme: str = SYSTEM, **values: object) -> str:
-    """Return the page that a template gives, in one of `THEMES`."""
-    return _environment().get_template(template).render(values, theme=theme, themes=THEMES, keys=KEYS)
+def render(template: str, **values: object) -> str:
+    """Return the page that a template gives, in the colours that `THEME` says."""
+    return _environment().get_template(template).render(values, theme=THEME.get(), themes=THEMES, keys=KEYS)
 
 
 @cache

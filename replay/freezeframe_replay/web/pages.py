@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from freezeframe_replay.report.tagged import input_text
 from freezeframe_replay.sources.run_list import NEWEST, SORTS, RunPage
-from freezeframe_replay.web.markup import SYSTEM, render
+from freezeframe_replay.web.markup import render
 from freezeframe_schemas.lifecycle import RunStatus
 
 FILTERS: Final = ("words", "service", "user", "since", "status", "sort", "agent", "model", "day")
@@ -30,14 +30,13 @@ _COLUMNS: Final = (
 _NUMBERS: Final = frozenset({"steps", "failed steps", "tokens", "cost", "time"})
 
 
-def runs_page(page: RunPage, filters: Mapping[str, str], *, now: dt.datetime, wrong: str = "", theme: str = SYSTEM) -> str:
+def runs_page(page: RunPage, filters: Mapping[str, str], *, now: dt.datetime, wrong: str = "") -> str:
     """Return a page of the list below the form that filters it; `wrong` says what is wrong with a filter."""
     kept = {name: filters.get(name, "") for name in FILTERS}
     sort = kept["sort"] or NEWEST
     rows = page.rows
     return render(
         "runs.html",
-        theme=theme,
         page=page,
         filters=kept,
         asked=any(text for name, text in kept.items() if name != "sort"),
@@ -59,18 +58,18 @@ def runs_page(page: RunPage, filters: Mapping[str, str], *, now: dt.datetime, wr
     )
 
 
-def closed_page(here: str, *, theme: str = SYSTEM) -> str:
+def closed_page(here: str) -> str:
     """Return the page for a browser that did not use a link of this service; `here` is the address that it requested."""
-    return _message("Open this page with its link", closed_at=here, theme=theme)
+    return _message("Open this page with its link", closed_at=here)
 
 
-def error_page(message: str, do: str | None = None, *, heading: str = "This page cannot be shown", theme: str = SYSTEM) -> str:
+def error_page(message: str, do: str | None = None, *, heading: str = "This page cannot be shown") -> str:
     """Return the page shown instead of one that could not be built."""
-    return _message(heading, message=message, do=do, theme=theme)
+    return _message(heading, message=message, do=do)
 
 
-def _message(heading: str, *, message: str = "", do: str | None = None, closed_at: str = "", theme: str) -> str:
-    return render("message.html", theme=theme, title=heading, heading=heading, message=message, do=do, closed_at=closed_at)
+def _message(heading: str, *, message: str = "", do: str | None = None, closed_at: str = "") -> str:
+    return render("message.html", title=heading, heading=heading, message=message, do=do, closed_at=closed_at)
 
 
 def _column(name: str, key: str, sort: str, filters: Mapping[str, str]) -> dict[str, object]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
 from urllib.parse import quote
 
 from aiohttp import web
+
+ROUTES: Final = web.RouteTableDef()
 
 
 def see(path: str) -> web.Response:
@@ -12,12 +15,14 @@ def see(path: str) -> web.Response:
     return web.Response(status=303, headers={"Location": path})
 
 
+@ROUTES.get("/runs")
 async def to_the_list(request: web.Request) -> web.Response:
     """Lead to the list of runs, with what the address asks of it."""
     query = request.rel_url.raw_query_string
     return see(f"/?{query}" if query else "/")
 
 
+@ROUTES.get("/runs/{run}/replay")
 async def to_the_run(request: web.Request) -> web.Response:
     """Lead to the run: who opens a replay's page by its address replays nothing."""
     return see(f"/runs/{quote(request.match_info['run'], safe='')}")

@@ -12,7 +12,7 @@ from freezeframe_replay.engine.standstill import MOST_KEPT
 from freezeframe_replay.report.outline import outline_fixture
 from freezeframe_replay.report.render import report_text, unquoted
 from freezeframe_replay.report.tagged import call_text, error_text, outcome_text
-from freezeframe_replay.web.markup import SYSTEM, render, words_apart
+from freezeframe_replay.web.markup import render, words_apart
 from freezeframe_replay.web.step_pages import body_text
 from freezeframe_schemas.divergence import Divergence, Frame, Made, Report
 from freezeframe_schemas.errors import FreezeframeError
@@ -84,11 +84,10 @@ class Replay:
         return self.report is not None and verdict(self.report).agrees
 
 
-def running_page(replay: Replay, *, now: dt.datetime, token: str, theme: str = SYSTEM) -> str:
+def running_page(replay: Replay, *, now: dt.datetime, token: str) -> str:
     """Return the page of a replay that has not ended. It asks for itself again, once there is more to show."""
     return render(
         "replaying.html",
-        theme=theme,
         replay=replay,
         steps=len(replay.fixture.askable),
         seconds=int((now - replay.started).total_seconds()),
@@ -96,7 +95,7 @@ def running_page(replay: Replay, *, now: dt.datetime, token: str, theme: str = S
     )
 
 
-def replay_page(replay: Replay, report: Report, *, theme: str = SYSTEM) -> str:
+def replay_page(replay: Replay, report: Report) -> str:
     """Return the page of what a replay found."""
     outcome = "" if report.outcome is None else outcome_text(report.outcome)
     rows = aligned(replay.fixture, report, changed=replay.changed)
@@ -108,7 +107,6 @@ def replay_page(replay: Replay, report: Report, *, theme: str = SYSTEM) -> str:
     left = next((index for index, row in enumerate(rows) if any(made.how in _LEFT for made in row.made)), len(rows))
     return render(
         "replay.html",
-        theme=theme,
         replay=replay,
         report=report,
         edits=replay.fixture.edits if replay.is_fork else (),
@@ -126,7 +124,7 @@ def replay_page(replay: Replay, report: Report, *, theme: str = SYSTEM) -> str:
     )
 
 
-def call_page(replay: Replay, report: Report, at: int, *, theme: str = SYSTEM) -> str:
+def call_page(replay: Replay, report: Report, at: int) -> str:
     """Return the page of one call of a replay, counted from 1: where the program was, what it asked for, what it got."""
     last = len(report.made)
     at = min(max(at, 1), max(last, 1))
@@ -137,7 +135,6 @@ def call_page(replay: Replay, report: Report, at: int, *, theme: str = SYSTEM) -
     near = list(enumerate(report.made, 1))[first - 1 : first + 2 * _NEAR]
     return render(
         "call.html",
-        theme=theme,
         replay=replay,
         made=made,
         at=at,

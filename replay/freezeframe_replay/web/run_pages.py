@@ -16,7 +16,7 @@ from freezeframe_replay.sources.costs import Cost, sum_of
 from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.web.kit import ADDS
 from freezeframe_replay.web.links import Links, anchor_of, place_of
-from freezeframe_replay.web.markup import SYSTEM, policy_of_a_file, render
+from freezeframe_replay.web.markup import policy_of_a_file, render
 from freezeframe_replay.web.replay import Replay
 from freezeframe_replay.web.step_pages import steps_of_a_file
 from freezeframe_replay.web.timeline import ROWS, timeline
@@ -50,7 +50,6 @@ def run_page(
     labels: Mapping[str, Label] = {},
     transcript: Transcript | None = None,
     costs: Mapping[str, float | None] = {},
-    theme: str = SYSTEM,
 ) -> str:
     """Return the page of one run. Its form for a replay sends `token` back. The transcript is made if it is not given.
 
@@ -68,7 +67,6 @@ def run_page(
 
     head: dict[str, Any] = {
         **_head(run, outline, links, costs),
-        "theme": theme,
         "token": token,
         "replays": replays,
         "label": labels.get(""),

@@ -9,7 +9,7 @@ from urllib.parse import quote, urlencode
 
 from freezeframe_replay.report.render import cost, duration
 from freezeframe_replay.report.spent import Spent
-from freezeframe_replay.web.markup import SYSTEM, render, words_apart
+from freezeframe_replay.web.markup import render, words_apart
 
 _MARKS: Final = {"same": "good", "changed": "bad", "incomparable": "warn"}
 _MOST_ROWS: Final = 500
@@ -37,9 +37,9 @@ class SetInList:
     candidates: Sequence[str]
 
 
-def sets_page(found: Sequence[SetInList], *, folder: str, theme: str = SYSTEM) -> str:
+def sets_page(found: Sequence[SetInList], *, folder: str) -> str:
     """Return the list of datasets in a folder."""
-    return render("sets.html", theme=theme, found=[(item, f"/sets/{quote(item.name)}") for item in found], folder=folder)
+    return render("sets.html", found=[(item, f"/sets/{quote(item.name)}") for item in found], folder=folder)
 
 
 def set_page(
@@ -49,7 +49,6 @@ def set_page(
     *,
     only_changed: bool,
     chosen_by: str,
-    theme: str = SYSTEM,
 ) -> str:
     """Return the grid. `results`: name of a candidate -> its result, as `experiment` writes it."""
     by_row = {candidate: _rows_of(result) for candidate, result in results.items()}
@@ -61,7 +60,6 @@ def set_page(
     shown = changed if only_changed else lines
     return render(
         "set.html",
-        theme=theme,
         name=name,
         chosen_by=chosen_by,
         lines=shown[:_MOST_ROWS],

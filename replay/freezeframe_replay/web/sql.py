@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from freezeframe_replay.web.markup import SYSTEM, render
+from freezeframe_replay.web.markup import render
 
 MOST_ROWS: Final = 10_000
 MOST_S: Final = 10
@@ -68,13 +68,12 @@ class Chart:
     most: str = ""
 
 
-def sql_page(query: str, answer: Answer | None, schema: Schema, *, theme: str = SYSTEM) -> str:
+def sql_page(query: str, answer: Answer | None, schema: Schema) -> str:
     """Return the page."""
     rows = [] if answer is None else answer.rows[:_SHOWN]
     views = [(name, columns) for name, columns in schema if not _RAW.search(name)]
     return render(
         "sql.html",
-        theme=theme,
         query=query,
         lines=min(max(query.count("\n") + 2, 4), 24),
         answer=answer,

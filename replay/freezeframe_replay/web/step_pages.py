@@ -11,7 +11,7 @@ from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import cost, duration
 from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.web.links import Links, place_of
-from freezeframe_replay.web.markup import SYSTEM, render
+from freezeframe_replay.web.markup import render
 from freezeframe_schemas import genai
 from freezeframe_schemas.body_text import read_text
 from freezeframe_schemas.errors import WireError
@@ -43,7 +43,6 @@ def step_page(
     costs: Mapping[str, float | None] = {},
     label: Label | None = None,
     token: str = "",
-    theme: str = SYSTEM,
 ) -> str:
     """Return the page of one step; `pages` says which page of a long body is shown, ``{"response": 2}``.
 
@@ -60,7 +59,6 @@ def step_page(
         shown["facts"]["cost"] = cost(costs[node.span_id]) or "unknown"
     return render(
         "step.html",
-        theme=theme,
         **shown,
         run_id=run.trace_id,
         label=label,

@@ -10,6 +10,8 @@ from aiohttp import web
 from freezeframe_replay.web.markup import SYSTEM, THEMES
 from freezeframe_replay.web.redirects import see
 
+ROUTES: Final = web.RouteTableDef()
+
 _COOKIE: Final = "freezeframe-theme"
 _YEAR_S: Final = 365 * 86400
 
@@ -20,6 +22,7 @@ def theme_of(request: web.Request) -> str:
     return chosen if chosen in THEMES else SYSTEM
 
 
+@ROUTES.post("/theme")
 async def choose_theme(request: web.Request) -> web.Response:
     """Keep the colours of the form in a cookie, and lead back to the page that the form is on.
 
