@@ -46,7 +46,7 @@ def _derive(event: str, span: SpanRecord, out: AttributeWriter) -> None:
         case "api_response":
             read_call(span, genai.OP_GENERATE_CONTENT, out)
             out.texts(genai.RESPONSE_FINISH_REASONS, plain(span.attributes.get("finish_reasons")))
-            gemini.read_usage({google: count_of(span, name) for name, google in _COUNTS}, out)
+            out.usage({google: count_of(span, name) for name, google in _COUNTS}, gemini.COUNTS)
             answer = json_of(span, "response_text")
             chunks = as_objects(answer if isinstance(answer, list) else [answer])
             gemini.read_response(assemble([Frame(value=chunk) for chunk in chunks]), out)

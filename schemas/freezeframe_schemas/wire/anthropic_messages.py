@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, error_object, pieces_of, without_keys
-from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields
+from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Counts, Fields
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -25,7 +25,7 @@ from freezeframe_schemas.wire.document import (
     make_object,
     parse,
 )
-from freezeframe_schemas.wire.frames import METRICS, Body, Frame
+from freezeframe_schemas.wire.frames import METRICS, Frame
 
 _SAMPLED: Final[Fields] = {
     **SAMPLING,
@@ -157,7 +157,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     out.text(genai.RESPONSE_MODEL, document.get("model"))
     reason = as_text(document.get("stop_reason"))
     out.texts(genai.RESPONSE_FINISH_REASONS, reason)
-    read_usage(as_object(document.get("usage")), out)
+    out.usage(as_object(document.get("usage")), _COUNTS)
     if "content" in document:
         message = msg.Message(
             role=as_text(document.get("role")) or "assistant",
@@ -168,20 +168,14 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     out.rest(document, _ANSWER_FIELDS, genai.RESPONSE_DETAILS)
 
 
-def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
-    """Write token counts; the conventions' input total includes the cached tokens that Anthropic counts separately."""
-    if not usage:
-        return
-    read, written = usage.get("cache_read_input_tokens"), usage.get("cache_creation_input_tokens")
-    fresh = as_integer(usage.get("input_tokens"))
-    if fresh is not None:
-        out.integer(genai.USAGE_INPUT_TOKENS, fresh + (as_integer(read) or 0) + (as_integer(written) or 0))
-    out.integer(genai.USAGE_OUTPUT_TOKENS, usage.get("output_tokens"))
-    out.integer(genai.USAGE_CACHE_READ_TOKENS, read)
-    out.integer(genai.USAGE_CACHE_WRITE_TOKENS, written)
-    thinking = as_object(usage.get("output_tokens_details")).get("thinking_tokens")
-    out.integer(genai.USAGE_REASONING_TOKENS, thinking)
-    out.json(genai.USAGE_DETAILS, usage)
+_COUNTS: Final = Counts(
+    input=("input_tokens",),
+    output=("output_tokens",),
+    cache_read=("cache_read_input_tokens",),
+    cache_write=("cache_creation_input_tokens",),
+    reasoning=("output_tokens_details.thinking_tokens",),
+    input_adds=("cache_read", "cache_write"),
+)
 
 
 # -- stream -------------------------------------------------------------------------------------------------------------
@@ -314,11 +308,6 @@ def _error_body(status: int, message: str) -> JsonObject:
     return {"type": "error", **error_object(status, message)}
 
 
-def has_ended(body: Body) -> bool | None:
-    """Return whether ``message_stop`` came."""
-    return ended_by_event(body, "type", "message_stop", "error")
-
-
 DIALECT: Final = WireDialect(
     name="anthropic.messages",
     operation=genai.OP_CHAT,
@@ -327,7 +316,7 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
-    has_ended=has_ended,
+    has_ended=ended_by_event("type", "message_stop", "error"),
     compose=compose,
     disassemble=disassemble,
     error_body=_error_body,

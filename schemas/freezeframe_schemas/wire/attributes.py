@@ -7,23 +7,54 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue, digits_of, sound_text
 from freezeframe_schemas.wire import messages
-from freezeframe_schemas.wire.document import (
-    JsonObject,
-    JsonValue,
-    as_integer,
-    as_list,
-    dump,
-    dump_canonical,
-)
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, dump, dump_canonical
 from freezeframe_schemas.wire.messages import Message, Part
 
 _INT64: Final = range(-(2**63), 2**63)
 _HASH_DIGITS: Final = 16
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Counts:
+    """Where a provider's usage object has each count of tokens.
+
+    Of several places, the first with a whole number counts. A place is a field, or the way to it: ``details.cached``.
+    """
+
+    input: Sequence[str] = ()
+    output: Sequence[str] = ()
+    cache_read: Sequence[str] = ()
+    cache_write: Sequence[str] = ()
+    reasoning: Sequence[str] = ()
+    tools: Sequence[str] = ()
+    """Input that came from the provider's own tools."""
+    input_adds: Sequence[str] = ()
+    """The counts above that the provider leaves out of its input; the conventions' total includes them."""
+    output_adds: Sequence[str] = ()
+    """The same for its output."""
+
+    def find(self, usage: JsonObject, name: str) -> int | None:
+        """Return one count by its name here; None if the usage does not have it."""
+        places: Sequence[str] = getattr(self, name)
+        return next((count for place in places if (count := _count_at(usage, place)) is not None), None)
+
+    def total(self, usage: JsonObject, *names: str) -> int | None:
+        """Return the sum of those of the counts that the usage has; None if it has none of them."""
+        found = [count for name in names if (count := self.find(usage, name)) is not None]
+        return sum(found) if found else None
+
+
+def _count_at(usage: JsonObject, place: str) -> int | None:
+    *outer, field = place.split(".")
+    for name in outer:
+        usage = as_object(usage.get(name))
+    return as_integer(usage.get(field))
 
 
 class AttributeWriter:
@@ -76,6 +107,16 @@ class AttributeWriter:
         """Put any value but null as JSON text."""
         if value is not None:
             self.attributes[name] = dump(value)
+
+    def usage(self, usage: JsonObject, counts: Counts) -> None:
+        """Put token counts in the conventions' terms, and the usage object unchanged; an empty one says nothing."""
+        if usage:
+            self.integer(genai.USAGE_INPUT_TOKENS, counts.total(usage, "input", *counts.input_adds))
+            self.integer(genai.USAGE_OUTPUT_TOKENS, counts.total(usage, "output", *counts.output_adds))
+            self.integer(genai.USAGE_CACHE_READ_TOKENS, counts.find(usage, "cache_read"))
+            self.integer(genai.USAGE_CACHE_WRITE_TOKENS, counts.find(usage, "cache_write"))
+            self.integer(genai.USAGE_REASONING_TOKENS, counts.find(usage, "reasoning"))
+            self.json(genai.USAGE_DETAILS, usage)
 
     def rest(self, document: JsonObject, known: Collection[str], name: str = genai.REQUEST_PARAMETERS) -> None:
         """Put the fields that no other attribute holds."""

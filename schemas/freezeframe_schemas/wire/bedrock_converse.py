@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
-from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.attributes import AttributeWriter, Counts
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -124,33 +124,21 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of a converse answer."""
     reason = as_text(document.get("stopReason"))
     out.texts(genai.RESPONSE_FINISH_REASONS, reason)
-    read_usage(as_object(document.get("usage")), out)
+    out.usage(as_object(document.get("usage")), COUNTS)
     message = as_object(document.get("output")).get("message")
     if isinstance(message, dict):
         out.messages(genai.OUTPUT_MESSAGES, [read_message(message, reason)])
     out.rest(document, _ANSWER_FIELDS, genai.RESPONSE_DETAILS)
 
 
-def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
-    """Write token counts; AWS counts cached input separately, the conventions' total includes it."""
-    if not usage:
-        return
-    read = _first(usage, "cacheReadInputTokens", "cacheReadInputTokenCount")
-    written = _first(usage, "cacheWriteInputTokens", "cacheWriteInputTokenCount")
-    fresh = _first(usage, "inputTokens", "inputTokenCount")
-    if fresh is not None:
-        out.integer(genai.USAGE_INPUT_TOKENS, fresh + (read or 0) + (written or 0))
-    out.integer(genai.USAGE_OUTPUT_TOKENS, _first(usage, "outputTokens", "outputTokenCount"))
-    out.integer(genai.USAGE_CACHE_READ_TOKENS, read)
-    out.integer(genai.USAGE_CACHE_WRITE_TOKENS, written)
-    out.json(genai.USAGE_DETAILS, usage)
-
-
-def _first(usage: JsonObject, *names: str) -> int | None:
-    return next((number for name in names if (number := as_integer(usage.get(name))) is not None), None)
-
-
-_COUNTS: Final = "x-amzn-bedrock-"
+COUNTS: Final = Counts(
+    input=("inputTokens", "inputTokenCount"),
+    output=("outputTokens", "outputTokenCount"),
+    cache_read=("cacheReadInputTokens", "cacheReadInputTokenCount"),
+    cache_write=("cacheWriteInputTokens", "cacheWriteInputTokenCount"),
+    input_adds=("cache_read", "cache_write"),
+)
+_HEADER: Final = "x-amzn-bedrock-"
 
 
 def read_headers(headers: Mapping[str, str], out: AttributeWriter) -> None:
@@ -167,9 +155,9 @@ def read_headers(headers: Mapping[str, str], out: AttributeWriter) -> None:
             "cacheReadInputTokenCount": "cache-read-input-token-count",
             "cacheWriteInputTokenCount": "cache-write-input-token-count",
         }.items()
-        if (count := headers.get(_COUNTS + header, "")).isdecimal() and count.isascii() and len(count) < 19
+        if (count := headers.get(_HEADER + header, "")).isdecimal() and count.isascii() and len(count) < 19
     }
-    read_usage(usage, out)
+    out.usage(usage, COUNTS)
 
 
 # -- stream -------------------------------------------------------------------------------------------------------------

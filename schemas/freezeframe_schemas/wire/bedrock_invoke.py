@@ -116,7 +116,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     (_read_completions if maker is None else maker.read_response)(document, out)
     metrics = as_object(document.get(METRICS))
     if metrics and genai.USAGE_DETAILS not in out.attributes:
-        bedrock_converse.read_usage(metrics, out)
+        out.usage(metrics, bedrock_converse.COUNTS)
 
 
 def _read_completions(document: JsonObject, out: AttributeWriter) -> None:

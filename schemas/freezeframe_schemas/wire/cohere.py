@@ -11,7 +11,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
-from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
+from freezeframe_schemas.wire.attributes import AttributeWriter, Counts, Fields
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -50,15 +50,12 @@ def read_sampling(document: JsonObject, out: AttributeWriter) -> None:
         out.text(genai.OUTPUT_TYPE, {"json_object": "json"}.get(form, form))
 
 
-def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
-    """Write token counts: what the model saw (``tokens``) if given, else what was billed."""
-    if not usage:
-        return
-    counts = as_object(usage.get("tokens")) or as_object(usage.get("billed_units"))
-    out.integer(genai.USAGE_INPUT_TOKENS, counts.get("input_tokens"))
-    out.integer(genai.USAGE_OUTPUT_TOKENS, counts.get("output_tokens"))
-    out.integer(genai.USAGE_CACHE_READ_TOKENS, usage.get("cached_tokens"))
-    out.json(genai.USAGE_DETAILS, usage)
+COUNTS: Final = Counts(
+    input=("tokens.input_tokens", "billed_units.input_tokens"),
+    output=("tokens.output_tokens", "billed_units.output_tokens"),
+    cache_read=("cached_tokens",),
+)
+"""What the model saw (``tokens``) if given, else what was billed."""
 
 
 # -- chat v2 ------------------------------------------------------------------------------------------------------------
@@ -75,7 +72,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     out.text(genai.RESPONSE_ID, document.get("id"))
     reason = as_text(document.get("finish_reason"))
     out.texts(genai.RESPONSE_FINISH_REASONS, reason)
-    read_usage(as_object(document.get("usage")), out)
+    out.usage(as_object(document.get("usage")), COUNTS)
     message = document.get("message")
     if isinstance(message, dict):
         out.messages(genai.OUTPUT_MESSAGES, [read_message(message, reason)])
@@ -218,7 +215,7 @@ def read_embed_response(document: JsonObject, out: AttributeWriter) -> None:
         first = next(iter(as_list(vectors)), None)
         if isinstance(first, list) and kind in ("float", "int8", "uint8"):  # the binary types pack eight to a byte
             out.integer(genai.EMBEDDINGS_DIMENSION_COUNT, len(first))
-    read_usage(as_object(document.get("meta")), out)
+    out.usage(as_object(document.get("meta")), COUNTS)
 
 
 def compose_embed(answer: Answer, request: JsonObject) -> JsonObject:
@@ -231,7 +228,7 @@ def compose_embed(answer: Answer, request: JsonObject) -> JsonObject:
 
 def has_ended(body: Body) -> bool | None:
     """Return whether ``message-end`` came."""
-    return body.done or ended_by_event(body, "type", "message-end")
+    return body.done or ended_by_event("type", "message-end")(body)
 
 
 DIALECT: Final = WireDialect(

@@ -12,10 +12,10 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.cohere import SAMPLING_FIELDS, error_body, read_sampling, read_usage, write_usage
+from freezeframe_schemas.wire.cohere import COUNTS, SAMPLING_FIELDS, error_body, read_sampling, write_usage
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, make_object
-from freezeframe_schemas.wire.frames import Body, Form, Frame
+from freezeframe_schemas.wire.frames import Form, Frame
 from freezeframe_schemas.wire.messages import Message, Part, TextPart, ToolCallPart, ToolCallResponsePart, finish_reason_of
 
 _REQUEST_FIELDS: Final = SAMPLING_FIELDS | {"message", "chat_history", "preamble", "tool_results", "conversation_id"}
@@ -67,7 +67,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     out.text(genai.RESPONSE_ID, document.get("response_id") or document.get("generation_id"))
     reason = as_text(document.get("finish_reason"))
     out.texts(genai.RESPONSE_FINISH_REASONS, reason)
-    read_usage(as_object(document.get("meta")), out)
+    out.usage(as_object(document.get("meta")), COUNTS)
     parts = _parts(document, "text")
     if parts or reason:
         message = Message(role="assistant", parts=tuple(parts), finish_reason=finish_reason_of(reason))
@@ -119,11 +119,6 @@ def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
     yield from (Frame(value={**event, "is_finished": "response" in event}) for event in events)
 
 
-def has_ended(body: Body) -> bool | None:
-    """Return whether ``stream-end`` came."""
-    return ended_by_event(body, "event_type", "stream-end")
-
-
 DIALECT: Final = WireDialect(
     name="cohere.chat_v1",
     operation=genai.OP_CHAT,
@@ -131,7 +126,7 @@ DIALECT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
-    has_ended=has_ended,
+    has_ended=ended_by_event("event_type", "stream-end"),
     compose=compose,
     disassemble=disassemble,
     streams_as=Form.STREAM_JSON,

@@ -211,9 +211,13 @@ def ended_by(body: Body, ends: Callable[[Frame], bool], speaks: Callable[[Frame]
     return False if any(speaks(frame) for frame in frames) else None
 
 
-def ended_by_event(body: Body, key: str, *last: JsonValue) -> bool | None:
-    """Return whether a frame came whose `key` holds one of the `last`. None if no frame has the key."""
-    return ended_by(body, lambda frame: as_object(frame.value).get(key) in last, lambda frame: key in as_object(frame.value))
+def ended_by_event(key: str, *last: JsonValue) -> HasEnded:
+    """Return the `has_ended` of a stream whose last frame has one of the `last` at `key`, and whose frames all have the key."""
+
+    def ends(frame: Frame) -> bool:
+        return as_object(frame.value).get(key) in last
+
+    return lambda body: ended_by(body, ends, lambda frame: key in as_object(frame.value))
 
 
 def _last_event(body: bytes) -> bytes | None:

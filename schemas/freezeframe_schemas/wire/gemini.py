@@ -14,7 +14,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
-from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
+from freezeframe_schemas.wire.attributes import AttributeWriter, Counts, Fields
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -168,7 +168,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     reasons = [_reason(candidate.get("finishReason")) for candidate in candidates]
     blocked = as_text(camel(as_object(document.get("promptFeedback"))).get("blockReason"))
     out.texts(genai.RESPONSE_FINISH_REASONS, [reason for reason in (*reasons, blocked) if reason])
-    read_usage(camel(as_object(document.get("usageMetadata"))), out)
+    out.usage(camel(as_object(document.get("usageMetadata"))), COUNTS)
     out.messages(genai.OUTPUT_MESSAGES, [_answer(*pair) for pair in zip(candidates, reasons, strict=True)])
     out.rest(document, _ANSWER_FIELDS, genai.RESPONSE_DETAILS)
 
@@ -187,22 +187,15 @@ def _reason(value: JsonValue) -> str | None:
     return as_text(value)
 
 
-def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
-    """Write token counts; Google counts thoughts and tool results separately, the conventions' totals include them."""
-    if not usage:
-        return
-    prompt, answer = as_integer(usage.get("promptTokenCount")), as_integer(usage.get("candidatesTokenCount"))
-    thoughts = as_integer(usage.get("thoughtsTokenCount"))
-    tools = as_integer(usage.get("toolUsePromptTokenCount"))
-    if prompt is not None:
-        out.integer(genai.USAGE_INPUT_TOKENS, prompt + (tools or 0))
-    if answer is not None or thoughts is not None:
-        out.integer(genai.USAGE_OUTPUT_TOKENS, (answer or 0) + (thoughts or 0))
-    out.integer(genai.USAGE_CACHE_READ_TOKENS, usage.get("cachedContentTokenCount"))
-    out.integer(genai.USAGE_REASONING_TOKENS, thoughts)
-    out.json(genai.USAGE_DETAILS, usage)
-
-
+COUNTS: Final = Counts(
+    input=("promptTokenCount",),
+    output=("candidatesTokenCount",),
+    cache_read=("cachedContentTokenCount",),
+    reasoning=("thoughtsTokenCount",),
+    tools=("toolUsePromptTokenCount",),
+    input_adds=("tools",),
+    output_adds=("reasoning",),
+)
 _SIGNATURE: Final = "thoughtSignature"
 _FINISH_REASONS: Final = {"stop": "STOP", "tool_call": "STOP", "length": "MAX_TOKENS", "content_filter": "SAFETY"}
 
@@ -254,7 +247,7 @@ def read_embeddings_response(document: JsonObject, out: AttributeWriter) -> None
     counts = [as_object(row.get("statistics")).get("token_count") for row in predictions]
     if counts and all(isinstance(count, int | float) for count in counts):
         out.integer(genai.USAGE_INPUT_TOKENS, sum(count for count in counts if isinstance(count, int | float)))
-    read_usage(camel(as_object(document.get("usageMetadata"))), out)
+    out.usage(camel(as_object(document.get("usageMetadata"))), COUNTS)
 
 
 def compose_embeddings(answer: Answer, request: JsonObject) -> JsonObject:

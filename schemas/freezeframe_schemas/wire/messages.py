@@ -10,8 +10,8 @@ because any string would be invented.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import ClassVar, Final
+from dataclasses import dataclass, field, fields
+from typing import ClassVar, Final, get_args
 
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, dump
 
@@ -27,104 +27,101 @@ _NO_EXTRA: Final[Extra] = {}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TextPart:
+class _Part:
+    """What every part has. A part's own fields are written as JSON in the order in which its class lists them."""
+
+    extra: Extra = field(default_factory=no_extra)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPart(_Part):
     """Text to or from the model."""
 
     type: ClassVar[str] = "text"
     content: str
-    extra: Extra = field(default_factory=no_extra)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReasoningPart:
+class ReasoningPart(_Part):
     """Thinking of the model."""
 
     type: ClassVar[str] = "reasoning"
     content: str
-    extra: Extra = field(default_factory=no_extra)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallPart:
+class ToolCallPart(_Part):
     """A tool call that the model asks for; `arguments` as the model wrote them: text if it wrote text, else JSON."""
 
     type: ClassVar[str] = "tool_call"
-    name: str
     id: str | None = None
+    name: str
     arguments: JsonValue = None
-    extra: Extra = field(default_factory=no_extra)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCallResponsePart:
+class ToolCallResponsePart(_Part):
     """What the tool answered."""
 
     type: ClassVar[str] = "tool_call_response"
-    response: JsonValue
     id: str | None = None
-    extra: Extra = field(default_factory=no_extra)
+    response: JsonValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerToolCallPart:
+class ServerToolCallPart(_Part):
     """A tool call that the provider carries out itself; `server_tool_call` is ``{"type": ..., ...}``."""
 
     type: ClassVar[str] = "server_tool_call"
+    id: str | None = None
     name: str
     server_tool_call: JsonValue
-    id: str | None = None
-    extra: Extra = field(default_factory=no_extra)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ServerToolCallResponsePart:
+class ServerToolCallResponsePart(_Part):
     """What the provider's own tool answered; `server_tool_call_response` is ``{"type": ..., ...}``."""
 
     type: ClassVar[str] = "server_tool_call_response"
-    server_tool_call_response: JsonValue
     id: str | None = None
-    extra: Extra = field(default_factory=no_extra)
+    server_tool_call_response: JsonValue
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BlobPart:
+class BlobPart(_Part):
     """Inline bytes; `content` is base64."""
 
     type: ClassVar[str] = "blob"
+    mime_type: str | None = None
     modality: str
     content: str
-    mime_type: str | None = None
-    extra: Extra = field(default_factory=no_extra)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FilePart:
+class FilePart(_Part):
     """A file that was uploaded to the provider before."""
 
     type: ClassVar[str] = "file"
+    mime_type: str | None = None
     modality: str
     file_id: str
-    mime_type: str | None = None
-    extra: Extra = field(default_factory=no_extra)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UriPart:
+class UriPart(_Part):
     """Data at a URI."""
 
     type: ClassVar[str] = "uri"
+    mime_type: str | None = None
     modality: str
     uri: str
-    mime_type: str | None = None
-    extra: Extra = field(default_factory=no_extra)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GenericPart:
+class GenericPart(_Part):
     """Any other part, verbatim; `type` is the provider's own."""
 
     type: str
-    extra: Extra = field(default_factory=no_extra)
 
 
 Part = (
@@ -201,19 +198,13 @@ _FINISH_REASONS: Final[Mapping[str, str]] = {
     for word in words.split()
 }
 
-# Field names of each kind of part, in the order they are written; `_OPTIONAL` ones are left out if None.
 _FIELDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "text": ("content",),
-    "reasoning": ("content",),
-    "tool_call": ("id", "name", "arguments"),
-    "tool_call_response": ("id", "response"),
-    "server_tool_call": ("id", "name", "server_tool_call"),
-    "server_tool_call_response": ("id", "server_tool_call_response"),
-    "blob": ("mime_type", "modality", "content"),
-    "file": ("mime_type", "modality", "file_id"),
-    "uri": ("mime_type", "modality", "uri"),
+    part.type: tuple(own.name for own in fields(part) if own.name != "extra")
+    for part in get_args(Part)
+    if part is not GenericPart
 }
 _OPTIONAL: Final = frozenset({"id", "mime_type", "arguments"})
+"""Left out if None."""
 
 
 def _part_value(part: Part) -> JsonObject:

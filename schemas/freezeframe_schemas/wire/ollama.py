@@ -13,10 +13,10 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
-from freezeframe_schemas.wire.attributes import AttributeWriter, Fields
+from freezeframe_schemas.wire.attributes import AttributeWriter, Counts, Fields
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text
-from freezeframe_schemas.wire.frames import Body, Form, Frame
+from freezeframe_schemas.wire.frames import Form, Frame
 from freezeframe_schemas.wire.openai_content import read_tool
 
 _REQUEST_FIELDS: Final = frozenset({"model", "messages", "prompt", "system", "images", "input", "stream", "tools"})
@@ -30,7 +30,6 @@ _OPTIONS: Final[Fields] = {
     "frequency_penalty": (AttributeWriter.double, genai.REQUEST_FREQUENCY_PENALTY),
     "presence_penalty": (AttributeWriter.double, genai.REQUEST_PRESENCE_PENALTY),
 }
-_USAGE: Final = ("prompt_eval_count", "eval_count")
 
 
 # -- request ------------------------------------------------------------------------------------------------------------
@@ -101,10 +100,8 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
 
 def _read_usage(document: JsonObject, out: AttributeWriter) -> None:
     """Write token counts; Ollama has no usage object, so its fields are kept by their names."""
-    out.integer(genai.USAGE_INPUT_TOKENS, document.get("prompt_eval_count"))
-    out.integer(genai.USAGE_OUTPUT_TOKENS, document.get("eval_count"))
-    usage = {key: value for key, value in document.items() if key in _USAGE or key.endswith("_duration")}
-    out.json(genai.USAGE_DETAILS, usage or None)
+    usage = {key: value for key, value in document.items() if key.endswith(("eval_count", "_duration"))}
+    out.usage(usage, Counts(input=("prompt_eval_count",), output=("eval_count",)))
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
@@ -202,11 +199,6 @@ def compose_embed(answer: Answer, request: JsonObject) -> JsonObject:
     return {"embedding": vectors[0]} if "prompt" in request else {"model": answer.model, "embeddings": vectors}
 
 
-def has_ended(body: Body) -> bool | None:
-    """Return whether the line that says ``done`` came."""
-    return ended_by_event(body, "done", True)
-
-
 CHAT: Final = WireDialect(
     name="ollama.chat",
     operation=genai.OP_CHAT,
@@ -215,7 +207,7 @@ CHAT: Final = WireDialect(
     read_request=read_request,
     read_response=read_response,
     assemble=assemble,
-    has_ended=has_ended,
+    has_ended=ended_by_event("done", True),
     compose=compose,
     disassemble=disassemble,
     streams_as=Form.LINES,

@@ -14,17 +14,9 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
-from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields
+from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Counts, Fields
 from freezeframe_schemas.wire.dialect import WireDialect
-from freezeframe_schemas.wire.document import (
-    JsonObject,
-    JsonValue,
-    as_integer,
-    as_list,
-    as_object,
-    as_objects,
-    as_text,
-)
+from freezeframe_schemas.wire.document import JsonObject, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import METRICS
 from freezeframe_schemas.wire.messages import Message
 from freezeframe_schemas.wire.openai_content import read_message, read_tool, write_call
@@ -117,34 +109,26 @@ def read_completion(document: JsonObject, reasons: Sequence[str | None], out: At
     out.text(genai.OPENAI_SERVICE_TIER_RESPONSE, document.get("service_tier"))
     out.texts(genai.RESPONSE_FINISH_REASONS, [reason for reason in reasons if reason])
     usage = as_object(document.get("usage")) or as_object(as_object(document.get("x_groq")).get("usage"))
-    read_usage(usage, out)
+    out.usage(usage, COUNTS)
 
 
-def read_usage(usage: JsonObject, out: AttributeWriter) -> None:
-    """Write token counts; OpenAI's totals include cached and reasoning tokens, as the conventions ask."""
-    if not usage:
-        return
-    prompt = as_object(usage.get("prompt_tokens_details") or usage.get("prompt_token_details"))
-    completion = as_object(usage.get("completion_tokens_details") or usage.get("completion_token_details"))
-    out.integer(genai.USAGE_INPUT_TOKENS, usage.get("prompt_tokens"))
-    out.integer(genai.USAGE_OUTPUT_TOKENS, usage.get("completion_tokens"))
-    read = (
-        prompt.get("cached_tokens"),
-        usage.get("prompt_cache_hit_tokens"),
-        usage.get("cached_tokens"),
-        usage.get("cache_read_input_tokens"),
-    )
-    written = (prompt.get("cache_write_tokens"), usage.get("cache_creation_input_tokens"))
-    out.integer(genai.USAGE_CACHE_READ_TOKENS, _first_integer(read))
-    out.integer(genai.USAGE_CACHE_WRITE_TOKENS, _first_integer(written))
-    out.integer(genai.USAGE_REASONING_TOKENS, completion.get("reasoning_tokens"))
-    out.json(genai.USAGE_DETAILS, usage)
-
-
-def _first_integer(values: Sequence[JsonValue]) -> int | None:
-    return next((number for value in values if (number := as_integer(value)) is not None), None)
-
-
+COUNTS: Final = Counts(
+    input=("prompt_tokens",),
+    output=("completion_tokens",),
+    cache_read=(
+        "prompt_tokens_details.cached_tokens",
+        "prompt_token_details.cached_tokens",
+        "prompt_cache_hit_tokens",
+        "cached_tokens",
+        "cache_read_input_tokens",
+    ),
+    cache_write=(
+        "prompt_tokens_details.cache_write_tokens",
+        "prompt_token_details.cache_write_tokens",
+        "cache_creation_input_tokens",
+    ),
+    reasoning=("completion_tokens_details.reasoning_tokens", "completion_token_details.reasoning_tokens"),
+)
 FINISH_REASONS: Final = {"stop": "stop", "tool_call": "tool_calls", "length": "length", "content_filter": "content_filter"}
 
 

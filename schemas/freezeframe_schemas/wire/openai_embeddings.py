@@ -17,7 +17,7 @@ from freezeframe_schemas.wire.answer import Answer
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects
-from freezeframe_schemas.wire.openai_chat import TRANSIENT_FIELDS, read_usage
+from freezeframe_schemas.wire.openai_chat import COUNTS, TRANSIENT_FIELDS
 
 _REQUEST_FIELDS: Final = frozenset({"model", "input", "encoding_format", "dimensions"})
 _FLOAT_BYTES: Final = 4
@@ -38,7 +38,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     rows = as_objects(document.get("data"))
     if rows:
         out.integer(genai.EMBEDDINGS_DIMENSION_COUNT, dimensions(rows[0].get("embedding")))
-    read_usage(as_object(document.get("usage")), out)
+    out.usage(as_object(document.get("usage")), COUNTS)
 
 
 def dimensions(vector: JsonValue) -> int | None:

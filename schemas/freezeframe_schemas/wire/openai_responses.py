@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Thought
-from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields
+from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Counts, Fields
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -33,6 +33,13 @@ _SAMPLED: Final[Fields] = {
     "service_tier": (AttributeWriter.text, genai.OPENAI_SERVICE_TIER_REQUEST),
 }
 _REQUEST_FIELDS: Final = frozenset({*_SAMPLED, "input", "instructions", "conversation", "tools"})
+_COUNTS: Final = Counts(
+    input=("input_tokens",),
+    output=("output_tokens",),
+    cache_read=("input_tokens_details.cached_tokens",),
+    cache_write=("input_tokens_details.cache_write_tokens",),
+    reasoning=("output_tokens_details.reasoning_tokens",),
+)
 _OUTPUT_TYPES: Final = {"json_object": "json", "json_schema": "json"}
 
 
@@ -174,16 +181,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     out.text(genai.OPENAI_SERVICE_TIER_RESPONSE, document.get("service_tier"))
     reason = _finish_reason(document)
     out.texts(genai.RESPONSE_FINISH_REASONS, reason)
-    usage = as_object(document.get("usage"))
-    if usage:
-        details = as_object(usage.get("input_tokens_details"))
-        out.integer(genai.USAGE_INPUT_TOKENS, usage.get("input_tokens"))
-        out.integer(genai.USAGE_OUTPUT_TOKENS, usage.get("output_tokens"))
-        out.integer(genai.USAGE_CACHE_READ_TOKENS, details.get("cached_tokens"))
-        out.integer(genai.USAGE_CACHE_WRITE_TOKENS, details.get("cache_write_tokens"))
-        thinking = as_object(usage.get("output_tokens_details")).get("reasoning_tokens")
-        out.integer(genai.USAGE_REASONING_TOKENS, thinking)
-        out.json(genai.USAGE_DETAILS, usage)
+    out.usage(as_object(document.get("usage")), _COUNTS)
     items = as_objects(document.get("output"))
     if items:
         parts = tuple(part for item in items for part in read_item(item))
