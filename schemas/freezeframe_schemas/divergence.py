@@ -5,12 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Final
 
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.records import from_json
 
 REPORT_VERSION: Final = 1
 
@@ -265,57 +266,10 @@ def report_from_json(text: str) -> Report:
         WireError: not a report, or of another version.
     """
     try:
-        data: dict[str, Any] = json.loads(text)
-        version = data.pop("version")
-        if version != REPORT_VERSION:
-            raise WireError(f"replay report: found version {version}, expected {REPORT_VERSION}")
-        data["served"] = tuple(served_from_json(item) for item in data["served"])
-        data["divergences"] = tuple(_divergence(item) for item in data["divergences"])
-        data["warnings"] = tuple(data["warnings"])
-        data["made"] = tuple(map(_made, data.get("made", ())))
-        data["live"] = tuple(LiveCall(**item) for item in data.get("live", ()))
-        data["stopped"] = _stopped(data.get("stopped"))
-        for name in ("input_relaxed", "outcome_relaxed", "beyond"):
-            data[name] = tuple(data.get(name, ()))
-        for name in ("input_check", "outcome_check"):
-            data[name] = Check(data.get(name, Check.NOT_SEEN))
-        data["uncompared"] = tuple(map(_uncompared, data.get("uncompared", ())))
-        data["ambiguous"] = tuple(Ambiguous(steps=tuple(item["steps"]), why=item["why"]) for item in data.get("ambiguous", ()))
-        return Report(**data)
-    except (ValueError, TypeError, KeyError, AttributeError) as error:
-        raise WireError(f"replay report: not readable, {type(error).__name__}: {error}") from error
-
-
-def served_from_json(item: Mapping[str, Any]) -> Served:
-    """Return a served step from its JSON form."""
-    return Served(step=item["step"], how=item["how"], relaxed=tuple(item.get("relaxed", ())))
-
-
-def _made(item: dict[str, Any]) -> Made:
-    changes: dict[str, Any] = {"frames": _frames(item.get("frames", ()))}
-    return Made(**{**item, **changes})
-
-
-def _stopped(item: dict[str, Any] | None) -> Stopped | None:
-    if item is None:
-        return None
-    changes: dict[str, Any] = {"frames": _frames(item["frames"])}
-    return Stopped(**{**item, **changes})
-
-
-def _frames(items: Iterable[dict[str, Any]]) -> tuple[Frame, ...]:
-    return tuple(Frame(**item) for item in items)
-
-
-def _uncompared(item: dict[str, Any]) -> Uncompared:
-    changes: dict[str, Any] = {"why": Why(item["why"])}
-    return Uncompared(**{**item, **changes})
-
-
-def _divergence(item: dict[str, Any]) -> Divergence:
-    changes: dict[str, Any] = {
-        "kind": DivergenceKind(item["kind"]),
-        "agreed": tuple(item["agreed"]),
-        "differed": tuple(item["differed"]),
-    }
-    return Divergence(**{**item, **changes})
+        data: Any = json.loads(text)
+    except ValueError as error:
+        raise WireError(f"replay report: not readable: {error}") from error
+    version = data.pop("version", None) if isinstance(data, dict) else None
+    if version != REPORT_VERSION:
+        raise WireError(f"replay report: found version {version}, expected {REPORT_VERSION}")
+    return from_json(Report, data, "replay report")

@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.errors import FixtureError, WireError
 from freezeframe_schemas.exchange import (
     RECONSTRUCTED,
     Completion,
@@ -39,9 +39,10 @@ from freezeframe_schemas.fixture_bodies import (
     chunks_from_json,
     chunks_to_json,
 )
-from freezeframe_schemas.framework import FrameworkState, state_from_json, state_to_json
+from freezeframe_schemas.framework import FrameworkState
 from freezeframe_schemas.keys import KEY_VERSION, canonical_json
-from freezeframe_schemas.run import Entry, EntryKind
+from freezeframe_schemas.records import from_json
+from freezeframe_schemas.run import Entry
 
 FORMAT: Final = "freezeframe-fixture"
 VERSION: Final = 1
@@ -155,7 +156,7 @@ def write_fixture(fixture: Fixture, directory: Path) -> None:
         "ledger": [_without_absent(dataclasses.asdict(loss)) for loss in fixture.ledger],
     }
     for name, states in (("states", fixture.states), ("begin", fixture.begin)):
-        optional[name] = [state_to_json(state, body_to_json(state.state.encode(), blobs)) for state in states]
+        optional[name] = [{**dataclasses.asdict(state), "state": body_to_json(state.state.encode(), blobs)} for state in states]
     manifest.update({name: value for name, value in optional.items() if value})
     manifest["digest"] = _digest(manifest, steps)
     (directory / "manifest.json").unlink(missing_ok=True)
@@ -205,7 +206,7 @@ def load_fixture(directory: Path) -> Fixture:
             states=_states_from_json(manifest.get("states", ()), directory),
             begin=_states_from_json(manifest.get("begin", ()), directory),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (WireError, KeyError, TypeError, ValueError) as error:
         raise FixtureError(f"{directory}: not readable, {type(error).__name__}: {error}") from error
 
 
@@ -274,13 +275,14 @@ def _entry_from_json(data: Mapping[str, Any]) -> Entry:
     for name in _ENTRY_TEXTS:
         if name in fields:
             fields[name] = body_from_json(fields[name], None).decode()
-    if "kind" in fields:
-        fields["kind"] = EntryKind(fields["kind"])
-    return Entry(**fields)
+    return from_json(Entry, fields, "entry")
 
 
 def _states_from_json(items: Iterable[Mapping[str, Any]], directory: Path) -> tuple[FrameworkState, ...]:
-    return tuple(state_from_json(item, body_from_json(item["state"], directory).decode()) for item in items)
+    return tuple(
+        from_json(FrameworkState, {**item, "state": body_from_json(item["state"], directory).decode()}, "state")
+        for item in items
+    )
 
 
 def _step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:

@@ -6,9 +6,7 @@ framework's seam rebuilds the framework's own checkpoint.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue, SpanRecord
@@ -62,22 +60,3 @@ def state_from_span(span: SpanRecord) -> FrameworkState | None:
         sequence=span.integer(genai.EXCHANGE_SEQUENCE) or 0,
         state=state,
     )
-
-
-def state_to_json(state: FrameworkState, body: Any) -> dict[str, Any]:
-    """Return the state as a fixture holds it; `body` is the form of its text there."""
-    return {
-        "framework": state.framework,
-        "name": state.name,
-        "execution": state.execution,
-        "border": state.border,
-        "after": list(state.after),
-        "sequence": state.sequence,
-        "state": body,
-    }
-
-
-def state_from_json(data: Mapping[str, Any], text: str) -> FrameworkState:
-    """Return the state that `state_to_json` wrote; `text` is what its body holds."""
-    fields: dict[str, Any] = {**data, "after": tuple(data["after"]), "state": text}
-    return FrameworkState(**fields)

@@ -11,18 +11,18 @@ import threading
 import time
 from collections.abc import Generator
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Final
 
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.readers.frames import (
+    Bound,
+    Failure,
     FrameKind,
     Head,
     Question,
-    bound_of,
-    failure_of,
-    head_of,
     pack_question,
+    payload_of,
     read_frame,
 )
 from freezeframe_collector.readers.host import KILL, MESSAGE, TAKE
@@ -100,17 +100,13 @@ class ReaderHost:
             raise PermanentStoreError("the store is closed")
         if self._control is not None:
             return self._control
-        about = {
-            "writer": str(self._shelf.writer.resolve()),
-            "database": self._shelf.database,
-            "cold": None if self._shelf.cold is None else str(self._shelf.cold.resolve()),
-            "memory_bytes": self._shelf.memory_bytes,
-            "walls": asdict(self._shelf.walls),
-        }
+        cold = self._shelf.cold
+        shelf = replace(self._shelf, writer=self._shelf.writer.resolve(), cold=None if cold is None else cold.resolve())
+        about = json.dumps(asdict(shelf), default=str)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "freezeframe_collector.readers.host", json.dumps(about)], stdin=theirs.fileno()
+                [sys.executable, "-m", "freezeframe_collector.readers.host", about], stdin=theirs.fileno()
             )
         self._control = ours
         return ours
@@ -166,19 +162,19 @@ class Reader:
             kind, payload = read_frame(self._read)
             match kind:
                 case FrameKind.BOUND:
-                    seconds = bound_of(payload)
+                    seconds = payload_of(Bound, payload).seconds
                     self._patience_s = seconds + _GRACE_S
                     self._late = f"Timeout exceeded: the statement was stopped after {seconds:g} seconds"
                 case FrameKind.HEAD:
-                    yield head_of(payload)
+                    yield payload_of(Head, payload)
                 case FrameKind.PIECE:
                     yield payload
                 case FrameKind.CONTROL:
                     yield payload.decode(errors="replace")
                 case FrameKind.FAILURE:
-                    code, text = failure_of(payload)
-                    error = ClickHouseError(code, "", "")
-                    error.text = text
+                    failure = payload_of(Failure, payload)
+                    error = ClickHouseError(failure.code, "", "")
+                    error.text = failure.text
                     raise error
                 case FrameKind.END:
                     return

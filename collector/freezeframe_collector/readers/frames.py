@@ -3,11 +3,11 @@
 ::
 
     collector -> reader    QUESTION  JSON of a `Question`, then STATEMENT  the statement's bytes
-    reader -> collector    BOUND     JSON {"seconds": how long it may run}; sent before anything of the reader's runs
+    reader -> collector    BOUND     JSON of a `Bound`; sent before anything of the reader's runs
                            HEAD      JSON of a `Head`, before the first piece
                            PIECE     bytes of the answer
                            CONTROL   the statement was SET or USE, and is to be repeated for the next one of its session
-                           FAILURE   JSON {"code": int, "text": str}
+                           FAILURE   JSON of a `Failure`
                            END       nothing follows
 
 A reader may be under a stranger's control, so the collector trusts no length and no type.
@@ -18,12 +18,14 @@ from __future__ import annotations
 import json
 import struct
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.records import from_json
 
+_T = TypeVar("_T")
 _HEADER: Final = struct.Struct("!cI")
 PIECE_BYTES: Final = 4 << 20
 _MAX_BYTES: Final = 32 << 20
@@ -58,6 +60,21 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bound:
+    """How long a statement may run."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Failure:
+    """An error, as ClickHouse words it."""
+
+    code: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Head:
     """What is known before the first piece."""
 
@@ -66,6 +83,11 @@ class Head:
     read_bytes: int = 0
     result_rows: int = 0
     elapsed_ns: int = 0
+
+    def __post_init__(self) -> None:
+        """Refuse a format that is not a plain name: it goes into a header."""
+        if not self.format.isalnum():
+            raise WireError("reader: the format of an answer is not a name")
 
 
 def pack(kind: FrameKind, payload: bytes = b"") -> bytes:
@@ -80,15 +102,9 @@ def pack_json(kind: FrameKind, value: Mapping[str, Any]) -> bytes:
 
 def pack_question(question: Question) -> bytes:
     """Return the two frames of a question."""
-    about = {
-        "database": question.database,
-        "default_format": question.default_format,
-        "parameters": dict(question.parameters),
-        "settings": dict(question.settings),
-        "wait": question.wait,
-        "controls": list(question.controls),
-    }
-    return pack_json(FrameKind.QUESTION, about) + pack(FrameKind.STATEMENT, question.sql)
+    about = asdict(question)
+    sql = about.pop("sql")
+    return pack_json(FrameKind.QUESTION, about) + pack(FrameKind.STATEMENT, sql)
 
 
 def read_question(read: Callable[[int], bytes]) -> Question:
@@ -99,8 +115,7 @@ def read_question(read: Callable[[int], bytes]) -> Question:
     """
     _, about = read_frame(read)
     _, sql = read_frame(read)
-    given: dict[str, Any] = json.loads(about)
-    return Question(sql=sql, controls=tuple(given.pop("controls")), **given)
+    return from_json(Question, {**json.loads(about), "sql": sql}, "question")
 
 
 def read_frame(read: Callable[[int], bytes]) -> tuple[FrameKind, bytes]:
@@ -119,50 +134,14 @@ def read_frame(read: Callable[[int], bytes]) -> tuple[FrameKind, bytes]:
     return kind, read(size) if size else b""
 
 
-def head_of(payload: bytes) -> Head:
-    """Return the head in a frame's payload.
+def payload_of(kind: type[_T], payload: bytes) -> _T:
+    """Return what the payload of a frame holds: a `Bound`, a `Head` or a `Failure`.
 
     Raises:
-        WireError: it is not one.
+        WireError: it does not hold one.
     """
-    given = _object(payload)
-    numbers = {name: given.get(name) for name in ("read_rows", "read_bytes", "result_rows", "elapsed_ns")}
-    name = given.get("format")
-    if not isinstance(name, str) or not name.isalnum() or not all(type(number) is int for number in numbers.values()):
-        raise WireError("reader: the head of an answer is malformed")
-    return Head(format=name, **{key: int(number or 0) for key, number in numbers.items()})
-
-
-def failure_of(payload: bytes) -> tuple[int, str]:
-    """Return code and text of a failure.
-
-    Raises:
-        WireError: it is not one.
-    """
-    given = _object(payload)
-    code, text = given.get("code"), given.get("text")
-    if type(code) is not int or not isinstance(text, str):
-        raise WireError("reader: a failure is malformed")
-    return code, text
-
-
-def bound_of(payload: bytes) -> float:
-    """Return the seconds that a statement may run.
-
-    Raises:
-        WireError: they are not a number.
-    """
-    seconds = _object(payload).get("seconds")
-    if not isinstance(seconds, int | float):
-        raise WireError("reader: a bound is malformed")
-    return float(seconds)
-
-
-def _object(payload: bytes) -> dict[str, Any]:
     try:
         value: Any = json.loads(payload)
     except (ValueError, RecursionError):
         raise WireError("reader: a frame is not JSON") from None
-    if not isinstance(value, dict):
-        raise WireError("reader: a frame is not a JSON object")
-    return value
+    return from_json(kind, value, f"reader: {kind.__name__}")

@@ -26,7 +26,8 @@ from typing import Any, Final
 
 from freezeframe_collector.readers.catalog import state_of
 from freezeframe_collector.readers.native import load_engine
-from freezeframe_collector.readers.reader import Shelf, Walls, serve_one
+from freezeframe_collector.readers.reader import Shelf, serve_one
+from freezeframe_schemas.records import from_json
 
 MESSAGE: Final = struct.Struct("!cQ")
 TAKE: Final = b"T"
@@ -148,14 +149,7 @@ def _wake(number: int, frame: object) -> None:
 
 def main() -> None:
     """Run a host: ``python -m freezeframe_collector.readers.host SHELF``, the control socket on standard input."""
-    given = json.loads(sys.argv[1])
-    shelf = Shelf(
-        writer=Path(given["writer"]),
-        database=given["database"],
-        cold=None if given["cold"] is None else Path(given["cold"]),
-        memory_bytes=given["memory_bytes"],
-        walls=Walls(**given["walls"]),
-    )
+    shelf = from_json(Shelf, json.loads(sys.argv[1]), "shelf")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the collector, and that ends the host
     engine = load_engine()
     control = socket.socket(fileno=os.dup(0))

@@ -18,15 +18,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.engine.private_values import Pair
-from freezeframe_schemas.divergence import (
-    DivergenceKind,
-    Report,
-    Served,
-    Why,
-    report_from_json,
-    report_to_json,
-    served_from_json,
-)
+from freezeframe_schemas.divergence import DivergenceKind, Report, Served, report_from_json, report_to_json
+from freezeframe_schemas.records import from_json
 
 _OF_THE_WHOLE: Final = (DivergenceKind.MISSING_CALL, DivergenceKind.OUTCOME_CHANGED)
 """Holds only for all processes together, and not at all once one of them left the recording."""
@@ -130,10 +123,9 @@ class Peers:
             if entry["pid"] == os.getpid():
                 continue
             if "served" in entry:
-                served = served_from_json(entry["served"])
+                served = from_json(Served, entry["served"], "served")
                 self._used[served.step] = served
             elif "pair" in entry:
-                told: dict[str, Any] = {**entry["pair"], "why": Why(entry["pair"]["why"])}
-                self._assumed.append(Pair(**told))
+                self._assumed.append(from_json(Pair, entry["pair"], "pair"))
             else:
                 self._left_by[entry["pid"]] = report_from_json(json.dumps(entry["left"]))
