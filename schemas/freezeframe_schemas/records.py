@@ -11,7 +11,7 @@ from enum import Enum
 from functools import lru_cache
 from pathlib import Path
 from types import NoneType, UnionType
-from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 from freezeframe_schemas.errors import WireError
 
@@ -34,7 +34,7 @@ def _read(kind: Any, data: Any, where: str) -> Any:
             raise WireError(f"{where}: not readable: found a field that it does not have")
         given = {name: _read(types[name], item, f"{where}.{name}") for name, item in found.items()}
         try:
-            return kind(**given)
+            return cast("Any", kind)(**given)
         except TypeError as error:  # names the missing fields
             raise WireError(f"{where}: not readable: {error}") from None
     origin, inner = get_origin(kind), get_args(kind)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, TypeVar
 
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import (
@@ -26,7 +27,14 @@ from freezeframe_schemas.span import (
 
 _E = TypeVar("_E", SpanKind, StatusCode)
 _N = TypeVar("_N", int, float)
+_V = TypeVar("_V", Event, Link)
 _INT64 = range(-(2**63), 2**63)
+
+
+_Write = Callable[[Any], Any]
+_Read = Callable[[Any], Any]
+_Field = tuple[str, str, _Write, _Read]
+"""Name in JSON, name here, and how a value is written and read."""
 
 
 def spans_to_otlp_json(spans: Iterable[SpanRecord]) -> dict[str, Any]:
@@ -40,21 +48,13 @@ def spans_to_otlp_json(spans: Iterable[SpanRecord]) -> dict[str, Any]:
     return {
         "resourceSpans": [
             {
-                "resource": {
-                    "attributes": _attributes(resource.attributes),
-                    "droppedAttributesCount": resource.dropped_attributes_count,
-                },
+                "resource": _write(resource, _RESOURCE),
                 "schemaUrl": resource.schema_url,
                 "scopeSpans": [
                     {
-                        "scope": {
-                            "name": scope.name,
-                            "version": scope.version,
-                            "attributes": _attributes(scope.attributes),
-                            "droppedAttributesCount": scope.dropped_attributes_count,
-                        },
+                        "scope": _write(scope, _SCOPE),
                         "schemaUrl": scope.schema_url,
-                        "spans": [_span(span) for span in members],
+                        "spans": [{**_write(span, _SPAN), "status": _write(span, _STATUS)} for span in members],
                     }
                     for scope, members in scopes.values()
                 ],
@@ -73,65 +73,25 @@ def spans_from_otlp_json(request: Any) -> list[SpanRecord]:
     """
     spans: list[SpanRecord] = []
     try:
-        for resource_spans in _list(request, "resourceSpans"):
-            resource_json = resource_spans.get("resource") or {}
-            resource = Resource(
-                attributes=_read_pairs(resource_json, "attributes"),
-                dropped_attributes_count=_int(resource_json.get("droppedAttributesCount")),
-                schema_url=_text(resource_spans.get("schemaUrl")),
-            )
-            for scope_spans in _list(resource_spans, "scopeSpans"):
-                scope_json = scope_spans.get("scope") or {}
-                scope = Scope(
-                    name=_text(scope_json.get("name")),
-                    version=_text(scope_json.get("version")),
-                    attributes=_read_pairs(scope_json, "attributes"),
-                    dropped_attributes_count=_int(scope_json.get("droppedAttributesCount")),
-                    schema_url=_text(scope_spans.get("schemaUrl")),
-                )
-                spans.extend(_read_span(item, resource, scope) for item in _list(scope_spans, "spans"))
+        for found in _list(request, "resourceSpans"):
+            url = _text(found.get("schemaUrl"))
+            resource = Resource(**_read(found.get("resource") or {}, _RESOURCE), schema_url=url)
+            for inner in _list(found, "scopeSpans"):
+                scope = Scope(**_read(inner.get("scope") or {}, _SCOPE), schema_url=_text(inner.get("schemaUrl")))
+                for item in _list(inner, "spans"):
+                    fields = {**_read(item, _SPAN), **_read(item.get("status") or {}, _STATUS)}
+                    spans.append(SpanRecord(**fields, resource=resource, scope=scope))
     except (AttributeError, TypeError, ValueError, RecursionError) as error:
         raise WireError(f"OTLP/JSON: resourceSpans: span {len(spans) + 1}: {error}") from error
     return spans
 
 
-def _span(span: SpanRecord) -> dict[str, Any]:
-    return {
-        "traceId": span.trace_id,
-        "spanId": span.span_id,
-        "parentSpanId": span.parent_span_id,
-        "traceState": span.trace_state,
-        "flags": span.flags,
-        "name": span.name,
-        "kind": int(span.kind),
-        "startTimeUnixNano": str(span.start_time_unix_nano),
-        "endTimeUnixNano": str(span.end_time_unix_nano),
-        "attributes": _attributes(span.attributes),
-        "droppedAttributesCount": span.dropped_attributes_count,
-        "events": [
-            {
-                "timeUnixNano": str(event.time_unix_nano),
-                "name": event.name,
-                "attributes": _attributes(event.attributes),
-                "droppedAttributesCount": event.dropped_attributes_count,
-            }
-            for event in span.events
-        ],
-        "droppedEventsCount": span.dropped_events_count,
-        "links": [
-            {
-                "traceId": link.trace_id,
-                "spanId": link.span_id,
-                "traceState": link.trace_state,
-                "attributes": _attributes(link.attributes),
-                "droppedAttributesCount": link.dropped_attributes_count,
-                "flags": link.flags,
-            }
-            for link in span.links
-        ],
-        "droppedLinksCount": span.dropped_links_count,
-        "status": {"code": int(span.status_code), "message": span.status_message},
-    }
+def _write(value: Any, fields: Sequence[_Field]) -> dict[str, Any]:
+    return {name: write(getattr(value, own)) for name, own, write, _ in fields}
+
+
+def _read(item: Any, fields: Sequence[_Field]) -> dict[str, Any]:
+    return {own: read(item.get(name)) for name, own, _, read in fields}
 
 
 def _attributes(attributes: Attributes) -> list[dict[str, Any]]:
@@ -162,52 +122,9 @@ def _special(value: float) -> str:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _read_span(item: Any, resource: Resource, scope: Scope) -> SpanRecord:
-    status = item.get("status") or {}
-    return SpanRecord(
-        trace_id=_hex(item.get("traceId"), 32, "traceId"),
-        span_id=_hex(item.get("spanId"), 16, "spanId"),
-        parent_span_id=_hex(item.get("parentSpanId") or "", 16, "parentSpanId", empty=True),
-        trace_state=_text(item.get("traceState")),
-        flags=_int(item.get("flags")),
-        name=_text(item.get("name")),
-        kind=_enum(SpanKind, item.get("kind"), "SPAN_KIND_"),
-        start_time_unix_nano=_int(item.get("startTimeUnixNano")),
-        end_time_unix_nano=_int(item.get("endTimeUnixNano")),
-        attributes=_read_pairs(item, "attributes"),
-        dropped_attributes_count=_int(item.get("droppedAttributesCount")),
-        events=tuple(
-            Event(
-                time_unix_nano=_int(event.get("timeUnixNano")),
-                name=_text(event.get("name")),
-                attributes=_read_pairs(event, "attributes"),
-                dropped_attributes_count=_int(event.get("droppedAttributesCount")),
-            )
-            for event in _list(item, "events")
-        ),
-        dropped_events_count=_int(item.get("droppedEventsCount")),
-        links=tuple(
-            Link(
-                trace_id=_hex(link.get("traceId"), 32, "links.traceId"),
-                span_id=_hex(link.get("spanId"), 16, "links.spanId"),
-                trace_state=_text(link.get("traceState")),
-                attributes=_read_pairs(link, "attributes"),
-                dropped_attributes_count=_int(link.get("droppedAttributesCount")),
-                flags=_int(link.get("flags")),
-            )
-            for link in _list(item, "links")
-        ),
-        dropped_links_count=_int(item.get("droppedLinksCount")),
-        status_code=_enum(StatusCode, status.get("code"), "STATUS_CODE_"),
-        status_message=_text(status.get("message")),
-        resource=resource,
-        scope=scope,
-    )
-
-
-def _read_pairs(item: Any, name: str) -> dict[str, AttributeValue]:
+def _read_pairs(items: Any) -> dict[str, AttributeValue]:
     # An empty key may be left out, like any empty field.
-    return {_text(pair.get("key")): _read_any(pair.get("value") or {}) for pair in _list(item, name)}
+    return {_text(pair.get("key")): _read_any(pair.get("value") or {}) for pair in _items(items, "attributes")}
 
 
 def _read_any(value: Any) -> AttributeValue:
@@ -224,12 +141,15 @@ def _read_any(value: Any) -> AttributeValue:
     if "arrayValue" in value:
         return tuple(_read_any(item or {}) for item in _list(value["arrayValue"] or {}, "values"))
     if "kvlistValue" in value:
-        return _read_pairs(value["kvlistValue"] or {}, "values")
+        return _read_pairs((value["kvlistValue"] or {}).get("values"))
     return None
 
 
 def _list(item: Any, name: str) -> list[Any]:
-    found = item.get(name)
+    return _items(item.get(name), name)
+
+
+def _items(found: Any, name: str) -> list[Any]:
     if found is None:
         return []
     if not isinstance(found, list):
@@ -262,7 +182,7 @@ def _number(kind: type[_N], value: Any) -> _N:
         raise ValueError(f"found text of {len(value)} characters, expected a number") from None
 
 
-def _hex(value: Any, digits: int, name: str, *, empty: bool = False) -> str:
+def _hex(value: Any, *, digits: int, name: str, empty: bool = False) -> str:
     text = _text(value).lower()
     if empty and (not text or not text.strip("0")):
         return ""
@@ -271,8 +191,57 @@ def _hex(value: Any, digits: int, name: str, *, empty: bool = False) -> str:
     return text
 
 
-def _enum(cls: type[_E], value: Any, prefix: str) -> _E:
+def _enum(cls: type[_E], prefix: str, value: Any) -> _E:
     if isinstance(value, str) and not value.isdigit():
         return cls[value.removeprefix(prefix)] if value.removeprefix(prefix) in cls.__members__ else cls(0)
     number = _int(value)
     return cls(number) if number in {int(member) for member in cls} else cls(0)
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+def _many(kind: Callable[..., _V], fields: Sequence[_Field], name: str) -> tuple[_Write, _Read]:
+    """Return how the events or links of a span are written and read."""
+    return (
+        lambda values: [_write(value, fields) for value in values],
+        lambda items: tuple(kind(**_read(item, fields)) for item in _items(items, name)),
+    )
+
+
+_ATTRIBUTES: Final[Sequence[_Field]] = (
+    ("attributes", "attributes", _attributes, _read_pairs),
+    ("droppedAttributesCount", "dropped_attributes_count", _same, _int),
+)
+_IDS: Final[Sequence[_Field]] = (
+    ("traceId", "trace_id", _same, partial(_hex, digits=32, name="traceId")),
+    ("spanId", "span_id", _same, partial(_hex, digits=16, name="spanId")),
+    ("traceState", "trace_state", _same, _text),
+    ("flags", "flags", _same, _int),
+)
+_RESOURCE: Final = _ATTRIBUTES
+_SCOPE: Final[Sequence[_Field]] = (("name", "name", _same, _text), ("version", "version", _same, _text), *_ATTRIBUTES)
+_EVENT: Final[Sequence[_Field]] = (
+    ("timeUnixNano", "time_unix_nano", str, _int),
+    ("name", "name", _same, _text),
+    *_ATTRIBUTES,
+)
+_LINK: Final = (*_IDS, *_ATTRIBUTES)
+_SPAN: Final[Sequence[_Field]] = (
+    *_IDS,
+    ("parentSpanId", "parent_span_id", _same, partial(_hex, digits=16, name="parentSpanId", empty=True)),
+    ("name", "name", _same, _text),
+    ("kind", "kind", int, partial(_enum, SpanKind, "SPAN_KIND_")),
+    ("startTimeUnixNano", "start_time_unix_nano", str, _int),
+    ("endTimeUnixNano", "end_time_unix_nano", str, _int),
+    *_ATTRIBUTES,
+    ("events", "events", *_many(Event, _EVENT, "events")),
+    ("droppedEventsCount", "dropped_events_count", _same, _int),
+    ("links", "links", *_many(Link, _LINK, "links")),
+    ("droppedLinksCount", "dropped_links_count", _same, _int),
+)
+_STATUS: Final[Sequence[_Field]] = (
+    ("code", "status_code", int, partial(_enum, StatusCode, "STATUS_CODE_")),
+    ("message", "status_message", _same, _text),
+)
