@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Literal
 
 from freezeframe.seams.recording import Recorder
@@ -23,19 +24,17 @@ Databases = Literal["as they are", "in runs", "everywhere"]
 program, which is the run."""
 
 
+@dataclass(slots=True)
 class _Switch:
     """The process's one piece of state."""
 
-    __slots__ = ("databases", "edit", "is_recorded", "on_instrument", "real_time", "recorder", "responder")
-
-    def __init__(self) -> None:
-        self.recorder: Recorder | None = None
-        self.responder: Responder | None = None
-        self.edit: EditRequest | None = None
-        self.real_time = False
-        self.is_recorded = False
-        self.on_instrument: Callable[[], None] | None = None
-        self.databases: Databases = "as they are"
+    recorder: Recorder | None = None
+    responder: Responder | None = None
+    edit: EditRequest | None = None
+    real_time: bool = False
+    is_recorded: bool = False
+    on_instrument: Callable[[], None] | None = None
+    databases: Databases = "as they are"
 
 
 _switch: Final = _Switch()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
@@ -215,15 +216,13 @@ def _fill(response: Any, answer: Exchange, readers: _Readers) -> Any:
     return response
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class _Readers:
     """The two stream readers that replace the library's class."""
 
-    __slots__ = ("base", "served", "tee")
-
-    def __init__(self, *, base: Any, tee: Callable[..., Any], served: Callable[..., Any]) -> None:
-        self.base = base
-        self.tee = tee
-        self.served = served
+    base: Any
+    tee: Callable[..., Any]
+    served: Callable[..., Any]
 
 
 def _make_readers(base: Any) -> _Readers:

@@ -11,6 +11,7 @@ import http.client
 import io
 import weakref
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Final
 
@@ -35,24 +36,24 @@ _HAVE_SEAMS: Final = frozenset({"urllib3", "botocore"})
 _READS: Final = ("read", "read1", "readinto", "readline")
 
 
+@dataclass(slots=True, eq=False)
 class _Asked:
     """A request in progress on a connection."""
 
-    def __init__(self, method: str, target: str) -> None:
-        self.method = method
-        self.target = target
-        self.headers: list[tuple[str, str]] = []
-        self.body: bytes | None = None
-        """In a replay, the body, once the head is complete."""
-        self.known: bytes | None = None
-        self.seen: Body | None = None
-        """What is recorded of the body, once its head is sent."""
-        self.recording: Recording | None = None
-        self.end: Callable[[bytes], None] | None = None
-        """In a replay, sends the request for real after all."""
-        self.answer: Exchange | None = None
-        """In a replay, the recorded answer; None if there is none, or before the lookup."""
-        self.is_asked = False
+    method: str
+    target: str
+    headers: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    body: bytes | None = None
+    """In a replay, the body, once the head is complete."""
+    known: bytes | None = None
+    seen: Body | None = None
+    """What is recorded of the body, once its head is sent."""
+    recording: Recording | None = None
+    end: Callable[[bytes], None] | None = None
+    """In a replay, sends the request for real after all."""
+    answer: Exchange | None = None
+    """In a replay, the recorded answer; None if there is none, or before the lookup."""
+    is_asked: bool = False
 
     def announces_a_body(self) -> bool:
         """Return whether the head says that a body follows."""

@@ -13,7 +13,7 @@ import sys
 import threading
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
@@ -179,26 +179,24 @@ def _context_of(fn: Any) -> contextvars.Context | None:
     return owner if isinstance(owner, contextvars.Context) and getattr(fn, "__name__", "") == "run" else None
 
 
+@dataclass(frozen=True, slots=True)
 class _Carried:
     """A work item with its place. The worker thread's own place is restored."""
 
-    __slots__ = ("_context", "_fn", "_outer", "_place")
-
-    def __init__(self, fn: Callable[..., Any], outer: Place, place: Place, context: Context | None) -> None:
-        self._fn = fn
-        self._outer = outer
-        self._place = place
-        self._context = context
+    fn: Callable[..., Any]
+    outer: Place
+    place: Place
+    context: Context | None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         from opentelemetry import context
 
-        token = PLACE.set(self._place)
+        token = PLACE.set(self.place)
         before = WORK.handed_over_by, WORK.place
-        WORK.handed_over_by, WORK.place = self._outer, self._place
-        otel_token = None if self._context is None else context.attach(self._context)
+        WORK.handed_over_by, WORK.place = self.outer, self.place
+        otel_token = None if self.context is None else context.attach(self.context)
         try:
-            return self._fn(*args, **kwargs)
+            return self.fn(*args, **kwargs)
         finally:
             WORK.handed_over_by, WORK.place = before
             PLACE.reset(token)

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -43,19 +43,17 @@ Held = Callable[[], list[Callable[[], None]] | None]
 _NOT_HELD: Final[Held] = lambda: None  # noqa: E731 - typed
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Recorder:
     """What the seams of a process record with: made by `instrument()`."""
 
-    __slots__ = ("_under_way", "describe_spans", "root", "settings", "sink", "tracer")
-
-    def __init__(self, *, tracer: Tracer, settings: Settings, sink: Sink, root: RootSpan, describe_spans: bool = False) -> None:
-        self.describe_spans = describe_spans
-        """Put the GenAI attributes on the OTel span itself, on the application's path: for other vendors' exporters."""
-        self.tracer = tracer
-        self.settings = settings
-        self.root = root
-        self.sink = sink
-        self._under_way: WeakSet[Recording] = WeakSet()
+    tracer: Tracer
+    settings: Settings
+    sink: Sink
+    root: RootSpan
+    describe_spans: bool = False
+    """Put the GenAI attributes on the OTel span itself, on the application's path: for other vendors' exporters."""
+    _under_way: WeakSet[Recording] = field(default_factory=lambda: WeakSet[Recording](), init=False)
 
     def start(
         self,
@@ -149,86 +147,56 @@ class Recorder:
             recording.finish(Completion.NONE if recording.status is None else Completion.CLOSED_EARLY)
 
 
+@dataclass(frozen=True, slots=True)
 class Answered:
     """The payload of a call that a replay answered."""
 
-    __slots__ = ("_exchange", "_provider")
-
-    def __init__(self, exchange: Exchange, provider: str | None) -> None:
-        self._exchange = exchange
-        self._provider = provider
+    exchange: Exchange
+    provider: str | None
 
     @property
     def size(self) -> int:
         """Bytes held."""
-        return len(self._exchange.request.body) + len(self._exchange.response.body)
+        return len(self.exchange.request.body) + len(self.exchange.response.body)
 
     def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
         """Return the span's name and attributes with the exchange."""
         from freezeframe._enrich import describe_exchange
 
-        return describe_exchange(own, self._exchange, self._provider)
+        return describe_exchange(own, self.exchange, self.provider)
 
 
+@dataclass(slots=True, kw_only=True, eq=False, weakref_slot=True)
 class Recording:
     """One exchange in progress. `dialect` and `provider` are read by the exporter's side."""
 
-    __slots__ = (
-        "__weakref__",
-        "_describe_span",
-        "_done",
-        "_held",
-        "_lock",
-        "_random_state",
-        "_request",
-        "_sink",
-        "_start_ns",
-        "_template",
-        "body",
-        "completion",
-        "error",
-        "headers",
-        "provider",
-        "reason",
-        "request_body",
-        "span",
-        "status",
-        "version",
-    )
+    span: Span
+    sink: Sink
+    template: Callable[..., Exchange]
+    """Makes the exchange, once the rest of it is known."""
+    request: Request
+    """Without its body."""
+    request_body: Body
+    provider: str | None
+    limit_bytes: InitVar[int]
+    describe_span: bool = False
+    random_state: object = None
+    held: Held = _NOT_HELD
+    body: Body = field(init=False)
+    status: int | None = None
+    reason: str | None = None
+    version: str | None = None
+    headers: Headers = ()
+    completion: Completion = Completion.NONE
+    error: str | None = None
+    _start_ns: int = field(default_factory=time.perf_counter_ns, init=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
+    """Reentrant, like the pipeline's."""
+    _done: bool = field(default=False, init=False)
 
-    def __init__(
-        self,
-        *,
-        span: Span,
-        sink: Sink,
-        template: Callable[..., Exchange],
-        request: Request,
-        request_body: Body,
-        provider: str | None,
-        limit_bytes: int,
-        describe_span: bool = False,
-        random_state: object = None,
-        held: Held = _NOT_HELD,
-    ) -> None:
-        self._held = held
-        self._describe_span = describe_span
-        self._random_state = random_state
-        self.span = span
-        self.provider = provider
-        self.request_body = request_body
+    def __post_init__(self, limit_bytes: int) -> None:
+        """Expect a response of up to so many bytes."""
         self.body = Body(limit_bytes)
-        self.status: int | None = None
-        self.reason: str | None = None
-        self.version: str | None = None
-        self.headers: Headers = ()
-        self.completion = Completion.NONE
-        self.error: str | None = None
-        self._sink = sink
-        self._template = template
-        self._request = request
-        self._start_ns = time.perf_counter_ns()
-        self._lock = threading.RLock()  # reentrant, like the pipeline's
-        self._done = False
 
     def answered(self, status: int, headers: Headers, reason: str | None, version: str | None) -> None:
         """Note the head of an HTTP response; without a reason if the protocol has none."""
@@ -264,10 +232,10 @@ class Recording:
             if error is not None:
                 self.error = values.encode_exception(error)
             self._mark(error)
-            if self._describe_span:
+            if self.describe_span:
                 self._describe()
         end = partial(self._end, time.time_ns())
-        waiting = self._held()
+        waiting = self.held()
         if waiting is None:
             end()
         else:
@@ -275,8 +243,8 @@ class Recording:
 
     def _end(self, end_ns: int) -> None:
         with guard("recording.end"):
-            self._sink.expect(self.span, self)
-            self._sink.count(self.span)
+            self.sink.expect(self.span, self)
+            self.sink.count(self.span)
             self.span.end(end_ns)
 
     def _mark(self, error: BaseException | None) -> None:
@@ -322,8 +290,8 @@ class Recording:
         """Return the span's name and attributes with the exchange, and the GenAI attributes."""
         from freezeframe._enrich import describe_exchange
 
-        if self._random_state is not None:
-            own = {**own, genai.ENTRY_RANDOM_STATE: json.dumps(self._random_state)}
+        if self.random_state is not None:
+            own = {**own, genai.ENTRY_RANDOM_STATE: json.dumps(self.random_state)}
         return describe_exchange(own, self.exchange(), self.provider)
 
     def exchange(self) -> Exchange:
@@ -339,8 +307,8 @@ class Recording:
             completion=self.completion,
             omitted=self.body.omitted,
         )
-        request = replace(self._request, body=b"".join(self.request_body.pieces), omitted=self.request_body.omitted)
-        return self._template(request=request, response=response, error=self.error)
+        request = replace(self.request, body=b"".join(self.request_body.pieces), omitted=self.request_body.omitted)
+        return self.template(request=request, response=response, error=self.error)
 
 
 @contextmanager
