@@ -6,10 +6,8 @@ from typing import Final
 
 from freezeframe_schemas.vendors import (
     adk,
-    claude_code,
-    codex,
+    coding_agents,
     exchange,
-    gemini_cli,
     genai_history,
     langsmith,
     logfire,
@@ -35,9 +33,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     strands.DIALECT,
     adk.DIALECT,
     semantic_kernel.DIALECT,
-    claude_code.DIALECT,
-    codex.DIALECT,
-    gemini_cli.DIALECT,
+    *coding_agents.DIALECTS,
 )
 """The first that fits a span is its vendor's."""
 
