@@ -78,15 +78,13 @@ def read_message(message: JsonObject) -> msg.Message:
 
 def read_content(content: JsonValue) -> list[msg.Part]:
     """Return the parts of a content: text, or an array of blocks."""
-    if isinstance(content, str):
-        return [msg.TextPart(content=content)] if content else []
-    if isinstance(content, list):
-        return [
-            read_block(block) if isinstance(block, dict) else msg.TextPart(content=block)
-            for block in content
-            if isinstance(block, dict | str)
-        ]
-    return []
+    if not isinstance(content, list):
+        return msg.texts(content)
+    return [
+        read_block(block) if isinstance(block, dict) else msg.TextPart(content=block)
+        for block in content
+        if isinstance(block, dict | str)
+    ]
 
 
 def read_block(block: JsonObject) -> msg.Part:

@@ -28,7 +28,7 @@ from freezeframe_schemas.wire.document import (
     as_text,
 )
 from freezeframe_schemas.wire.frames import CHUNK, DONE, METRICS, Body, Form, Frame
-from freezeframe_schemas.wire.messages import Message, TextPart, finish_reason_of
+from freezeframe_schemas.wire.messages import Message, TextPart, answer_of
 
 _TEMPERATURE: Final = ("temperature",)
 _TOP_P: Final = ("top_p", "topP", "p")
@@ -131,17 +131,8 @@ def _read_completions(document: JsonObject, out: AttributeWriter) -> None:
     if answer is None and written and None not in written:
         answer = sum(count for count in written if count is not None)
     out.integer(genai.USAGE_OUTPUT_TOKENS, answer)
-    out.messages(
-        genai.OUTPUT_MESSAGES,
-        [
-            Message(
-                role="assistant",
-                parts=(TextPart(content=text),) if (text := as_text(_first(row, _TEXTS))) else (),
-                finish_reason=finish_reason_of(reason),
-            )
-            for row, reason in zip(rows, reasons, strict=True)
-        ],
-    )
+    told = [answer_of(_first(row, _TEXTS), reason) for row, reason in zip(rows, reasons, strict=True)]
+    out.messages(genai.OUTPUT_MESSAGES, told)
 
 
 def _rows(document: JsonObject) -> list[JsonObject]:

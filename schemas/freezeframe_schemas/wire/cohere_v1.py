@@ -16,7 +16,7 @@ from freezeframe_schemas.wire.cohere import COUNTS, SAMPLING_FIELDS, error_body,
 from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, make_object
 from freezeframe_schemas.wire.frames import Form, Frame
-from freezeframe_schemas.wire.messages import Message, Part, TextPart, ToolCallPart, ToolCallResponsePart, finish_reason_of
+from freezeframe_schemas.wire.messages import Message, Part, ToolCallPart, ToolCallResponsePart, finish_reason_of, texts
 
 _REQUEST_FIELDS: Final = SAMPLING_FIELDS | {"message", "chat_history", "preamble", "tool_results", "conversation_id"}
 _ROLES: Final = {"chatbot": "assistant"}
@@ -26,11 +26,10 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of a v1 chat request: the history, then the message, then tool results."""
     read_sampling(document, out)
     out.text(genai.CONVERSATION_ID, document.get("conversation_id"))
-    preamble = as_text(document.get("preamble"))
-    out.parts(genai.SYSTEM_INSTRUCTIONS, [TextPart(content=preamble)] if preamble else [])
+    out.parts(genai.SYSTEM_INSTRUCTIONS, texts(document.get("preamble")))
     messages = [_message(item) for item in as_objects(document.get("chat_history"))]
-    if text := as_text(document.get("message")):
-        messages.append(Message(role="user", parts=(TextPart(content=text),)))
+    if said := texts(document.get("message")):
+        messages.append(Message(role="user", parts=tuple(said)))
     if results := as_objects(document.get("tool_results")):
         messages.append(Message(role="tool", parts=tuple(_result(result) for result in results)))
     out.messages(genai.INPUT_MESSAGES, messages)
@@ -49,13 +48,9 @@ def _message(item: JsonObject) -> Message:
 
 
 def _parts(item: JsonObject, key: str) -> list[Part]:
-    text = as_text(item.get(key))
-    parts: list[Part] = [TextPart(content=text)] if text else []
-    parts.extend(
-        ToolCallPart(name=as_text(call.get("name")) or "", arguments=call.get("parameters"))
-        for call in as_objects(item.get("tool_calls"))
-    )
-    return parts
+    calls = as_objects(item.get("tool_calls"))
+    asked = [ToolCallPart(name=as_text(call.get("name")) or "", arguments=call.get("parameters")) for call in calls]
+    return [*texts(item.get(key)), *asked]
 
 
 def _result(result: JsonObject) -> Part:
@@ -77,14 +72,14 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
 def assemble(frames: Sequence[Frame]) -> JsonObject:
     """Return the v1 answer of ``stream-end``, or the text so far of a stream that was cut."""
     document: JsonObject = {}
-    texts: list[str] = []
+    pieces: list[str] = []
     for frame in frames:
         event = as_object(frame.value)
         match event.get("event_type"):
             case "stream-start":
                 document["generation_id"] = event.get("generation_id")
             case "text-generation":
-                texts.append(as_text(event.get("text")) or "")
+                pieces.append(as_text(event.get("text")) or "")
             case "tool-calls-generation":
                 document["tool_calls"] = event.get("tool_calls")
             case "stream-end":
@@ -92,8 +87,8 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
                 document["finish_reason"] = event.get("finish_reason") or document.get("finish_reason")
             case _:
                 pass
-    if texts and "text" not in document:
-        document["text"] = "".join(texts)
+    if pieces and "text" not in document:
+        document["text"] = "".join(pieces)
     return document
 
 

@@ -59,7 +59,7 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     if mime is not None:
         out.text(genai.OUTPUT_TYPE, {"application/json": "json", "text/plain": "text"}.get(mime, mime))
     system = document.get("systemInstruction")
-    out.parts(genai.SYSTEM_INSTRUCTIONS, _parts(system) if isinstance(system, dict) else _texts(system))
+    out.parts(genai.SYSTEM_INSTRUCTIONS, _parts(system) if isinstance(system, dict) else msg.texts(system))
     out.messages(genai.INPUT_MESSAGES, _contents(document.get("contents")))
     out.tools(document.get("tools"), _tools(document.get("tools")))
     rest = {key: value for key, value in configuration.items() if key not in _CONFIGURED}
@@ -88,17 +88,8 @@ def read_content(content: JsonObject, finish_reason: str | None = None) -> msg.M
     """Return one content; Gemini's ``model`` is the conventions' ``assistant``."""
     role = as_text(content.get("role")) or ("assistant" if finish_reason else "user")
     parts = _parts(content)
-    calls = any(isinstance(part, msg.ToolCallPart) for part in parts)
-    word = msg.finish_reason_of(finish_reason)
-    return msg.Message(
-        role=_ROLES.get(role, role),
-        parts=tuple(parts),
-        finish_reason="tool_call" if word == "stop" and calls else word,
-    )
-
-
-def _texts(value: JsonValue) -> list[msg.Part]:
-    return [msg.TextPart(content=value)] if isinstance(value, str) and value else []
+    reason = msg.finish_reason_with(parts, finish_reason)
+    return msg.Message(role=_ROLES.get(role, role), parts=tuple(parts), finish_reason=reason)
 
 
 def _parts(content: JsonObject) -> list[msg.Part]:

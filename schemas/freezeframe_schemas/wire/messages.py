@@ -159,6 +159,22 @@ def parts_to_json(parts: Sequence[Part]) -> str:
     return dump([_part_value(part) for part in parts])
 
 
+def texts(value: JsonValue) -> list[Part]:
+    """Return a text as parts: one, or none if it is empty or no text."""
+    return [TextPart(content=value)] if isinstance(value, str) and value else []
+
+
+def answer_of(text: JsonValue, reason: str | None) -> Message:
+    """Return the message of a completed text."""
+    return Message(role="assistant", parts=tuple(texts(text)), finish_reason=finish_reason_of(reason))
+
+
+def finish_reason_with(parts: Sequence[Part], reason: str | None) -> str | None:
+    """Return the word for the finish reason of an API that has only one for the end of an answer and for a call of a tool."""
+    word, calls = finish_reason_of(reason), any(isinstance(part, ToolCallPart) for part in parts)
+    return "tool_call" if word == "stop" and calls else word
+
+
 def finish_reason_of(reason: str | None) -> str | None:
     """Return the conventions' word for a provider's finish reason (``end_turn``, ``MAX_TOKENS``, ...); others stay unchanged.
 

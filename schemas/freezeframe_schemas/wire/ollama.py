@@ -42,8 +42,7 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     out.text(genai.REQUEST_REASONING_LEVEL, document.get("think"))
     if document.get("format"):  # "json" or a schema
         out.text(genai.OUTPUT_TYPE, "json")
-    system = as_text(document.get("system"))
-    out.parts(genai.SYSTEM_INSTRUCTIONS, [msg.TextPart(content=system)] if system else [])
+    out.parts(genai.SYSTEM_INSTRUCTIONS, msg.texts(document.get("system")))
     messages = [read_message(message) for message in as_objects(document.get("messages"))]
     if prompt := as_text(document.get("prompt")):
         messages.append(read_message({"role": "user", "content": prompt, "images": document.get("images")}))
@@ -57,15 +56,14 @@ def read_message(message: JsonObject, finish_reason: str | None = None) -> msg.M
     """Return one message; tool arguments are JSON here, not text."""
     role = as_text(message.get("role")) or "assistant"
     content = as_text(message.get("content")) or ""
-    parts: list[msg.Part] = []
-    if thinking := as_text(message.get("thinking")):
-        parts.append(msg.ReasoningPart(content=thinking))
+    thinking = as_text(message.get("thinking"))
+    parts: list[msg.Part] = [msg.ReasoningPart(content=thinking)] if thinking else []
     if role == "tool":
         name = as_text(message.get("tool_name")) or as_text(message.get("name"))
         call_id = as_text(message.get("tool_call_id"))
         parts.append(msg.ToolCallResponsePart(id=call_id, response=content, extra={"name": name} if name else {}))
-    elif content:
-        parts.append(msg.TextPart(content=content))
+    else:
+        parts += msg.texts(content)
     parts.extend(
         msg.BlobPart(modality="image", content=image) for image in as_list(message.get("images")) if isinstance(image, str)
     )
@@ -78,9 +76,7 @@ def read_message(message: JsonObject, finish_reason: str | None = None) -> msg.M
                 arguments=function.get("arguments"),
             )
         )
-    word = msg.finish_reason_of(finish_reason)
-    calls = any(isinstance(part, msg.ToolCallPart) for part in parts)
-    return msg.Message(role=role, parts=tuple(parts), finish_reason="tool_call" if word == "stop" and calls else word)
+    return msg.Message(role=role, parts=tuple(parts), finish_reason=msg.finish_reason_with(parts, finish_reason))
 
 
 # -- response -----------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Frame
-from freezeframe_schemas.wire.messages import GenericPart, Message, TextPart, finish_reason_of
+from freezeframe_schemas.wire.messages import GenericPart, Message, TextPart, answer_of
 from freezeframe_schemas.wire.openai_chat import (
     FINISH_REASONS,
     SAMPLED,
@@ -54,17 +54,8 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     choices = as_objects(document.get("choices"))
     reasons = [as_text(choice.get("finish_reason")) for choice in choices]
     read_completion(document, reasons, out)
-    out.messages(
-        genai.OUTPUT_MESSAGES,
-        [
-            Message(
-                role="assistant",
-                parts=(TextPart(content=text),) if (text := as_text(choice.get("text"))) else (),
-                finish_reason=finish_reason_of(reason),
-            )
-            for choice, reason in zip(choices, reasons, strict=True)
-        ],
-    )
+    told = [answer_of(choice.get("text"), reason) for choice, reason in zip(choices, reasons, strict=True)]
+    out.messages(genai.OUTPUT_MESSAGES, told)
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:

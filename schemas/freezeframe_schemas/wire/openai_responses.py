@@ -54,11 +54,7 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     output = as_text(as_object(as_object(document.get("text")).get("format")).get("type"))
     if output is not None:
         out.text(genai.OUTPUT_TYPE, _OUTPUT_TYPES.get(output, output))
-    instructions = document.get("instructions")
-    out.parts(
-        genai.SYSTEM_INSTRUCTIONS,
-        [msg.TextPart(content=instructions)] if isinstance(instructions, str) and instructions else [],
-    )
+    out.parts(genai.SYSTEM_INSTRUCTIONS, msg.texts(document.get("instructions")))
     out.messages(genai.INPUT_MESSAGES, _input(document.get("input")))
     out.tools(document.get("tools"), [_tool(tool) for tool in as_objects(document.get("tools"))])
     out.rest(document, _REQUEST_FIELDS)
@@ -141,9 +137,7 @@ def _reasoning(item: JsonObject) -> msg.Part:
 
 
 def _content(content: JsonValue) -> list[msg.Part]:
-    if isinstance(content, str):
-        return [msg.TextPart(content=content)] if content else []
-    return [_block(block) for block in as_objects(content)]
+    return msg.texts(content) + [_block(block) for block in as_objects(content)]
 
 
 def _block(block: JsonObject) -> msg.Part:
@@ -186,9 +180,8 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     if items:
         parts = tuple(part for item in items for part in read_item(item))
         answered = {part.id for part in parts if isinstance(part, msg.ToolCallResponsePart)}
-        calls = any(isinstance(part, msg.ToolCallPart) and part.id not in answered for part in parts)
-        word = msg.finish_reason_of(reason)
-        message = msg.Message(role="assistant", parts=parts, finish_reason="tool_call" if word == "stop" and calls else word)
+        asked = [part for part in parts if not isinstance(part, msg.ToolCallPart) or part.id not in answered]
+        message = msg.Message(role="assistant", parts=parts, finish_reason=msg.finish_reason_with(asked, reason))
         out.messages(genai.OUTPUT_MESSAGES, [message])
 
 
