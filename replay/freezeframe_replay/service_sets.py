@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +13,7 @@ from aiohttp import web
 from freezeframe_replay.experiments.dataset import MANIFEST, Dataset, Row, load_dataset
 from freezeframe_replay.experiments.experiment import FORMAT, VERSION
 from freezeframe_replay.report.outline import outline_fixture
+from freezeframe_replay.report.render import csv_text
 from freezeframe_replay.report.spent import spent_by
 from freezeframe_replay.service_replays import folder_of
 from freezeframe_replay.service_state import HOME, html
@@ -47,7 +46,9 @@ async def show_set(request: web.Request) -> web.Response:
     if form in ("csv", "json"):
         values = grid_values(rows, results, only_changed=only_changed)
         text, kind = (
-            (_csv(values), "text/csv") if form == "csv" else (json.dumps(values, ensure_ascii=False), "application/json")
+            (csv_text(list(values[0]) if values else ["run"], [list(value.values()) for value in values]), "text/csv")
+            if form == "csv"
+            else (json.dumps(values, ensure_ascii=False), "application/json")
         )
         sent_as = {"Content-Disposition": f'attachment; filename="set.{form}"'}
         return web.Response(text=text, content_type=kind, headers=sent_as)
@@ -124,11 +125,3 @@ def _row(dataset: Dataset, row: Row) -> SetRow:
         entry=outline_fixture(fixture).called_with,
         recorded=spent_by(fixture),
     )
-
-
-def _csv(values: Sequence[Mapping[str, Any]]) -> str:
-    out = io.StringIO()
-    writer = csv.DictWriter(out, list(values[0]) if values else ["run"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(values)
-    return out.getvalue()

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import csv
 import datetime as dt
-import io
 import re
 import time
 from collections.abc import Mapping, Sequence
@@ -18,6 +16,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.failures import Group, list_failures
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home
+from freezeframe_replay.report.render import csv_text
 from freezeframe_replay.service_replays import folder_of, own_form
 from freezeframe_replay.service_state import HOME, JOBS, STORE, TOKEN, html
 from freezeframe_replay.sources.ages import age_s
@@ -128,7 +127,9 @@ async def show_sql(request: web.Request) -> web.Response:
     schema, answer = await asyncio.to_thread(request.app[STORE].use, lambda store: (_schema(store), _answer(store, asked)))
     if request.query.get("as") == "csv" and answer is not None and not answer.wrong:
         return web.Response(
-            text=_csv(answer), content_type="text/csv", headers={"Content-Disposition": 'attachment; filename="answer.csv"'}
+            text=csv_text(answer.columns, answer.rows),
+            content_type="text/csv",
+            headers={"Content-Disposition": 'attachment; filename="answer.csv"'},
         )
     status = 400 if answer is not None and answer.wrong else 200
     return html(sql_page(query, answer, schema), status=status)
@@ -148,14 +149,6 @@ def _answer(store: RunStore, query: str) -> Answer | None:
     except StoreError as error:
         return Answer(wrong=_ITS_OWN.sub(r"\1", error.message.replace("\n", " ")))
     return Answer(columns=columns, rows=rows[:MOST_ROWS], cut=len(rows) > MOST_ROWS, seconds=time.monotonic() - begun)
-
-
-def _csv(answer: Answer) -> str:
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(answer.columns)
-    writer.writerows(answer.rows)
-    return out.getvalue()
 
 
 # -- health -------------------------------------------------------------------------------------------------------------

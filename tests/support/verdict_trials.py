@@ -116,7 +116,7 @@ class Stage:
             self._recorded[_service(agent)] = build_run(self.store.load_spans(chosen.trace_id))
 
     def _whole_runs(self, agent: Agent) -> list[RunRow]:
-        rows = self.store.list_runs(service=_service(agent))
+        rows = self.store.list_runs(where="service = {name:String}", parameters={"name": _service(agent)})
         return [row for row in rows if row.status != RunStatus.UNFINISHED]
 
     def _run(self, agent: Agent) -> None:

@@ -11,11 +11,11 @@ from typing import Final
 from freezeframe_replay.cli.colour import show
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, print_json, terminal_width
+from freezeframe_replay.cli.writing import write_whole
 from freezeframe_replay.engine.compare import Difference
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.align import Comparison, How, Pair, Side, compare_runs
 from freezeframe_replay.report.render import ID_DIGITS, cost, counted, duration, short
-from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
 ALIKE: Final = 0
@@ -67,10 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _write_page(path: Path, found: Comparison) -> None:
     from freezeframe_replay.web.comparison import comparison_page
 
-    try:
-        path.write_text(comparison_page(found, alone=True), encoding="utf-8")
-    except OSError as error:
-        raise FixtureError(f"{path}: cannot be written: {error.strerror}", do="name another file with --html") from error
+    write_whole(path, comparison_page(found, alone=True).encode("utf-8", "replace"), option="--html")
 
 
 def comparison_text(found: Comparison, *, width: int, everything: bool = False) -> str:

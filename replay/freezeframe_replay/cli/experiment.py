@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ from freezeframe_replay.cli import options
 from freezeframe_replay.cli.colour import show
 from freezeframe_replay.cli.command import Command, flag, option, repeatable
 from freezeframe_replay.cli.progress import Progress
+from freezeframe_replay.cli.writing import write_whole
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_parameter
 from freezeframe_replay.experiments.dataset import load_dataset, result_file
@@ -27,7 +27,7 @@ from freezeframe_replay.experiments.experiment import (
 from freezeframe_replay.experiments.gates import Gates
 from freezeframe_replay.experiments.judge import load_judge
 from freezeframe_replay.report.render import ID_DIGITS, short, table_text
-from freezeframe_schemas.errors import ConfigError, FixtureError
+from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Kind
 
 COMMAND: Final = Command(
@@ -96,10 +96,8 @@ def execute(arguments: argparse.Namespace) -> int:
     kept = None if arguments.named is None else result_file(arguments.dataset, arguments.named)
     result = run_experiment(dataset, candidate, judging=_judging(arguments), jobs=arguments.jobs, on_row=on_row, gates=gates)
     document = result_to_json(result)
-    if kept is not None:
-        _write(kept, document)
-    if arguments.output is not None:
-        _write(arguments.output, document)
+    for path in filter(None, (kept, arguments.output)):
+        write_whole(path, f"{options.json_text(document)}\n".encode(), parents=True)
     if arguments.json:
         options.print_json(document)
     else:
@@ -140,14 +138,6 @@ def _judging(arguments: argparse.Namespace) -> Any:
             raise ConfigError("--judge-live requires --judge, which names the function that judges")
         return None
     return Judging(judge=load_judge(arguments.judge), records=arguments.dataset / "judgements", live=arguments.judge_live)
-
-
-def _write(path: Path, document: dict[str, Any]) -> None:
-    try:
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(json.dumps(document, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-    except OSError as error:
-        raise FixtureError(f"{path}: cannot be written: {error.strerror}", do="name another file with -o") from error
 
 
 def result_text(result: Result, *, width: int, everything: bool = False) -> str:

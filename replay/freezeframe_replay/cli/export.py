@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, positive, print_json
-from freezeframe_replay.cli.writing import policies_of, refuse_bare
+from freezeframe_replay.cli.writing import policies_of, refuse_bare, write_whole
 from freezeframe_replay.local.target import load_target, open_store, store_of
 from freezeframe_replay.report.render import counted
 from freezeframe_replay.sources.backends import is_backend
@@ -28,7 +28,7 @@ from freezeframe_replay.sources.exports.kinds import (
 )
 from freezeframe_replay.sources.exports.parquet import parquet_of_query, parquet_of_runs
 from freezeframe_schemas.address import shown_address, split_address
-from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError
+from freezeframe_schemas.errors import ConfigError, RunError
 from freezeframe_schemas.fixture import Fixture
 
 _MADE: Final = "; ".join(f"{kind.name} ({kind.makes})" for kind in EXPORTS.values())
@@ -139,7 +139,7 @@ def _write_pieces(pieces: Iterable[str | bytes], destination: str) -> None:
     """Write a file whole, or not at all.
 
     Raises:
-        FreezeframeError: it cannot be written.
+        FixtureError: it cannot be written.
     """
     encoded = (piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace") for piece in pieces)
     if destination == "-":
@@ -147,17 +147,7 @@ def _write_pieces(pieces: Iterable[str | bytes], destination: str) -> None:
             sys.stdout.buffer.write(piece)
         sys.stdout.buffer.flush()
         return
-    path = Path(destination)
-    partial = path.with_name(f"{path.name}.partial")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            file.writelines(encoded)
-        os.replace(partial, path)
-    except OSError as error:
-        raise FreezeframeError(f"{path}: cannot be written: {error.strerror}", do="name another file") from error
-    finally:
-        partial.unlink(missing_ok=True)
+    write_whole(Path(destination), encoded, option="--to", parents=True)
 
 
 def _parquet(arguments: argparse.Namespace, destination: str) -> int:

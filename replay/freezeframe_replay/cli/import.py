@@ -16,10 +16,11 @@ from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import DATA, JSON, home_of, positive, print_json, terminal_width
-from freezeframe_replay.local.daemon import collector_answers, flush, loopback_opener
+from freezeframe_replay.local.daemon import collector_answers, flush
 from freezeframe_replay.local.home import Home, read_ports
 from freezeframe_replay.report.outline import Outline, outline_run
 from freezeframe_replay.report.render import counted, ledger_lines
+from freezeframe_replay.sources.http_door import LOOPBACK, opener
 from freezeframe_replay.sources.otlp_requests import JSON as JSON_TYPE
 from freezeframe_replay.sources.otlp_requests import METRICS, OtlpRequest, requests_of_file
 from freezeframe_replay.sources.recordings.kinds import RECORDINGS, recordings_in, requests_of_recording, runs_of_recording
@@ -122,7 +123,7 @@ def _send(request: OtlpRequest, file: Path, kind: str, home: Home, port: int) ->
     again = f"what came before is stored; go on with `freezeframe import {kind} {file} --from {request.number}`"
     for tried in range(_TRIES):
         try:
-            with loopback_opener().open(asked, timeout=_TIMEOUT_S) as answer:
+            with opener(LOOPBACK).open(asked, timeout=_TIMEOUT_S) as answer:
                 return _rejected(request.content_type, answer.read())
         except urllib.error.HTTPError as error:
             if error.code not in _BUSY:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import hashlib
-import os
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -14,14 +13,14 @@ from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of, print_json
-from freezeframe_replay.cli.writing import frozen, policies_of, refuse_bare
+from freezeframe_replay.cli.writing import frozen, policies_of, refuse_bare, write_whole
 from freezeframe_replay.local.code import Code, code_as_it_is, code_of_commit, recorded_lock_file
 from freezeframe_replay.local.target import load_target
 from freezeframe_replay.report.outline import outline_fixture, outline_run
 from freezeframe_replay.report.render import counted, printable
 from freezeframe_replay.sources.fixture_archive import CODE, PACK_SUFFIX, PAGE, Pack, archive_bytes, fixture_files, pack_file
 from freezeframe_schemas import genai
-from freezeframe_schemas.errors import ConfigError, FixtureError
+from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import Run
 
@@ -75,7 +74,7 @@ def execute(arguments: argparse.Namespace) -> int:
         refuse_bare_recording(recorded)
     code, note = code_of(arguments.code, recorded.fixture, Path.cwd())
     files = files_of(recorded, code, output.name, Path.cwd())
-    _write(output, pack_of(recorded, files, code))
+    write_whole(output, pack_of(recorded, files, code))
     for line in filter(None, (note, *_warnings(recorded.fixture, code))):
         print(f"freezeframe pack: {line}", file=sys.stderr)
     if arguments.json:
@@ -167,21 +166,6 @@ def pack_of(recorded: Recorded, files: dict[str, bytes], code: Code | None) -> b
     """Return the pack that holds the files."""
     executable = {f"{CODE}{path}" for path in code.executable} if code else set[str]()
     return archive_bytes(f"run-{recorded.fixture.run_id}", files, executable=executable)
-
-
-def _write(output: Path, content: bytes) -> None:
-    """Write the file whole, or not at all.
-
-    Raises:
-        FixtureError: it cannot be written.
-    """
-    partial = output.with_name(f"{output.name}.partial")
-    try:
-        partial.write_bytes(content)
-        os.replace(partial, output)
-    except OSError as error:
-        partial.unlink(missing_ok=True)
-        raise FixtureError(f"{output}: cannot be written: {error.strerror}", do="name another file with -o") from error
 
 
 def _warnings(fixture: Fixture, code: Code | None) -> Iterator[str]:

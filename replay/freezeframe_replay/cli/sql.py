@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import csv
 import re
 import sys
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from typing import Any, Final
 from freezeframe_replay.cli.command import Command, option, repeatable
 from freezeframe_replay.cli.options import STORE, place_of, print_json
 from freezeframe_replay.local.target import open_store
-from freezeframe_replay.report.render import table_text
+from freezeframe_replay.report.render import csv_text, is_number_column, table_text
 from freezeframe_schemas.errors import ConfigError
 
 _FORMAT = re.compile(r"\bFORMAT\s+(?!(?:ASC|DESC)\b)(\w+)\s*;?\s*\Z", re.IGNORECASE)
@@ -45,9 +44,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.format == "json":
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     elif arguments.format == "csv":
-        writer = csv.writer(sys.stdout, lineterminator="\n")
-        writer.writerow(columns)
-        writer.writerows(rows)
+        print(csv_text(columns, rows), end="")
     else:
         print(_table(columns, rows, arguments.width))
     return 0
@@ -61,11 +58,7 @@ def _parameters(given: Sequence[str]) -> dict[str, str]:
 
 
 def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> str:
-    right = [
-        index
-        for index in range(len(columns))
-        if rows and all(isinstance(row[index], int | float) and not isinstance(row[index], bool) for row in rows)
-    ]
+    right = [index for index in range(len(columns)) if is_number_column(rows, index)]
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
     return (
         f"{table_text(columns, cells, right=right, cell_width=max(width, 8))}\n({len(rows)} row{'' if len(rows) == 1 else 's'})"

@@ -21,7 +21,7 @@ from freezeframe_replay.local import daemon
 from freezeframe_replay.local.administration import Answer, Order, administration
 from freezeframe_replay.local.home import STORE_VARIABLE
 from freezeframe_replay.local.target import open_store
-from freezeframe_replay.report.render import table_text
+from freezeframe_replay.report.render import size_text, table_text
 from freezeframe_schemas import genai
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError
@@ -195,20 +195,20 @@ def _stats_text(answer: Answer) -> str:
     lines = [
         f"runs      {answer['runs']:,} on {answer['days']} days, {answer['kept_runs']:,} of them kept beyond their days",
         f"spans     {answer['spans']:,}, {answer['disk_bytes_per_span']:,} bytes each on disk",
-        f"disk      {_size(answer['disk_bytes'])}, of that payloads {_size(payload['disk_bytes'])}"
-        + "".join(f", on disk {disk} {_size(size)}" for disk, size in answer["disks"].items() if disk != "default"),
-        f"payloads  {_size(payload['referenced_bytes'])} in spans, {_size(payload['stored_bytes'])} where each text is stored"
-        f" once ({payload['dedup_ratio']} : 1)",
+        f"disk      {size_text(answer['disk_bytes'])}, of that payloads {size_text(payload['disk_bytes'])}"
+        + "".join(f", on disk {disk} {size_text(size)}" for disk, size in answer["disks"].items() if disk != "default"),
+        f"payloads  {size_text(payload['referenced_bytes'])} in spans, {size_text(payload['stored_bytes'])} where each text is"
+        f" stored once ({payload['dedup_ratio']} : 1)",
         "",
     ]
-    kinds = [[kind, f"{one['spans']:,}", _size(one["payload_bytes"])] for kind, one in answer["by_kind"].items()]
+    kinds = [[kind, f"{one['spans']:,}", size_text(one["payload_bytes"])] for kind, one in answer["by_kind"].items()]
     lines += [table_text(["kind", "spans", "payloads"], kinds, right=[1, 2]), ""]
     tables = [
         [
             name,
             f"{one['rows']:,}",
-            _size(one["disk_bytes"]),
-            _size(one["raw_bytes"]),
+            size_text(one["disk_bytes"]),
+            size_text(one["raw_bytes"]),
             f"{one['compression']}",
             str(one["parts"]),
         ]
@@ -250,14 +250,6 @@ def _days_text(answer: Answer) -> str:
     return "\n".join(lines) or "no day has expired"
 
 
-def _size(size: float) -> str:
-    for unit in ("B", "kB", "MB", "GB"):
-        if size < 1000:
-            return f"{size:,.0f} {unit}" if unit == "B" else f"{size:,.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} TB"
-
-
 _TEXTS: Final[Mapping[str, Callable[[Answer], str]]] = {
     "stats": _stats_text,
     "pin": lambda answer: f"run {answer['run']}: kept until it is unpinned",
@@ -266,7 +258,7 @@ _TEXTS: Final[Mapping[str, Callable[[Answer], str]]] = {
     "redact": lambda answer: f"run {answer['run']}: {answer['spans']:,} spans are stored under {answer['policy']}",
     "backup": _rows_text,
     "restore": _rows_text,
-    "optimize": lambda answer: f"{_size(answer['disk_bytes_before'])} before, {_size(answer['disk_bytes'])} now",
+    "optimize": lambda answer: f"{size_text(answer['disk_bytes_before'])} before, {size_text(answer['disk_bytes'])} now",
     "check": _check_text,
     "expire": _days_text,
     "search-index": lambda _: "the index is built, and kept for what comes",

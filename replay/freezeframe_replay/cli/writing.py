@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -52,6 +53,25 @@ def write_to(directory: Path, fixture: Fixture, *, command: str) -> None:
 def cannot_write(directory: Path, error: OSError) -> FixtureError:
     """Return the error for it."""
     return FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another directory with -o")
+
+
+def write_whole(path: Path, content: bytes | Iterable[bytes], *, option: str = "-o", parents: bool = False) -> None:
+    """Write a file whole, or not at all; with `parents`, in folders that are made for it.
+
+    Raises:
+        FixtureError: it cannot be written; the message names the option that names the file.
+    """
+    partial = path.with_name(f"{path.name}.partial")
+    try:
+        if parents:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        with partial.open("wb") as file:
+            file.writelines([content] if isinstance(content, bytes) else content)
+        os.replace(partial, path)
+    except OSError as error:
+        raise FixtureError(f"{path}: cannot be written: {error.strerror}", do=f"name another file with {option}") from error
+    finally:
+        partial.unlink(missing_ok=True)
 
 
 def is_bare(fixture: Fixture) -> bool:

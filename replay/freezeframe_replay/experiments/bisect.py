@@ -7,16 +7,14 @@ start, or says nothing about the run, is skipped, as `git bisect run` does on ex
 from __future__ import annotations
 
 import re
-import subprocess
-import tempfile
-from collections.abc import Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
+from freezeframe_replay.sources.git import checked_out, git, git_text
 from freezeframe_schemas.divergence import Divergence
 from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.fixture import Fixture
@@ -81,11 +79,11 @@ def bisect(folder: Path, trial: Trial, *, good: str, bad: str, on_try: OnTry = l
     Raises:
         ConfigError: no repository, no such commit, or `good` is not good or `bad` not bad.
     """
-    repository = Path(_git(folder, "rev-parse", "--show-toplevel"))
+    repository = Path(git_text(folder, "rev-parse", "--show-toplevel"))
     inside = folder.resolve().relative_to(repository.resolve())
-    ends = {name: _git(repository, "rev-parse", "--verify", f"{commit}^{{commit}}") for name, commit in _named(good, bad)}
+    ends = {name: git_text(repository, "rev-parse", "--verify", f"{commit}^{{commit}}") for name, commit in _named(good, bad)}
     tried: list[Tried] = []
-    with _worktree(repository, ends["good"]) as worktree:
+    with checked_out(repository, ends["good"]) as worktree:
 
         def try_here() -> Tried:
             found = _try_commit(worktree, worktree / inside, trial)
@@ -94,9 +92,9 @@ def bisect(folder: Path, trial: Trial, *, good: str, bad: str, on_try: OnTry = l
             return found
 
         for name, expected in (("good", Verdict.IDENTICAL), ("bad", Verdict.DIVERGED)):
-            _git(worktree, "checkout", "--quiet", "--detach", ends[name])
+            git_text(worktree, "checkout", "--quiet", "--detach", ends[name])
             _check_end(name, try_here(), expected)
-        said = _git(worktree, "bisect", "start", ends["bad"], ends["good"])
+        said = git_text(worktree, "bisect", "start", ends["bad"], ends["good"])
         while True:
             found = _FOUND.search(said)
             if found is not None:
@@ -105,7 +103,7 @@ def bisect(folder: Path, trial: Trial, *, good: str, bad: str, on_try: OnTry = l
                 return Bisection(
                     first_bad=None, suspects=tuple(re.findall(r"^[0-9a-f]{40,64}$", said, re.MULTILINE)), tried=tuple(tried)
                 )
-            said = _git(worktree, "bisect", _WORDS[try_here().verdict], may_fail=True)
+            said = git(worktree, "bisect", _WORDS[try_here().verdict], may_fail=True).decode(errors="replace")
 
 
 def _named(good: str, bad: str) -> Sequence[tuple[str, str]]:
@@ -113,8 +111,8 @@ def _named(good: str, bad: str) -> Sequence[tuple[str, str]]:
 
 
 def _try_commit(worktree: Path, folder: Path, trial: Trial) -> Tried:
-    commit = _git(worktree, "rev-parse", "HEAD")
-    subject = _git(worktree, "log", "-1", "--format=%s")
+    commit = git_text(worktree, "rev-parse", "HEAD")
+    subject = git_text(worktree, "log", "-1", "--format=%s")
     try:
         report = reenact(trial.fixture, trial.command or None, cwd=folder, policy=trial.policy, timeout_s=trial.timeout_s)
     except (ReplayError, FileNotFoundError, NotADirectoryError) as error:
@@ -137,37 +135,6 @@ def _check_end(name: str, found: Tried, expected: Verdict) -> None:
 
 def _of(commit: str, worktree: Path, tried: Sequence[Tried]) -> Tried:
     known = next((item for item in tried if item.commit == commit), None)
-    return known or Tried(commit=commit, subject=_git(worktree, "log", "-1", "--format=%s", commit), verdict=Verdict.DIVERGED)
-
-
-@contextmanager
-def _worktree(repository: Path, commit: str) -> Generator[Path]:
-    """Check a commit out next to the repository's own checkout, and remove it afterwards."""
-    with tempfile.TemporaryDirectory(prefix="freezeframe-bisect-") as scratch:
-        path = Path(scratch).resolve() / "worktree"
-        _git(repository, "worktree", "add", "--quiet", "--detach", str(path), commit)
-        try:
-            yield path
-        finally:
-            _git(path, "bisect", "reset", commit, may_fail=True)
-            _git(repository, "worktree", "remove", "--force", str(path))
-
-
-def _git(folder: Path, *arguments: str, may_fail: bool = False) -> str:
-    try:
-        done = subprocess.run(
-            ["git", "-c", "core.hooksPath=/dev/null", *arguments],
-            cwd=folder,
-            env=None,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
-    except OSError as error:
-        raise ConfigError(f"git: cannot be started: {error.strerror}") from error
-    if done.returncode and not may_fail:
-        raise ConfigError(
-            f"git {' '.join(arguments[:2])}: {done.stderr.strip().splitlines()[-1] if done.stderr.strip() else 'failed'}"
-        )
-    return (done.stdout + done.stderr).strip() if may_fail else done.stdout.strip()
+    return known or Tried(
+        commit=commit, subject=git_text(worktree, "log", "-1", "--format=%s", commit), verdict=Verdict.DIVERGED
+    )

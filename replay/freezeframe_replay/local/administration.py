@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home, read_ports
+from freezeframe_replay.sources.http_door import LOOPBACK, opener
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError
 from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
 
@@ -53,7 +54,7 @@ def _by_collector(home: Home, port: int, order: Order) -> Answer:
         method="POST",
     )
     try:
-        with daemon.loopback_opener().open(request, timeout=60 * _MINUTES) as answer:
+        with opener(LOOPBACK).open(request, timeout=60 * _MINUTES) as answer:
             return json.loads(answer.read())
     except urllib.error.HTTPError as error:
         raise _failure(error.read()) from None

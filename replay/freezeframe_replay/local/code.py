@@ -9,7 +9,6 @@ from __future__ import annotations
 import os
 import re
 import stat
-import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from typing import Final
 
 from freezeframe._environment import LOCK_FILES, find_lock_file, lock_file
 from freezeframe_replay.sources.fixture_archive import is_safe
+from freezeframe_replay.sources.git import git
 from freezeframe_schemas.errors import ConfigError
 
 MOST_FILES: Final = 5_000
@@ -34,6 +34,10 @@ _SECRET_NAME: Final = re.compile(
 _SECRET_FOLDERS: Final = frozenset({".aws", ".azure", ".docker", ".gnupg", ".kube", ".ssh", ".freezeframe"})
 _PRIVATE_KEY: Final = re.compile(rb"-----BEGIN [A-Z ]*PRIVATE KEY")
 _PASSWORD: Final = re.compile(rb"://[^/\s:@]*:[^/\s@]+@")
+_OTHERWISE: Final = (
+    "start the command in the agent's folder, in a clone that holds the commit (git fetch); or pack the files as they are "
+    "(--code now), or none (--code none)"
+)
 _COMMIT: Final = re.compile(r"[0-9a-f]{7,64}")
 
 
@@ -76,7 +80,9 @@ def code_of_commit(directory: Path, commit: str) -> Code:
             f"commit {commit!r:.60}: found no hexadecimal id",
             do="pack the files as they are (--code now), or none (--code none)",
         )
-    listed = [_of_tree(line) for line in _git(directory, "ls-tree", "-r", "-z", "--long", commit).split(b"\0") if line]
+    listed = [
+        _of_tree(line) for line in git(directory, "ls-tree", "-r", "-z", "--long", commit, do=_OTHERWISE).split(b"\0") if line
+    ]
     return _collect(directory, listed, lambda files: _blobs(directory, files), commit=commit)
 
 
@@ -86,11 +92,11 @@ def code_as_it_is(directory: Path) -> Code:
     Raises:
         ConfigError: as `code_of_commit`.
     """
-    names = _git(directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard").split(b"\0")
+    names = git(directory, "ls-files", "-z", "--cached", "--others", "--exclude-standard", do=_OTHERWISE).split(b"\0")
     found = (_of_disk(directory, os.fsdecode(name)) for name in dict.fromkeys(names) if name)
     listed = [item for item in found if item is not None]
-    changed = bool(_git(directory, "status", "--porcelain", "--", ".").strip())
-    commit = _git(directory, "rev-parse", "HEAD").decode().strip()
+    changed = bool(git(directory, "status", "--porcelain", "--", ".", do=_OTHERWISE).strip())
+    commit = git(directory, "rev-parse", "HEAD", do=_OTHERWISE).decode().strip()
     return _collect(directory, listed, lambda files: _contents(directory, files), commit=commit, changed=changed)
 
 
@@ -187,26 +193,9 @@ def _contents(directory: Path, files: Iterable[_Listed]) -> Iterator[bytes]:
 
 def _blobs(directory: Path, files: list[_Listed]) -> Iterator[bytes]:
     """Yield the contents that git holds, in order: each is ``<hash> blob <size>\\n<content>\\n``."""
-    answer = _git(directory, "cat-file", "--batch", given="".join(f"{item.name}\n" for item in files).encode())
+    answer = git(directory, "cat-file", "--batch", given="".join(f"{item.name}\n" for item in files).encode(), do=_OTHERWISE)
     start = 0
     for item in files:
         start = answer.index(b"\n", start) + 1
         yield answer[start : start + item.size]
         start += item.size + 1
-
-
-def _git(directory: Path, *arguments: str, given: bytes = b"") -> bytes:
-    try:
-        done = subprocess.run(
-            ["git", "--no-optional-locks", *arguments], cwd=directory, capture_output=True, check=False, input=given
-        )
-    except OSError as error:
-        raise ConfigError(f"git: cannot be started: {error.strerror}", do="pack without code: --code none") from error
-    if done.returncode:
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ConfigError(
-            f"{directory}: git {arguments[0]} failed: {said[-1] if said else 'without a word'}",
-            do="start the command in the agent's folder, in a clone that holds the commit (git fetch); or pack the files as "
-            "they are (--code now), or none (--code none)",
-        )
-    return done.stdout

@@ -18,6 +18,7 @@ from freezeframe_replay.local import processes
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, make_home, pages_port, read_ports
 from freezeframe_replay.local.processes import Note
 from freezeframe_replay.local.stopped_store import has_store, open_stopped_store, waiting_bytes
+from freezeframe_replay.sources.http_door import LOOPBACK, opener
 from freezeframe_schemas.data_directory import VARIABLE, remember_data_directory
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.listeners import port_is_free, who_listens
@@ -149,7 +150,7 @@ def ask(home: Home, url: str, *, post: bool = False, timeout_s: float = 2.0) -> 
     """
     headers = bearer(read_token(home.directory, READER))
     request = urllib.request.Request(url, data=b"" if post else None, headers=headers)  # noqa: S310 - our own http:// address
-    with loopback_opener().open(request, timeout=timeout_s) as answer:
+    with opener(LOOPBACK).open(request, timeout=timeout_s) as answer:
         return json.loads(answer.read())
 
 
@@ -201,11 +202,6 @@ def flush(home: Home, *, timeout_s: float = 10.0) -> None:
         return
     with contextlib.suppress(OSError, ValueError):
         ask(home, f"http://127.0.0.1:{port}/v1/flush", post=True, timeout_s=timeout_s)
-
-
-def loopback_opener() -> urllib.request.OpenerDirector:
-    """Loopback never goes through a proxy, whatever the environment says."""
-    return urllib.request.build_opener(urllib.request.ProxyHandler({}))
 
 
 @contextlib.contextmanager
@@ -295,7 +291,7 @@ def not_ready_because(home: Home, name: str) -> str | None:
     headers = bearer(read_token(home.directory, READER))
     request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        with loopback_opener().open(request, timeout=2.0) as answer:
+        with opener(LOOPBACK).open(request, timeout=2.0) as answer:
             return "" if answer.status == 200 else f"it answered with status {answer.status}"
     except urllib.error.HTTPError as error:
         return error.read(1000).decode(errors="replace").strip() or f"it answered with status {error.code}"

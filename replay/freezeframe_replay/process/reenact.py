@@ -55,6 +55,19 @@ class _Until:
     on_look: OnLook | None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _How:
+    """How a program is started, see `reenact`."""
+
+    command: Sequence[str] | None
+    cwd: Path | None
+    policy: Policy
+    timeout_s: float
+    quiet: bool
+    keys: Path
+    spans: Path | None
+
+
 def reenact(
     fixture: Fixture | Path,
     command: Sequence[str] | None = None,
@@ -93,45 +106,52 @@ def reenact(
         ReplayError: the program could not be started, ran out of time, or ended without leaving a report.
     """
     with contextlib.ExitStack() as stack:
-        scratch = stack.enter_context(tempfile.TemporaryDirectory(prefix="freezeframe-"))
-        directory, loaded = _in_files(fixture, Path(scratch))
+        scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="freezeframe-")))
+        directory, loaded = _in_files(fixture, scratch)
         warnings: list[str] = []
         if at_commit:
             cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
-        report_path = Path(scratch) / "report.json"
-        policy, of_the_fence = _fenced(policy or Policy(ignore=tuple(ignore)), Path(scratch), spans)
+        policy, of_the_fence = _fenced(policy or Policy(ignore=tuple(ignore)), scratch, spans)
         variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **(env or {})}
-        if loaded.entry.kind is EntryKind.PROGRAM:
-            from freezeframe_replay.process.programs import enact_program
+        keys = keys or find_data_directory(start=cwd) / KEYS
+        how = _How(command=command, cwd=cwd, policy=policy, timeout_s=timeout_s, quiet=quiet, keys=keys, spans=spans)
+        report = _enact(loaded, directory, scratch / "report.json", how, variables, on_look)
+        return replace(report, warnings=(*report.warnings, *warnings, *surroundings_warnings(loaded, cwd or Path.cwd())))
 
-            report = enact_program(
-                loaded,
-                command,
-                environment=variables,
-                policy=policy,
-                key=key_of(loaded, keys or find_data_directory(start=cwd) / KEYS),
-                timeout_s=timeout_s,
-                quiet=quiet,
-                cwd=cwd,
-            )
-            told = (*report.warnings, *warnings, *surroundings_warnings(loaded, cwd or Path.cwd()))
-            return replace(report, warnings=told)
-        variables |= {FIXTURE_VARIABLE: str(directory.resolve()), REPORT_VARIABLE: str(report_path)}
-        variables[POLICY_VARIABLE] = policy_to_json(policy)
-        variables |= _files(loaded, keys or find_data_directory(start=cwd) / KEYS, spans)
-        if command or loaded.entry.kind is EntryKind.COMMAND:
-            variables = freezeframe.injected_environment("freezeframe_replay.process.child:activate", variables)
-        peers = stack.enter_context(contextlib.closing(Peers(peers_file(report_path))))
-        until = _Until(timeout_s=timeout_s, peers=peers, on_look=on_look)
-        outcome = _run(list(command or _entry_command(loaded)), variables, cwd, quiet, _stdin(loaded), until)
+
+def _enact(
+    fixture: Fixture, directory: Path, report_path: Path, how: _How, variables: dict[str, str], on_look: OnLook | None
+) -> Report:
+    """Start the program of a fixture, which `directory` holds, and return its report."""
+    if fixture.entry.kind is EntryKind.PROGRAM:
+        from freezeframe_replay.process.programs import enact_program
+
+        return enact_program(
+            fixture,
+            how.command,
+            environment=variables,
+            policy=how.policy,
+            key=key_of(fixture, how.keys),
+            timeout_s=how.timeout_s,
+            quiet=how.quiet,
+            cwd=how.cwd,
+        )
+    variables |= {FIXTURE_VARIABLE: str(directory.resolve()), REPORT_VARIABLE: str(report_path)}
+    variables[POLICY_VARIABLE] = policy_to_json(how.policy)
+    variables |= _files(fixture, how.keys, how.spans)
+    if how.command or fixture.entry.kind is EntryKind.COMMAND:
+        variables = freezeframe.injected_environment("freezeframe_replay.process.child:activate", variables)
+    with contextlib.closing(Peers(peers_file(report_path))) as peers:
+        until = _Until(timeout_s=how.timeout_s, peers=peers, on_look=on_look)
+        argv = list(how.command or _entry_command(fixture))
+        outcome = _run(argv, variables, how.cwd, how.quiet, _stdin(fixture), until)
         if outcome is None:
-            return _stopped(peers, loaded)
+            return _stopped(peers, fixture)
         report = _read_report(report_path, outcome)
         return replace(
             report,
-            warnings=(*report.warnings, *warnings, *surroundings_warnings(loaded, cwd or Path.cwd())),
-            input_check=_input_check(report, loaded, is_own=not command),
-            exit_status=_uncompared_status(report, loaded, outcome.returncode),
+            input_check=_input_check(report, fixture, is_own=not how.command),
+            exit_status=_uncompared_status(report, fixture, outcome.returncode),
         )
 
 

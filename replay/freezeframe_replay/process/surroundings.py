@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import json
-import subprocess
 import sys
-import tempfile
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 
 from freezeframe._environment import lock_file
+from freezeframe_replay.sources.git import checked_out, git_text
 from freezeframe_schemas import genai
-from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.fixture import Fixture
 
 _PACKAGES_NAMED = 3
 _DIGITS = 12
+_CLONE = "replay in a clone of the recorded code that holds the commit (git fetch)"
 
 
 def surroundings_warnings(fixture: Fixture, directory: Path) -> list[str]:
@@ -59,8 +59,8 @@ def _lock_file(recorded: str, directory: Path) -> str:
 def _commit(recorded: Mapping[str, str], directory: Path) -> str:
     revision = recorded.get(genai.VCS_REVISION, "")
     try:
-        here = _git(directory, "rev-parse", "HEAD") if revision else ""
-    except ReplayError:  # no repository: nothing to compare
+        here = git_text(directory, "rev-parse", "HEAD") if revision else ""
+    except ConfigError:  # no repository: nothing to compare
         return ""
     if revision == here:
         return ""
@@ -70,7 +70,7 @@ def _commit(recorded: Mapping[str, str], directory: Path) -> str:
     )
 
 
-@contextmanager
+@contextlib.contextmanager
 def at_recorded_commit(fixture: Fixture, directory: Path) -> Generator[tuple[Path, list[str]]]:
     """Check the recorded commit out next to the repository of `directory`, in a worktree that is removed after the block.
 
@@ -85,35 +85,18 @@ def at_recorded_commit(fixture: Fixture, directory: Path) -> Generator[tuple[Pat
             f"run {fixture.run_id}: the commit of its code was not recorded, so it cannot be checked out",
             do="record it in a git repository, or with GIT_COMMIT set",
         )
-    root = Path(_git(directory, "rev-parse", "--show-toplevel"))
-    inside = directory.resolve().relative_to(root.resolve())
     warnings: list[str] = []
     if fixture.environment.get(genai.VCS_DIRTY) == "true":
         warnings.append(f"recorded with uncommitted changes on top of {revision[:_DIGITS]}: the checkout lacks them")
-    with tempfile.TemporaryDirectory(prefix="freezeframe-commit-") as scratch:
-        tree = Path(scratch) / "tree"
-        _git(root, "worktree", "add", "--detach", "--quiet", str(tree), revision)
+    with contextlib.ExitStack() as stack:
         try:
-            if not (tree / inside).is_dir():
-                raise ReplayError(
-                    f"{inside}: does not exist at commit {revision[:_DIGITS]}", do="start the replay from a parent directory"
-                )
-            yield tree / inside, warnings
-        finally:
-            _git(root, "worktree", "remove", "--force", str(tree))
-
-
-def _git(directory: Path, *arguments: str) -> str:
-    try:
-        done = subprocess.run(
-            ["git", *arguments], cwd=directory, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
-        )
-    except OSError as error:
-        raise ReplayError(f"git: cannot be started: {error.strerror}") from error
-    if done.returncode:
-        said = done.stderr.strip().splitlines()
-        raise ReplayError(
-            f"{directory}: git {' '.join(arguments[:2])} failed: {said[-1] if said else 'without a word'}",
-            do="replay in a clone of the recorded code that holds the commit (git fetch)",
-        )
-    return done.stdout.strip()
+            root = Path(git_text(directory, "rev-parse", "--show-toplevel", do=_CLONE))
+            tree = stack.enter_context(checked_out(root, revision, do=_CLONE))
+        except ConfigError as error:
+            raise ReplayError(error.message, do=error.do) from error
+        inside = directory.resolve().relative_to(root.resolve())
+        if not (tree / inside).is_dir():
+            raise ReplayError(
+                f"{inside}: does not exist at commit {revision[:_DIGITS]}", do="start the replay from a parent directory"
+            )
+        yield tree / inside, warnings

@@ -5,10 +5,12 @@ from __future__ import annotations
 import base64
 import urllib.request
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
 from freezeframe_schemas.errors import ConfigError
+
+LOOPBACK: Final = "127.0.0.1"
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -20,7 +22,7 @@ class NoRedirect(urllib.request.HTTPRedirectHandler):
 
 def opener(host: str) -> urllib.request.OpenerDirector:
     """Return what opens URLs of a host. Loopback never goes through a proxy, whatever the environment says."""
-    proxies = [urllib.request.ProxyHandler({})] if host in {"localhost", "127.0.0.1", "::1"} else []
+    proxies = [urllib.request.ProxyHandler({})] if host in {"localhost", LOOPBACK, "::1"} else []
     return urllib.request.build_opener(NoRedirect, *proxies)
 
 

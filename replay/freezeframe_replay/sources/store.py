@@ -242,11 +242,8 @@ class RunStore:
         limit: int = 20,
         *,
         statuses: Collection[RunStatus] = (),
-        service: str | None = None,
-        user: str | None = None,
         session: str | None = None,
         since: dt.datetime | None = None,
-        until: dt.datetime | None = None,
         where: str = "",
         parameters: Mapping[str, Any] | None = None,
         order: str = "",
@@ -256,11 +253,8 @@ class RunStore:
         Args:
             limit: how many at most.
             statuses: only with one of these; any if empty.
-            service: only of this service.
-            user: only of this user (a surrogate if the policy redacts it).
             session: only of this conversation.
             since: started at or after this time.
-            until: started before this time.
             where: a further condition in SQL over the view ``runs``.
             parameters: values for ``{name:Type}`` in `where`.
             order: what to sort by in SQL, our own text; the newest first if empty.
@@ -273,18 +267,12 @@ class RunStore:
         if statuses:
             tests.append("status IN {_statuses:Array(String)}")
             values["_statuses"] = [status.value for status in statuses]
-        for column, value in (("service", service), ("user_id", user)):
-            if value is not None:
-                tests.append(f"{column} = {{_{column}:String}}")
-                values[f"_{column}"] = value
         if session is not None:
             tests.append("{_session:String} IN (session_id, conversation_id)")
             values["_session"] = session
-        for sign, moment in ((">=", since), ("<", until)):
-            if moment is not None:
-                name = "_since" if sign == ">=" else "_until"
-                tests.append(f"start_time {sign} {{{name}:DateTime64(6)}}")
-                values[name] = moment
+        if since is not None:
+            tests.append("start_time >= {_since:DateTime64(6)}")
+            values["_since"] = since
         condition, values = self._where(" AND ".join(tests), values)
         # the newest are nearly always from the last day: all days are read only if that day has too few
         newest = f"run_hour >= (SELECT max(run_hour) FROM run_rows) - INTERVAL 1 DAY AND {condition}"

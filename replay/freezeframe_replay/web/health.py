@@ -5,12 +5,10 @@ from __future__ import annotations
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
-from freezeframe_replay.report.render import duration, moment
+from freezeframe_replay.report.render import duration, moment, size_text
 from freezeframe_replay.web.markup import render
-
-_UNITS: Final = ("bytes", "kB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +53,6 @@ def health_page(health: Health) -> str:
         sizes=[(item.name, size_text(item.size), item.files) for item in health.sizes],
         tables=[(name, rows or 0, size_text(int(size or 0))) for name, rows, size in health.tables],
     )
-
-
-def size_text(size: float) -> str:
-    """Return a number of bytes in its largest unit."""
-    for unit in _UNITS[:-1]:
-        if size < 1000:
-            return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
-        size /= 1000
-    return f"{size:,.1f} {_UNITS[-1]}"
 
 
 def _strip(status: Mapping[str, Any]) -> dict[str, str]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
+from freezeframe_replay.report.render import is_number_column
 from freezeframe_replay.web.markup import render
 
 MOST_ROWS: Final = 10_000
@@ -77,7 +78,7 @@ def sql_page(query: str, answer: Answer | None, schema: Schema) -> str:
         query=query,
         lines=min(max(query.count("\n") + 2, 4), 24),
         answer=answer,
-        numbers=[_is_number_column(rows, index) for index in range(len(answer.columns))] if answer is not None else [],
+        numbers=[is_number_column(rows, index) for index in range(len(answer.columns))] if answer is not None else [],
         rows=[[_cell(cell) for cell in row] for row in rows],
         chart=None if answer is None else chart_of(answer),
         views=views,
@@ -94,7 +95,7 @@ def chart_of(answer: Answer) -> Chart | None:
     rows = answer.rows
     if not 2 <= len(rows) <= _MOST_BARS or len(answer.columns) < 2:
         return None
-    index = next((index for index in range(1, len(answer.columns)) if _is_number_column(rows, index)), None)
+    index = next((index for index in range(1, len(answer.columns)) if is_number_column(rows, index)), None)
     if index is None or _TRACE_ID.fullmatch(str(rows[0][0])):
         return None
     values = [float(row[index] or 0) for row in rows]
@@ -120,11 +121,6 @@ def chart_of(answer: Answer) -> Chart | None:
         last=_text(rows[-1][0]),
         most=_text(most),
     )
-
-
-def _is_number_column(rows: Sequence[Sequence[Any]], index: int) -> bool:
-    cells = [row[index] for row in rows if row[index] is not None]
-    return bool(cells) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in cells)
 
 
 def _cell(cell: Any) -> dict[str, str]:

@@ -1,0 +1,60 @@
+"""git, as far as recordings need it: one command, and a commit checked out beside the repository."""
+
+from __future__ import annotations
+
+import itertools
+import subprocess
+import tempfile
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from freezeframe_schemas.errors import ConfigError
+
+
+def git(directory: Path, *arguments: str, given: bytes = b"", do: str | None = None, may_fail: bool = False) -> bytes:
+    """Return what a git command prints. No hook of the repository runs, and no lock is taken that is not needed.
+
+    Args:
+        directory: where it runs.
+        arguments: the command.
+        given: its standard input.
+        do: what an error says to do.
+        may_fail: return what it prints as a fault, too, in place of raising it.
+
+    Raises:
+        ConfigError: git cannot be started, or the command failed.
+    """
+    line = ["git", "--no-optional-locks", "-c", "core.hooksPath=/dev/null", *arguments]
+    try:
+        done = subprocess.run(line, cwd=directory, capture_output=True, check=False, input=given)
+    except OSError as error:
+        raise ConfigError(f"git: cannot be started: {error.strerror}", do=do) from error
+    if may_fail:
+        return done.stdout + done.stderr
+    if done.returncode:
+        command = " ".join(itertools.takewhile(lambda word: not word.startswith("-"), arguments[:2]))
+        said = done.stderr.decode(errors="replace").strip().splitlines()
+        raise ConfigError(f"{directory}: git {command} failed: {said[-1] if said else 'without a word'}", do=do)
+    return done.stdout
+
+
+def git_text(directory: Path, *arguments: str, do: str | None = None) -> str:
+    """Return what a git command prints, as text without the space around it; raises as `git`."""
+    return git(directory, *arguments, do=do).decode(errors="replace").strip()
+
+
+@contextmanager
+def checked_out(repository: Path, commit: str, *, do: str | None = None) -> Generator[Path]:
+    """Check a commit out beside the repository's own checkout, in a worktree that is removed after the block.
+
+    Raises:
+        ConfigError: the repository does not hold the commit.
+    """
+    with tempfile.TemporaryDirectory(prefix="freezeframe-commit-") as scratch:
+        tree = Path(scratch).resolve() / "tree"
+        git(repository, "worktree", "add", "--quiet", "--detach", str(tree), commit, do=do)
+        try:
+            yield tree
+        finally:
+            git(repository, "worktree", "remove", "--force", str(tree), do=do)
