@@ -28,6 +28,10 @@ THINGS = (
     "Berkshire Hathaway Energy: $3.73 billion",
     "It has the Julian calendar, a Nash equilibrium and a Murphy sign.",
     '{"delta": {"content": " Flor"}, "next": "Pete"}',
+    "Toy Story and Candy Crush in the Mariana Trench, Father Son and Holy Ghost",
+    "Leafy greens recover. Woody scents and Dusty environments do not, says the Taylor series.",
+    "Tejas Networks Ltd., Sheela Foam Ltd. and Hudson Yards",
+    '{"fullName": "Virtual Reality", "full_name": "International Space Station"}',
 )
 """Things whose words are on the lists of names, or that follow a title (``Bay``)."""
 PEOPLE = (
@@ -35,6 +39,7 @@ PEOPLE = (
     ("My name is Willowbrook, I lost my card.", ("Willowbrook",)),
     ("Please ask Katarzyna whether it was paid.", ("Katarzyna",)),
     ('{"customer_name": "Hudson River", "first_name": "Golden"}', ("Hudson", "River", "Golden")),
+    ("I met Eva Draconis Story and Jan Leike.", ("Eva", "Draconis", "Leike")),
     ("Reporter: Sunny Hudson", ("Sunny", "Hudson")),
     ("Message Rhonda that I am late.", ("Rhonda",)),
 )
@@ -112,7 +117,7 @@ def test_the_answer_does_not_depend_on_the_process() -> None:
         for seed in ("1", "2")
     }
     assert len(made) == 1
-    assert b"Hudson River" in made.pop()
+    assert b"Barbara Tuchman" in made.pop()
 
 
 def test_weights_that_were_changed_or_have_another_version_are_refused() -> None:

@@ -406,11 +406,11 @@ def test_explain_says_which_evidence_decided_about_a_name(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     """Each feature with its weight, for a name that goes and one that stays: they add up to the score."""
-    text = "We sat by the Hudson River with Barbara Tuchman."
+    text = "We sat in the Casa Milà with Barbara Tuchman."
     (tmp_path / "note.txt").write_text(text)
     status, out, _ = _run(["--text", "--explain", str(tmp_path / "note.txt")], monkeypatch, capsys, tmp_path)
     assert status == 0
-    river, tuchman = re.split(r"^(?='Hudson River'|'Barbara Tuchman')", out, flags=re.MULTILINE)[1:]
+    river, tuchman = re.split(r"^(?='Casa Milà'|'Barbara Tuchman')", out, flags=re.MULTILINE)[1:]
     assert "not a name, kept as it is: evidence -" in river
     assert "  a name: evidence +" in tuchman
     assert re.search(r"^  [+-][0-9.]+  word before=the$", river, re.MULTILINE)
@@ -420,7 +420,7 @@ def test_explain_says_which_evidence_decided_about_a_name(
     (tmp_path / "in.jsonl").write_text(json.dumps({"id": 1, "text": text}))
     _, out, _ = _run(["--explain", str(tmp_path / "in.jsonl")], monkeypatch, capsys, tmp_path)
     assert [(one["text"], one["is_name"]) for one in json.loads(out)["names"]] == [
-        ("Hudson River", False),
+        ("Casa Milà", False),
         ("Barbara Tuchman", True),
     ]
 

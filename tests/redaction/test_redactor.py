@@ -294,3 +294,23 @@ def test_what_looks_like_a_key_inside_a_picture_or_a_vector_is_none(around: str)
     changed = [key for key in keys if redactor.redact(blob := f"{letters}{around}{key}{around}{letters}").value != blob]
     assert changed == []
     assert [key for key in keys if key in str(redactor.redact(f"{letters} {key} {letters}").value)] == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".text:00400621   4883c480             ADD         RSP,-0x80",
+        "Llama 2 (tel. no.) 0.25 0.26 0.24 0.26 0.34",
+        "# comment state\n8.2.4.45 Markup declaration open state, 2.7.2.2",
+        "THE 10 BEST Yosemite National Park Hiking Trails - Tripadvisor",
+        "With approximately 500,000 American alligators. On May 31, 1783, Parliament used it.",
+        "(Wall Street Journal, September 21, 2001), 2nd Street Brew House: 950.91 meters",
+        "served as Executive Chairman during 2022",
+        "password=auth_info[2]; self._password = to_bytes(password); options['password'] = parsed_path.password",
+        "if name is NOTSET: return",
+        "set-cookie: WMF-Last-Access=19-Dec-2024;Path=/",
+    ],
+)
+def test_numbers_of_machines_tables_and_sections_stay(text: str) -> None:
+    """Each was changed once in traffic of agents."""
+    assert Redactor(load_policy(), KEY).redact(text).value == text

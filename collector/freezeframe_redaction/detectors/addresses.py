@@ -17,7 +17,9 @@ CLASS = "ADDRESS"
 _RULES = Rules("addresses")
 _NEEDS_NUMBER, _KEYED, _PART, _STREET_LINE = map(_RULES.form, ("needs_number", "keyed", "part", "street_line"))
 _NO_STREET_WORD, _SMALL_STREET, _HOUSE_AND_ROAD = map(_RULES.form, ("no_street_word", "small_street", "house_and_road"))
-_UNIT_FIRST, _POSTAL_TOWN = map(_RULES.form, ("unit_first", "postal_town"))
+_UNIT_FIRST, _POSTAL_TOWN, _NO_STREET = map(_RULES.form, ("unit_first", "postal_town", "no_street"))
+_NAMED_STREET = re.compile(r"(?:[A-Z][a-z]+|[0-9](?:st|nd|rd|th)) Street [a-z ]{0,3}\Z")
+"""``Wall Street Journal``: a part of a name, not a label."""
 
 _ENGLISH, _GERMAN, _ROMANCE = map(_RULES.form, ("english", "german", "romance"))
 _AFTER_KEY = re.compile(r"[\s\"':=*_)]{1,6}(?:is |was |ist |est |es |[eé] |to |at |now |will be |in ){0,2}")
@@ -129,7 +131,7 @@ def _number_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, .
         return ()
     number = _HOUSE_NUMBER.search(text, max(low, at - 24), at)
     match = _ENGLISH.match(text, number.start(1), min(high, at + 160)) if number else None
-    return _accept(match, low, high) if match else ()
+    return _accept(match, low, high) if match and not _NO_STREET.search(match.group()) else ()
 
 
 _HOUSE_NUMBER = re.compile(r"(?<![\w.$€£#/-])([0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?),? (?:[0-9]+[a-z]{2} |\S)$")
@@ -171,6 +173,8 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if opening is None or holds_invented(text[max(low, at - 24) : at]):
         return ()
     start = opening.end()
+    if _NAMED_STREET.search(text, max(low, at - 24), start):
+        return ()
     if text[start : start + 1] in "([{<`@" or not (text[start : start + 1].isalnum()):
         return ()
     for pattern in (_ENGLISH, _GERMAN, _ROMANCE):
@@ -223,7 +227,17 @@ def _unit_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
 
 
 _STREET_BEFORE = re.compile(r"(?<![\w.,$-])(?:[^\W\d_][\w.'’-]{0,24} ){1,5}[0-9]{1,4}\Z")
-_YEAR = re.compile(r"(?:19|20)[0-9]{2}\Z")
+_THOUSANDS = re.compile(r"[0-9]{1,3},[0-9]{3}\Z")
+_MONTH = re.compile(r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} [0-9]{1,2}\Z")
+
+
+def _is_count_or_date(line: str, match: re.Match[str]) -> bool:
+    """Whether the numbers are one: ``With 500,000 American``, ``On May 31, 1783, Adelaide``."""
+    numbers = match.string[match.start() : match.end("code")]
+    return bool(_YEAR.match(match["code"]) or _THOUSANDS.search(numbers) or _MONTH.search(line))
+
+
+_YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}\Z")
 
 
 def _street_and_town(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -234,7 +248,7 @@ def _street_and_town(text: str, low: int, high: int, at: int) -> tuple[Candidate
         if match.end() < at:
             continue
         line = _STREET_BEFORE.search(text, max(low, match.start() - 90), match.start() + 1)
-        if line is None or match.start() >= at or _YEAR.match(match["code"]) or holds_invented(line.group()):
+        if line is None or match.start() >= at or _is_count_or_date(line.group(), match) or holds_invented(line.group()):
             return ()
         words = list(_STREET_WORD.finditer(line.group()))
         before = max((at for at, word in enumerate(words) if word.group().lower() in _BEFORE_STREET), default=-1)

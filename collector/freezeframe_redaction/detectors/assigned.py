@@ -36,11 +36,15 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         value = value[: following.start()]
     if text[start:at_value].strip(" \t\r\n\"'") == ">" and not text.startswith("</", match.end(2)):
         return ()  # ``<YOUR_TOKEN>``, not ``<token>...</token>``
+    if (value.isidentifier() and text[match.end(2) : match.end(2) + 1] in ("(", "[")) or _CODE.fullmatch(value):
+        return ()
     if name.endswith("cookie"):
         return _cookies(text, at_value, high)
     return judge(name, value, at_value, scheme=match.group(1))
 
 
+_CODE = re.compile(r"[a-z_]+(?:\.[a-z_]+)*\.(?:password|passwd|secret|token|key)")
+"""``password = url.password``; ``to_bytes(password)`` is told by the bracket."""
 _NEXT_FIELD = re.compile(r"&[A-Za-z_][\w.\[\]-]{0,40}=")
 """What follows a password in the query of a URL."""
 _NO_COOKIE = frozenset(["path", "domain", "expires", "max-age", "samesite", "priority", "version"])
@@ -64,11 +68,16 @@ def _cookies(text: str, start: int, high: int) -> tuple[Candidate, ...]:
 def _is_random(value: str) -> bool:
     """Whether the value is long and mixed enough to be drawn at random."""
     return (
-        len(value) >= _LEAST_RANDOM and any(map(str.isdigit, value)) and any(map(str.isalpha, value)) and len(set(value)) >= 8
+        len(value) >= _LEAST_RANDOM
+        and not _DATE.fullmatch(value)
+        and any(map(str.isdigit, value))
+        and any(map(str.isalpha, value))
+        and len(set(value)) >= 8
     )
 
 
 _LEAST_RANDOM = 10
+_DATE = re.compile(r"[0-9]{1,2}-[A-Z][a-z]{2}-[0-9]{4}")
 
 
 def judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Candidate, ...]:

@@ -15,6 +15,7 @@ from freezeframe_redaction.rule_tables import Rules
 
 _RULES = Rules("network")
 _VERSION, _NO_PERSON, _MAC = map(_RULES.form, ("version", "no_person", "mac"))
+_SECTION, _HOST = map(_RULES.form, ("section", "host"))
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"(?<![\w.%]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.[0-9]|-(?:alpha|beta|rc|dev|pre|snapshot|final|post)\b)")
@@ -39,7 +40,8 @@ def _ipv4(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     value = match.group()
     if _NO_PERSON.match(value):
         return (Candidate(match.start(), match.end(), "*" if value[:2] in ("24", "25") else ""),)
-    if _VERSION.search(text[max(low, match.start() - 12) : match.start()].lower()):
+    before = text[max(low, match.start() - 40) : match.start()].lower()
+    if _VERSION.search(before[-12:]) or (_SECTION.match(text, match.start(), high) and not _HOST.search(before)):
         return (Candidate(match.start(), match.end(), ""),)
     return (Candidate(match.start(), match.end(), _PRIVATE_IP if _PRIVATE.match(value) else "IP", "v4"),)
 

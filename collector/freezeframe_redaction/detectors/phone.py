@@ -19,6 +19,8 @@ _NANP_GROUPS = frozenset({(3, 3, 4), (1, 3, 3, 4)})
 _TELLING: dict[tuple[int, ...], tuple[str, ...]] = {(2, 2, 2, 2, 2): ("33",), (5, 6): ("44",), (3, 4, 4): ("44", "81", "82")}
 """Layouts that are evidence enough, with a zero in front: ``06 12 34 56 78`` in France, ``07812 448271`` in Britain,
 ``020 7946 0018`` there, in Japan and in Korea."""
+_FRACTIONS = re.compile(r"(?:[01]\.[0-9]{1,4} ){2}")
+"""A row of a table: ``0.25 0.26 0.24``."""
 _LETTER = re.compile(r"(?<!\w)[TMFP][:.] ?[+(]?$")
 """``T: 0161 448 2719``: how signatures of e-mails announce a number."""
 
@@ -52,7 +54,7 @@ def is_labelled_behind(text: str, end: int, high: int) -> bool:
 def rule(run: runs.Run) -> Candidate | None:
     """Take a run that is a phone number."""
     length = len(run.digits)
-    if not 7 <= length <= 17:
+    if not 7 <= length <= 17 or _FRACTIONS.match(run.raw):
         return None
     if run.international:
         if not 8 <= length <= 15:

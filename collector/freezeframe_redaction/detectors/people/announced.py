@@ -104,6 +104,8 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
     first, start = words[0], tokens[0][0]
     if names.is_brand(words) or names.is_brand([*text[max(low, start - 4) : start].split(), *words]):
         return ()
+    if strong and _COMPARES.search(before):
+        return ()  # "if name is NOTSET:"
     if first.lower() in COMMON and len(words) == 1 and not names.is_given(first) and (strong or first.lower() not in SURNAMES):
         return ()
     if strong and len(words) == 1 and not names.is_known(first) and text[tokens[0][1] : tokens[0][1] + 1] in ("_", "(", "/"):
@@ -119,6 +121,7 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
     return names.accept(text, kept, "said" if strong else "context")
 
 
+_COMPARES = re.compile(r"\b(?:if|elif|and|or|not|while|assert) (?:\w{1,20}[._])?name is (?:not )?\Z")
 _PARTICLES_BEFORE = re.compile(rf"(?<!\w)(?:{names.PARTICLE} ){{1,3}}\Z")
 
 

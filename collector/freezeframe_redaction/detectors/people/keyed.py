@@ -31,6 +31,11 @@ _SMALL_FIELD, _FIELD_ENDS = map(_RULES.form, ("small_field", "field_ends"))
 _VALUE = re.compile(rf"{names.TOKEN}\.?(?:[ ,]{{1,2}}{names.TOKEN}\.?){{0,4}}")
 
 
+_THING = re.compile(
+    r"(?:ation|ction|ility|lity|rity|ment|ness|ology|osis|ware|idae|System|Station|Drive|Systems|Interface|Protocol)s?\Z"
+)
+
+
 def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The value of a key that holds a person's name, whatever it looks like."""
     start = at - 1
@@ -49,6 +54,8 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         names.is_ordinary(word) and not names.is_known(word) for word in words
     ):
         return ()
+    if _THING.search(value) and not any(map(names.is_known, words)):
+        return ()  # "fullName: Virtual Reality"
     if not value[0].isupper() and value.isascii() and not any(map(names.is_known, words)):
         return ()
     # A sentence after the name belongs to the text: stop at the first lower-case word that is not a particle.

@@ -9,6 +9,7 @@ from freezeframe_redaction.rows import made_of
 from freezeframe_redaction.rule_tables import Rules
 
 _ENGLISH = phrases("kin.english")
+_ENGLISH_WORDS = frozenset(_ENGLISH)
 _OTHERS = {
     "meine?": "frau mann sohn tochter mutter vater bruder schwester",
     "mi": "esposa esposo marido mujer hijo hija madre padre hermano hermana",
@@ -35,6 +36,11 @@ _BEFORE = _RULES.form("before")
 def _kin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """After ``my wife`` a word is a name if it looks like one; after ``wife`` alone, if a list has it."""
     start = at - 1
+    word = names.WORD.match(text, start, min(high, start + 30))
+    if word is not None and (
+        word.group().lower() in _ENGLISH_WORDS or (word.group().isupper() and names.is_ordinary(word.group()))
+    ):
+        return ()  # "Father Son and Holy Ghost", "LANDLORD IN THE PROPERTY"
     if _BEFORE.search(text, max(low, start - 48), start) is not None:
         tokens = names.tokens_at(text, start, high)
         words = [text[a:b] for a, b in tokens]

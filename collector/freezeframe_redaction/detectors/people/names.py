@@ -66,6 +66,10 @@ TECHNICAL = frozenset(phrases("names.technical"))
 NEVER_FIRST = frozenset(phrases("names.never_first"))
 
 
+RARELY_GIVEN = frozenset(phrases("names.rarely_given"))
+"""Given names that are mostly something else: ``Leafy greens``, ``Coral can recover``."""
+ORDINARY_NAMES = frozenset(phrases("proposed.ordinary")) | RARELY_GIVEN
+"""Names that recorded traffic has in small letters often enough."""
 SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(phrases("names.short_words"))
 """Given names that are ordinary words first; next to a surname they still say nothing."""
 SURNAME_ENDING = re.compile(
@@ -190,7 +194,7 @@ def has_form_of_surname(word: str) -> bool:
 def is_plainly_given(word: str) -> bool:
     """Whether the word is a given name, and neither an ordinary word nor better known as software or a place."""
     lowered = word.lower()
-    return lowered in GIVEN and lowered not in COMMON and lowered not in TECHNICAL
+    return lowered in GIVEN and lowered not in COMMON and lowered not in TECHNICAL and lowered not in RARELY_GIVEN
 
 
 def may_be_name(word: str) -> bool:

@@ -38,7 +38,9 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     words = [text[a:b] for a, b in tokens]
     index = 0
-    if _is_named_after(words, text[tokens[-1][1] : min(high, tokens[-1][1] + 24)]):
+    if words[-1].lower() in _THINGS and len(words) > 2:
+        tokens, words = tokens[:-1], words[:-1]  # "Eva Draconis Story"
+    if words[-1].lower() in _THINGS or _is_named_after(words, text[tokens[-1][1] : min(high, tokens[-1][1] + 24)]):
         return (Candidate(tokens[0][0], tokens[-1][0], ""),)
     # "When Maria Lopez": ordinary words in front are not part of the name.
     while index < len(words) - 1 and not _pairs(words, index):
@@ -74,13 +76,16 @@ def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
     return names.accept(text, [match.span(1)], "couple")
 
 
+_THINGS = frozenset(phrases("pairs.things"))
+"""Places and things that end in a word which no person's name ends in: ``Forest Hills``, ``Mariana Trench``."""
+_COMPANIES = frozenset("ltd llc inc gmbh limited corporation industries plc".split())
 _OTHERWISE = ("ing", "ed", "ly", "s", "tion", "ment", "er", "or", "ist", "ian", "ant", "ent", "ive", "al", "man")
 """How verbs and words for occupations end: ``Producer James Sparks``."""
 
 
 def _is_named_after(words: list[str], behind: str) -> bool:
     """Whether the words are something that is named after a person: ``Bellman Ford``, ``Grace Hopper Award``."""
-    return _NAMED_AFTER.match(behind) is not None or names.is_brand(words)
+    return words[-1].lower() in _COMPANIES or _NAMED_AFTER.match(behind) is not None or names.is_brand(words)
 
 
 _VIETNAMESE = frozenset(
@@ -123,6 +128,9 @@ def _last_word(text: str, floor: int, end: int) -> str:
     return text[begin:end].strip("(\"'*_[.,:;>#-/`")
 
 
+_ORDINARY_FIRST = names.ORDINARY_NAMES - frozenset("art chip clay drew gene guy jan julian miles".split())
+
+
 def _pairs(words: list[str], index: int) -> bool:
     """Whether the word and the next one that is neither initial nor particle look like given name and surname."""
     first = words[index]
@@ -145,6 +153,9 @@ def _pairs(words: list[str], index: int) -> bool:
         return True
     if last is None or not names.is_given(first) or len(first) < 2 or first.lower() in ("princess", "prince", "queen", "royal"):
         return False
+    surname = last.lower() in SURNAMES or names.SURNAME_ENDING.search(last.lower()) is not None
+    if first.lower() in _ORDINARY_FIRST and (last.lower() in names.ORDINARY_NAMES or not surname):
+        return False  # "Toy Story", "Candy Crush"
     if names.is_ordinary(last):
         # "Erin Dale", "Sophie Lang": an ordinary word after a word that can only be a name.
         return (

@@ -9,17 +9,15 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, phrases
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN
 from freezeframe_redaction.detectors.people import evidence, names
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rule_tables import Rules
 
 _LEAST_LETTERS: Final = 3
 _CAPITALISED: Final = re.compile(r"[A-Z][a-z]{2,}")
-_ORDINARY: Final = frozenset(phrases("proposed.ordinary"))
-"""Given names that recorded traffic has in small letters often enough."""
 _GIVEN: Final = frozenset(
-    word.capitalize() for word in GIVEN - _ORDINARY if len(word) >= _LEAST_LETTERS and names.is_plainly_given(word)
+    word.capitalize() for word in GIVEN - names.ORDINARY_NAMES if len(word) >= _LEAST_LETTERS and names.is_plainly_given(word)
 )
 _NAMED_AFTER: Final = Rules("people_pairs").form("named_after")
 _FARTHEST: Final = 24

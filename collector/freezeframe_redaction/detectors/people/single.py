@@ -27,6 +27,7 @@ _LEADS_TO = phrases("single.leads_to")
 _BEGIN_WITH_THEM = tuple("Both Copy Call With Hired Congratulations Tell Ask Is Did Has".split())
 """Those that a sentence begins with."""
 _RULES = Rules("people_single", {"leads_to": "|".join((*_LEADS_TO, *_BEGIN_WITH_THEM))})
+_NAMED_AFTER = Rules("people_pairs").form("named_after")
 _HUMAN, _ASKED_ABOUT, _LISTED = map(_RULES.form, ("human", "asked_about", "listed"))
 _TOWARDS = frozenset(_LEADS_TO) | frozenset(
     (
@@ -64,6 +65,8 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if not known and (len(name) < 4 or name.lower() in names.TECHNICAL or name.lower() in names.NEVER_FIRST):
         return ()
     following = text[end : min(high, end + 24)]
+    if _NAMED_AFTER.match(following):
+        return ()  # "Taylor series"
     if following[:1] in ("_", "(", ".", "-", "/", "@", "`", "<", "=", "[") and following[:2] not in (". ", ".", ".\n"):
         return ()
     if following[:1] == " " and following[1:2].isupper():
