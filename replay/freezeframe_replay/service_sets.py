@@ -12,8 +12,8 @@ from aiohttp import web
 
 from freezeframe_replay.experiments.dataset import MANIFEST, Dataset, Row, load_dataset
 from freezeframe_replay.experiments.experiment import FORMAT, VERSION
+from freezeframe_replay.report.answered_rows import csv_text
 from freezeframe_replay.report.outline import outline_fixture
-from freezeframe_replay.report.render import csv_text
 from freezeframe_replay.report.spent import spent_by
 from freezeframe_replay.service_replays import folder_of
 from freezeframe_replay.service_state import HOME, html

@@ -16,7 +16,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.failures import Group, list_failures
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home
-from freezeframe_replay.report.render import csv_text
+from freezeframe_replay.report.answered_rows import csv_text
 from freezeframe_replay.service_replays import folder_of, own_form
 from freezeframe_replay.service_state import HOME, JOBS, STORE, TOKEN, html
 from freezeframe_replay.sources.ages import age_s

@@ -11,7 +11,8 @@ from typing import Any, Final
 from freezeframe_replay.cli.command import Command, option, repeatable
 from freezeframe_replay.cli.options import STORE, place_of, print_json
 from freezeframe_replay.local.target import open_store
-from freezeframe_replay.report.render import csv_text, is_number_column, table_text
+from freezeframe_replay.report.answered_rows import csv_text, is_number_column
+from freezeframe_replay.report.render import table_text
 from freezeframe_schemas.errors import ConfigError
 
 _FORMAT = re.compile(r"\bFORMAT\s+(?!(?:ASC|DESC)\b)(\w+)\s*;?\s*\Z", re.IGNORECASE)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import csv
 import datetime as dt
-import io
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from freezeframe_replay.engine.compare import json_or_text
 from freezeframe_replay.report.outline import ROOT_LANE, Node, Outline
@@ -98,21 +96,6 @@ def size_text(size: float) -> str:
             return f"{size:,.0f} {unit}" if unit == "bytes" else f"{size:,.1f} {unit}"
         size /= 1000
     return f"{size:,.1f} TB"
-
-
-def is_number_column(rows: Sequence[Sequence[Any]], index: int) -> bool:
-    """Return whether a column of a query's answer holds numbers, as far as it holds anything."""
-    cells = [row[index] for row in rows if row[index] is not None]
-    return bool(cells) and all(isinstance(cell, int | float) and not isinstance(cell, bool) for cell in cells)
-
-
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
-    """Return rows as CSV under their header."""
-    out = io.StringIO()
-    writer = csv.writer(out, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return out.getvalue()
 
 
 def cost(usd: float | None) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from freezeframe_replay.report.render import is_number_column
+from freezeframe_replay.report.answered_rows import is_number_column
 from freezeframe_replay.web.markup import render
 
 MOST_ROWS: Final = 10_000
