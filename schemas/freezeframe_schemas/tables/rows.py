@@ -140,11 +140,12 @@ _FIELDS: Final[Mapping[str, Callable[[SpanRecord], Any]]] = {
 }
 """The columns that are fields of every span."""
 _CHUNK_SIZES, _CHUNK_GAPS = _AT["chunk_sizes"], _AT["chunk_gaps"]
-_TYPED: Final = [
-    (_AT[column.name], column.attribute, FITS[column.type])
+_TYPED: Final = {
+    column.attribute: (_AT[column.name], FITS[column.type])
     for column in STORED_SPAN_COLUMNS
     if column.source is Source.SPAN and column.type in FITS
-]
+}
+"""Attribute -> its column, and what that holds of a value."""
 _LOOKED_AT: Final = CONTENT_ATTRIBUTES | {*TYPE_OF}
 """Attributes that may not be text, or belong to the large ones: `_place` looks at them."""
 
@@ -173,7 +174,7 @@ class _Writer:
         self._pieces: list[tuple[str, bytes]] = []
         self._piece_rows: list[tuple[int, str, int, str, str, int, str, bytes]] = []
         self._seen: dict[str, set[bytes]] = {}
-        self._origins: dict[tuple[int | str, ...], _Origin] = {}
+        self._origins: dict[tuple[Any, ...], _Origin] = {}
         self._kept_origins: set[tuple[str, int]] = set()
 
     def write(self) -> Rows:
@@ -181,9 +182,6 @@ class _Writer:
             self._write_span(index, span)
         columns = {column.name: (column.type, cells) for column, cells in zip(STORED_SPAN_COLUMNS, self._columns, strict=True)}
         columns |= {name: (columns[name][0], [field(span) for span in self._spans]) for name, field in _FIELDS.items()}
-        attributes = [span.attributes for span in self._spans]
-        for at, attribute, fit in _TYPED:
-            self._columns[at][:] = [fit(of_span.get(attribute)) for of_span in attributes]
         return Rows(spans=Batch(columns=columns), payloads=self._payloads(), pieces=self._pieces)
 
     def _write_span(self, index: int, span: SpanRecord) -> None:
@@ -192,6 +190,9 @@ class _Writer:
         types: dict[str, str] = {}
         large: dict[str, bytes] = {}
         for name, value in span.attributes.items():
+            if name in _TYPED:
+                at, fit = _TYPED[name]
+                columns[at][index] = fit(value)
             if type(value) is str and len(value) <= INLINE_LIMIT and name not in _LOOKED_AT:
                 texts[name] = value  # as `_place` would, here and below: the most frequent cases
             elif type(value) is int and name not in CONTENT_ATTRIBUTES:
@@ -242,7 +243,10 @@ class _Writer:
         # spans of one batch share these objects; the ids are safe because the span list keeps them alive
         scope = span.scope
         fields = (scope.name, scope.version, scope.schema_url, scope.dropped_attributes_count)
-        key = (id(span.resource), *fields, id(scope) if scope.attributes else 0)
+        said = tuple(scope.attributes.items())
+        if any(type(value) is not str for _, value in said):  # 1, 1.0 and True are equal
+            said = (id(scope),)
+        key = (id(span.resource), *fields, *said)
         origin = self._origins.get(key)
         if origin is None:
             origin = self._origins[key] = _origin_of(span.resource, scope)
@@ -333,14 +337,14 @@ def _rest(span: SpanRecord, types: Mapping[str, str]) -> str:
         rest["links"] |= _items(span.links)
         if any(link.flags for link in span.links):
             rest["links"]["flags"] = [link.flags for link in span.links]
-    if set(rest) <= {"kind", "types"}:
-        return _short_rest(rest.get("kind", ""), tuple(types.items()))
+    if rest.keys() <= {"kind", "types", "flags"}:
+        return _short_rest(rest.get("kind", ""), tuple(types.items()), span.flags)
     return _json(rest)
 
 
 @lru_cache(1 << 10)
-def _short_rest(kind: str, types: tuple[tuple[str, str], ...]) -> str:
-    rest = ({"kind": kind} if kind else {}) | ({"types": dict(types)} if types else {})
+def _short_rest(kind: str, types: tuple[tuple[str, str], ...], flags: int) -> str:
+    rest = {name: value for name, value in (("kind", kind), ("types", dict(types)), ("flags", flags)) if value}
     return _json(rest) if rest else ""
 
 
