@@ -20,6 +20,7 @@ from freezeframe_collector.store import Store
 from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, cold_directory, set_cold_tier
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.tables.ddl import RECOMPRESSED
 
 DAY_NS = 24 * 3600 * 10**9
 PARTS = (
@@ -54,6 +55,22 @@ def disks(collector: CollectorProcess) -> dict[str, int]:
 def still_hot(collector: CollectorProcess) -> bool:
     """Return whether a part of the old day is on the disk of the new ones."""
     return bool(collector.rows(f"SELECT 1 FROM ({PARTS}) WHERE disk_name = 'hot' AND max_time < now() - INTERVAL 10 DAY"))
+
+
+@pytest.mark.long
+def test_an_old_day_is_compressed_again_and_a_new_one_is_not(store: Store) -> None:
+    made = Store(store.engine, database="of_old_days")
+    made.migrate()
+    made.insert([run_of(1, days_ago=4), run_of(2, days_ago=0)], token="old and new")
+    for table in COLD_TABLES:
+        made.engine.command(f"OPTIMIZE TABLE {made.database}.{table} FINAL")
+        _, found = made.query(
+            "SELECT default_compression_codec FROM system.parts WHERE active AND database = {db:String} AND table = {t:String}"
+            " ORDER BY partition",
+            {"db": made.database, "t": table},
+        )
+        assert [codec for [codec] in found] == ["ZSTD(9)", "ZSTD(3)"], table
+    store.engine.command(f"DROP DATABASE {made.database}")
 
 
 @pytest.mark.long
@@ -176,7 +193,8 @@ def test_a_server_is_told_policy_and_rule_once_a_table(store: Store) -> None:
         for table in COLD_TABLES
         for statement in (
             f"ALTER TABLE `t`.{table} ON CLUSTER 'main' MODIFY SETTING storage_policy = 'hot_cold'",
-            f"ALTER TABLE `t`.{table} ON CLUSTER 'main' MODIFY TTL toDate(run_hour) + toIntervalDay(4) TO VOLUME 'cold'",
+            f"ALTER TABLE `t`.{table} ON CLUSTER 'main' MODIFY TTL toDate(run_hour) + toIntervalDay(4) TO VOLUME 'cold',"
+            f" {RECOMPRESSED}",
         )
     ]
     assert set_on(Server(store, {}), store, ColdTier()) == [], "0 days leave a server as its operator has set it"

@@ -20,6 +20,7 @@ from xml.sax.saxutils import escape
 from freezeframe_collector.files import replace_durably
 from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
+from freezeframe_schemas.tables.ddl import RECOMPRESSED
 
 COLD_TABLES: Final = ("span_rows", "piece_rows")
 _EMBEDDED_POLICY: Final = "tiered"
@@ -103,10 +104,10 @@ def set_cold_tier(engine: Engine, database: str, stored: Mapping[str, str], tier
         )
         of_now, query = rows[0]
         if not tier.after_days:
-            if " TTL " in query:
-                engine.command(f"ALTER TABLE {name} REMOVE TTL")
+            if " TO VOLUME " in query:
+                engine.command(f"ALTER TABLE {name} MODIFY TTL {RECOMPRESSED}")
             continue
-        rule = f"toDate(run_hour) + toIntervalDay({tier.after_days + 1}) TO VOLUME {quote_text(volume)}"
+        rule = f"toDate(run_hour) + toIntervalDay({tier.after_days + 1}) TO VOLUME {quote_text(volume)}, {RECOMPRESSED}"
         if of_now != policy:
             _look_for(engine, policy, *_volumes(engine, of_now))
             engine.command(f"ALTER TABLE {name} MODIFY SETTING storage_policy = {quote_text(policy)}")

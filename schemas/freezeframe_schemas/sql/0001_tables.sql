@@ -73,13 +73,13 @@ CREATE TABLE IF NOT EXISTS {db}.span_rows{sfx} {on_cluster} (
     `chunk_offsets_ns` Array(UInt64) ALIAS arrayMap(offset -> offset * chunk_gaps[1], arrayCumSum(arrayPopFront(chunk_gaps))) COMMENT 'Nanoseconds from the start to each chunk [freezeframe.response.chunk.offsets_ns]',
     `redaction_policy` LowCardinality(String) ALIAS attributes['freezeframe.redaction.policy'] COMMENT 'name@hash of the policy that the span went through [freezeframe.redaction.policy]',
     `normalised_from` LowCardinality(String) ALIAS attributes['freezeframe.normalised.from'] COMMENT 'Vendor dialect that the GenAI attributes were derived from [freezeframe.normalised.from]',
-    `previews` Array(String) COMMENT 'Start of the last thing that was asked, and of what was answered, for lists; empty where a span has neither' CODEC(ZSTD(3)) SETTINGS (min_compress_block_size = 1048576, max_compress_block_size = 2097152),
+    `previews` Array(String) COMMENT 'Start of the last thing that was asked, and of what was answered, for lists; empty where a span has neither' CODEC(Default) SETTINGS (min_compress_block_size = 1048576, max_compress_block_size = 2097152),
     `payload_bytes` UInt64 COMMENT 'Bytes of the values of this span that are stored as payloads' CODEC(ZSTD(1)),
     `gaps` Array(LowCardinality(String)) COMMENT 'What this span is known to lack: attributes_dropped, request_omitted, response_omitted, result_opaque' CODEC(ZSTD(1)),
-    `attributes` Map(LowCardinality(String), String) COMMENT 'Every attribute that is small; text as it is, other types as text' CODEC(ZSTD(3)) SETTINGS (min_compress_block_size = 262144, max_compress_block_size = 524288),
+    `attributes` Map(LowCardinality(String), String) COMMENT 'Every attribute that is small; text as it is, other types as text' CODEC(Default) SETTINGS (min_compress_block_size = 262144, max_compress_block_size = 524288),
     `attribute_types` Map(LowCardinality(String), String) ALIAS JSONExtract(rest, 'types', 'Map(String, String)') COMMENT 'Type of each attribute that is not the one of its name: text, int, double, bool, bytes, json, null',
     `refs` Map(LowCardinality(String), Array(FixedString(12))) COMMENT 'Large attribute -> hashes of its payload pieces, in order' CODEC(ZSTD(1)),
-    `templates` String COMMENT 'Of each attribute in `refs`, in order, what is around its pieces: char(0) for a piece, char(1) between attributes; an attribute without a template is its pieces joined' CODEC(ZSTD(3)) SETTINGS (min_compress_block_size = 1048576, max_compress_block_size = 2097152),
+    `templates` String COMMENT 'Of each attribute in `refs`, in order, what is around its pieces: char(0) for a piece, char(1) between attributes; an attribute without a template is its pieces joined' CODEC(Default) SETTINGS (min_compress_block_size = 1048576, max_compress_block_size = 2097152),
     `origin` LowCardinality(String) COMMENT 'JSON of what all spans of a process share: attributes of the resource with their types, the scope, schema URLs' CODEC(ZSTD(3)),
     `resource` Map(LowCardinality(String), String) ALIAS JSONExtract(origin, 'resource', 'Map(String, String)') COMMENT 'Resource attributes that are small; text as it is, other types as text',
     `resource_types` Map(LowCardinality(String), String) ALIAS JSONExtract(origin, 'types', 'Map(String, String)') COMMENT 'The same of the resource\'s attributes',
@@ -103,7 +103,8 @@ CREATE TABLE IF NOT EXISTS {db}.span_rows{sfx} {on_cluster} (
 ) ENGINE = {replacing}
 PARTITION BY (kept, toDate(run_hour))
 ORDER BY (tenant, run_hour, service, trace_id, start_time, span_id)
-SETTINGS index_granularity = 256{durable}, min_bytes_for_wide_part = 33554432
+TTL {RECOMPRESSED}
+SETTINGS index_granularity = 256{durable}, min_bytes_for_wide_part = 33554432, default_compression_codec = 'ZSTD(3)'
 COMMENT 'Spans, one row each; read them through the view spans';
 
 CREATE TABLE IF NOT EXISTS {db}.piece_rows{sfx} {on_cluster} (
@@ -114,13 +115,14 @@ CREATE TABLE IF NOT EXISTS {db}.piece_rows{sfx} {on_cluster} (
     `trace_id` String COMMENT 'The run that the piece belongs to' CODEC(ZSTD(1)),
     `start_time` DateTime('UTC') COMMENT 'Start of the span in which the piece was first met: neighbours in time are alike, and compress each other' CODEC(Delta(4), ZSTD(1)),
     `attribute` LowCardinality(String) COMMENT 'Attribute in which the piece was first met' CODEC(ZSTD(1)),
-    `body` String COMMENT 'The bytes; an attribute\'s value is its pieces joined' CODEC(ZSTD(3)) SETTINGS (min_compress_block_size = 1048576, max_compress_block_size = 2097152),
+    `body` String COMMENT 'The bytes; an attribute\'s value is its pieces joined' CODEC(Default) SETTINGS (min_compress_block_size = 1048576, max_compress_block_size = 2097152),
     `hash` FixedString(12) ALIAS toFixedString(substring(SHA256(body), 1, 12), 12) COMMENT 'First 12 bytes of the SHA-256 of `body`: computed when it is asked for, never stored',
     INDEX ix_trace trace_id TYPE bloom_filter(0.001) GRANULARITY 1
 ) ENGINE = {replacing}
 PARTITION BY (kept, toDate(run_hour))
 ORDER BY (tenant, run_hour, service, trace_id, start_time, SHA256(body))
-SETTINGS index_granularity = 256{durable}
+TTL {RECOMPRESSED}
+SETTINGS index_granularity = 256{durable}, default_compression_codec = 'ZSTD(3)'
 COMMENT 'Pieces of large values, each once per run; an attribute is its pieces joined (spans.refs)';
 
 CREATE TABLE IF NOT EXISTS {db}.run_rows{sfx} {on_cluster} (

@@ -40,6 +40,7 @@ class Column:
     attribute: str = ""
     """The attribute's name, if `source` is one."""
     codec: str = "ZSTD(1)"
+    """`Default` is that of the part: ZSTD(3), and ZSTD(9) once the day is old."""
     block_bytes: int | None = None
     """Minimum size of a compressed block, if the default (64 KB) is not right."""
     alias: str = ""
@@ -216,7 +217,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
         type="Array(String)",
         comment="Start of the last thing that was asked, and of what was answered, for lists; empty where a span has neither",
         source=Source.DERIVED,
-        codec="ZSTD(3)",
+        codec="Default",
         block_bytes=1 << 20,
     ),
     _derived("payload_bytes", "UInt64", "Bytes of the values of this span that are stored as payloads"),
@@ -231,7 +232,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
         type=_TEXTS,
         comment="Every attribute that is small; text as it is, other types as text",
         source=Source.FIELD,
-        codec="ZSTD(3)",
+        codec="Default",
         block_bytes=256 << 10,
     ),
     _read(
@@ -247,7 +248,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
         comment="Of each attribute in `refs`, in order, what is around its pieces: char(0) for a piece, char(1) between"
         " attributes; an attribute without a template is its pieces joined",
         source=Source.FIELD,
-        codec="ZSTD(3)",
+        codec="Default",
         # a turn's request has the previous one's template, a little longer: ZSTD finds it in the block
         block_bytes=1 << 20,
     ),
@@ -316,7 +317,7 @@ PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
         type="String",
         comment="The bytes; an attribute's value is its pieces joined",
         source=Source.FIELD,
-        codec="ZSTD(3)",
+        codec="Default",
         # a service's runs lie together: one has the prompts and tools of the one before it
         block_bytes=1 << 20,
     ),

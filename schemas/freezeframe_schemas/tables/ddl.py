@@ -31,6 +31,8 @@ from freezeframe_schemas.tables.streams import unfolded_sql
 _NAME: Final = re.compile(r"\{([A-Z_]+)\}")
 UNFINISHED: Final = "NOT hasAll(mapKeys(r.marks), r.begun)"
 """Condition on a row `r` of `run_rows`: an entry span began, and did not end."""
+RECOMPRESSED: Final = "toDate(run_hour) + toIntervalDay(2) RECOMPRESS CODEC(ZSTD(9))"
+"""TTL rule of the large tables: hardly a span comes later, so a day is compressed well once, by a merge in the background."""
 DATABASE: Final = "freezeframe"
 """Default database of readers. Never chDB's ``default``: that one gives access to files of the host."""
 
@@ -75,6 +77,7 @@ def _made_names() -> Mapping[str, str]:
         "CALL_COLUMNS": ", ".join(column.name for column in TOLD_COLUMNS),
         "IS_EVENT": _is_event(),
         "RUN_STATUS": status_sql(unfinished=UNFINISHED, failed="r.entry.failed"),
+        "RECOMPRESSED": RECOMPRESSED,
         "UNFINISHED": RunStatus.UNFINISHED.value,
         "UNFOLDED_STREAM": unfolded_sql("filled"),
         "COMPUTED_COLUMNS": ",\n    ".join(f"`{c.name}`" for c in SPAN_COLUMNS if c.alias and c.name != "resource_refs"),
