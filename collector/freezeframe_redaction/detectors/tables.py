@@ -7,9 +7,10 @@ holds must still look like its class, so a column of ``phone`` that holds ``n/a`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Any
 
 from freezeframe_redaction.detectors import dates, secrets
 from freezeframe_redaction.detectors.people.names import is_known, is_plainly_given
@@ -37,15 +38,6 @@ _VALUES = re.compile(r"\)\s{0,4}VALUES\s{0,4}\(", re.IGNORECASE)
 _COPIED = re.compile(r"\)\s{0,4}FROM\s{1,4}STDIN[^\n]{0,80}\n", re.IGNORECASE)
 _TUPLE = re.compile(r"\((?:'(?:[^']|'')*'|[^()'])*\)\s{0,3},?\s{0,3}")
 
-_NAME = re.compile(r"[^\W\d_][^\W\d_.'’-]*(?:[ .,'’-]{1,2}[^\W\d_]+){0,4}\.?")
-_FULL_NAME = re.compile(r"[^\W\d_a-z][^\W\d_.'’-]*(?:(?:, |[ .'’-]{1,2})[^\W\d_]+){1,4}\.?")
-"""Two words at least: a column with such a heading may hold teams and services too."""
-_PHONE = re.compile(r"[+(]{0,2}[0-9][0-9 ().\-/]{5,20}[0-9](?:\.0)?")
-_DATE = re.compile(r"[0-9]{1,4}[-/.][0-9]{1,2}[-/.][0-9]{2,4}")
-_NUMBER = re.compile(r"(?=.*[0-9]{4})[A-Z0-9][A-Z0-9 -]{4,20}[A-Z0-9]", re.IGNORECASE)
-_PASSWORD = re.compile(r"(?=[^0-9]*[0-9])(?=[^A-Za-z]*[A-Za-z])[!-~]{6,128}")
-_STREET = re.compile(r"(?=.*[0-9])(?=.*[^\W\d_]{3}).{6,120}")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
@@ -67,97 +59,22 @@ class Column:
         return self.words.replace(" ", "[ _-]?")
 
 
-_COLUMNS = (
-    Column(
-        class_="PERSON",
-        words="(?:full|first|last|given|family|sur|middle|maiden|customer|patient|employee|contact|client|cardholder|holder) name|surname|vorname|nachname"
-        "|pr[eé]nom|apellidos?|cognome|imi[eę]|nazwisko",
-        look=_NAME,
-        is_marked=holds_invented,
-    ),
-    Column(
-        class_="PHONE",
-        words="(?:(?:home|work|cell|mobile|contact|day|customer) )?(?:tele)?phone(?: (?:no|number|num))?|mobile(?: (?:no|number))?|cell|fax|gsm|msisdn"
-        "|whatsapp|telefon(?:nummer)?|handy(?:nummer)?|t[eé]l[eé]phone|tel[eé]fono|m[oó]vil|celular|telefone|telefoon|(?:nr|numer|nomor) tel(?:efonu"
-        "|epon)?|puhelin",
-        look=_PHONE,
-    ),
-    Column(
-        class_="DOB",
-        words=r"dob|d\.o\.b\.?|(?:date of )?birth(?: da(?:te|y))?|geburtsdatum|geburtstag|geb datum|(?:date de )?naissance|(?:fecha(?: de)? )?nacimiento"
-        r"|(?:data(?: de)? )?nascimento|(?:data(?: di)? )?nascita|cumplea[nñ]os|compleanno|verjaardag|geboortedatum|data urodzenia"
-        r"|f[öø]de?lse?sdato?u?m?|do[gğ]um tarihi",
-        look=_DATE,
-        is_marked=dates.is_surrogate,
-    ),
-    Column(
-        class_="US_SSN",
-        words="ssn|social security(?: (?:no|number))?",
-        look=re.compile(r"[0-9]{3}-?[0-9]{2}-?[0-9]{4}"),
-    ),
-    Column(
-        class_="NATID",
-        words="national id(?: (?:no|number))?|identity (?:no|number)|tax (?:id|no|number)|id (?:card|number|no)|nin|nino|pesel|cpf|cnp|egn|dni|nie|nif|nik"
-        "|curp|cui[tl]|rut|oib|jmbg|bsn|cpr|personnummer|codice fiscale|steuer id|tc kimlik(?: no)?|aadhaar|nhs (?:no|number)",
-        look=_NUMBER,
-    ),
-    Column(
-        class_="MEDID",
-        words="mrn|medical record(?: (?:no|number))?|patient (?:id|no|number)|member id|insurance (?:id|no|number)",
-        look=_NUMBER,
-    ),
-    Column(class_="PASSPORT", words="passport(?: (?:no|num|number))?|passeport|pasaporte|reisepass(?:nummer)?", look=_NUMBER),
-    Column(
-        class_="DRIVING_LICENCE", words="(?:driv(?:er'?s?|ing) )?licen[cs]e(?: (?:no|number))?|dl (?:no|number)", look=_NUMBER
-    ),
-    Column(
-        class_="BANK_ACCOUNT",
-        words="account (?:no|number)|acct(?: no)?|konto(?:nummer|nr)|numer konta",
-        look=re.compile(r"[0-9][0-9 -]{4,20}[0-9]"),
-    ),
-    Column(
-        class_="SECRET",
-        words="cvv2?|cvc2?|cvn|security code|pin(?: code)?|otp",
-        look=re.compile(r"[0-9]{3,8}"),
-        kind="code",
-    ),
-    Column(
-        class_="SECRET",
-        words="password|passwd|pwd|passwort|contraseña|senha|has[lł]o|mot de passe|secret|api key|(?:access )?token|(?:password|pwd|pass) (?:hash|digest)",
-        look=_PASSWORD,
-        is_marked=secrets.is_marked_secret,
-        kind="password",
-    ),
-    Column(class_="SECRET", words="pass", look=_PASSWORD, is_marked=secrets.is_marked_secret, kind="password", fires=False),
-    Column(
-        class_="ADDRESS",
-        words="(?:street|home|mailing|postal|billing|shipping) address|street|address(?:(?: line)? 1)?|adresse?|anschrift|direcci[oó]n|endere[cç]o|indirizzo",
-        look=_STREET,
-        is_marked=holds_invented,
-        fires=False,
-    ),
-    Column(
-        class_="PERSON",
-        words="patient|employee|assignee|owner|reporter|passenger|attendee|participant|applicant|requester",
-        look=_FULL_NAME,
-        is_marked=holds_invented,
-    ),
-    Column(
-        class_="PERSON",
-        words="student|candidate|tenant|guest|author|doctor|manager|player|speaker",
-        look=_FULL_NAME,
-        is_marked=holds_invented,
-        fires=False,
-    ),
-    Column(
-        class_="PHONE",
-        words="電話(?:番号)?|电话|手机(?:号)?|전화(?:번호)?|телефон|тел\\.?|τηλ[έε]φωνο|هاتف|โทร",
-        look=_PHONE,
-        fires=False,
-    ),
-    # E-mails are found without it; the column shows that the table is one of people.
-    Column(class_="EMAIL", words="e-?mail(?: address)?", look=re.compile("(?!)")),
-)
+_FULL_NAME = _RULES.text("full_name")
+_MARKS = {"name": holds_invented, "date": dates.is_surrogate, "secret": secrets.is_marked_secret}
+
+
+def _column_of(row: Mapping[str, Any]) -> Column:
+    return Column(
+        class_=row["class"],
+        words=_RULES.filled(row["words"]),
+        look=re.compile(_RULES.filled(row["look"])),
+        is_marked=_MARKS.get(row.get("marked", ""), never),
+        kind=row.get("kind", ""),
+        fires=row.get("fires", True),
+    )
+
+
+_COLUMNS = (*map(_column_of, _RULES.entries("column")),)
 COLUMN_OF = {column.class_: column for column in reversed(_COLUMNS)}
 """Class -> the first of its columns."""
 _HEADINGS = tuple((re.compile(column.headings, re.IGNORECASE), column) for column in _COLUMNS)
@@ -251,7 +168,7 @@ def judge(text: str, start: int, end: int, column: Column) -> Candidate | None:
 
 
 def _is_name(value: str, column: Column) -> bool:
-    if column.look is _FULL_NAME and is_plainly_given(value):
+    if column.look.pattern == _FULL_NAME and is_plainly_given(value):
         return True  # "Assignee", and below it first names
     return len(value) > 1 and column.look.fullmatch(value) is not None and (not value[0].islower() or is_known(value))
 
