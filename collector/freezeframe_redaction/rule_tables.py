@@ -87,6 +87,10 @@ class Rules:
         """Return a section."""
         return self._tables[name]
 
+    def rows(self, name: str) -> Iterable[Mapping[str, Any]]:
+        """Return a list of tables, as ``[[name]]`` makes one."""
+        return self._tables[name]
+
     def filled(self, pattern: Pattern) -> str:
         """Return a pattern, the entries that it names put in."""
         return _NAMED.sub(lambda match: self.text(match[1]), pattern if isinstance(pattern, str) else "".join(pattern))

@@ -74,7 +74,7 @@ def _column_of(row: Mapping[str, Any]) -> Column:
     )
 
 
-_COLUMNS = (*map(_column_of, _RULES.entries("column")),)
+_COLUMNS = (*map(_column_of, _RULES.rows("column")),)
 COLUMN_OF = {column.class_: column for column in reversed(_COLUMNS)}
 """Class -> the first of its columns."""
 _HEADINGS = tuple((re.compile(column.headings, re.IGNORECASE), column) for column in _COLUMNS)

@@ -79,7 +79,7 @@ def _east_asian(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate
 def _reads() -> dict[int, list[str]]:
     """Return how names are announced in the languages of each half block of Unicode."""
     made: dict[int, list[str]] = {}
-    for row in _RULES.entries("announced"):
+    for row in _RULES.rows("announced"):
         said, fields, stop = (_RULES.filled(row[name]) for name in ("said", "fields", "stop"))
         pattern = _announced(said, fields, stop, row.get("most", 2), row.get("glue", "(?!)"), spaced=row.get("spaced", True))
         for block in row["blocks"]:
