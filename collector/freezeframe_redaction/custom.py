@@ -6,9 +6,12 @@ import re
 from collections.abc import Callable
 from typing import Final
 
-from freezeframe_redaction import linear
+import orjson
+
+from freezeframe_redaction import context, linear
 from freezeframe_redaction.invented import holds_invented, invent
 from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.national_checks import every, passes
 from freezeframe_redaction.policy import CustomClass, Policy
 from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.shapes import bare, make_identifier
@@ -50,10 +53,19 @@ def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
 
 def _by_pattern(entry: CustomClass) -> Callable[[str, int, int, int], tuple[Candidate, ...]]:
     pattern = linear.Part(entry.pattern)
+    check = every(orjson.loads(entry.check)) if entry.check else None
+    words = tuple(word.lower() for word in entry.before)
 
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         span = pattern.span_ending(text, max(low, at - WINDOW), min(high, at + WINDOW), at)
-        return () if span is None else (_candidate(entry.name, text[slice(*span)], *span),)
+        if span is None:
+            return ()
+        value = text[slice(*span)]
+        if words and not any(word in context.before(text, low, span[0]) for word in words):
+            return ()
+        if check is not None and not holds_invented(value) and not passes(check, bare(value).upper()):
+            return ()
+        return (_candidate(entry.name, value, *span),)
 
     return find
 

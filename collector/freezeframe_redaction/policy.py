@@ -15,6 +15,8 @@ A policy is a TOML file; three are built in (``strict``, ``minimal``, ``off``). 
     pattern = "EMP-[0-9]{6}"         # Vectorscan and Python syntax
     keys = ["employee_no"]           # the whole value of such a key is a finding
     example = "EMP-123456"
+    before = ["staff no", "badge"]   # one of these must stand in front of what the pattern finds
+    check = ["luhn"]                 # its check digits, as in `rules/national.toml`
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ import hashlib
 import re
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib.resources import files
@@ -33,16 +35,17 @@ from typing import Any, cast
 import hyperscan
 import orjson
 
-from freezeframe_redaction import linear
+from freezeframe_redaction import linear, national_checks
 from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.compiled import fires_in
+from freezeframe_redaction.shapes import bare
 from freezeframe_schemas.errors import ConfigError
 
 _VERSION = 1
 BUILT_IN = ("strict", "minimal", "off")
 """Policies that come with the package, by name."""
 _KEYS = frozenset({"name", "version", "classes", "except", "allow", "allow_patterns", "class", "model_tier"})
-_CLASS_KEYS = frozenset({"name", "pattern", "keys", "example"})
+_CLASS_KEYS = frozenset({"name", "pattern", "keys", "example", "before", "check"})
 _REFUSED = "the trigger engine refuses it"
 _CLASS_NAME = re.compile(r"[A-Z][A-Z0-9_]{1,31}")
 
@@ -55,6 +58,16 @@ class CustomClass:
     pattern: str = ""
     keys: tuple[str, ...] = ()
     example: str = ""
+    before: tuple[str, ...] = ()
+    """Words of which one must stand in front of what the pattern finds; none: it needs no word."""
+    check: str = ""
+    """Steps of a check of what it finds, as JSON (`national_checks.every`)."""
+
+    @property
+    def meaning(self) -> list[object]:
+        """Everything that decides what is found."""
+        more = [sorted(self.before), self.check] if self.before or self.check else []
+        return [self.name, self.pattern, sorted(self.keys), *more]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +90,7 @@ class Policy:
         content = {
             "version": _VERSION,
             "classes": sorted(self.classes),
-            "custom": [[c.name, c.pattern, sorted(c.keys)] for c in self.custom],
+            "custom": [custom.meaning for custom in self.custom],
             "allow": sorted(self.allow),
             "allow_patterns": sorted(self.allow_patterns),
             "model_tier": self.model_tier,
@@ -104,6 +117,8 @@ class Policy:
             lines += ["", "[[class]]", f"name = {_toml(custom.name)}"]
             lines += [f"pattern = {_toml(custom.pattern)}"] if custom.pattern else []
             lines += [f"keys = {_toml(sorted(custom.keys))}", f"example = {_toml(custom.example)}"]
+            lines += [f"before = {_toml(sorted(custom.before))}"] if custom.before else []
+            lines += [f"check = {_toml(orjson.loads(custom.check))}"] if custom.check else []
         return "\n".join(lines) + "\n"
 
     @property
@@ -183,8 +198,12 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
     return policy
 
 
-def _toml(value: str | bool | list[str]) -> str:
-    """Return the value as TOML writes it: as JSON does, except for one character that JSON need not escape."""
+def _toml(value: Any) -> str:
+    """Return the value as TOML writes it: as JSON does, except for tables, and one character that JSON need not escape."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{name} = {_toml(held)}' for name, held in cast('dict[str, Any]', value).items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, cast('list[Any]', value)))}]"
     return orjson.dumps(value).decode().replace("\x7f", "\\u007f")
 
 
@@ -230,9 +249,53 @@ def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
     if not pattern and not keys:
         faults.append(f"{where}: requires a pattern or keys")
     example = str(table.get("example", ""))
+    before, check = tuple(_strings(table, "before", faults)), table.get("check", [])
+    if (before or check) and not pattern:
+        faults.append(f"{where}: before and check: they require a pattern")
+    if check and (fault := _fault_of_check(check, example)):
+        faults.append(f"{where}: check: {fault}")
     if pattern and (fault := _fault_of(pattern, example)):
         faults.append(f"{where}: {fault}")
-    return CustomClass(name=name, pattern=pattern, keys=keys, example=example)
+    checked = orjson.dumps(check, option=orjson.OPT_SORT_KEYS).decode() if check else ""
+    return CustomClass(name=name, pattern=pattern, keys=keys, example=example, before=before, check=checked)
+
+
+def _fault_of_check(steps: Any, example: str) -> str:
+    """Return what is wrong with the steps of a check, or nothing."""
+    if not isinstance(steps, list) or not all(map(_is_step, cast("list[Any]", steps))):
+        return "expected a list of steps as in rules/national.toml"
+    holds = national_checks.passes(national_checks.every(cast("list[Any]", steps)), bare(example).upper())
+    return "" if holds else "the example does not pass it"
+
+
+def _is_step(step: Any) -> bool:
+    """Whether `national_checks` can go through the step, whatever the value."""
+    if not isinstance(step, dict):
+        return isinstance(step, str) and step in national_checks.NAMED
+    table = cast("dict[str, Any]", step)
+    known = all(name in _STEP_PARTS and _STEP_PARTS[name](value) for name, value in table.items())
+    decides = len(table.keys() & {"sum", "born", "of", "between", "begins", "not"}) == 1
+    return known and decides and ("sum" not in table or "gives" in table) and ("of" not in table or "at" in table)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one for one in cast("list[Any]", value))
+
+
+_STEP_PARTS: dict[str, Callable[[Any], bool]] = {
+    "sum": lambda value: isinstance(value, list) and bool(value) and all(type(one) is int for one in cast("list[Any]", value)),
+    "gives": lambda value: isinstance(value, str) and bool(value),
+    "at": lambda value: type(value) is int and value >= 0,
+    "letters": lambda value: _are_texts(value) and len(value) == 2 and len(value[0]) == len(value[1]),
+    "otherwise": _is_step,
+    "born": lambda value: isinstance(value, str) and "m" in value and "d" in value,
+    "months": lambda value: type(value) is int and value > 0,
+    "days": lambda value: type(value) is int and value > 0,
+    "of": lambda value: isinstance(value, str) and bool(value),
+    "between": lambda value: _are_texts(value) and len(value) == 2,
+    "begins": _are_texts,
+    "not": _are_texts,
+}
 
 
 def _fault_of(pattern: str, example: str) -> str:

@@ -65,6 +65,37 @@ def test_a_policy_of_ones_own_adds_classes_and_lets_values_through(tmp_path: Pat
     assert again(redactor, keyed) == keyed.value
 
 
+NUMBERED = """
+name = "acme"
+version = 1
+[[class]]
+name = "STAFF_NO"
+pattern = "[0-9]{8}"
+before = ["Staff no", "badge"]
+check = [{ begins = ["7"] }, { sum = [7, 6, 5, 4, 3, 2, 1], gives = "0123456789" }]
+example = "70000009"
+"""
+
+
+def test_a_class_of_ones_own_has_words_and_check_digits_as_the_rules_do(tmp_path: Path) -> None:
+    """The pattern alone is not enough: a word must be in front, and the check digits right."""
+    policy = _policy(tmp_path, NUMBERED)
+    redactor = Redactor(policy, KEY)
+    text = "staff no 70000009\norder 70000009\nbadge: 70000018 or staff no 70000019"
+    assert [(one.start, one.class_) for one in redactor.redact(text).findings] == [(9, "STAFF_NO")]
+    assert parse_policy(policy.text) == policy
+    for changed in (NUMBERED.replace(', "badge"', ""), NUMBERED.replace('"7"', '"7", "8"')):
+        assert _policy(tmp_path, changed).hash != policy.hash
+
+
+@pytest.mark.parametrize(
+    "check", ['["no_such"]', '[{ sum = "x" }]', '[{ begins = ["8"] }]', "[7]", "7", '[{ sum = [1], gives = "" }]']
+)
+def test_a_check_that_is_none_or_not_for_the_example_is_refused(check: str) -> None:
+    with pytest.raises(ConfigError, match="check: "):
+        parse_policy(re.sub("(?m)^check = .*", f"check = {check}", NUMBERED))
+
+
 def test_the_hash_follows_the_meaning_only(tmp_path: Path) -> None:
     """Comments and order do not matter; any change of what is redacted does."""
     one = _policy(tmp_path)
