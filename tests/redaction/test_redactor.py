@@ -308,6 +308,7 @@ def test_what_looks_like_a_key_inside_a_picture_or_a_vector_is_none(around: str)
         "served as Executive Chairman during 2022",
         "password=auth_info[2]; self._password = to_bytes(password); options['password'] = parsed_path.password",
         "if name is NOTSET: return",
+        "will wait for an answer to its Ping event",
         "set-cookie: WMF-Last-Access=19-Dec-2024;Path=/",
     ],
 )

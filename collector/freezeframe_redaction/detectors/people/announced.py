@@ -158,7 +158,12 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if len(words) == 1:
         return (
             names.accept(text, kept, "context")
-            if (names.is_given(words[0]) and not names.is_ordinary(words[0]) and len(words[0]) > 2)
+            if (
+                names.is_given(words[0])
+                and not names.is_ordinary(words[0])
+                and len(words[0]) > 2
+                and not (words[0].lower() in names.ORDINARY_NAMES and before[-4:].lower() == "its ")  # "its Ping event"
+            )
             or names.has_form_of_surname(words[0])
             or (_PRESENTS_SELF.search(before) and names.may_be_name(words[0]) and _AND_TELLS.match(text, kept[-1][1]))
             else ()
