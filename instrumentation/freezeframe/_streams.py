@@ -1,28 +1,36 @@
 """What a program reads and prints, and its exit status: part of the input and the outcome of a whole process.
 
-Standard output is watched at the text layer (``print``, ``sys.stdout.write``); bytes that bypass it are not seen.
-Standard input is watched where Python's own buffer reads it, and left alone on a terminal, where a person types.
+Standard output is watched at the text layer (``print``, ``sys.stdout.write``). Standard input is watched where Python's
+own buffer reads it, and left alone on a terminal, where a person types.
 
 A process never learns its exit status: Python handles a ``SystemExit`` before anything else can see it. So we watch
-``sys.exit``, which argparse, click and most programs call. A script that can end in another way has an unknown status.
+``sys.exit``, which argparse, click and most programs call. Where the text of the application shows that it may end in
+another way, or write bytes that bypass the text layer, we say that we do not know.
 """
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import sys
-from contextlib import suppress
 from pathlib import Path
-from typing import Any, Final, NoReturn, cast
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
 
 from freezeframe._guard import guard
+from freezeframe.seams.unmarked import is_applications
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _LIMIT: Final = 1 << 20
 """Characters, or bytes, beyond which a stream is not kept: a run's outcome is what a person reads."""
 
-_UNHEARD: Final = re.compile(rb"SystemExit|from sys import|(?<![\w.])(?:exit|quit)\(")
-"""Text of a script that may end it without ``sys.exit``."""
+_UNHEARD: Final = {
+    "exit": re.compile(rb"SystemExit\(|raise SystemExit|from sys import[\w\s,(]*\bexit|(?<![\w.])(?<!def )(?:exit|quit)\("),
+    "stdout_bytes": re.compile(rb"stdout\.buffer|stdout\.detach|fdopen\([^\n]*stdout|\bopen\(1\b|os\.write\(|\bdup2\("),
+}
+"""Part of the outcome -> text of an application in which that part may escape us."""
 
 
 class StandardStreams:
@@ -35,16 +43,22 @@ class StandardStreams:
         self._stdout: Any = None
         self._stdin: Any = None
         self._exit: Any = None
-        self._status: int | None = 0
+        self._status: int | None = None
 
     @property
     def outcome(self) -> dict[str, Any]:
         """Return the result of the process, as far as it was seen.
 
-        Shape: ``{"stdout": "It is in Lyon.\\n", "exit": 3}``; no ``exit`` for status 0, and None if it is unknown.
+        Shape: ``{"stdout": "It is in Lyon.\\n", "exit": 3}``; no ``exit`` for status 0. What is unknown is None, and so are
+        the ``stdout_bytes`` of an application that may write some.
         """
-        heard: dict[str, Any] = {} if self.printed is None else {"stdout": self.printed}
-        return heard if self._status == 0 else {**heard, "exit": self._status}
+        escaped: dict[str, Any] = {}
+        with guard("streams.outcome"):
+            texts = list(_application_texts())
+            escaped = {part: None for part, pattern in _UNHEARD.items() if any(map(pattern.search, texts))}
+        if self._status is not None:
+            escaped["exit"] = self._status
+        return {"stdout": self.printed, **{part: what for part, what in escaped.items() if what != 0}}
 
     @property
     def printed(self) -> str | None:
@@ -76,7 +90,7 @@ class StandardStreams:
         if self._exit is not None and sys.exit is self._exit[1]:
             sys.exit = self._exit[0]
         if self._stdout is not None:
-            with suppress(AttributeError):
+            with contextlib.suppress(AttributeError):
                 del self._stdout.write
             self._stdout = None
         if self._stdin is not None and isinstance(getattr(sys.stdin, "buffer", None), io.BufferedReader):
@@ -113,9 +127,6 @@ class StandardStreams:
         )
 
     def _listen_to_exit(self) -> None:
-        script = getattr(sys.modules.get("__main__"), "__file__", None)
-        if script and _UNHEARD.search(Path(script).read_bytes()):
-            self._status = None
         original = sys.exit
 
         def heard(status: Any = None, /) -> NoReturn:
@@ -128,6 +139,19 @@ class StandardStreams:
 
         self._exit = original, heard
         sys.exit = heard
+
+
+def _application_texts() -> Iterator[bytes]:
+    """Yield the text of each module of the application that was imported, and the code that was given as `-c`."""
+    main = getattr(sys.modules.get("__main__"), "__loader__", None)  # Python deletes its `__file__` when it has run
+    script = getattr(main, "path", None)
+    files = {script: "__main__", **{getattr(module, "__file__", None): name for name, module in list(sys.modules.items())}}
+    for file, name in files.items():
+        if isinstance(file, str) and file.endswith((".py", script or ".py")) and is_applications(file, name):
+            with contextlib.suppress(OSError):
+                yield Path(file).read_bytes()
+    if script is None:
+        yield " ".join(sys.orig_argv).encode(errors="replace")
 
 
 class _Listening(io.RawIOBase):

@@ -227,8 +227,10 @@ class Report:
     """Differences in the input that did not decide: values of `Relaxed`."""
     outcome_relaxed: tuple[str, ...] = ()
     """Differences in the outcome that did not decide: values of `Relaxed`."""
-    exit_status: int | None = 0
-    """What the program ended with, if the outcome does not show it; None if the recorded one is unknown."""
+    exit_status: int = 0
+    """What the program ended with, if the outcome does not show it."""
+    unheard: tuple[str, ...] = ()
+    """Parts of a program's outcome that the recording or the replay does not know: ``stdout``, ``stdout_bytes``, ``exit``."""
     unfinished: bool = False
     """The recorded run has no end, see `lifecycle`: it can be compared as far as the recording goes."""
     beyond: tuple[str, ...] = ()

@@ -88,6 +88,11 @@ _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.OBJECTS: "objects compared by class only",
     Relaxed.TOLD: "tools seen only by what the model was told of them",
 }
+_UNHEARD: Final[Mapping[str, str]] = {
+    "stdout": "standard output",
+    "stdout_bytes": "bytes written to standard output",
+    "exit": "the program's exit status",
+}
 _LEFT_OPEN: Final[Mapping[Check, str]] = {
     Check.NOT_RECORDED: "not recorded",
     Check.OPAQUE: "an object that can be compared by class only",
@@ -268,7 +273,8 @@ def _not_compared(report: Report) -> Iterable[str]:
     if any(item.call_kind == Kind.DATABASE for item in report.made):
         yield "commits and rollbacks (not recorded)"
     if report.exit_status != 0:
-        yield "the program's exit status" + (f" ({report.exit_status})" if report.exit_status else " (not recorded)")
+        yield f"the program's exit status ({report.exit_status})"
+    yield from (f"{_UNHEARD[part]} (not recorded)" for part in report.unheard)
 
 
 def _values(report: Report) -> Iterable[str]:

@@ -87,15 +87,40 @@ def test_a_program_that_fails_after_the_run_says_so_beside_the_verdict(tmp_path:
         ("sys.exit(3)", "sys.exit(0)", "REPLAY-104"),
         ("sys.exit(3)", "pass", "REPLAY-104"),
         ("pass", "sys.exit('no order')", "REPLAY-104"),
-        ("pass", "raise SystemExit(3)", "identical, except the program's exit status (3)"),
+        ("pass", "raise SystemExit(3)", "identical, except the program's exit status (not recorded)"),
         ("raise SystemExit(3)", "pass", "identical, except the program's exit status (not recorded)"),
         ("exit(3)", "sys.exit(0)", "identical, except the program's exit status (not recorded)"),
+        ("exit(3)", "pass", "identical, except the program's exit status (not recorded)"),
+        ("sys.stdout.buffer.write(b'1')", "pass", "identical, except bytes written to standard output (not recorded)"),
+        ("pass", "import os; os.write(1, b'2')", "identical, except bytes written to standard output (not recorded)"),
+        ("print('x' * 2_000_000)", "print('y' * 2_000_000)", "identical, except standard output (not recorded)"),
     ],
 )
 def test_another_exit_status_of_a_script_is_not_identical(recorded: str, changed: str, said: str, tmp_path: Path) -> None:
     fixture = record(tmp_path, f"import sys\n{TOOLS}\ntrack('AC-1')\nprint(1)\n{recorded}\n")
     script = f"import sys\n{TOOLS}\ntrack('AC-1')\nprint(1)\n{changed}\n"
     assert line(fixture, tmp_path, script).startswith(said)
+
+
+@pytest.mark.parametrize("where", ["agent.py", "helper.py"])
+def test_an_exit_that_python_alone_sees_is_named_as_not_compared_where_nothing_calls_instrument(
+    where: str, tmp_path: Path
+) -> None:
+    """We come before the program then, and cannot read it yet; it may also end in a module that it imports."""
+    main = "import helper\nprint(helper.track('AC-1'))\nhelper.end()\n"
+    helper = TOOLS.replace("freezeframe.instrument()", "") + "\ndef end():\n    pass\n"
+    texts = {"agent.py": main, "helper.py": helper}
+    before, after = (
+        ("pass", "raise SystemExit(3)") if where == "helper.py" else ("helper.end()", "raise SystemExit(helper.end())")
+    )
+    (tmp_path / "agent.py").write_text(main)
+    (tmp_path / "helper.py").write_text(helper)
+    (tmp_path / where).write_text(texts[where].replace(before, after))
+    run = [sys.executable, "-m", "freezeframe._cli", "run", "--file", "spans.jsonl", "--", sys.executable, "agent.py"]
+    subprocess.run(run, cwd=tmp_path, check=False, timeout=400, capture_output=True)
+    (tmp_path / where).write_text(texts[where])
+    said = headline(reenact(freeze(load_run_of_file(tmp_path / "spans.jsonl")), None, cwd=tmp_path))
+    assert said.startswith("identical, except the program's exit status (not recorded): 1 of 1 step and the outcome")
 
 
 def test_a_script_that_exits_with_another_status_than_0_has_failed(tmp_path: Path) -> None:

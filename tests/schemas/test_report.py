@@ -56,6 +56,7 @@ reports = st.builds(
     outcome_check=st.sampled_from(Check),
     outcome_relaxed=texts,
     exit_status=step,
+    unheard=texts,
     uncompared=st.lists(
         st.builds(Uncompared, class_name=text, surrogate=text, why=st.sampled_from(Why), step=st.none() | step), max_size=2
     ).map(tuple),

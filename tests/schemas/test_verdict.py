@@ -166,7 +166,7 @@ def test_the_headline_is_one_line_that_begins_with_the_verdict_or_the_code(repor
             "identical, except the program's exit status (1): 2 of 2 steps and the outcome, run r1",
         ),
         (
-            {"exit_status": None},
+            {"unheard": ("exit",)},
             "identical, except the program's exit status (not recorded): 2 of 2 steps and the outcome, run r1",
         ),
         (

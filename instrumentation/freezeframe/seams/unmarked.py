@@ -270,7 +270,7 @@ def _who(frame: FrameType | None, *, alone: bool) -> tuple[str, str] | None:
                 return None
         elif top in _ABOUT_THE_MACHINE or name.startswith("google.auth") or code.co_filename.startswith("<frozen importlib"):
             return None
-        elif _is_applications(code.co_filename, name):
+        elif is_applications(code.co_filename, name):
             return _named(getattr(code, "co_qualname", code.co_name)), f"{shown_path(code.co_filename)}:{frame.f_lineno}"
         elif not code.co_filename.startswith(_standard_library()):
             nearest = False
@@ -279,7 +279,10 @@ def _who(frame: FrameType | None, *, alone: bool) -> tuple[str, str] | None:
     return None if alone else library or ("", "")
 
 
-def _is_applications(file: str, module: str) -> bool:
+def is_applications(file: str, module: str) -> bool:
+    """Return whether a file belongs to the application: not to Python, its packages, or freezeframe."""
+    if module.partition(".")[0] in _OURS:
+        return False
     if file.startswith("<"):  # typed at a prompt, or given on the command line
         return module == "__main__" and not file.startswith("<frozen")
     return not file.startswith(_python_directories())

@@ -15,6 +15,7 @@ import json
 import os
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
@@ -326,8 +327,10 @@ def _compare_outcome() -> None:
     came_to = streams.outcome
     if "stdout" not in heard and fixture.entry.error is None:
         came_to.pop("stdout", None)
-    if heard.get("exit", 0) is None or came_to.get("exit", 0) is None:  # unknown: `reenact` reports that it was not compared
-        came_to = {**came_to, "exit": heard["exit"]} if "exit" in heard else {k: came_to[k] for k in came_to if k != "exit"}
+    unheard = tuple(part for part in {**heard, **came_to} if None in (heard.get(part, 0), came_to.get(part, 0)))
+    _state["unheard"] = unheard  # the verdict says that it was not compared
+    came_to = {part: came_to[part] for part in came_to if part not in unheard}
+    came_to |= {part: heard[part] for part in unheard if part in heard}
     if came_to and (heard or fixture.entry.error is not None):
         _state["session"].leave(values.encode(came_to), None)
 
@@ -340,7 +343,8 @@ def write_report() -> None:
     _state["fences"].up = False
     _compare_outcome()
     partial = Path(path).with_suffix(".partial")
-    partial.write_text(report_to_json(_state["peers"].joined(_state["session"].report())), encoding="utf-8")
+    report = replace(_state["peers"].joined(_state["session"].report()), unheard=_state.get("unheard", ()))
+    partial.write_text(report_to_json(report), encoding="utf-8")
     partial.replace(path)
 
 

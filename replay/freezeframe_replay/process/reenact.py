@@ -214,13 +214,13 @@ def _with_exit(report: Report, ended: subprocess.CompletedProcess[str]) -> Repor
     return replace(report, warnings=(*report.warnings, warning))
 
 
-def _uncompared_status(report: Report, fixture: Fixture, ended: int) -> int | None:
-    """Return the exit status that the outcome does not show: 0 if it does, None if the recorded one is unknown."""
-    if report.outcome is not None and values.is_exception(report.outcome):
+def _uncompared_status(report: Report, fixture: Fixture, ended: int) -> int:
+    """Return the exit status that the outcome does not show: 0 if it does, or if the recorded one is unknown."""
+    if "exit" in report.unheard or (report.outcome is not None and values.is_exception(report.outcome)):
         return 0
     came_to = values.decode(report.outcome) if report.outcome and fixture.entry.kind is EntryKind.COMMAND else None
     told = came_to.get("exit", 0) if isinstance(came_to, dict) else 0
-    return None if told is None else 0 if told == ended else ended
+    return 0 if told == ended else ended
 
 
 def _input_check(report: Report, fixture: Fixture, *, is_own: bool) -> Check:
