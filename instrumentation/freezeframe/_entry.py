@@ -285,6 +285,7 @@ class EntryScope:
             elif failure:
                 self._mark(self._span, failure)
             if self._payload is not None and self._recorder is not None:
+                self._recorder.finish_results(self.run)
                 self._payload.output = output
                 self._payload.error = None if error is None else values.encode_exception(error)
                 self._payload.exchanges = self._recorder.sink.counted(self._span)

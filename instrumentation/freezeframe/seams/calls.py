@@ -109,6 +109,25 @@ async def run_async(
     return result
 
 
+def begin(
+    describe: Describe, invoke: Callable[[], object], started: Callable[[Recording], None] = lambda _: None
+) -> Recording | None:
+    """Make a call whose result the program takes bit by bit. The caller ends the recording; it is None if nothing records."""
+    recording = _start(describe)
+    if recording is None:
+        with _unrecorded():
+            invoke()
+        return None
+    started(recording)
+    try:
+        with recording.inside():
+            invoke()
+    except BaseException as error:
+        recording.finish(Completion.NONE, error)
+        raise
+    return recording
+
+
 def begin_generator(
     describe: Describe, invoke: Callable[[], Generator[Any, Any, Any]]
 ) -> tuple[Generator[Any, Any, Any], Watcher]:
@@ -256,6 +275,17 @@ def _unrecorded() -> Generator[None]:
         yield
     finally:
         PLACE.reset(token)
+
+
+def miss(describe: Describe) -> None:
+    """Tell the replay of something that the program asks and the run did not.
+
+    Raises:
+        ReplayMiss: always, in a replay.
+    """
+    responder = _port.serving()
+    if responder is not None:
+        _ask(responder, describe())
 
 
 def _recorded(responder: Responder, call: FunctionCall) -> Exchange:

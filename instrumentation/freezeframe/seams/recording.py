@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
     from freezeframe._config import Settings
+    from freezeframe._context import RunContext
+    from freezeframe.seams.databases import Taken
     from freezeframe.seams.sink import RootSpan, Sink
     from freezeframe_schemas.span import Attributes
 
@@ -54,6 +56,8 @@ class Recorder:
     describe_spans: bool = False
     """Put the GenAI attributes on the OTel span itself, on the application's path: for other vendors' exporters."""
     _under_way: WeakSet[Recording] = field(default_factory=lambda: WeakSet[Recording](), init=False)
+    results: WeakSet[Taken] = field(default_factory=lambda: WeakSet["Taken"](), init=False)
+    """Of databases, which the program may still read."""
 
     def start(
         self,
@@ -141,8 +145,16 @@ class Recorder:
             self.sink.count(span)
             span.end(answer.end_time_unix_nano)
 
+    def finish_results(self, run: RunContext) -> None:
+        """End the results of databases that a run leaves open: with the run, nothing reads them for it."""
+        for taken in list(self.results) if self.results else ():
+            if taken.is_of(run):
+                taken.end()
+
     def finish_all(self) -> None:
         """End what is in progress when the process ends: streams that no one closed, calls of daemon threads."""
+        for taken in list(self.results):
+            taken.end()
         for recording in list(self._under_way):
             recording.finish(Completion.NONE if recording.status is None else Completion.CLOSED_EARLY)
 

@@ -1,6 +1,6 @@
 """SQLAlchemy, core and ORM, sync and async: each statement that it gives to a driver, whatever the driver.
 
-The cursor of an execution is wrapped: its rows are read when the statement has been executed, so that they are recorded whole.
+The cursor of an execution is wrapped: what SQLAlchemy fetches of its rows is recorded as it fetches it.
 In a replay no driver is called: connections lead nowhere, and what SQLAlchemy asks a server about itself when it first connects
 is part of the recording.
 
@@ -10,12 +10,12 @@ Not seen: the driver's own cursors (`Engine.raw_connection`).
 from __future__ import annotations
 
 import itertools
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
-from freezeframe._context import PLACE, current_place
+from freezeframe._context import PLACE, current_place, leave
 from freezeframe._guard import guard
 from freezeframe.seams import _port, databases
 from freezeframe.seams.patching import Patches
@@ -92,16 +92,21 @@ def _cursor(original: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class _Cursor:
-    """A driver's cursor that has read its rows when a statement has been executed."""
+    """A driver's cursor that notes what SQLAlchemy takes of its rows; in a replay, one that gives that."""
 
     def __init__(self, cursor: Any, system: str) -> None:
         self._cursor = cursor
         self._system = system
-        self._known: dict[str, Any] | None = None
-        self._rows: deque[Any] = deque()
+        self._result: databases.Taken | databases.Given | None = None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._cursor, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in ("_cursor", "_system", "_result"):
+            object.__setattr__(self, name, value)
+        else:
+            setattr(self._cursor, name, value)
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
         """Execute a statement."""
@@ -112,60 +117,84 @@ class _Cursor:
         return self._ask(self._cursor.executemany, args, kwargs)
 
     def _ask(self, real: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        self._known, self._rows = None, deque()
+        self._leave()
         operation = databases.operation_of(args[0] if args else "")
         describe = databases.asked(self._system, operation, *args)
-        nothing = {"columns": [] if operation in _READS else None, "rows": [], "rowcount": -1, "lastrowid": None}
-
-        def done() -> dict[str, Any]:
-            real(*args, **kwargs)
-            cursor = self._cursor
-            return databases.told_of(cursor, list(cursor.fetchmany(databases.MAX_ROWS)) if cursor.description else [])
-
-        told = databases.run(describe, done, dump=databases.dump, load=databases.load, nothing=nothing)
-        self._known, self._rows = told, deque(told["rows"])
+        if databases.is_served():
+            self._result = databases.given(describe, reads=operation in _READS)
+        elif databases.is_recorded():
+            self._result = databases.take(describe, partial(real, *args, **kwargs), self._cursor)
+        else:
+            return real(*args, **kwargs)
         return None
 
-    def _take(self) -> Iterator[Any]:
-        while self._rows:
-            yield self._rows.popleft()
-        if self._known is not None and "more" not in self._known:
-            return
-        if self._known is not None:
-            databases.refuse_more(self._known)
-        yield from iter(self._cursor.fetchone, None)
+    def _leave(self) -> None:
+        if isinstance(self._result, databases.Taken):
+            self._result.end()
+        self._result = None
+
+    def close(self) -> None:
+        """Close it."""
+        self._cursor.close()
+        self._leave()
+
+    def _fetch(self, real: Callable[[], Any], wanted: int | None, *, is_row: bool = False) -> Any:
+        """Return what `real` does: a row or None, or rows, fewer than `wanted` at the end."""
+        taken = self._result
+        if not isinstance(taken, databases.Taken):
+            return real()
+        token = PLACE.set(taken.inside)
+        try:
+            found = real()
+        except Exception as error:
+            taken.end(error=error)
+            raise
+        finally:
+            leave(token)
+        rows = () if found is None else (found,) if is_row else found
+        for row in rows:
+            taken.add(row)
+        taken.rowcount = getattr(self._cursor, "rowcount", None)
+        if wanted is None or len(rows) < wanted:
+            taken.end(is_whole=True)
+        return found
 
     def fetchone(self) -> Any:
         """Return the next row."""
-        return next(self._take(), None)
+        return (
+            self._result.next()
+            if isinstance(self._result, databases.Given)
+            else self._fetch(self._cursor.fetchone, 1, is_row=True)
+        )
 
-    def fetchmany(self, size: int | None = None) -> list[Any]:
+    def fetchmany(self, size: int | None = None) -> Any:
         """Return the next rows."""
-        return list(itertools.islice(self._take(), self._cursor.arraysize if size is None else size))
+        if isinstance(self._result, databases.Given):
+            return list(itertools.islice(self, self._cursor.arraysize if size is None else size))
+        given = () if size is None else (size,)
+        return self._fetch(partial(self._cursor.fetchmany, *given), self._cursor.arraysize if size is None else size)
 
-    def fetchall(self) -> list[Any]:
+    def fetchall(self) -> Any:
         """Return the rows that are left."""
-        return list(self._take())
+        return list(self) if isinstance(self._result, databases.Given) else self._fetch(self._cursor.fetchall, None)
 
     def __iter__(self) -> Iterator[Any]:
-        return self._take()
+        return iter(self.fetchone, None)
 
     @property
     def description(self) -> Any:
         """Return the columns: the driver's own, whose types SQLAlchemy may look at, unless a replay answers."""
-        if self._known is None or not databases.is_served():
-            return self._cursor.description
-        return databases.columns_of(self._known)
+        return self._result.description if isinstance(self._result, databases.Given) else self._cursor.description
 
     @property
     def rowcount(self) -> Any:
         """Return how many rows the statement met."""
-        return self._cursor.rowcount if self._known is None else self._known["rowcount"]
+        return self._result.rowcount if isinstance(self._result, databases.Given) else self._cursor.rowcount
 
     @property
     def lastrowid(self) -> Any:
         """Return the id of the row that was inserted."""
-        return self._cursor.lastrowid if self._known is None else self._known["lastrowid"]
+        return self._result.lastrowid if isinstance(self._result, databases.Given) else self._cursor.lastrowid
 
 
 class _Nowhere:

@@ -9,18 +9,23 @@ Not seen: `backup`, `serialize`, blobs, and connections that were made before `i
 
 from __future__ import annotations
 
+import contextlib
 import contextvars
 import functools
-import itertools
 import sqlite3
-from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe._context import PLACE, current_place
-from freezeframe.seams import _port, databases
+from freezeframe._context import PLACE, current_place, leave
+from freezeframe._guard import guard
+from freezeframe.seams import _port, calls, databases
 from freezeframe.seams.patching import Patches, importers
+from freezeframe_schemas import values
+
+if TYPE_CHECKING:
+    from freezeframe.seams.recording import Recording
 
 SYSTEM: Final = "sqlite"
 
@@ -46,7 +51,7 @@ def _connect(original: Any, *args: Any, **kwargs: Any) -> Any:
     if current_place().inside_call or not (records or databases.is_served()):
         return original(*args, **kwargs)
     given = args[5] if len(args) > 5 else kwargs.pop("factory", None)
-    factory = _Connection if given in (None, sqlite3.Connection) else _watched_kind_of(given)
+    factory = _watched_kind_of(sqlite3.Connection if given is None else given, _Connection)
     if len(args) > 5:
         return _opened(original, (*args[:5], factory, *args[6:]), kwargs)
     return _opened(original, args, {**kwargs, "factory": factory})
@@ -64,119 +69,255 @@ def _opened(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 
 
 @functools.lru_cache(maxsize=100)
-def _watched_kind_of(factory: Any) -> Any:
-    return type(factory.__name__, (_Watched, factory), {}) if isinstance(factory, type) else factory
+def _watched_kind_of(kind: Any, ours: type) -> Any:
+    """Return a class like the program's, with ours next to that of sqlite3; its own if that cannot be."""
+    if isinstance(kind, type) and not issubclass(kind, ours) and issubclass(kind, ours.__mro__[1]):
+        with contextlib.suppress(TypeError):
+            bases = (ours,) if kind is ours.__mro__[1] else (kind, ours)
+            return type(kind)(kind.__name__, bases, {"__module__": kind.__module__, "__slots__": ()})
+    return kind
 
 
-class _Watched:
+class _Connection(sqlite3.Connection):
     """A connection whose cursors are ours."""
 
-    def cursor(self, factory: Any = None) -> Any:
-        kind = _Cursor if factory in (None, sqlite3.Cursor) else factory
-        if isinstance(kind, type) and issubclass(kind, sqlite3.Cursor) and not issubclass(kind, _Cursor):
-            kind = type(kind.__name__, (_Cursor, kind), {})
-        return super().cursor(kind)  # type: ignore[misc]  # of sqlite3.Connection
+    __slots__ = ()
+
+    def cursor(self, factory: Any = sqlite3.Cursor) -> Any:
+        return super().cursor(_watched_kind_of(factory, _Cursor))
 
     def execute(self, *args: Any) -> Any:
-        return self.cursor().execute(*args)
+        return _Connection.cursor(self).execute(*args)
 
     def executemany(self, *args: Any) -> Any:
-        return self.cursor().executemany(*args)
+        return _Connection.cursor(self).executemany(*args)
 
     def executescript(self, *args: Any) -> Any:
-        return self.cursor().executescript(*args)
+        return _Connection.cursor(self).executescript(*args)
 
 
-class _Connection(_Watched, sqlite3.Connection):
-    pass
+_FACTORY: Final[Any] = sqlite3.Cursor.row_factory
+"""Where sqlite3 keeps what it calls with each row."""
 
 
 class _Cursor(sqlite3.Cursor):
-    """A cursor that has read its rows when `execute` returns, so that they are recorded whole."""
+    """A cursor that notes what the program takes of its rows; in a replay, one that gives that.
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._rows: deque[Any] = deque()
-        self._known: dict[str, Any] | None = None
-        """What the database told of the statement; None if it was not recorded, nor answered."""
+    All of its work is sqlite3's own: only the function that makes something of each row is ours.
+    """
 
-    def execute(self, *args: Any) -> Any:  # type: ignore[override]  # as given
-        return self._ask("execute", args)
+    __slots__ = ("_result",)
+    _result: databases.Taken | databases.Given | None
 
-    def executemany(self, sql: str, given: Iterable[Any], /) -> Any:  # type: ignore[override]
-        return self._ask("executemany", (sql, list(given)))
-
-    def executescript(self, *args: Any) -> Any:  # type: ignore[override]
-        return self._ask("executescript", args)
-
-    def _ask(self, how: str, args: tuple[Any, ...]) -> Any:
-        self._rows, self._known = deque(), None
-        real = functools.partial(getattr(super(), how), *args)
-        served = databases.is_served()
-        if (served and not databases.is_in_run()) or not (served or databases.is_recorded()):
-            databases.tell(databases.asked(SYSTEM, ""))
-            real()
-            return self
-        operation = databases.operation_of(args[0] if args else "")
-        told = databases.run(
-            databases.asked(SYSTEM, operation, *args),
-            functools.partial(self._done, real),
-            dump=databases.dump,
-            load=databases.load,
-        )
-        if served and told["columns"] is not None:  # for sqlite3.Row, which asks the cursor for its names
-            names = ", ".join('NULL AS "{}"'.format(name.replace('"', '""')) for name in told["columns"])
-            super().execute(f"SELECT {names} WHERE FALSE")
-        self._known, self._rows = told, deque(told["rows"])
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        self = super().__new__(cls)
+        self._result = None
         return self
 
-    def _done(self, real: Any) -> dict[str, Any]:
-        real()
-        factory, self.row_factory = self.row_factory, None
+    def execute(self, *args: Any) -> Any:  # type: ignore[override]  # as given
+        return self._ask("execute", args, databases.asked(SYSTEM, _operation(args), *args))
+
+    def executescript(self, *args: Any) -> Any:  # type: ignore[override]
+        return self._ask("executescript", args, databases.asked(SYSTEM, _operation(args), *args))
+
+    def executemany(self, *args: Any) -> Any:  # type: ignore[override]
+        sql, sets = args if len(args) == 2 else ("", ())
+        given: Iterator[Any] | None = None
+        if not isinstance(sets, list | tuple):
+            with contextlib.suppress(TypeError):  # sqlite3 says it better
+                given = iter(sets)
+        if given is None:
+            return self._ask("executemany", args, databases.asked(SYSTEM, _operation(args), *args))
+        if databases.is_served() and databases.is_in_run():
+            return self._all_at_once(sql, given)
+        passed = _Sets(given)
+        described = databases.asked(SYSTEM, _operation(args), sql, [])
+        return self._ask("executemany", (sql, passed.each()), lambda: passed.opened(described()), passed)
+
+    def _all_at_once(self, sql: str, given: Iterator[Any]) -> Any:
+        rows: list[Any] = []
+        failed: Exception | None = None
         try:
-            rows = super().fetchmany(databases.MAX_ROWS) if super().description else []
-        finally:
-            self.row_factory = factory
-        return databases.told_of(self, rows)
+            rows.extend(given)
+        except Exception as error:
+            failed = error
+        self.executemany(sql, rows)
+        if failed is not None:
+            raise failed
+        return self
+
+    def _ask(self, how: str, args: tuple[Any, ...], describe: calls.Describe, sets: _Sets | None = None) -> Any:
+        self._leave()
+        real = functools.partial(getattr(super(), how), *args)
+        if databases.is_served():
+            if not databases.is_in_run():
+                real()
+                return self
+            given = databases.given(describe)
+            names = ", ".join('NULL AS "{}"'.format(name.replace('"', '""')) for name in given.columns or ("nothing",))
+            steps = given.steps if given.columns is not None else 0
+            rows = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {steps})"
+            super().execute(f"{rows} SELECT {names} FROM n LIMIT {steps}")
+            self._follow(given, _give)
+        elif databases.is_recorded():
+            taken = databases.take(describe, real, self) if sets is None else sets.taken(describe, real, self)
+            if taken is not None:
+                self._follow(taken, _note)
+        else:
+            databases.tell(databases.asked(SYSTEM, ""))
+            real()
+        return self
+
+    def _follow(self, result: databases.Taken | databases.Given, each: Any) -> None:
+        result.factory = _FACTORY.__get__(self)
+        _FACTORY.__set__(self, each)
+        self._result = result
+
+    def _leave(self) -> None:
+        result, self._result = self._result, None
+        if result is not None:
+            _FACTORY.__set__(self, result.factory)
+            if isinstance(result, databases.Taken):
+                result.end()
+
+    def close(self) -> None:
+        super().close()
+        self._leave()
 
     # -- what comes back ------------------------------------------------------------------------------------------------
 
-    def _take(self) -> Iterator[Any]:
-        while self._rows:
-            row = self._rows.popleft()
-            yield row if self.row_factory is None else self.row_factory(self, row)
-        if self._known is not None and "more" not in self._known:
-            return
-        if self._known is not None:
-            databases.refuse_more(self._known)
-        while (row := super().fetchone()) is not None:
-            yield row
+    def _fetch(self, real: Callable[[], Any], *, wanted: int | None = 1) -> Any:
+        taken = self._result
+        if not isinstance(taken, databases.Taken):
+            return real()
+        before, taken.outside, taken.is_outside = taken.count, current_place(), False
+        token = PLACE.set(taken.inside)
+        try:
+            found = real()
+        except sqlite3.ProgrammingError:  # a closed cursor, another thread: nothing was asked of the database
+            raise
+        except BaseException as error:
+            is_end = isinstance(error, StopIteration)
+            if not taken.is_outside:
+                taken.end(rowcount=super().rowcount, is_whole=is_end, error=None if is_end else error)
+            raise
+        finally:
+            leave(token)
+        taken.rowcount = super().rowcount
+        came = taken.count - before
+        if wanted is None or came < wanted or wanted <= 0 < came:  # of no rows, `fetchmany` makes all that are left
+            taken.end(is_whole=True)
+        return found
 
     def fetchone(self) -> Any:
-        return next(self._take(), None)
+        return self._fetch(super().fetchone)
 
-    def fetchmany(self, size: int | None = None) -> list[Any]:
-        return list(itertools.islice(self._take(), self.arraysize if size is None else size))
+    def fetchmany(self, *args: Any, **kwargs: Any) -> list[Any]:  # type: ignore[override]
+        wanted = args[0] if args else kwargs.get("size", self.arraysize)
+        return self._fetch(functools.partial(super().fetchmany, *args, **kwargs), wanted=wanted)
 
     def fetchall(self) -> list[Any]:
-        return list(self._take())
-
-    def __iter__(self) -> Any:
-        return self
+        return self._fetch(super().fetchall, wanted=None)
 
     def __next__(self) -> Any:
-        for row in self._take():
-            return row
-        raise StopIteration
+        return self._fetch(super().__next__)
+
+    @property
+    def row_factory(self) -> Any:
+        return _FACTORY.__get__(self) if self._result is None else self._result.factory
+
+    @row_factory.setter
+    def row_factory(self, factory: Any) -> None:  # type: ignore[override]  # a slot in sqlite3
+        if self._result is None:
+            _FACTORY.__set__(self, factory)
+        else:
+            self._result.factory = factory
 
     @property
     def description(self) -> Any:
-        return super().description if self._known is None else databases.columns_of(self._known)
+        return self._result.description if isinstance(self._result, databases.Given) else super().description
 
     @property
     def rowcount(self) -> int:
-        return super().rowcount if self._known is None else self._known["rowcount"]
+        return self._result.rowcount if isinstance(self._result, databases.Given) else super().rowcount
 
     @property
     def lastrowid(self) -> int | None:
-        return super().lastrowid if self._known is None else self._known["lastrowid"]
+        return self._result.lastrowid if isinstance(self._result, databases.Given) else super().lastrowid
+
+
+class _Sets:
+    """The parameters of `executemany` as sqlite3 takes them, one by one: the program may make them as it goes."""
+
+    __slots__ = ("_end", "_given", "_outside", "_recording", "_spans")
+
+    def __init__(self, given: Iterator[Any]) -> None:
+        from opentelemetry import context
+
+        self._given = given
+        self._outside, self._spans = current_place(), context.get_current()
+        self._recording: Recording | None = None
+        self._end = ""
+
+    def opened(self, call: calls.FunctionCall) -> calls.FunctionCall:
+        """Return the call without the end of its arguments, which come later."""
+        start, bracket, end = call.body.rpartition("]]")
+        self._end = bracket + end
+        return replace(call, body=start)
+
+    def taken(self, describe: calls.Describe, real: Callable[[], object], cursor: Any) -> databases.Taken | None:
+        """Execute and record it."""
+
+        def done() -> None:
+            try:
+                real()
+            finally:
+                if self._recording is not None:
+                    self._recording.request_body.add(self._end.encode())
+
+        return databases.take(describe, done, cursor, functools.partial(setattr, self, "_recording"))
+
+    def each(self) -> Iterator[Any]:
+        """Yield the parameters; the program makes each one where it is, not inside the call."""
+        from opentelemetry import context
+
+        lead = ""
+        while True:
+            token, inside = PLACE.set(self._outside), context.attach(self._spans)
+            try:
+                row = next(self._given)
+            except StopIteration:
+                return
+            finally:
+                context.detach(inside)
+                leave(token)
+            if self._recording is not None:
+                with guard("sqlite.parameters"):
+                    self._recording.request_body.add((lead + values.encode(row)).encode())
+            lead = ", "
+            yield row
+
+
+def _note(cursor: Any, row: Any) -> Any:
+    """Make of a row what the program makes of it, where the program is."""
+    taken = cursor._result
+    taken.add(row)
+    if taken.factory is None:
+        return row
+    token, taken.is_outside = PLACE.set(taken.outside), True
+    try:
+        made = taken.factory(cursor, row)
+    finally:
+        leave(token)
+    taken.is_outside = False
+    return made
+
+
+def _give(cursor: Any, _: Any) -> Any:
+    given = cursor._result
+    row = given.next()
+    return row if given.factory is None else given.factory(cursor, row)
+
+
+def _operation(args: tuple[Any, ...]) -> str:
+    return databases.operation_of(args[0] if args else "")

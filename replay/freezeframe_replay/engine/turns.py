@@ -8,7 +8,7 @@ from collections.abc import Callable
 from freezeframe.seams.http import recorded_error
 from freezeframe_replay.engine.pace import Pace
 from freezeframe_schemas.divergence import Divergence, DivergenceKind
-from freezeframe_schemas.exchange import Completion, Exchange, format_lane
+from freezeframe_schemas.exchange import Completion, Exchange, Kind, format_lane
 from freezeframe_schemas.fixture import Fixture
 
 
@@ -86,9 +86,10 @@ def still_waited(fixture: Fixture, answer: Exchange) -> Divergence:
 
 
 def _came_ns(answer: Exchange) -> int:
-    """Return when an answer came: for HTTP, its first piece if that is known."""
+    """Return when an answer came: its first piece if that is known, for HTTP and for databases, whose rows are read later."""
     chunks = answer.response.chunks
-    offset_ns = chunks[0].offset_ns if answer.request.method and chunks else 0
+    comes_in_pieces = answer.request.method or answer.kind is Kind.DATABASE
+    offset_ns = chunks[0].offset_ns if comes_in_pieces and chunks else 0
     return answer.start_time_unix_nano + offset_ns if offset_ns else answer.end_time_unix_nano
 
 
