@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 from functools import partial
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakSet
 
 from freezeframe._context import PLACE, Place, current_place, leave
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from freezeframe._config import Settings
     from freezeframe._context import RunContext
-    from freezeframe.seams.databases import Taken
     from freezeframe.seams.sink import RootSpan, Sink
     from freezeframe_schemas.span import Attributes
 
@@ -45,6 +44,18 @@ Held = Callable[[], list[Callable[[], None]] | None]
 _NOT_HELD: Final[Held] = lambda: None  # noqa: E731 - typed
 
 
+class OpenResult(Protocol):
+    """A result that the program takes bit by bit."""
+
+    def is_of(self, run: RunContext) -> bool:
+        """Return whether it belongs to a run."""
+        ...
+
+    def end(self) -> None:
+        """End its exchange, once."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Recorder:
     """What the seams of a process record with: made by `instrument()`."""
@@ -56,7 +67,7 @@ class Recorder:
     describe_spans: bool = False
     """Put the GenAI attributes on the OTel span itself, on the application's path: for other vendors' exporters."""
     _under_way: WeakSet[Recording] = field(default_factory=lambda: WeakSet[Recording](), init=False)
-    results: WeakSet[Taken] = field(default_factory=lambda: WeakSet["Taken"](), init=False)
+    results: WeakSet[OpenResult] = field(default_factory=lambda: WeakSet[OpenResult](), init=False)
     """Of databases, which the program may still read."""
 
     def start(
