@@ -52,8 +52,8 @@ class StandardStreams:
         Shape: ``{"stdout": "It is in Lyon.\\n", "exit": 3}``; no ``exit`` for status 0. What is unknown is None, and so are
         the ``stdout_bytes`` of an application that may write some.
         """
-        escaped: dict[str, Any] = {}
-        with guard("streams.outcome"):
+        escaped: dict[str, Any] = dict.fromkeys(_UNHEARD)
+        with guard("streams.outcome"), contextlib.suppress(OSError):  # a text that is gone, or in an archive: not known
             texts = list(_application_texts())
             escaped = {part: None for part, pattern in _UNHEARD.items() if any(map(pattern.search, texts))}
         if self._status is not None:
@@ -142,14 +142,17 @@ class StandardStreams:
 
 
 def _application_texts() -> Iterator[bytes]:
-    """Yield the text of each module of the application that was imported, and the code that was given as `-c`."""
+    """Yield the text of each module of the application that was imported, and the code that was given as `-c`.
+
+    Raises:
+        OSError: a text cannot be read.
+    """
     main = getattr(sys.modules.get("__main__"), "__loader__", None)  # Python deletes its `__file__` when it has run
     script = getattr(main, "path", None)
     files = {script: "__main__", **{getattr(module, "__file__", None): name for name, module in list(sys.modules.items())}}
     for file, name in files.items():
         if isinstance(file, str) and file.endswith((".py", script or ".py")) and is_applications(file, name):
-            with contextlib.suppress(OSError):
-                yield Path(file).read_bytes()
+            yield Path(file).read_bytes()
     if script is None:
         yield " ".join(sys.orig_argv).encode(errors="replace")
 

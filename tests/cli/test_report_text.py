@@ -89,6 +89,17 @@ def test_a_program_that_asked_for_nothing_is_not_compared() -> None:
     assert (exit_code(early), why_incomparable(early)) == (3, None)
 
 
+@pytest.mark.parametrize(
+    ("kind", "advised"), [("model", "--live model"), ("http", "--live http"), ("tool", "--allow-tool NAME"), ("database", None)]
+)
+def test_a_new_call_is_made_for_real_by_the_option_of_its_kind(kind: str, advised: str | None) -> None:
+    """A database is never asked live."""
+    shown = " ".join(report_text(report(Divergence(kind=DivergenceKind.EXTRA_CALL, call_kind=kind, name="n"))).split())
+    assert ("make it for real" in shown) == (advised is not None)
+    assert "freezeframe fixture" in shown
+    assert advised is None or advised in shown
+
+
 @pytest.mark.parametrize("kind", list(DivergenceKind))
 def test_every_kind_has_words_and_a_next_step(kind: DivergenceKind) -> None:
     """No divergence leaves the reader without advice."""

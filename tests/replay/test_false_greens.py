@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
+import zipfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -121,6 +123,15 @@ def test_an_exit_that_python_alone_sees_is_named_as_not_compared_where_nothing_c
     (tmp_path / where).write_text(texts[where])
     said = headline(reenact(freeze(load_run_of_file(tmp_path / "spans.jsonl")), None, cwd=tmp_path))
     assert said.startswith("identical, except the program's exit status (not recorded): 1 of 1 step and the outcome")
+
+
+def test_of_a_program_whose_text_cannot_be_read_the_exit_status_is_not_known(tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "agent.pyz", "w") as archive:
+        archive.writestr("__main__.py", TOOLS + "\nprint(track('AC-1'))\nraise SystemExit(3)\n")
+    environment = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl"}
+    subprocess.run([sys.executable, "agent.pyz"], cwd=tmp_path, env=environment, check=False, timeout=400, capture_output=True)
+    output = load_run_of_file(tmp_path / "spans.jsonl").entry.output
+    assert json.loads(output or "")["exit"] is None
 
 
 def test_a_script_that_exits_with_another_status_than_0_has_failed(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli.command import Command, flag, option
-from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of, print_json
+from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, new_directory, place_of, print_json
 from freezeframe_replay.cli.writing import cannot_write, frozen, write_to
 from freezeframe_replay.local.target import load_target
 from freezeframe_replay.report.regression import Expect, regression_test, slug
@@ -28,14 +28,7 @@ COMMAND: Final = Command(
     takes_program=True,
     options=(
         RUN_OR_FIXTURE,
-        option(
-            "-o",
-            "--output",
-            type=Path,
-            required=True,
-            metavar="DIR",
-            help="directory of the fixture, created if it does not exist",
-        ),
+        new_directory(of="fixture"),
         flag("--pytest", "also write test_<DIR's name>.py next to the fixture"),
         option(
             "--expect",

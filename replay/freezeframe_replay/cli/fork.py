@@ -13,6 +13,7 @@ from freezeframe_replay.cli.options import (
     JSON,
     RUN_OR_FIXTURE,
     STORE,
+    new_directory,
     place_of,
     positive,
     print_json,
@@ -35,14 +36,7 @@ COMMAND: Final = Command(
     },
     options=(
         RUN_OR_FIXTURE,
-        option(
-            "-o",
-            "--output",
-            type=Path,
-            required=True,
-            metavar="DIR",
-            help="directory of the fork, created if it does not exist",
-        ),
+        new_directory(of="fork"),
         option("--step", type=positive, metavar="N", help="the step whose answer to change, as numbered by `freezeframe show`"),
         option("--result", metavar="JSON", help="what the tool or retriever returns (@FILE reads it from there)"),
         option("--response", metavar="TEXT", help="what the model says (@FILE reads it from there)"),

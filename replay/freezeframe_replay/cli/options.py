@@ -62,6 +62,12 @@ def timeout(*, of: str) -> Declare:
     return option("--timeout", type=float, default=600.0, metavar="S", help=f"time limit of {of}, in seconds (default: 600)")
 
 
+def new_directory(*, of: str) -> Declare:
+    """Return --output, the directory that a command makes."""
+    text = f"directory of the {of}, created if it does not exist"
+    return option("-o", "--output", type=Path, required=True, metavar="DIR", help=text)
+
+
 def place_of(arguments: argparse.Namespace) -> Place:
     """Return the source of runs that --data and --store name."""
     return Place(data=arguments.data, store=arguments.store)

@@ -31,8 +31,7 @@ _LATER_SHOWN: Final = 5
 
 _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.REQUEST_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
-    DivergenceKind.EXTRA_CALL: "a new call has no recording: make it for real and keep it with `freezeframe replay RUN --live "
-    "model -o DIR`, or lock the change in with `freezeframe fixture RUN -o DIR --pytest`",
+    DivergenceKind.EXTRA_CALL: "lock the change in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.MISSING_CALL: "if the call is gone on purpose, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.OUTCOME_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.INPUT_CHANGED: "replay without `-- CMD` to use the recorded input, or start the program with that input",
@@ -364,6 +363,13 @@ def _outcome(report: Report, width: int) -> Iterable[str]:
         yield short(f"  outcome: {text}", width)
 
 
+def _answer(call_kind: str) -> str:
+    """Return how a new call gets an answer; a database is never asked live."""
+    option = {Kind.TOOL: "--allow-tool NAME", Kind.DATABASE: ""}.get(call_kind, f"--live {call_kind}")
+    make = f"make it for real and keep it with `freezeframe replay RUN {option} -o DIR`, or "
+    return f"a new call has no recording: {make if option else ''}"
+
+
 def _next(report: Report, width: int, again: str) -> Iterable[str]:
     first, asked_nothing = report.first, not report.made and report.outcome is None
     if not report.entered or (first is not None and first.kind is DivergenceKind.MISSING_CALL and asked_nothing):
@@ -371,7 +377,7 @@ def _next(report: Report, width: int, again: str) -> Iterable[str]:
     elif first is not None:
         if report.live:
             return
-        advice = _NEXT[first.kind]
+        advice = _answer(first.call_kind) + _NEXT[first.kind] if first.kind is DivergenceKind.EXTRA_CALL else _NEXT[first.kind]
     elif report.requires_values and report.uncompared:
         advice = "use --data to name the data directory that holds the recording's key"
     elif verdict(report) is Verdict.INCOMPARABLE and report.stopped is None:
