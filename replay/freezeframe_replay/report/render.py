@@ -365,7 +365,8 @@ def _outcome(report: Report, width: int) -> Iterable[str]:
 
 def _answer(call_kind: str) -> str:
     """Return how a new call gets an answer; a database is never asked live."""
-    option = {Kind.TOOL: "--allow-tool NAME", Kind.DATABASE: ""}.get(call_kind, f"--live {call_kind}")
+    peculiar: dict[str, str] = {Kind.TOOL: "--allow-tool NAME", Kind.DATABASE: ""}
+    option = peculiar.get(call_kind, f"--live {call_kind}")
     make = f"make it for real and keep it with `freezeframe replay RUN {option} -o DIR`, or "
     return f"a new call has no recording: {make if option else ''}"
 
