@@ -30,7 +30,7 @@ from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_runs_of_file
-from freezeframe_schemas import values
+from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.run import EntryKind, Run, readiness
@@ -350,6 +350,12 @@ def test_requests_to_flask_are_runs_and_replay(tmp_path: Path, monkeypatch: pyte
                 client.post("/chat", json={"text": "hello"}, headers={"X-Conversation-Id": "chat-81"}).text,
                 client.get("/stream?text=piece").text,
             ]
+            # the client has the last piece before the server has ended the request; the test's own time limit bounds it
+            while (
+                not (tmp_path / "spans.jsonl").exists()
+                or (tmp_path / "spans.jsonl").read_text().count(genai.ENTRY_OUTPUT) < len(answers) - 1
+            ):
+                time.sleep(0.05)
     monkeypatch.delenv("FREEZEFRAME_FILE")
     runs = load_runs_of_file(tmp_path / "spans.jsonl")
     assert [run.entry.name for run in runs] == ["POST /chat", "GET /stream"]

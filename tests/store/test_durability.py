@@ -67,6 +67,23 @@ def fill(directory: Path, runs: int) -> int:
     return sum(int(line.split()[2]) for line in output.splitlines())
 
 
+def largest_part(directory: Path) -> Path:
+    """Return the folder of the largest part that is in use: those that a merge has replaced stay for some minutes."""
+    parts = [file.parent for file in (directory / "clickhouse" / "store").rglob("data.bin") if file.parent.name[:3] != "tmp"]
+
+    def is_replaced(part: Path) -> bool:
+        return any(other.parent == part.parent and _covers(other.name, part.name) for other in parts)
+
+    return max((part for part in parts if not is_replaced(part)), key=lambda part: (part / "data.bin").stat().st_size)
+
+
+def _covers(newer: str, older: str) -> bool:
+    """Compare names of parts: ``PARTITION_FIRST_LAST_LEVEL``, blocks from first to last."""
+    (partition, *new), (its, *old) = newer.rsplit("_", 3), older.rsplit("_", 3)
+    (first, last, level), (its_first, its_last, its_level) = map(int, new), map(int, old)
+    return partition == its and first <= its_first and its_last <= last and its_level < level
+
+
 def test_what_an_insert_acked_survives_kill_9(tmp_path: Path) -> None:
     acked: dict[int, int] = {}
     for round_ in range(3):
@@ -88,7 +105,7 @@ def test_what_an_insert_acked_survives_kill_9(tmp_path: Path) -> None:
 
 def test_a_damaged_file_is_found_and_named_with_the_runs_in_it(tmp_path: Path) -> None:
     fill(tmp_path, 3)
-    largest = max((tmp_path / "clickhouse" / "store").rglob("data.bin"), key=lambda path: path.stat().st_size)
+    largest = largest_part(tmp_path) / "data.bin"
     raw = bytearray(largest.read_bytes())
     raw[len(raw) // 2] ^= 0xFF
     largest.write_bytes(raw)
@@ -104,7 +121,7 @@ def test_a_backup_heals_a_store_whose_damaged_part_was_taken_away(tmp_path: Path
     directory, copy = tmp_path / "store", tmp_path / "backup"
     spans = fill(directory, 3)
     assert order(directory, {"action": "backup", "directory": str(copy)}).returncode == 0
-    part = max((directory / "clickhouse" / "store").rglob("data.bin"), key=lambda path: path.stat().st_size).parent
+    part = largest_part(directory)
     for file in part.iterdir():
         file.unlink()
     part.rmdir()
