@@ -6,13 +6,15 @@ What a detector finds as well is merged with it: the longer span decides, so tha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Final, NamedTuple
 
 from freezeframe_redaction import walk
 from freezeframe_redaction.cast import Cast, Member
+from freezeframe_redaction.detectors.lexicon import COMMON
 from freezeframe_redaction.forms import NAME, Form, forms_of, forms_of_name
+from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
 
@@ -54,12 +56,18 @@ class Casting:
 
     def hits(self, text: str, blocked: Sequence[tuple[int, int]] = ()) -> list[Hit]:
         """Return where forms stand in the text, in order, without overlap, outside what is blocked."""
+        return self.index.hits(text, blocked)
+
+    @property
+    def index(self) -> Index:
+        """Return the forms of the cast."""
         if self._index is None:
             self._index = self._indexes.of(self)
-        found = list(self._index.hits(text))
-        if blocked:
-            found = [hit for hit in found if not any(hit.start < end and start < hit.end for start, end in blocked)]
-        return found
+        return self._index
+
+    def keys(self, keys: KeyContexts) -> KeyContexts:
+        """Return the same for a walk that shall see the forms that are plain words."""
+        return self.index.keys(keys) if self.cast else keys
 
 
 class Indexes:
@@ -84,6 +92,7 @@ class Index:
 
     def __init__(self, cast: Cast, maker: Maker) -> None:
         self._held: dict[str, Hit] = {}
+        self._keys: tuple[KeyContexts, KeyContexts] | None = None
         self._by_run: dict[str, set[tuple[int, int]]] = {}
         spreading = {one.spelling for one in cast.members if one.spreads and one.class_ == NAME}
         for one in sorted((one for one in cast.members if one.spreads), key=_order):
@@ -93,6 +102,16 @@ class Index:
             if spreading.issuperset(words):
                 made = tuple(maker.make(NAME, "", word) for word in words)
                 self._add(NAME, forms_of_name(words), forms_of_name(made))
+        self.plain: Final = frozenset(form for form in self._held if walk.is_plain(form) and form not in COMMON)
+        """Forms that the walk drops where they are whole values; common words stay dropped."""
+
+    def keys(self, keys: KeyContexts) -> KeyContexts:
+        """Return the same for a walk that sees `plain`."""
+        if not self.plain:
+            return keys
+        if self._keys is None or self._keys[0] is not keys:
+            self._keys = keys, keys.wanting(self.plain)
+        return self._keys[1]
 
     def __len__(self) -> int:
         return len(self._held)
@@ -105,24 +124,28 @@ class Index:
             self._held[old] = Hit(0, 0, new, class_, name)
             self._by_run.setdefault(run.group(), set()).add((run.start(), len(old)))
 
-    def hits(self, text: str) -> Iterator[Hit]:
-        """Yield where forms stand by themselves, leftmost and longest."""
+    def hits(self, text: str, blocked: Sequence[tuple[int, int]] = ()) -> list[Hit]:
+        """Return where forms stand by themselves, leftmost and longest; one that another one runs into covers both."""
+        found: list[Hit] = []
         if self._by_run.keys().isdisjoint(_RUN.findall(text)):  # most texts: at a tenth of what looking at each run costs
-            return
+            return found
         past = 0
         for run in _RUN.finditer(text):
-            places = self._by_run.get(run.group())
-            if places is None or run.start() < past:
-                continue
-            for before, length in sorted(places, reverse=True):
+            for before, length in sorted(self._by_run.get(run.group(), ()), reverse=True):
                 start = run.start() - before
                 end = start + length
-                held = self._held.get(text[start:end]) if start >= past and end <= len(text) else None
+                held = self._held.get(text[start:end]) if start >= 0 and past < end <= len(text) else None
                 if held is None or text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
                     continue
-                yield held._replace(start=start, end=end)
+                if any(start < last and first < end for first, last in blocked):
+                    continue
+                if start >= past:
+                    found.append(held._replace(start=start, end=end))
+                else:
+                    found[-1] = found[-1]._replace(end=end)
                 past = end
                 break
+        return found
 
 
 def _order(one: Member) -> tuple[int, str, str]:
@@ -130,14 +153,17 @@ def _order(one: Member) -> tuple[int, str, str]:
 
 
 def merged(edits: Sequence[walk.Span], hits: Sequence[Hit]) -> list[walk.Span]:
-    """Return the edits with the hits: where they overlap, a hit that covers an edit replaces it, else the edit stays."""
+    """Return the edits with the hits. A hit replaces the edits that it covers; where it sticks out of one, that one grows."""
     if not hits:
         return list(edits)
-    out: list[walk.Span] = []
-    left = list(edits)
+    left = sorted(edits)
     for hit in hits:
         over = [edit for edit in left if edit[0] < hit.end and hit.start < edit[1]]
         if all(hit.start <= start and end <= hit.end for start, end, _ in over):
-            left = [edit for edit in left if edit not in over]
-            out.append((hit.start, hit.end, hit.made))
-    return sorted([*out, *left])
+            grown = [(hit.start, hit.end, hit.made)]
+        else:
+            starts = [min(over[0][0], hit.start), *(start for start, _, _ in over[1:])]
+            ends = [*starts[1:], max(over[-1][1], hit.end)]
+            grown = [(start, end, new) for start, end, (_, _, new) in zip(starts, ends, over, strict=True)]
+        left = sorted([*(edit for edit in left if edit not in over), *grown])
+    return left

@@ -63,11 +63,20 @@ class KeyContexts(dict[str, KeyContext]):
         """`telling` are keys that a policy or one of its classes names: they say what their value is."""
         super().__init__()
         self._telling = telling
+        self._base: KeyContexts | None = None
+        self.wanted: frozenset[str] = frozenset()
+        """Words that are leaves wherever they are a whole value: forms of what the run's cast holds."""
+
+    def wanting(self, words: frozenset[str]) -> KeyContexts:
+        """Return the same with words to look for."""
+        made = KeyContexts(self._telling)
+        made._base, made.wanted = self, words
+        return made
 
     def __missing__(self, key: str) -> KeyContext:
         if len(self) >= _MOST_KEYS:
             self.clear()
-        made = self[key] = self._read(key)
+        made = self[key] = self._read(key) if self._base is None else self._base[key]
         return made
 
     def _read(self, key: str) -> KeyContext:

@@ -18,6 +18,7 @@ import orjson
 
 from freezeframe_redaction import splice, walk
 from freezeframe_redaction.bodies import Plan, plan_body
+from freezeframe_redaction.cast import texts_of
 from freezeframe_redaction.casting import Casting
 from freezeframe_redaction.deadline import NEVER, UNBOUNDED, Allowance, Deadline, OutOfTimeError
 from freezeframe_redaction.histories import LEAST, Growth, Settled
@@ -155,7 +156,8 @@ class SpanRedaction:
 
     def _redact(self, span: SpanRecord, deadline: Deadline, casting: Casting | None = None) -> _Made[SpanRecord]:
         work = _Work(self._texts, deadline, span.trace_id, casting)
-        bodies = [body for names in _BODIES if (body := _plan(self._texts.keys, span.attributes, deadline, *names)) is not None]
+        keys = self._texts.keys_for(casting)
+        bodies = [body for names in _BODIES if (body := _plan(keys, span.attributes, deadline, *names)) is not None]
         for body in bodies:
             work.nodes.extend(body.plan.nodes)
         texts = [work.text(body.plan.text, "", body.body_name) for body in bodies]
@@ -164,6 +166,9 @@ class SpanRedaction:
         events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
         links = [(link, work.text(link.trace_state), work.attributes(link.attributes)) for link in span.links]
         work.settle()
+        if casting is not None and _dropped(keys, self._texts.keys_for(casting), work.nodes, span):
+            return self._redact(span, deadline, casting)
+        work.finish()
         for body, text in zip(bodies, texts, strict=True):
             body.put(attributes, text.made)
         made = replace(
@@ -192,6 +197,7 @@ class SpanRedaction:
         work = _Work(self._texts, deadline)
         schema_url, attributes = work.text(resource.schema_url), work.attributes(resource.attributes)
         work.settle()
+        work.finish()
         return replace(resource, attributes=attributes, schema_url=schema_url.made), work.surrogates
 
     def _redact_scope(self, scope: Scope, deadline: Deadline) -> _Made[Scope]:
@@ -199,7 +205,15 @@ class SpanRedaction:
         name, version, url = work.text(scope.name), work.text(scope.version), work.text(scope.schema_url)
         attributes = work.attributes(scope.attributes)
         work.settle()
+        work.finish()
         return replace(scope, name=name.made, version=version.made, attributes=attributes, schema_url=url.made), work.surrogates
+
+
+def _dropped(before: KeyContexts, after: KeyContexts, nodes: Sequence[walk.Node], span: SpanRecord) -> bool:
+    """Whether the walk may have dropped a word that is a form of what was found only later in the same span."""
+    words = after.wanted - before.wanted
+    raws = [*(node.raw for node in nodes), *texts_of(span)] if words else ()
+    return any(f'{word}"' in raw or f"{word}\\" in raw for word in words for raw in raws)
 
 
 def _is_kept(name: str, value: AttributeValue) -> bool:
@@ -268,6 +282,8 @@ class _Work:
         self._cast = None if casting is None else casting.cast
         self._memory = "" if casting is None or not casting.detects else casting.key
         """What texts become depends on the cast: they are remembered together with it."""
+        self._keys = texts.keys_for(casting)
+        self._beside: dict[str, str] = {}
         self._deadline = deadline
         self._run = run
         self._texts: list[_Text] = []
@@ -283,7 +299,7 @@ class _Work:
             return _Text(text, key, "")
         if self._casting is not None and not self._casting.detects:
             made = _Text(text, key, "")
-            made.node = walk.plant(text, self._redaction.keys, key, deadline=self._deadline)
+            made.node = walk.plant(text, self._keys, key, deadline=self._deadline)
             self.nodes.append(made.node)
             self._texts.append(made)
             return made
@@ -297,10 +313,10 @@ class _Work:
             if made.history:
                 made.growth = histories.grown(run, history, text, key)
             if made.growth is None:
-                made.node = walk.plant(text, self._redaction.keys, key, deadline=self._deadline)
+                made.node = walk.plant(text, self._keys, key, deadline=self._deadline)
             else:
                 made.before, made.original = made.growth.before, made.growth.original
-                made.node = walk.plant(made.growth.added, self._redaction.keys, made.growth.key, deadline=self._deadline)
+                made.node = walk.plant(made.growth.added, self._keys, made.growth.key, deadline=self._deadline)
             self.nodes.append(made.node)
         self._texts.append(made)
         return made
@@ -345,6 +361,7 @@ class _Work:
             if text.before is not None:
                 names.update(text.before.names)
         names = self._redaction.settle(self.nodes, self.surrogates, names=names, deadline=self._deadline, casting=self._casting)
+        self._beside = names
         beside = Repeats(names)
         again: list[walk.Node] = []
         casting = self._casting
@@ -357,10 +374,15 @@ class _Work:
                 self.surrogates.update(text.before.surrogates)
             else:
                 text.before = text.growth = None
-                text.node = walk.plant(text.text, self._redaction.keys, text.key, deadline=self._deadline)
+                text.node = walk.plant(text.text, self._redaction.keys_for(casting), text.key, deadline=self._deadline)
                 again.append(text.node)
         if again:
             self._redaction.settle(again, self.surrogates, names=names, deadline=self._deadline, casting=casting)
+
+    def finish(self) -> None:
+        """Put what was worked out in the places of the span, and remember it."""
+        casting = self._casting
+        beside = Repeats(self._beside)
         memory = casting.key if casting is not None and casting.cast is not self._cast else self._memory
         for text in self._texts:
             settled = text.before

@@ -17,6 +17,7 @@ from freezeframe_redaction.casting import Casting, Hit, merged
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
 from freezeframe_redaction.detectors.people import evidence
 from freezeframe_redaction.histories import Growth, Histories, Settled
+from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
@@ -76,6 +77,10 @@ class Texts:
         """Return the same that leaves these surrogates alone as well, and remembers no text: what it makes of one differs."""
         return type(self)(self._scanner.knowing(surrogates), self.maker, self._cache_characters)
 
+    def keys_for(self, casting: Casting | None) -> KeyContexts:
+        """Return what a walk knows of keys, and which words it shall see for the cast."""
+        return self.keys if casting is None else casting.keys(self.keys)
+
     # -- one value -----------------------------------------------------------------------------------------------------
 
     def redact(
@@ -114,7 +119,7 @@ class Texts:
         return tuple(self._value(item, path, found) for item in value)
 
     def _text(self, text: str, path: tuple[str, ...], found: _Found) -> str:
-        return self._whole(walk.plant(text, self.keys, *_names(path), deadline=found.deadline), found)
+        return self._whole(walk.plant(text, self.keys_for(found.casting), *_names(path), deadline=found.deadline), found)
 
     def _number(self, value: int, path: tuple[str, ...], found: _Found) -> int:
         node = walk.plant_number(value, self.keys, *_names(path))
@@ -147,7 +152,7 @@ class Texts:
         Raises:
             OutOfTimeError: the deadline has passed.
         """
-        leaves, streams = gather(nodes, self.keys, deadline)
+        leaves, streams = gather(nodes, self.keys_for(casting), deadline)
         all_names = dict(names)
         for leaf, outcome in self._outcomes(leaves, deadline) if casting is None or casting.detects else ():
             if casting is not None:

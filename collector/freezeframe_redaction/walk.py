@@ -229,6 +229,7 @@ class _Walk:
         if self._stream or "delta" in held:
             return self._event(pairs, held, key, ordinal)
         keys = self._keys
+        wanted = keys.wanted
         if not FIELD_VALUES.isdisjoint(held):
             key = field_name(held, key, keys)
         around = keys[key].prefix
@@ -243,7 +244,7 @@ class _Walk:
             if kind is str:
                 if defers and around:
                     prefix = around if name in SPEAKS_FOR_PARENT else f"{key} {name}: "
-                if item in _words and quiet and not prefix:
+                if item in _words and quiet and not prefix and item not in wanted:
                     ordinal += 1
                 else:
                     ordinal = self._text(item, prefix, name, key, ordinal)
@@ -306,7 +307,7 @@ class _Walk:
                 self._channel = (*(outer or ()), *ids, name)
                 ordinal = self.value(item, name, key, ordinal)
                 self._channel = outer
-            elif not prefix and not defers and type(item) is str and item in _words:
+            elif not prefix and not defers and type(item) is str and item in _words and item not in keys.wanted:
                 ordinal += 1
             else:
                 ordinal = self.value(item, name, key, ordinal)
@@ -326,7 +327,7 @@ class _Walk:
         if '"' in text:
             self._quotes += text.count('"')
         elif len(text) < _LONGEST_WORD and not is_piece and _is_word(text):
-            if prefix and len(text) > 2:
+            if (prefix and len(text) > 2) or text in self._keys.wanted:
                 self.leaves.append(Leaf(text, prefix, ordinal))
             return ordinal + 1
         if not text:
@@ -358,10 +359,15 @@ def _spell_one_text(items: list[Any]) -> bool:
     return spaced == len(seams) > 0 or (spaced > 0 and sum(map(len, texts)) <= _SHORT_PIECE * len(texts))
 
 
+def is_plain(text: str) -> bool:
+    """Whether the text is a word in small letters, as programs use them: as a whole value it holds nothing by itself."""
+    return text.islower() and text.isidentifier() and text.isascii()
+
+
 def _is_word(text: str) -> bool:
     if text in _words:
         return True
-    if len(text) > 2 and not (text.islower() and text.isidentifier() and text.isascii()):
+    if len(text) > 2 and not is_plain(text):
         return False
     if len(_words) >= _MOST_WORDS:
         _words.clear()

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from effort import examples
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from freezeframe_redaction import Cast, Redactor, TenantKey, load_policy
 from freezeframe_redaction.cast import Member, texts_of
+from freezeframe_redaction.casting import Hit, merged
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import SpanRecord
 
@@ -135,3 +137,43 @@ def test_a_form_at_the_end_of_a_text_ends_with_it() -> None:
     """Another form of the same beginning is longer: here the percent-encoded address."""
     made, _ = REDACTOR.redact_in_run(_span({"email": "maria.keller@acme-corp.com"}), Cast())
     assert json.loads(str(made.attributes["app.text"])).keys() == {"email"}
+
+
+@pytest.mark.parametrize("form", ["mkeller", "mariakeller", "maria_keller", "maria"])
+@pytest.mark.parametrize("wrap", ['{"u": "%s"}', '{"a": ["x", "%s"]}', '{"a": "{\\"u\\": \\"%s\\"}"}'])
+def test_a_form_that_is_a_whole_value_of_small_letters_is_replaced(form: str, wrap: str) -> None:
+    _, cast = REDACTOR.redact_in_run(_span(TELLS), Cast())
+    early = REDACTOR.redact_span(_span(wrap % form))
+    assert form in str(early.attributes["app.text"])
+    later, _ = REDACTOR.redact_in_run(_span(wrap % form, 2), cast)
+    same, _ = REDACTOR.redact_in_run(_span([wrap % form, TELLS], 3), Cast())
+    for made in (REDACTOR.rewrite(early, cast), later, same):
+        assert form not in str(made.attributes["app.text"])
+
+
+def test_a_common_word_that_is_a_whole_value_stays_though_someone_is_called_so() -> None:
+    _, cast = REDACTOR.redact_in_run(_span("Her name is Maria Mark"), Cast())
+    made, _ = REDACTOR.redact_in_run(_span({"sort": "mark"}, 2), cast)
+    assert made.attributes["app.text"] == '{"sort": "mark"}'
+
+
+@given(
+    edges=st.lists(st.integers(0, 30), unique=True, max_size=8),
+    hit=st.tuples(st.integers(0, 30), st.integers(1, 12)),
+)
+def test_no_part_of_a_form_stays_in_clear_beside_what_a_detector_replaces(edges: list[int], hit: tuple[int, int]) -> None:
+    ends = sorted(edges)
+    edits = [(start, end, f"<{start}>") for start, end in zip(ends[::2], ends[1::2], strict=False)]
+    form = Hit(hit[0], sum(hit), "form", "EMAIL", "whole")
+    made = merged(edits, [form])
+    gone = {at for start, end, _ in made for at in range(start, end)}
+    assert gone == {at for start, end, _ in [*edits, form[:3]] for at in range(start, end)}
+    assert all(one[1] <= other[0] for one, other in pairwise(made))
+
+
+def test_a_form_into_which_another_one_runs_leaves_nothing_in_clear() -> None:
+    told = Cast(
+        members=tuple(Member(class_="EMAIL", spelling=one) for one in ("maria.keller@acme-corp.com", "acme-corp.com@relay.net"))
+    )
+    early = _span({"made": "see maria.keller@acme-corp.com@relay.net"})
+    assert "relay" not in str(REDACTOR.rewrite(early, told).attributes["app.text"])
