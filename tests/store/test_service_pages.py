@@ -33,6 +33,7 @@ from freezeframe_replay.experiments.gates import Gates
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.service import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.web.sql import COOKBOOK
 from freezeframe_schemas import genai
 from freezeframe_schemas.fixture import load_fixture
@@ -129,6 +130,21 @@ async def test_the_list_is_filtered_by_words_state_service_and_age(client: Clien
     assert "No matching runs." in await text(client, "/?service=nobody")
     assert 'value="nobody"' in await text(client, "/?service=nobody")
     assert (await client.get("/?since=often")).status == 400
+
+
+async def test_the_list_is_one_statement_once_the_costs_are_known(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rows, counts and facets: each statement has a process that opens the store, which takes longer than the statement."""
+    await text(client, "/?service=page-agent")
+    asked: list[str] = []
+    ask = RunStore.sql
+
+    def counted(store: RunStore, query: str, *given: Any, **named: Any) -> Any:
+        asked.append(query)
+        return ask(store, query, *given, **named)
+
+    monkeypatch.setattr(RunStore, "sql", counted)
+    assert "zanzibar" in await text(client, "/?service=page-agent")
+    assert len(asked) == 1
 
 
 async def test_runs_that_are_ok_with_failed_steps_are_a_choice_of_their_own(client: Client, runs: dict[str, Run]) -> None:

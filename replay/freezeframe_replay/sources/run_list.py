@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import datetime as dt
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from freezeframe_replay.sources.costs import Cost, Costs
-from freezeframe_replay.sources.store import RunRow, RunStore
+from freezeframe_replay.sources.store import RUN_COLUMNS, RunRow, RunStore
 from freezeframe_schemas.lifecycle import RunStatus
 
 NOT_OK: Final = "not ok"
@@ -104,38 +103,40 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None) -> R
     """
     conditions, parameters = _conditions(query)
     key, down = SORTS[query.sort.removeprefix("-")], query.sort.startswith("-")
-    cursor = query.after or query.before
+    cursor, back = query.after or query.before, bool(query.before) and not query.after
     beyond = _beyond(key, down=down)
-    with ThreadPoolExecutor(1) as beside:
-        beyond_it = beyond if cursor else "0"
-        counted = beside.submit(_count, store, conditions, beyond_it, {**parameters, "_cursor": cursor}, query.status)
-        back = bool(query.before) and not query.after
-        tests = [conditions, STATUSES[query.status]]
-        if cursor:
-            tests.append(f"NOT ({beyond}) AND trace_id != {{_cursor:String}}" if not back else beyond)
-        rows = store.list_runs(
-            query.size,
-            where=" AND ".join(f"({test})" for test in tests),
-            parameters={**parameters, "_cursor": cursor},
-            # given always: looking at the last day first is a statement more, and all runs are counted anyway
-            order=f"{key} {'DESC' if down != back else 'ASC'}, trace_id {'DESC' if back else 'ASC'}",
-        )
-        paid = {} if costs is None else costs.of_runs(store, rows)
-        counts, passed, facets = counted.result()
+    tests = [conditions, STATUSES[query.status]]
+    if cursor:
+        tests.append(beyond if back else f"NOT ({beyond}) AND trace_id != {{_cursor:String}}")
+    listed = (
+        f"SELECT {', '.join(RUN_COLUMNS)} FROM runs WHERE {' AND '.join(f'({test})' for test in tests)} ORDER BY "
+        f"{key} {'DESC' if down != back else 'ASC'}, trace_id {'DESC' if back else 'ASC'} LIMIT {int(query.size)}"
+    )
+    # one statement for all of it: each has a process of its own, and opening the store in one takes longer than this
+    _, found = store.sql(
+        f"SELECT listed.made, counted.made FROM {_as_array(listed)} AS listed "
+        f"CROSS JOIN {_as_array(_counts(conditions, beyond if cursor else '0', query.status))} AS counted",
+        {**parameters, "_cursor": cursor},
+    )
+    rows = [RunRow(**dict(zip(RUN_COLUMNS, row, strict=True))) for row in found[0][0]]
+    counts, passed, facets = _counted(found[0][1])
     if back:
         rows.reverse()
-    total = counts[query.status]
     first = 1 if not cursor else passed[query.status] + (1 - len(rows) if back else 2)
-    snippets = _snippets(store, query.words, [row.trace_id for row in rows])
     return RunPage(
         rows=rows,
         first=max(first, 1),
-        total=total,
+        total=counts[query.status],
         counts=counts,
         facets=facets,
-        snippets=snippets,
-        costs=paid,
+        snippets=_snippets(store, query.words, [row.trace_id for row in rows]),
+        costs={} if costs is None else costs.of_runs(store, rows),
     )
+
+
+def _as_array(select: str) -> str:
+    """Return a subquery of one row: the rows of another as an array of tuples, in their order."""
+    return f"(SELECT groupArray(tuple(*)) AS made FROM ({select}))"
 
 
 def _conditions(query: RunQuery) -> tuple[str, dict[str, Any]]:
@@ -177,28 +178,30 @@ def _beyond(key: str, *, down: bool) -> str:
     return f"{key} {'>' if down else '<'} {_value(key)} OR ({key} = {_value(key)} AND trace_id < {{_cursor:String}})"
 
 
-def _count(
-    store: RunStore, conditions: str, beyond: str, parameters: Mapping[str, Any], status: str
-) -> tuple[dict[str, int], dict[str, int], dict[str, list[tuple[str, int]]]]:
-    """Return for each choice of a status how many runs match, and how many of them stand before the page; and the facets."""
+def _counts(conditions: str, beyond: str, status: str) -> str:
+    """Return the statement that counts the runs that match and those before the page, by choice of a status, and the facets."""
     totals = [f"countIf({test})" for test in STATUSES.values()]
     before = [f"countIf(({test}) AND ({beyond}))" for test in STATUSES.values()]
-    # one statement for all of it: each costs a process, and reads every run
     values = [f"arrayMap(value -> ('{name}', value), {of_run})" for name, of_run in FACETS.items()]
-    _, rows = store.sql(
-        f"SELECT facet.1, facet.2, countIf({STATUSES[status]}) AS number, {', '.join([*totals, *before])} FROM runs "
-        f"ARRAY JOIN arrayConcat([('', '')], {', '.join(values)}) AS facet WHERE {conditions} "
+    return (
+        f"SELECT facet.1, facet.2, countIf({STATUSES[status]}) AS number, [{', '.join(totals)}], [{', '.join(before)}] "
+        f"FROM runs ARRAY JOIN arrayConcat([('', '')], {', '.join(values)}) AS facet WHERE {conditions} "
         f"GROUP BY facet ORDER BY facet.1, if(facet.1 = 'day', facet.2, '') DESC, number DESC, facet.2 "
-        f"LIMIT {_MOST_VALUES} BY facet.1",
-        parameters,
+        f"LIMIT {_MOST_VALUES} BY facet.1"
     )
-    names = list(STATUSES)
-    numbers = next(([int(number) for number in row[3:]] for row in rows if not row[0]), [0] * 2 * len(names))
+
+
+def _counted(
+    rows: Sequence[Sequence[Any]],
+) -> tuple[dict[str, int], dict[str, int], dict[str, list[tuple[str, int]]]]:
+    """Return for each choice of a status how many runs match, and how many of them stand before the page; and the facets."""
+    nothing = [0] * len(STATUSES)
+    totals, before = next(((row[3], row[4]) for row in rows if not row[0]), (nothing, nothing))
     facets: dict[str, list[tuple[str, int]]] = {name: [] for name in FACETS}
-    for row in rows:
-        if row[1] and row[2]:
-            facets[str(row[0])].append((str(row[1]), int(row[2])))
-    return dict(zip(names, numbers, strict=False)), dict(zip(names, numbers[len(names) :], strict=True)), facets
+    for name, value, number, *_ in rows:
+        if value and number:
+            facets[name].append((value, number))
+    return dict(zip(STATUSES, totals, strict=True)), dict(zip(STATUSES, before, strict=True)), facets
 
 
 def _snippets(store: RunStore, words: str, trace_ids: Sequence[str]) -> dict[str, str]:

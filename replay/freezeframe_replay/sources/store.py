@@ -62,7 +62,8 @@ class RunRow:
     output: str
 
 
-_RUN_COLUMNS: Final = ", ".join(RunRow.__dataclass_fields__)
+RUN_COLUMNS: Final = tuple(RunRow.__dataclass_fields__)
+"""Columns of the view ``runs`` that make a `RunRow`, in its order."""
 
 
 def open_runs(url: str, *, tenant: str | None = None) -> RunStore:
@@ -280,7 +281,7 @@ class RunStore:
         rows: list[Sequence[Any]] = []
         for window in (condition,) if order else (newest, condition):
             columns, rows = self.sql(
-                f"SELECT {_RUN_COLUMNS} FROM runs WHERE {window} "
+                f"SELECT {', '.join(RUN_COLUMNS)} FROM runs WHERE {window} "
                 f"ORDER BY {order or 'start_time DESC, trace_id'} LIMIT {int(limit)}",
                 values,
             )
