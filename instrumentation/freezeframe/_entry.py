@@ -263,16 +263,24 @@ class EntryScope:
 
         return undo
 
-    def finish(self, *, output: str | None = None, error: BaseException | None = None, failure: str = "") -> None:
+    def finish(
+        self,
+        *,
+        output: str | None = None,
+        error: BaseException | None = None,
+        yields: list[Any] | None = None,
+        failure: str = "",
+    ) -> None:
         """End the run with its output (tagged JSON) or the exception that it raised. Only the first call counts.
 
-        `failure`: in what way an output tells of a failure, such as a status of HTTP.
+        `yields`: what a generator yielded before it raised. `failure`: in what way an output tells of a failure, such as a
+        status of HTTP.
         """
         if self._done:
             return
         self._done = True
         if self._responder is not None:
-            self._responder.leave(output, None if error is None else values.encode_exception(error))
+            self._responder.leave(output, None if error is None else values.encode_exception(error, yields))
         if self._span is None:
             return
         if self.run.is_implied and self._payload is None:  # it made no call, so it is no run
@@ -287,7 +295,7 @@ class EntryScope:
             if self._payload is not None and self._recorder is not None:
                 self._recorder.finish_results(self.run)
                 self._payload.output = output
-                self._payload.error = None if error is None else values.encode_exception(error)
+                self._payload.error = None if error is None else values.encode_exception(error, yields)
                 self._payload.exchanges = self._recorder.sink.counted(self._span)
                 self._payload.note_draws()
                 self._recorder.sink.expect(self._span, self._payload)

@@ -295,7 +295,7 @@ class _Yields:
 
     def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
         if error is not None:
-            self._scope.finish(error=error)
+            self._scope.finish(error=error, yields=self._items)
             return
         output: dict[str, Any] = {"yields": self._items}
         if completion is Completion.COMPLETE:

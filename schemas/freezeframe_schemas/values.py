@@ -58,9 +58,10 @@ def decode(text: str) -> Any:
     return _decode(json.loads(text))
 
 
-def encode_exception(error: BaseException) -> str:
-    """Return the exception as tagged JSON: class, arguments, public attributes."""
-    return _dump(_exception(error, (), 0))
+def encode_exception(error: BaseException, yields: list[Any] | None = None) -> str:
+    """Return the exception as tagged JSON: class, arguments, public attributes; and what a generator yielded before it."""
+    before = {} if yields is None else {"yields": _encode(yields, (), 0)}
+    return _dump({**_exception(error, (), 0), **before})
 
 
 def decode_exception(text: str) -> BaseException:

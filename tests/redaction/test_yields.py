@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from redacted_again import again
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
+from freezeframe_schemas import values
 
 TEXT = "Dear Maria Keller, we wrote to maria.keller@corp.io and charged 4242 4242 4242 4242 today."
 PRIVATE_KEY = (
@@ -42,6 +43,12 @@ def test_pieces_spell_the_redacted_text_wherever_it_was_cut(redactor: Redactor, 
     texts = [str(piece[shape]) if isinstance(piece, dict) else str(piece) for piece in made]
     assert len(texts) == len(pieces)
     assert "".join(texts) == redactor.redact(TEXT).value
+
+
+def test_pieces_before_an_exception_spell_the_redacted_text(redactor: Redactor) -> None:
+    pieces = ["charged 42", "42 4242 4242 ", "4242 today"]
+    made = json.loads(str(redactor.redact(values.encode_exception(ValueError("no more"), pieces)).value))["yields"]
+    assert "".join(made) == redactor.redact("".join(pieces)).value != "".join(pieces)
 
 
 def test_values_that_are_yielded_one_by_one_stay_apart(redactor: Redactor) -> None:

@@ -14,7 +14,9 @@ import pytest
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.report.outline import outline_fixture
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.verdict import headline
@@ -41,6 +43,25 @@ if __name__ == "__main__":
     answer("where?")
 """
 )
+YIELDING = (
+    TOOLS
+    + """
+import asyncio
+
+@freezeframe.run
+def places(question):
+    yield track("AC-1")["place"]
+    yield "Paris"
+    raise ValueError("no more")
+
+async def every(found):
+    return [place async for place in found]
+
+if __name__ == "__main__":
+    found = places("where?")
+    print(asyncio.run(every(found)) if hasattr(found, "asend") else list(found))
+"""
+)
 SCRIPT = TOOLS + '\nprint(track("AC-1"))\nraise ValueError("no order")\n'
 
 
@@ -51,9 +72,13 @@ def record(folder: Path, source: str) -> Fixture:
     return freeze(load_run_of_file(folder / "spans.jsonl"))
 
 
-def line(fixture: Fixture, folder: Path, source: str, *command: str) -> str:
+def replayed(fixture: Fixture, folder: Path, source: str, *command: str) -> Report:
     (folder / "agent.py").write_text(source)
-    return headline(reenact(fixture, [sys.executable, *command] if command else None, cwd=folder)).partition(", run ")[0]
+    return reenact(fixture, [sys.executable, *command] if command else None, cwd=folder)
+
+
+def line(fixture: Fixture, folder: Path, source: str, *command: str) -> str:
+    return headline(replayed(fixture, folder, source, *command)).partition(", run ")[0]
 
 
 def test_a_script_that_no_longer_raises_is_not_identical(tmp_path: Path) -> None:
@@ -63,6 +88,18 @@ def test_a_script_that_no_longer_raises_is_not_identical(tmp_path: Path) -> None
     assert line(fixture, tmp_path, SCRIPT) == "identical: 1 of 1 step and the outcome"
     assert line(fixture, tmp_path, SCRIPT.replace("no order", "no such order")).startswith("REPLAY-104")
     assert line(fixture, tmp_path, SCRIPT.replace("raise ", "print(1); ")).startswith("REPLAY-104")
+
+
+@pytest.mark.parametrize("kind", ["def", "async def"])
+def test_what_an_entry_point_yielded_before_it_raised_is_part_of_its_outcome(kind: str, tmp_path: Path) -> None:
+    source = YIELDING.replace("def places", f"{kind} places")
+    fixture = record(tmp_path, source)
+    assert line(fixture, tmp_path, source) == "identical: 1 of 1 step and the outcome"
+    for changed in ('yield "Nice"', "pass"):
+        report = replayed(fixture, tmp_path, source.replace('yield "Paris"', changed))
+        assert report.first is not None
+        assert (report.first.kind, report.first.path) == (DivergenceKind.OUTCOME_CHANGED, "$.raised.yields[1]")
+    assert outline_fixture(fixture).outcome == 'yielded ["Lyon", "Paris"], then raised ValueError: no more'
 
 
 def test_steps_that_were_left_out_by_raising_show_where_no_outcome_was_recorded(tmp_path: Path) -> None:

@@ -78,7 +78,7 @@ class Ends:
         if found is None:
             is_object = isinstance(recorded["returned"], dict) and recorded["returned"].get(TAG) == "opaque"
             self.outcome_check = Check.OPAQUE if is_object else Check.SAME
-            has_objects = not is_object and is_opaque(self._entry.output or "")
+            has_objects = not is_object and is_opaque(self._entry.output or json.dumps(recorded["raised"]))
             tried = (
                 (Relaxed.CLOCK, settled.tree != live),
                 (Relaxed.NAMES, settled.has_words),
@@ -122,12 +122,16 @@ class Ends:
 
 
 def _class_and_text(error: Any) -> Any:
-    """Keep class and text of an exception, and those of a group; its attributes may hold addresses and times."""
+    """Keep class and text of an exception, those of a group, and what a generator yielded before it raised.
+
+    Attributes may hold addresses and times.
+    """
     if not isinstance(error, dict):
         return error
     said = {"class": error.get("class"), "text": error.get("text")}
     inner = [_class_and_text(item) for item in _members(error)]
-    return {**said, "inner": inner} if inner else said
+    yields = {"yields": error["yields"]} if "yields" in error else {}
+    return {**said, **({"inner": inner} if inner else {}), **yields}
 
 
 def _members(error: dict[str, Any]) -> list[Any]:

@@ -278,10 +278,10 @@ def _outcome_difference(fixture: Fixture, report: Report) -> Difference | None:
 
 
 def _comparable(text: str) -> Any:
-    """Keep class and text of an exception; its attributes may hold addresses and times."""
+    """Keep class and text of an exception, and what was yielded before it; its attributes may hold addresses and times."""
     value = json_or_text(text)
     if isinstance(value, dict) and value.get(values.TAG) == "exception":
-        return {"raised": value.get("class"), "text": value.get("text")}
+        return {"raised": value.get("class"), "text": value.get("text"), "yields": value.get("yields")}
     return value
 
 

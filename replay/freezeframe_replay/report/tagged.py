@@ -38,12 +38,14 @@ def input_text(text: str) -> str:
 
 
 def outcome_text(text: str | None, *, recorded_output: bool = True) -> str:
-    """Return ``returned ...`` or ``raised ...`` for tagged JSON of an outcome."""
+    """Return ``returned ...`` or ``raised ...`` for tagged JSON of an outcome; of a generator also what it yielded before."""
     if text is None:
         return "not recorded"
     raised = error_text(text)
     if raised or not recorded_output:
-        return f"raised {raised or text}"
+        yields = as_object(parse(text)).get("yields")
+        before = f"yielded {_plain(yields)}, then " if yields else ""
+        return f"{before}raised {raised or text}"
     try:
         return f"returned {_plain(json.loads(text))}"
     except (ValueError, RecursionError):
