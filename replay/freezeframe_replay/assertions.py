@@ -11,6 +11,7 @@ from freezeframe_replay.report.spent import spent_by
 from freezeframe_schemas.divergence import Made, Report
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.keys import with_defaults
 from freezeframe_schemas.verdict import why_incomparable
 
 
@@ -87,7 +88,7 @@ def _label(call: Made) -> str:
 
 def _arguments(call: Made) -> dict[str, Any]:
     """Return a function's arguments by name; positional ones by index, ``0``, ``1``."""
-    data: Any = json.loads(call.arguments or "{}")
+    data: Any = with_defaults(json.loads(call.arguments or "{}"))
     if not isinstance(data, dict):
         return {}
     positional = {str(index): value for index, value in enumerate(data.get("args") or [])}

@@ -67,7 +67,8 @@ class Request:
     """What the application sent.
 
     For HTTP `method`, `url`, `headers` and the wire body; for functions (tool, retrieval, MCP) the method and URL are empty and
-    the body is tagged JSON (`values`), ``{"args": [...], "kwargs": {...}}`` or the arguments by name.
+    the body is tagged JSON (`values`), ``{"args": [...], "kwargs": {...}}`` or the arguments by name. Defaults that the call
+    left to the function stand next to them, ``"defaults": {...}``.
     """
 
     body: bytes = b""

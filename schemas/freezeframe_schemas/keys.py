@@ -104,7 +104,16 @@ def comparable_body(request: Request, *, transient: Iterable[str] = (), alias: C
     if isinstance(body, dict) and request.method:
         drop = set(transient)
         return {key: item for key, item in body.items() if key not in drop}
-    return body
+    return body if request.method else with_defaults(body)
+
+
+def with_defaults(call: Any) -> Any:
+    """Return a function's call with the defaults that it left to the function among its arguments: `f(1)` as `f(1, y=2)`."""
+    match call:
+        case {"args": args, "kwargs": dict(given), "defaults": dict(unsaid), **more} if not more:
+            return {"args": args, "kwargs": {**unsaid, **given}}
+        case _:
+            return call
 
 
 def _http_components(

@@ -157,7 +157,7 @@ def test_arguments_are_recorded_by_name_as_the_function_got_them() -> None:
     _, captured = record(agent, "hello")
     bodies = [values.decode(exchange.request.body.decode()) for exchange in captured.exchanges[:2]]
     assert bodies == [
-        {"args": [], "kwargs": {"order_id": "AC-1"}},
+        {"args": [], "kwargs": {"order_id": "AC-1"}, "defaults": {"currency": "EUR"}},
         {"args": [], "kwargs": {"order_id": "AC-1", "currency": "USD"}},
     ]
 

@@ -102,6 +102,28 @@ def test_what_an_entry_point_yielded_before_it_raised_is_part_of_its_outcome(kin
     assert outline_fixture(fixture).outcome == 'yielded ["Lyon", "Paris"], then raised ValueError: no more'
 
 
+@pytest.mark.parametrize(
+    ("old", "new", "path"),
+    [
+        ("place='Lyon'", "place='Nice'", "$.body.kwargs.place"),
+        ("find('AC-1')", "find('AC-1', 'Nice')", "$.body.kwargs.place"),
+        ("find('AC-1')", "find('AC-1', 'Lyon')", None),
+        ("find('AC-1')", "find(place='Lyon', order='AC-1')", None),
+        ("clock=object()", "clock=print", None),
+    ],
+)
+def test_a_default_of_a_tool_is_an_argument_of_its_calls(old: str, new: str, path: str | None, tmp_path: Path) -> None:
+    """What was passed decides, whether the call or the function says it. Defaults that are objects are not looked at."""
+    source = (
+        TOOLS + "\n@freezeframe.tool\ndef find(order, place='Lyon', clock=object()):\n    return place\n\nprint(find('AC-1'))\n"
+    )
+    fixture = record(tmp_path, source)
+    report = replayed(fixture, tmp_path, source.replace(old, new))
+    assert (report.first and report.first.path) == path
+    if path is None:
+        assert headline(report).startswith("identical: 1 of 1 step and the outcome")
+
+
 def test_steps_that_were_left_out_by_raising_show_where_no_outcome_was_recorded(tmp_path: Path) -> None:
     """A different outcome accounts for the steps that it left out; if there is none to compare, they are missing."""
     fixture = record(tmp_path, FUNCTION)

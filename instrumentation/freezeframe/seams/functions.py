@@ -124,9 +124,13 @@ def named(function: Any) -> Any:
 
 
 class Binder:
-    """Writes arguments by name, so that ``f(1)`` and ``f(order_id=1)`` are the same call. ``self`` and ``cls`` are left out."""
+    """Writes arguments by name, so that ``f(1)`` and ``f(order_id=1)`` are the same call. ``self`` and ``cls`` are left out.
 
-    __slots__ = ("_drop", "_signature")
+    Defaults that a call leaves to the function are written apart, since no one asked for them, but they are compared like
+    arguments (`keys.with_defaults`). Those that are objects (clients, paths, sentinels) are left out: they have no value.
+    """
+
+    __slots__ = ("_defaults", "_drop", "_signature")
 
     def __init__(self, function: Callable[..., Any]) -> None:
         try:
@@ -135,6 +139,11 @@ class Binder:
             self._signature = None
         first = next(iter(self._signature.parameters), "") if self._signature else ""
         self._drop = first if first in ("self", "cls") and "." in named(function).__qualname__ else None
+        self._defaults = {
+            name: each.default
+            for name, each in (self._signature.parameters if self._signature else {}).items()
+            if each.default is not each.empty and not values.is_opaque(values.encode(each.default))
+        }
 
     @property
     def drops_self(self) -> bool:
@@ -142,17 +151,22 @@ class Binder:
         return self._drop is not None
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        positional, named = self.bound(args, kwargs)
-        return values.encode({"args": positional, "kwargs": named})
+        positional, named, unsaid = self._split(args, kwargs)
+        defaults = {"defaults": unsaid} if unsaid else {}
+        return values.encode({"args": positional, "kwargs": named, **defaults})
 
     def bound(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Return the positional and the named arguments."""
+        return self._split(args, kwargs)[:2]
+
+    def _split(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+        """Return the positional and the named arguments, and the defaults of those that were left out."""
         if self._signature is None:
-            return list(args), dict(kwargs)
+            return list(args), dict(kwargs), {}
         try:
             bound = self._signature.bind(*args, **kwargs)
         except TypeError:  # the call itself is wrong and will raise
-            return list(args), dict(kwargs)
+            return list(args), dict(kwargs), {}
         positional: list[Any] = []
         named: dict[str, Any] = {}
         for name, value in bound.arguments.items():
@@ -167,4 +181,4 @@ class Binder:
                     positional.append(value)
                 case _:
                     named[name] = value
-        return positional, named
+        return positional, named, {name: value for name, value in self._defaults.items() if name not in bound.arguments}
