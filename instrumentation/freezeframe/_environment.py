@@ -60,9 +60,10 @@ def environment_attributes() -> dict[str, AttributeValue]:
 
 def relevant_packages() -> tuple[str, ...]:
     """Return the distributions whose version a replay may depend on; those that are installed are recorded."""
-    from freezeframe_schemas.wire.registry import PROVIDERS
+    # On the exporter's thread: the package before its module, as a seam in the application's thread may import it right now.
+    from freezeframe_schemas.wire import registry
 
-    return (*_PACKAGES, *(package for row in PROVIDERS for package in row.packages))
+    return (*_PACKAGES, *(package for row in registry.PROVIDERS for package in row.packages))
 
 
 def installed_versions() -> dict[str, str]:

@@ -74,6 +74,10 @@ class Relaxed(StrEnum):
     """An object that cannot be written down: only its class is compared."""
     TOLD = "told"
     """A tool call that no seam saw: a request with the same call and the same result answered for it."""
+    ENDED = "ended"
+    """The call was ended by an exception that was thrown into it, which the replay raises again."""
+    TIMEOUT = "timeout not known"
+    """The call timed out, and the timeout of then or now is not known exactly."""
 
 
 class Check(StrEnum):

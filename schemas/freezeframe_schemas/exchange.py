@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -26,6 +26,10 @@ Headers = tuple[tuple[str, str], ...]
 Lane = tuple[int, ...]
 """Spawn ordinals from the entry point down to the task or thread; ``()`` is the entry point's lane."""
 
+
+Timeouts = tuple[tuple[str, float | None], ...]
+"""How long a client waits to ``connect``, ``write``, ``read``, for a connection (``pool``), or in ``total``, in seconds; None
+is for ever."""
 
 SECRET_REMOVED: Final = "freezeframe-removed"  # noqa: S105 - a placeholder, not a secret
 """Replaces a secret: header values, keys in URLs, environment variables. Secrets are never recorded."""
@@ -77,6 +81,8 @@ class Request:
     headers: Headers = ()
     omitted: str | None = None
     """Why the body is not here, if it is not."""
+    timeouts: Timeouts | None = None
+    """The client's, where it tells them. They never decide which request it is, and are kept of calls that raised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,6 +228,7 @@ def exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
         genai.URL_FULL: request.url or None,
         genai.REQUEST_HEADERS: _dump_headers(request.headers) if request.method else None,
         genai.REQUEST_BODY_OMITTED: request.omitted,
+        genai.REQUEST_TIMEOUTS: None if exchange.error is None or request.timeouts is None else json.dumps(request.timeouts),
         genai.HTTP_RESPONSE_STATUS_CODE: response.status,
         genai.RESPONSE_REASON: response.reason,
         genai.NETWORK_PROTOCOL_VERSION: response.version,
@@ -260,6 +267,7 @@ def exchange_from_span(span: SpanRecord) -> Exchange | None:
             headers=_load_headers(span, genai.REQUEST_HEADERS),
             body=_body(span, genai.REQUEST_BODY),
             omitted=span.text(genai.REQUEST_BODY_OMITTED),
+            timeouts=_timeouts(span),
         ),
         response=Response(
             status=span.integer(genai.HTTP_RESPONSE_STATUS_CODE),
@@ -349,6 +357,18 @@ def _integers(value: AttributeValue) -> list[int]:
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         return []
     return [item for item in value if isinstance(item, int)]
+
+
+def load_timeouts(pairs: Any) -> Timeouts | None:
+    """Return the timeouts of a JSON value, ``[["read", 0.5], ...]``."""
+    return None if pairs is None else tuple((str(phase), None if limit is None else float(limit)) for phase, limit in pairs)
+
+
+def _timeouts(span: SpanRecord) -> Timeouts | None:
+    try:
+        return load_timeouts(json.loads(span.text(genai.REQUEST_TIMEOUTS) or "null"))
+    except (ValueError, TypeError):
+        raise WireError(f"span {span.span_id}: {genai.REQUEST_TIMEOUTS}: expected JSON [[phase, seconds], ...]") from None
 
 
 def _dump_headers(headers: Headers) -> str:

@@ -31,6 +31,7 @@ from freezeframe_schemas.exchange import (
     Request,
     Response,
     format_lane,
+    load_timeouts,
     parse_lane,
 )
 from freezeframe_schemas.fixture_bodies import (
@@ -310,6 +311,9 @@ def _step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
             "url": request.url or None,
             "headers": [list(pair) for pair in request.headers] or None,
             "omitted": request.omitted,
+            "timeouts": None
+            if exchange.error is None or request.timeouts is None
+            else [list(pair) for pair in request.timeouts],
             "body": body_to_json(request.body, blobs),
         },
         "response": {
@@ -354,6 +358,7 @@ def _step_from_json(data: Mapping[str, Any], directory: Path) -> Step:
             url=request.get("url", ""),
             headers=_headers(request),
             omitted=request.get("omitted"),
+            timeouts=load_timeouts(request.get("timeouts")),
             body=body_from_json(request["body"], directory),
         ),
         response=Response(

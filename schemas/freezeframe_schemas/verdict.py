@@ -88,6 +88,10 @@ _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.OBJECTS: "objects compared by class only",
     Relaxed.TOLD: "tools seen only by what the model was told of them",
 }
+_ENDS: Final[Mapping[str, str]] = {
+    Relaxed.ENDED: "what ended {} (an exception from outside of it)",
+    Relaxed.TIMEOUT: "the timeout of {} (not known exactly)",
+}
 _UNHEARD: Final[Mapping[str, str]] = {
     "stdout": "standard output",
     "stdout_bytes": "bytes written to standard output",
@@ -264,6 +268,8 @@ def _not_compared(report: Report) -> Iterable[str]:
             yield f"{_count(steps, 'step')} asked at a different place"
         elif name == Relaxed.NAMES:
             continue  # each is among the private values, unless the key shows that it is the same
+        elif name in _ENDS:
+            yield _ENDS[name].format(_count(steps, "call"))
         elif name in _RELAXED:
             yield f"{_RELAXED[name]} in {_count(steps, 'step')}"
         else:

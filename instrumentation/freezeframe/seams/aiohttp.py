@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Final
 
@@ -22,7 +22,7 @@ from freezeframe.seams.recording import Recording, while_sending
 from freezeframe.seams.responder import Responder
 from freezeframe.seams.uploads import watch_payload
 from freezeframe_schemas.errors import ReplayMiss
-from freezeframe_schemas.exchange import Completion, Exchange, Request
+from freezeframe_schemas.exchange import Completion, Exchange, Request, Timeouts
 
 SEAM: Final = "aiohttp"
 
@@ -46,10 +46,10 @@ def install(module: ModuleType, patches: Patches) -> None:
 async def _connect(original: Callable[..., Awaitable[Any]], connector: Any, req: Any, *args: Any, **kwargs: Any) -> Any:
     responder = _port.serving()
     if responder is not None:
-        answer = await _ask(req, responder)
+        answer = await _ask(req, responder, _timeouts(*args, **kwargs))
         if answer is not None:
             return await _serve(responder, answer)
-    recording = shared.record(SEAM, lambda: (_write(req), _known_body(req)))
+    recording = shared.record(SEAM, lambda: (replace(_write(req), timeouts=_timeouts(*args, **kwargs)), _known_body(req)))
     if recording is not None:
         setattr(req, _RECORDING, recording)
         if recording.request_body.comes_in_pieces:
@@ -73,6 +73,8 @@ async def _send(original: Callable[..., Awaitable[Any]], req: Any, conn: Any) ->
 
 async def _start(original: Callable[..., Awaitable[Any]], response: Any, connection: Any, *, readers: _Readers) -> Any:
     if isinstance(connection, _ServedConnection):
+        if (failure := shared.failure(connection.answer, ConnectionError)) is not None:
+            raise failure
         return _fill(response, connection.answer, readers)
     recording: Recording | None = getattr(response, _RECORDING, None)
     if recording is None:
@@ -103,6 +105,14 @@ def _write(req: Any, body: bytes = b"") -> Request:
     return clean_request(req.method, str(req.url), req.headers.items(), body)
 
 
+def _timeouts(traces: Any = None, timeout: Any = None, **_: Any) -> Timeouts | None:
+    del traces
+    if not hasattr(timeout, "sock_read"):
+        return None
+    connect = shared.shortest(timeout.connect, timeout.sock_connect)
+    return ("connect", connect), ("read", timeout.sock_read), ("total", timeout.total)
+
+
 def _known_body(req: Any) -> bytes | None:
     """Return the body, None if it is written piece by piece: a form with files, a generator."""
     body = req.body
@@ -131,14 +141,14 @@ def _watch(response: Any, recording: Recording, readers: _Readers) -> None:
 # -- serve --------------------------------------------------------------------------------------------------------------
 
 
-async def _ask(req: Any, responder: Responder) -> Exchange | None:
+async def _ask(req: Any, responder: Responder, timeouts: Timeouts | None) -> Exchange | None:
     body, known = req.body, _known_body(req)
     data = bytes(body) if isinstance(body, bytes | bytearray) else await body.as_bytes() if body is not None else b""
     edited = _port.edited(_write(req, data))
     if edited is not None:
         await _change_body(req, edited)
         data = edited
-    return shared.ask(responder, SEAM, _write(req, data), known)
+    return shared.ask(responder, SEAM, replace(_write(req, data), timeouts=timeouts), known)
 
 
 async def _change_body(req: Any, body: bytes) -> None:
@@ -153,9 +163,14 @@ async def _change_body(req: Any, body: bytes) -> None:
 async def _serve(responder: Responder, answer: Exchange) -> _ServedConnection:
     await _port.take_turn(responder, answer)
     failure = shared.failure(answer, ConnectionError)
-    if failure is not None:
+    if failure is not None and not _came_late(failure):
         raise failure
     return _ServedConnection(answer)
+
+
+def _came_late(failure: BaseException) -> bool:
+    """Return whether it came after the connection: aiohttp takes any timeout before it for one of connecting."""
+    return type(failure).__name__ == "SocketTimeoutError"
 
 
 class _ServedConnection:

@@ -148,6 +148,11 @@ def name_of(method: str, url: str) -> str:
     return f"{method} {urlsplit(url).path or '/'}"
 
 
+def shortest(*limits: float | None) -> float | None:
+    """Return the timeout that ends a call if several do, None if none does."""
+    return min((limit for limit in limits if limit is not None), default=None)
+
+
 def ask(responder: Responder, seam: str, request: Request, known: bytes | None) -> Exchange | None:
     """Return the recorded answer to an HTTP request with its body, None if it must be made for real.
 

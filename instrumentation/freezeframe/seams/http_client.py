@@ -9,9 +9,10 @@ from __future__ import annotations
 import functools
 import http.client
 import io
+import socket
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import ModuleType
 from typing import Any, Final
 
@@ -174,7 +175,9 @@ def _write(conn: Any, asked: _Asked, body: bytes) -> Request:
         secure = isinstance(conn, http.client.HTTPSConnection)
         host, port = (conn._tunnel_host, conn._tunnel_port) if conn._tunnel_host else (conn.host, conn.port)
         url = shared.url_of("https" if secure else "http", host, port, url)
-    return clean_request(asked.method, url, (pair for pair in asked.headers if pair[0].lower() != "host"), body)
+    request = clean_request(asked.method, url, (pair for pair in asked.headers if pair[0].lower() != "host"), body)
+    limit = conn.timeout if isinstance(conn.timeout, int | float | None) else socket.getdefaulttimeout()  # else its default
+    return replace(request, timeouts=(("connect", limit), ("read", limit)))
 
 
 def _watch(response: Any, recording: Recording) -> None:

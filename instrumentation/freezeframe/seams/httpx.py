@@ -202,7 +202,9 @@ class _Attempt:
         return hasattr(response, "_content")
 
     def _write(self) -> Request:
-        return clean_request(self.request.method, str(self.request.url), self.request.headers.raw)
+        request = clean_request(self.request.method, str(self.request.url), self.request.headers.raw)
+        limits = self.request.extensions.get("timeout")
+        return replace(request, timeouts=tuple(limits.items())) if isinstance(limits, dict) else request
 
     def _stream(self, kind: type) -> Any:
         return self._seam.stream(kind, is_sync=not self._is_async, is_async=self._is_async)

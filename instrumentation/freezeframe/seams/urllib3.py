@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import ModuleType
 from typing import Any, Final
 
@@ -81,15 +81,15 @@ def _make_request(
     responder, library = _port.serving(), _LIBRARY.get()
     if responder is not None:
         known, body = known_bytes(body), read_whole(body)
-        edited = _port.edited(_write(pool, method, url, headers, body or b"")) if library.edits else None
+        edited = _port.edited(_write(pool, method, url, headers, body or b"", options)) if library.edits else None
         if edited is not None:
             body, headers, options["chunked"] = edited, _with_length(headers, len(edited)), False
-        answer = http.ask(responder, library.seam, _write(pool, method, url, headers, body or b""), known)
+        answer = http.ask(responder, library.seam, _write(pool, method, url, headers, body or b"", options), known)
         if answer is not None:
             responder.turn_in_thread(answer)
             return _serve(pool, method, answer, options)
         _open_tunnel(conn)
-    recording = http.record(library.seam, lambda: (_write(pool, method, url, headers), known_bytes(body)))
+    recording = http.record(library.seam, lambda: (_write(pool, method, url, headers, b"", options), known_bytes(body)))
     if recording is None:
         with while_sending():
             return original(pool, conn, method, url, body=body, headers=headers, **options)
@@ -134,10 +134,17 @@ def _wait(original: Callable[..., Any], *args: Any, instead: bool | None, **kwar
 # -- record -------------------------------------------------------------------------------------------------------------
 
 
-def _write(pool: Any, method: str, url: str, headers: Mapping[Any, Any] | None, body: bytes = b"") -> Request:
+def _write(
+    pool: Any, method: str, url: str, headers: Mapping[Any, Any] | None, body: bytes, options: Mapping[str, Any]
+) -> Request:
     if not url.startswith(("http://", "https://")):  # else it is for a proxy
         url = http.url_of(pool.scheme, pool.host, pool.port, url)
-    return clean_request(method, url, () if headers is None else headers.items(), body)
+    request = clean_request(method, url, () if headers is None else headers.items(), body)
+    limits: Any = options.get("timeout")  # each with its own limits, as the connection is yet to come
+    if not hasattr(limits, "resolve_default_timeout"):
+        return request
+    connect, read, total = map(limits.resolve_default_timeout, (limits._connect, limits._read, limits.total))
+    return replace(request, timeouts=(("connect", http.shortest(connect, total)), ("read", http.shortest(read, total))))
 
 
 class Watch:

@@ -21,8 +21,9 @@ from freezeframe_replay.engine.freeze import Alias, exchange_key, transient_fiel
 from freezeframe_replay.engine.miss import Recorded, describe_miss
 from freezeframe_replay.engine.moments import Moments, Slack
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
-from freezeframe_schemas.divergence import Ambiguous, Divergence, Relaxed, Served, Why
-from freezeframe_schemas.exchange import Exchange, Kind, Lane
+from freezeframe_replay.engine.timeouts import COMPONENT, what_ended
+from freezeframe_schemas.divergence import Ambiguous, Divergence, DivergenceKind, Relaxed, Served, Why
+from freezeframe_schemas.exchange import Exchange, Kind, Lane, format_lane
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.keys import SEMANTIC_HEADERS, RequestKey, request_key
 from freezeframe_schemas.values import is_opaque
@@ -139,9 +140,27 @@ class Lookup:
             self._look_for_mistakes(found, key)
         has_objects = not request.method and is_opaque(request.body.decode(errors="replace"))
         objects = (Relaxed.OBJECTS,) if has_objects else ()
-        served = Served(step=number, how=found.how, relaxed=(*found.relaxed, *objects, *sorted(ignored)))
+        ended = self._ended(item, call)
+        ends = () if ended is None else (ended if isinstance(ended, Relaxed) else COMPONENT,)
+        served = Served(step=number, how=found.how, relaxed=(*found.relaxed, *objects, *ends, *sorted(ignored)))
         self.used[number] = served
         return served
+
+    def outlived(self, found: Found, call: Call) -> Divergence | None:
+        """Return the divergence for a call that would still wait where the step's had timed out."""
+        ended = self._ended(found.item, call)
+        return ended if isinstance(ended, Divergence) and COMPONENT not in self._ignore else None
+
+    def _ended(self, item: Recorded, call: Call) -> Divergence | Relaxed | None:
+        recorded = item.step.exchange
+        named = Divergence(
+            kind=DivergenceKind.REQUEST_CHANGED,
+            step=item.step.number,
+            lane=format_lane(call.lane),
+            call_kind=recorded.kind.value,
+            name=recorded.name,
+        )
+        return what_ended(recorded, call.request, named)
 
     def _ignored(self, recorded: Exchange, call: Call) -> set[str]:
         """Return the components in which the call differs from the step and that do not decide: ignored or transient ones."""

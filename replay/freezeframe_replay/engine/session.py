@@ -139,11 +139,12 @@ class ReplaySession:
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             found = self._lookup.find(asked, key)
-            self._note(call, found, frames)
-            if found is None:
-                if self._is_beyond(call):
-                    return self._go_beyond(call)
-                return self._leave_recording(call, self._lookup.miss(asked, key))
+            outlived = None if found is None else self._lookup.outlived(found, asked)
+            self._note(call, None if outlived else found, frames)
+            if found is None and self._is_beyond(call):
+                return self._go_beyond(call)
+            if found is None or outlived is not None:
+                return self._leave_recording(call, outlived or self._lookup.miss(asked, key))
             item = found.item
             if item.step.number == self._policy.stop_before:
                 raise self._stop(item, asked)
