@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from freezeframe_schemas.gaps import Gap, GapKind
+from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
 
 MAX_SIGHTS: Final = 50
 """Sights kept per run; the run says if there were more."""
@@ -70,6 +70,9 @@ class Sights:
 def _gap(sight: Sight, entry: str) -> Gap:
     what = shown_path(sight.what) if sight.kind in _PATHS else sight.what
     where = f" ({sight.where})" if sight.where else ""
+    if sight.kind is GapKind.TOOL_CHANGES:
+        do = f"return the change from {sight.by}, and make it where {sight.by} is called"
+        return Gap(kind=sight.kind, text=f"tool {sight.by}{where} {sight.verb} {what}, {NOT_REPEATED}", do=do)
     by = sight.by or "a thread of a library"
     if not sight.by or sight.where.startswith("<"):
         do = "do it in a function marked @freezeframe.tool"

@@ -41,6 +41,8 @@ class GapKind(StrEnum):
     """The run's end was not recorded, so neither were its outcome and the gaps reported with it."""
     CALLER_LEFT = "caller_left"
     """The run was ended from outside (its caller gave up or went away), which a replay does not repeat."""
+    TOOL_CHANGES = "tool_changes"
+    """A tool changed what it was given, and a replay, which does not run it, serves only what it returned."""
     RANDOM_UNRECORDED = "random_unrecorded"
     UNREAD = "unread"
     """The collector's redaction could not read everything in time and kept hashes."""
@@ -64,6 +66,10 @@ CEILINGS: Final[Mapping[GapKind, int]] = {
     ),
 }
 """Kind -> the highest level that a run with such a gap reaches."""
+
+
+NOT_REPEATED: Final = "which a replay does not do"
+"""In the text of each gap by which a replay of unchanged code may diverge."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -117,7 +123,7 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
     if genai.ENTRY_KIND in attributes and (left := _ended_from_outside(span.text(genai.ERROR_CHAIN))):
         yield Gap(
             kind=GapKind.CALLER_LEFT,
-            text=f"the run was ended from outside ({left}), which a replay does not do: it may continue where the run did not",
+            text=f"the run was ended from outside ({left}), {NOT_REPEATED}: it may continue where the run did not",
             do="mark the function that sets the deadline",
         )
     if genai.EXCHANGE_KIND not in attributes:

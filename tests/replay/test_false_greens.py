@@ -199,6 +199,63 @@ def test_a_script_that_exits_with_another_status_than_0_has_failed(tmp_path: Pat
     assert (run.status, run.entry.output) == (RunStatus.FAILED, '{"stdout": "", "exit": 3}')
 
 
+CHANGING = """
+@freezeframe.tool
+def fill(found):
+    found.append("x")
+
+@freezeframe.run
+def answer(question):
+    found = []
+    fill(found)
+    track(found)
+
+if __name__ == "__main__":
+    answer("where?")
+"""
+CANCELLED = """
+import asyncio
+
+@freezeframe.run
+async def answer(question):
+    try:
+        yield track("AC-1")
+        await asyncio.sleep(9)
+    finally:
+        track("the end")
+
+async def main():
+    async def read():
+        async for _ in answer("where?"):
+            reading.set()
+    reading = asyncio.Event()
+    task = asyncio.create_task(read())
+    await reading.wait()
+    task.cancel()
+    await asyncio.wait([task])
+
+if __name__ == "__main__":
+    asyncio.run(main())
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "gap"),
+    [
+        (CHANGING, "tool fill (agent.py:9) changes its argument found, which a replay does not do"),
+        (CANCELLED, "the run was ended from outside (CancelledError)"),
+    ],
+    ids=["a tool that changes its argument", "a generator that its caller cancels"],
+)
+def test_a_divergence_of_unchanged_code_names_the_gap_that_show_does(source: str, gap: str, tmp_path: Path) -> None:
+    fixture = record(tmp_path, TOOLS + source)
+    (named,) = outline_fixture(fixture).gaps
+    assert named.startswith(gap)
+    report = replayed(fixture, tmp_path, TOOLS + source)
+    assert report.first is not None
+    assert report.first.note.endswith(f"a gap of the run may be the reason: {named}")
+
+
 def test_another_command_in_place_of_the_recorded_one_was_not_given_its_input(tmp_path: Path) -> None:
     fixture = record(tmp_path, TOOLS + '\nprint(track("AC-1")["place"])\n')
     assert line(fixture, tmp_path, (tmp_path / "agent.py").read_text()) == "identical: 1 of 1 step and the outcome"

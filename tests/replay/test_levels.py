@@ -186,6 +186,20 @@ PROGRAMS = {
         "    await asyncio.wait([task])\nif __name__ == '__main__':\n    asyncio.run(main())\n",
         level=5, gap=GapKind.CALLER_LEFT, text="ended from outside (CancelledError)", do="mark the function that sets the deadline",
     ),
+    "a tool that changes its argument": Program(
+        source="@freezeframe.tool\ndef fill(found, more=None):\n    found.append('x')\n"
+        + entry("found = []; fill(found); look(*found)"),
+        level=5, gap=GapKind.TOOL_CHANGES, text="tool fill (agent.py:", do="return the change from fill",
+    ),
+    "a tool that changes its object": Program(
+        source="class Box:\n    n = 0\n    @freezeframe.tool\n    def bump(self): self.n += 1\n"
+        + entry("box = Box(); box.bump(); look(box.n)"),
+        level=5, gap=GapKind.TOOL_CHANGES, text="changes its object (n)", do="make it where bump is called",
+    ),
+    "a tool that changes nothing": Program(
+        source="class Box:\n    def __init__(self): self.seen = [1]\n    @freezeframe.tool\n    def count(self, more): return len(more)\n"
+        + entry("look(Box().count([1, {'a': 2}]))"),
+    ),
     "a generator that is left": Program(
         source="@freezeframe.run\ndef answer(question):\n    yield from look(question, 2, 3)\n"
         "if __name__ == '__main__':\n    items = answer('where?')\n    next(items)\n    items.close()\n",

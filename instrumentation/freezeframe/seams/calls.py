@@ -6,15 +6,17 @@ Adapters describe the call; what happens to it is here. While a replay is served
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
+from types import CodeType
 from typing import Any, Final, Self, TypeVar
 
 from freezeframe._context import PLACE, current_place
 from freezeframe._drive import Watcher
 from freezeframe._guard import guard
+from freezeframe._sights import Sight, Sights, shown_path
 from freezeframe.seams import _port
 from freezeframe.seams.body import Body
 from freezeframe.seams.patching import Patches
@@ -23,6 +25,7 @@ from freezeframe.seams.responder import Call, Responder
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request
+from freezeframe_schemas.gaps import GapKind
 
 _T = TypeVar("_T")
 
@@ -37,6 +40,10 @@ class FunctionCall:
     body: str
     """The arguments as tagged JSON."""
     call_id: str | None = None
+    code: CodeType | None = None
+    """The function's, where `changed` is known."""
+    changed: Callable[[], Iterable[str]] | None = None
+    """Returns what the function has changed of what it was given, in words: a replay does not run it."""
 
     @classmethod
     def of(cls, kind: Kind, seam: str, name: object, *args: object, kwargs: Mapping[str, Any], call_id: object = None) -> Self:
@@ -221,7 +228,7 @@ def _start(describe: Describe) -> Recording | None:
         return None
     with guard("calls.start"):
         call = describe()
-        return recorder.start(
+        recording = recorder.start(
             kind=call.kind,
             name=call.name,
             seam=call.seam,
@@ -229,7 +236,19 @@ def _start(describe: Describe) -> Recording | None:
             request_body=Body(recorder.settings.max_body_bytes, call.body.encode()),
             call_id=call.call_id,
         )
+        run = current_place().run
+        sights = recorder.root.sights() if run is None else run.sights
+        if recording is not None and sights is not None and call.code is not None and call.changed is not None:
+            recording.before_end = partial(_note_changes, call.name, call.code, call.changed, sights)
+        return recording
     return None
+
+
+def _note_changes(name: str, code: CodeType, changed: Callable[[], Iterable[str]], sights: Sights) -> None:
+    for what in changed():
+        if sights.is_new(GapKind.TOOL_CHANGES, f"{name} {what}"):
+            where = f"{shown_path(code.co_filename)}:{code.co_firstlineno}"
+            sights.note(Sight(kind=GapKind.TOOL_CHANGES, verb="changes", what=what, by=name, where=where))
 
 
 def _succeed(recording: Recording, result: object, dump: Dump) -> None:

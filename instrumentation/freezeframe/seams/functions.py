@@ -8,7 +8,9 @@ from collections.abc import Callable
 from typing import Any, TypeVar, overload
 
 from freezeframe._drive import watched_async_generator, watched_generator
-from freezeframe.seams import calls
+from freezeframe._guard import guard
+from freezeframe.seams import _port, calls
+from freezeframe.seams.given import watch_arguments
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Kind
 
@@ -57,9 +59,16 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
         return type(function)(_wrap(function.__func__, kind=kind, name=name))
     call_name = name or named(function).__name__
     bind = Binder(function)
+    code = getattr(inspect.unwrap(function), "__code__", None)
 
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
-        return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=bind(args, kwargs))
+        body = bind(args, kwargs)
+        if code is None or _port.recorder() is None:
+            return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=body)
+        changed = None
+        with guard("functions.given"):
+            changed = watch_arguments(bind, args, kwargs, body, has_object=bind.drops_self)
+        return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=body, code=code, changed=changed)
 
     return watch(function, describe)
 

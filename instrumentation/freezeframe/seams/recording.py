@@ -205,6 +205,8 @@ class Recording:
     describe_span: bool = False
     random_state: object = None
     held: Held = _NOT_HELD
+    before_end: Callable[[], None] | None = None
+    """Looks at what the call leaves behind."""
     body: Body = field(init=False)
     status: int | None = None
     reason: str | None = None
@@ -250,6 +252,10 @@ class Recording:
             if self._done:
                 return
             self._done = True
+        if self.before_end is not None:
+            with guard("recording.before_end"):
+                self.before_end()
+            self.before_end = None
         with guard("recording.finish"):
             self.completion = completion
             if error is not None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 from freezeframe.seams import Call
 from freezeframe_replay.engine.compare import first_difference, shorten
@@ -16,9 +16,20 @@ from freezeframe_schemas.divergence import Divergence, DivergenceKind
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import RECONSTRUCTED, Exchange, Kind, format_lane
 from freezeframe_schemas.fixture import Step
+from freezeframe_schemas.gaps import NOT_REPEATED
 from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
 from freezeframe_schemas.wire import decode_body, find_dialect_of
 from freezeframe_schemas.wire.document import as_object, as_objects, parse
+
+_MAY_COME_OF_A_GAP: Final = frozenset(
+    {
+        DivergenceKind.REQUEST_CHANGED,
+        DivergenceKind.EXTRA_CALL,
+        DivergenceKind.MISSING_CALL,
+        DivergenceKind.OUTCOME_CHANGED,
+        DivergenceKind.STILL_WAITED,
+    }
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -173,3 +184,12 @@ def _in_words(parts: Sequence[Mapping[str, Any]]) -> str:
         str(part.get("content") or "") if part.get("type") != "tool_call" else f"{part.get('name')}({part.get('arguments')})"
         for part in parts
     ).strip()
+
+
+def with_reason(divergences: Sequence[Divergence], gaps: Iterable[str]) -> tuple[Divergence, ...]:
+    """Return the divergences, the first one with the gaps of the run by which unchanged code may diverge, too."""
+    reasons = [gap for gap in gaps if NOT_REPEATED in gap]
+    if not divergences or not reasons or divergences[0].kind not in _MAY_COME_OF_A_GAP:
+        return tuple(divergences)
+    named = f"a gap of the run may be the reason: {'; '.join(reasons)}"
+    return (replace(divergences[0], note="; ".join(filter(None, (divergences[0].note, named)))), *divergences[1:])

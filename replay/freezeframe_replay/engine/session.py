@@ -24,7 +24,7 @@ from freezeframe.seams.responder import Feed
 from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.ends import Ends
 from freezeframe_replay.engine.lookup import Found, Lookup
-from freezeframe_replay.engine.miss import Recorded, miss_message
+from freezeframe_replay.engine.miss import Recorded, miss_message, with_reason
 from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.policy import Fence, Policy
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
@@ -261,7 +261,7 @@ class ReplaySession:
                 steps=len(self._lookup.recorded),
                 inside=len(self._fixture.steps) - len(self._lookup.recorded),
                 served=(*self._lookup.used.values(), *told.values()),
-                divergences=tuple(divergences),
+                divergences=with_reason(divergences, self._fixture.gaps),
                 outcome=self._outcome,
                 entered=self._entered,
                 sockets_tried=self._sockets_tried,
