@@ -23,13 +23,17 @@ import json
 import math
 import sys
 import uuid
-from collections.abc import Mapping
-from typing import Any, Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+_E = TypeVar("_E")
 
 TAG: Final = "$type"
 MAX_DEPTH: Final = 100
 _MAX_DECIMAL_BITS: Final = 14_000
 _OPAQUE_MARK: Final = '"$type": "opaque"'
+_KEPT_STATE: Final = "$kept"
+_KEPT: Final[dict[type, tuple[Callable[[Any], Mapping[str, object]], Callable[[Any, Mapping[str, Any]], None]]]] = {}
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +74,13 @@ def decode_exception(text: str) -> BaseException:
     if isinstance(value, BaseException):
         return value
     return RecordedError(str(value))
+
+
+def keep_state(
+    cls: type[_E], write: Callable[[_E], Mapping[str, object]], read: Callable[[_E, Mapping[str, Any]], None]
+) -> None:
+    """Keep more of exceptions of a class than their attributes: `write` says what, as plain data, and `read` puts it back."""
+    _KEPT[cls] = (write, read)
 
 
 def is_opaque(text: str) -> bool:
@@ -204,6 +215,8 @@ def _exception(error: BaseException, seen: tuple[int, ...], depth: int) -> dict[
         for name, item in vars(error).items()
         if not name.startswith("__") and not _holds_opaque(encoded := _encode(item, seen, depth + 1))
     }
+    for write, _ in _kept(type(error)):
+        state[_KEPT_STATE] = _encode(write(error), seen, depth + 1)
     return {
         TAG: "exception",
         "class": class_path(type(error)),
@@ -211,6 +224,10 @@ def _exception(error: BaseException, seen: tuple[int, ...], depth: int) -> dict[
         "value": [_encode(item, seen, depth + 1) for item in error.args],
         "state": state,
     }
+
+
+def _kept(cls: type) -> list[tuple[Any, Any]]:
+    return [_KEPT[base] for base in cls.__mro__ if base in _KEPT][:1]
 
 
 def _holds_opaque(encoded: object) -> bool:
@@ -284,11 +301,15 @@ def _rebuild_exception(node: dict[str, Any], cls: type | None) -> BaseException:
         return RecordedError(f"{node.get('class')}: {node.get('text')}", *args)
     error = cls.__new__(cls, *args)
     error.args = args
-    for name, item in (node.get("state") or {}).items():
+    state = dict(node.get("state") or {})
+    kept = _decode(state.pop(_KEPT_STATE, {}))
+    for name, item in state.items():
         try:
             setattr(error, name, _decode(item))
         except (AttributeError, TypeError):  # a read-only property: the class computes it
             continue
+    for _, read in _kept(cls):
+        read(error, kept)
     return error
 
 

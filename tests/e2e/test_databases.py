@@ -194,7 +194,7 @@ def main(who):
             with db.transaction():
                 db.execute("INSERT INTO orders(what) VALUES (%s)", ("a",))
         except psycopg.errors.UniqueViolation as error:
-            found.append(str(error))
+            found += [str(error), error.sqlstate, error.diag.message_primary, error.diag.constraint_name]
         found += [db.execute("SELECT %s::int AS n", (number,)).fetchone() for number in range(7)]  # prepared on the way
         found.append(db.execute("SELECT 1 AS one; SELECT 2 AS two").fetchall())
     return [told(who), found, asyncio.run(ask_later(who))]

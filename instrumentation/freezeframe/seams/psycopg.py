@@ -44,6 +44,7 @@ def install(module: ModuleType, patches: Patches) -> None:
     patches.around(module.Cursor, "executemany", _executemany)
     patches.around(module.AsyncCursor, "execute", _execute_async)
     patches.around(module.AsyncCursor, "executemany", _executemany_async)
+    values.keep_state(module.Error, _diagnostics, _diagnose)
 
 
 def _connects(original: Any) -> Any:
@@ -130,6 +131,23 @@ def _result(result: Any) -> dict[str, Any]:
 def _value(result: Any, row: int, column: int) -> Any:
     value = result.get_value(row, column)
     return _readable(value) if value is not None and not result.fformat(column) else value
+
+
+def _diagnostics(error: Any) -> dict[str, str]:
+    from psycopg.pq import DiagnosticField
+
+    if getattr(error, "_info", None) is None:
+        return {}
+    told = {field.name.lower(): getattr(error.diag, field.name.lower()) for field in DiagnosticField}
+    return {name: text for name, text in told.items() if text is not None}
+
+
+def _diagnose(error: Any, told: Mapping[str, str]) -> None:
+    """Give an exception of a replay what the server told; psycopg reads it from such a dict in one that was pickled, too."""
+    from psycopg.pq import DiagnosticField
+
+    error._info = {DiagnosticField[name.upper()]: text.encode() for name, text in told.items()}
+    error._encoding, error._pgconn = "utf-8", None
 
 
 def _nothing(query: Any) -> list[dict[str, Any]]:
