@@ -226,8 +226,8 @@ class Settings:
     exit_timeout_s: float = setting(5.0, "Maximum time that the end of the process waits for spans to be sent.", _SECONDS)
     terminate_timeout_s: float = setting(
         2.0,
-        "Maximum time that SIGTERM waits for spans to be sent before it ends the process, if the application has no "
-        "handler for it. 0 leaves SIGTERM alone.",
+        "Maximum time that os._exit, and SIGTERM if the application has no handler for it, wait for spans to be sent before "
+        "they end the process. 0 leaves both alone.",
         _SECONDS,
     )
 

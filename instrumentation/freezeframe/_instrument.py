@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._config import Root, Settings, load_settings
 from freezeframe._guard import guard, say_once
-from freezeframe._terminate import flush_before_termination
+from freezeframe._terminate import flush_before_exit, flush_before_termination
 from freezeframe._version import __version__
 from freezeframe.seams import _port, unmarked
 from freezeframe_schemas.errors import ConfigError
@@ -46,7 +46,7 @@ class Handle:
         self._processor = processor
         self._root = root
         self._closed = False
-        self._unwatch: Callable[[], None] | None = None
+        self._unwatch: list[Callable[[], None]] = []
 
     @property
     def counts(self) -> Counts | None:
@@ -61,7 +61,13 @@ class Handle:
         """Deliver what is queued before SIGTERM ends this process, if the application has no handler for it."""
         pipeline, timeout_s = self._pipeline, self.settings.terminate_timeout_s
         if pipeline is not None and timeout_s > 0:
-            self._unwatch = flush_before_termination(lambda: pipeline.flush_for_the_end(timeout_s))
+            self._unwatch.append(flush_before_termination(lambda: pipeline.flush_for_the_end(timeout_s)))
+
+    def watch_exit(self) -> None:
+        """Deliver what is queued before ``os._exit`` ends this process or one that it forks."""
+        pipeline, timeout_s = self._pipeline, self.settings.terminate_timeout_s
+        if pipeline is not None and timeout_s > 0:
+            self._unwatch.append(flush_before_exit(lambda: pipeline.flush_for_the_end(timeout_s)))
 
     def uninstrument(self) -> None:
         """Restore every library, deliver what is queued, and stop."""
@@ -77,8 +83,8 @@ class Handle:
             seams.uninstall()
             _servers.uninstall()
             _workers.uninstall()
-        if self._unwatch is not None:
-            self._unwatch()
+        for take_back in self._unwatch:
+            take_back()
         self._close()
         atexit.unregister(self._close)
 
@@ -178,6 +184,7 @@ def _start(settings: Settings) -> Handle:
     _workers.install(lambda: handle.flush(settings.exit_timeout_s))
     atexit.register(handle._close)
     handle.watch_termination()
+    handle.watch_exit()
     _flush_forked_workers(handle)
     return handle
 
@@ -263,6 +270,7 @@ def record_replay(file: str, *, service_name: str, root: Root) -> None:
         settings, make_exporter(settings), provider=make_provider(service_name), environment=lambda: surroundings
     )
     atexit.register(handle._close)
+    handle.watch_exit()
     _flush_forked_workers(handle)
 
 

@@ -1,4 +1,4 @@
-"""SIGTERM: deliver what is queued, within a time limit, and then let it do what it would have done.
+"""SIGTERM and ``os._exit``: deliver what is queued, within a time limit, and then let them do what they would have done.
 
 We install a handler only if there is none: if SIGTERM has its default action when `instrument()` is called. A handler of the
 application is never replaced, wrapped or called, whether it was there before or comes later; if it ends the process in an
@@ -7,14 +7,17 @@ if there had been none.
 
 Like every handler in Python it runs in the main thread, between two instructions. So SIGTERM during a long native call
 waits for the call to return.
+
+``os._exit`` is how a forked child ends, and what libraries for processes call. It skips every `atexit`.
 """
 
 from __future__ import annotations
 
+import functools
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from freezeframe._guard import guard
 
@@ -42,4 +45,22 @@ def flush_before_termination(flush: Callable[[], object]) -> Callable[[], None]:
     with guard("terminate.begin"):
         if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
             signal.signal(signal.SIGTERM, deliver)
+    return take_back
+
+
+def flush_before_exit(flush: Callable[[], object]) -> Callable[[], None]:
+    """Call `flush` before ``os._exit`` ends the process; return a function that undoes that."""
+    original = os._exit
+
+    @functools.wraps(original)
+    def leave(status: int) -> NoReturn:
+        with guard("exit"):
+            flush()
+        original(status)
+
+    def take_back() -> None:
+        if os._exit is leave:
+            os._exit = original
+
+    os._exit = leave
     return take_back

@@ -155,6 +155,24 @@ def test_a_forked_child_delivers_its_own_spans_and_none_of_its_parents(project: 
     assert len(project.spans) == len({span.span_id for span in project.spans})
 
 
+def test_os_exit_delivers_what_is_queued_in_a_forked_child_and_in_its_parent(project: Project) -> None:
+    project.write(
+        "import freezeframe; freezeframe.instrument()\n"
+        "@freezeframe.run\ndef handle(text):\n"
+        "    pid = os.fork()\n"
+        "    if pid == 0:\n        ask('child'); os._exit(0)\n"
+        "    os.waitpid(pid, 0)\n"
+        "    ask('parent')\n"
+        "handle('go')\n"
+        "os._exit(3)\n"
+    )
+    done = project.python("agent.py", FREEZEFRAME_BATCH_INTERVAL_S="600")
+    assert done.returncode == 3, done.stderr
+    [run] = project.runs
+    asked = [json.loads(exchange.request.body)["messages"][0]["content"] for exchange in run.exchanges]
+    assert (sorted(asked), run.entry.error) == (["child", "parent"], None)
+
+
 def test_a_child_forked_while_the_export_thread_imports_delivers_its_spans(project: Project) -> None:
     """Half a module, which no thread of the child finishes, cannot be imported there."""
     (project.path / "slow.py").write_text(
