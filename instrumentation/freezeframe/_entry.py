@@ -204,6 +204,8 @@ class EntryScope:
         self._place = replace(self._place, run=self.run)
         if is_entry and span.is_recording():
             random_state = randoms.mark(self.run.draws) or random.getstate()  # before the program draws
+            for reading in randoms.MADE_BEFORE:
+                self.run.note_reading(*reading)
             announce = partial(self._announce, recorder, span, point, random_state)
             if self.run.is_implied:
                 self.run.at_first_call.append(announce)

@@ -263,10 +263,20 @@ def test_a_draw_more_than_recorded_is_a_new_one() -> None:
 # -- what cannot be given again -----------------------------------------------------------------------------------------
 
 
+def from_the_device() -> str:
+    with open("/dev/urandom", "rb") as device:
+        return device.read(3).hex()
+
+
 @pytest.mark.parametrize(
     "draw",
-    [lambda: secrets.token_hex(4), lambda: random.SystemRandom().random(), lambda: __import__("os").urandom(3).hex()],
-    ids=["secrets", "SystemRandom", "os.urandom"],
+    [
+        lambda: secrets.token_hex(4),
+        lambda: random.SystemRandom().random(),
+        lambda: __import__("os").urandom(3).hex(),
+        from_the_device,
+    ],
+    ids=["secrets", "SystemRandom", "os.urandom", "/dev/urandom"],
 )
 def test_what_is_meant_to_be_secret_is_not_recorded_and_named(draw: Agent) -> None:
     with capture() as captured:

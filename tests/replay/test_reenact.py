@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -81,6 +82,28 @@ def test_a_marked_function_sees_the_recorded_input_clock_randomness_and_environm
     assert report.divergences == ()
     assert verdict(report) is Verdict.IDENTICAL
     assert touches(tmp_path) == 1
+
+
+def test_a_generator_made_before_the_run_draws_in_the_replay_what_it_drew(tmp_path: Path) -> None:
+    own = MARKED.replace("@freezeframe.run", "OWN = random.Random()\n\n@freezeframe.run").replace(
+        "return [seen, random.random()]", "return [look(OWN.random()), random.Random().random()]"
+    )
+    report = reenact(record(tmp_path, own, "where?"), cwd=tmp_path)
+    assert (verdict(report), report.divergences) == (Verdict.IDENTICAL, ())
+
+
+@pytest.mark.parametrize(
+    "reading",
+    ["time.ctime()[-4:]", "time.ctime(None)[-4:]", "time.asctime()[-4:]", 'time.strftime("%Y")',
+     "str(1970 + int(time.clock_gettime(time.CLOCK_REALTIME) / 31556952))"],
+)  # fmt: skip
+def test_each_way_of_asking_the_wall_clock_tells_the_time_of_the_run(reading: str, tmp_path: Path) -> None:
+    called = (
+        f"import time, freezeframe\n\n@freezeframe.run\ndef year():\n    return {reading}\n\nfreezeframe.instrument()\nyear()\n"
+    )
+    fixture = record(tmp_path, called)
+    report = reenact(replace(fixture, entry=replace(fixture.entry, start_time_unix_nano=10**18)), cwd=tmp_path)
+    assert [found.live for found in report.divergences] == ['"2001"']
 
 
 def test_a_script_without_a_main_guard_calls_its_function_once(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ Readings are kept by lane and by calling file, as for `uuids`:
 - ``random-epoch N``: the state that an epoch began with.
 - ``random-seed LANE FILE``: a digest of the state that a seed led to. If a replay reaches a different one, the program draws
   for itself from there on.
-- ``random-own LANE FILE``: the seed of a generator that the program made without one.
+- ``random-own LANE FILE``: the seed of a generator that the program made without one, in the run or before it.
 
 What `secrets`, `os.urandom` and ``SystemRandom`` return is meant to be secret. Using them is a gap of
 the run.
@@ -47,6 +47,9 @@ _LARGEST_SEED: Final = 1 << 64
 _NOWHERE: Final = object()
 """Means that no place was read yet, not even None."""
 _system_random: Final = os.urandom
+_MADE_KEPT: Final = 100
+MADE_BEFORE: Final[list[tuple[str, str]]] = []
+"""Readings of the generators that the program made outside any run: each run may draw from them, so each has these."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:
@@ -348,12 +351,15 @@ def recorded_seed(file: str) -> int | None:
     """Return a seed for a generator that a file made without one, the recorded one in a replay; None if nothing is recorded."""
     place = current_place()
     draws = draws_of(place)
-    if place.inside_call or (_port.serving() is None and draws is None):
+    is_before = place.run is None and _port.recorder() is not None and len(MADE_BEFORE) < _MADE_KEPT and is_of_program(file)
+    if place.inside_call or (_port.serving() is None and draws is None and not is_before):
         return None
     feed = feed_of("random-own", place, file)
     given = recall(feed) or _system_random(_SEED_BYTES).hex()
     if draws is not None and draws.take():
         note(place, feed, given)
+    if is_before:
+        MADE_BEFORE.append((feed, given))
     return int(given, 16)
 
 

@@ -23,9 +23,11 @@ from types import FrameType
 from typing import Any, Final
 
 from freezeframe._context import current_place
+from freezeframe._draws import UNRECORDED
 from freezeframe._guard import guard, report
 from freezeframe._sights import Sight, Sights, shown_path
 from freezeframe.seams import _port
+from freezeframe.seams.readings import draws_of
 from freezeframe_schemas.gaps import GapKind
 
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -45,6 +47,7 @@ _SYSTEM: Final = tuple(
     for name in ("bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr", "System", "Library", "private/etc")
 )
 """The operating system's own folders."""
+_RANDOM_DEVICES: Final = ("/dev/urandom", "/dev/random")
 _ABOUT_THE_MACHINE: Final = frozenset(
     {
         # standard library: the interpreter's own work, and questions about the machine
@@ -121,6 +124,11 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
         return
     sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
     if sights is None or sights.full:
+        return
+    if event == "open" and _path(arguments[0]) in _RANDOM_DEVICES:
+        draws = draws_of(place)
+        if draws is not None and _who(sys._getframe(3), alone=place.run is None):
+            draws.lost[UNRECORDED] += 1
         return
     act = _act(event, arguments, sights)
     if act is None:

@@ -19,6 +19,7 @@ from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.run import Entry
 
 _SETTLED_AFTER_S = 2
+_NOW: Any = object()
 _FENCED_FAMILIES = (socket.AF_INET, socket.AF_INET6)
 
 
@@ -98,6 +99,9 @@ class RecordedClock:
         kept = drawn_from.get("_generate_time_safe")
         self._traveller = time_machine.travel(self._start_ns / 1e9, tick=True).start()
         drawn_from["_generate_time_safe"] = kept  # time-machine removes it; we have what uuid1 returned
+        ctime, asctime = time.ctime, time.asctime  # these two read the clock by themselves, past time-machine
+        time.ctime = lambda seconds=None, /: ctime(time.time() if seconds is None else seconds)
+        time.asctime = lambda moment=_NOW, /: asctime(time.localtime() if moment is _NOW else moment)
 
     def restart(self) -> None:
         """Set the clock back to the start of the run: imports and set-up before the entry point took time."""
