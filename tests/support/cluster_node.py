@@ -23,7 +23,7 @@ from freezeframe_collector.store import Store  # first: it imports the other
 
 # isort: split
 import freezeframe_collector.store.migrate as migrating
-from freezeframe_schemas.tables.columns import SPAN_COLUMNS, Column, Source
+from freezeframe_schemas.tables.columns import STORED_SPAN_COLUMNS, Column, Source
 from freezeframe_schemas.tables.ddl import TABLES, migrations
 
 _CONFIG: Final = """\
@@ -93,7 +93,7 @@ def main() -> None:
     )
     with (
         patch.object(migrating, "migrations", lambda: [*migrations(), ("0002_next.sql", _NEXT)]),
-        patch.object(migrating, "TABLES", (("span_rows", (*SPAN_COLUMNS, _WEIGHT)), *TABLES[1:])),
+        patch.object(migrating, "TABLES", (("span_rows", (*STORED_SPAN_COLUMNS, _WEIGHT)), *TABLES[1:])),
     ):
         applied, again = ([migration.name for migration in store.migrate()] for _ in range(2))
     told = {

@@ -22,7 +22,7 @@ from freezeframe_schemas.tables.views import views
 _TABLES: Final = (
     (
         "span_rows",
-        "Spans, one row each. Read them through the view `spans`, which has the same columns, hashes in hex.",
+        "Spans, one row each. Read them through the view `spans`, which has hashes in hex, and the columns that are computed.",
         SPAN_COLUMNS,
     ),
     (
@@ -86,6 +86,7 @@ def _column_table(columns: Sequence[Column]) -> list[str]:
     rows = ["| column | type | from | what it is |", "|---|---|---|---|"]
     for column in columns:
         origin = f"`{column.attribute}`" if column.attribute else column.source.value
+        origin += ", computed" if column.alias else ""
         rows.append(f"| `{column.name}` | `{column.type}` | {origin} | {column.comment} |")
     return rows
 

@@ -37,5 +37,5 @@ SELECT
         = length(named), [], named) AS parents,
     groupUniqArrayIf(cityHash64(s.parent_span_id), s.begun != '') AS begun,
     maxMapIf(map(cityHash64(s.span_id), toUInt64OrZero(s.attributes['{ENTRY_EXCHANGES}'])), mapContains(s.attributes, '{ENTRY_EXCHANGES}')) AS made
-FROM {db}.span_rows{sfx} AS s
+FROM (SELECT *, {COMPUTED_FOR_RUNS} FROM {db}.span_rows{sfx}) AS s
 GROUP BY s.kept, s.tenant, s.run_hour, s.trace_id

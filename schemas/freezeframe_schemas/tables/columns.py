@@ -44,7 +44,7 @@ class Column:
     block_bytes: int | None = None
     """Minimum size of a compressed block, if the default (64 KB) is not right."""
     alias: str = ""
-    """The expression that computes it, if it is not stored."""
+    """The expression that computes it, if it is not stored: in the views over the table, which does not have it."""
 
 
 _LC: Final = "LowCardinality(String)"
@@ -114,6 +114,10 @@ KEPT: Final = _derived(
 
 SERVICE: Final = Column(name="service", type=_LC, comment="Service", source=Source.RESOURCE, attribute=genai.SERVICE_NAME)
 
+RESOURCE_REFS: Final = (
+    "mapApply((name, hashes) -> (name, arrayMap(hash -> toFixedString(unhex(hash), 12), hashes)),"
+    " JSONExtract(origin, 'refs', 'Map(String, Array(String))'))"
+)
 SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     KEPT,
     TENANT,
@@ -274,8 +278,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
         "resource_refs",
         _REFS,
         "Large resource attribute -> hashes of its payload pieces, in order",
-        "mapApply((name, hashes) -> (name, arrayMap(hash -> toFixedString(unhex(hash), 12), hashes)),"
-        " JSONExtract(origin, 'refs', 'Map(String, Array(String))'))",
+        RESOURCE_REFS,
     ),
     *(
         _read(

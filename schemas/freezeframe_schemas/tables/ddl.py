@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from importlib import resources
 from typing import Final
@@ -21,8 +21,10 @@ from freezeframe_schemas.tables.columns import (
     PAYLOAD_COLUMNS,
     PIECE_NAME,
     REJECTED_COLUMNS,
+    RESOURCE_REFS,
     RUN_COLUMNS,
     SPAN_COLUMNS,
+    STORED_SPAN_COLUMNS,
     TOLD_COLUMNS,
     Column,
 )
@@ -33,11 +35,15 @@ UNFINISHED: Final = "NOT hasAll(mapKeys(r.marks), r.begun)"
 """Condition on a row `r` of `run_rows`: an entry span began, and did not end."""
 RECOMPRESSED: Final = "toDate(run_hour) + toIntervalDay(2) RECOMPRESS CODEC(ZSTD(9))"
 """TTL rule of the large tables: hardly a span comes later, so a day is compressed well once, by a merge in the background."""
+_FOR_RUNS: Final = frozenset(
+    {"agent_name", "commit", "commit_dirty", "status_message", "entry_target", "flag_values", "resource", "resource_refs"}
+)
+"""Columns that the feed of `run_rows` reads. It has no others: the rows of all runs are made anew whenever its text changes."""
 DATABASE: Final = "freezeframe"
 """Default database of readers. Never chDB's ``default``: that one gives access to files of the host."""
 
 TABLES: Final[tuple[tuple[str, tuple[Column, ...]], ...]] = (
-    ("span_rows", SPAN_COLUMNS),
+    ("span_rows", STORED_SPAN_COLUMNS),
     ("piece_rows", (*PAYLOAD_COLUMNS, PIECE_NAME)),
     ("run_rows", RUN_COLUMNS),
     ("call_rows", CALL_COLUMNS),
@@ -80,12 +86,26 @@ def _made_names() -> Mapping[str, str]:
         "RECOMPRESSED": RECOMPRESSED,
         "UNFINISHED": RunStatus.UNFINISHED.value,
         "UNFOLDED_STREAM": unfolded_sql("filled"),
-        "COMPUTED_COLUMNS": ",\n    ".join(f"`{c.name}`" for c in SPAN_COLUMNS if c.alias and c.name != "resource_refs"),
+        "COMPUTED_COLUMNS": _computed(SPAN_COLUMNS),
+        "COMPUTED_FOR_RUNS": _computed(column for column in SPAN_COLUMNS if column.name in _FOR_RUNS),
+        "COMPUTED_BUT_REFS": _computed(column for column in SPAN_COLUMNS if column.name != "resource_refs"),
         "CHUNK_BORDERS": f"'{genai.RESPONSE_CHUNK_SIZES}', toString(s.chunk_sizes),"
         f" '{genai.RESPONSE_CHUNK_OFFSETS_NS}', toString(s.chunk_offsets_ns)",
-        "LARGE_ATTRIBUTES": _large_values("refs", "x.templates", "attribute_types"),
-        "LARGE_RESOURCE_ATTRIBUTES": _large_values("resource_refs", "''", "resource_types"),
+        "LARGE_ATTRIBUTES": _large_values("x.refs", "x.templates", "attribute_types"),
+        "LARGE_RESOURCE_ATTRIBUTES": _large_values(RESOURCE_REFS.replace("origin", "x.origin"), "''", "resource_types"),
     }
+
+
+def _computed(columns: Iterable[Column]) -> str:
+    """Return the columns that are expressions, as a SELECT over ``span_rows`` has them.
+
+    They are not `ALIAS` columns of the table, because each statement over it would pay for all of them, whatever it names.
+    """
+    return ",\n    ".join(
+        f"{column.alias if column.type == 'String' else f'CAST({column.alias}, {quoted(column.type)})'} AS `{column.name}`"
+        for column in columns
+        if column.alias
+    )
 
 
 def _tells_of_model_call() -> str:
@@ -136,10 +156,10 @@ def _large_values(refs: str, templates: str, types: str) -> str:
                     arraySort(one -> (one.1, one.2), groupArray((v.number, v.place, p.body))))) AS pieces
             FROM (
                 SELECT
-                    x.tenant AS tenant, x.trace_id AS trace_id, x.span_id AS span_id, x.{refs} AS refs,
+                    x.tenant AS tenant, x.trace_id AS trace_id, x.span_id AS span_id, {refs} AS refs,
                     {templates} AS templates, number, digest, place
                 FROM {{db}}.span_rows{{sfx}} AS x FINAL
-                ARRAY JOIN mapValues(x.{refs}) AS digests, arrayEnumerate(mapValues(x.{refs})) AS number
+                ARRAY JOIN mapValues({refs}) AS digests, arrayEnumerate(mapValues({refs})) AS number
                 ARRAY JOIN arrayConcat([toFixedString('', 12)], digests) AS digest, range(length(digests) + 1) AS place
             ) AS v
             LEFT ANY JOIN (SELECT trace_id, hash AS digest, body FROM {{db}}.piece_rows{{sfx}} FINAL) AS p

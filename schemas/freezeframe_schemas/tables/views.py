@@ -75,7 +75,7 @@ SELECT
         if(hasAll(groupArray(span_id), groupArrayIf(parent_span_id, begun != '')), [], ['{GapKind.UNFINISHED}']))))
         AS run_gaps, -- What spans of it are known to lack
 {columns}
-FROM (SELECT *, resource, resource_refs, ({_ENTRY_RANK}) AS entry_rank FROM {{db}}.span_rows AS s FINAL) AS s
+FROM (SELECT *, {{COMPUTED_COLUMNS}}, ({_ENTRY_RANK}) AS entry_rank FROM {{db}}.span_rows AS s FINAL) AS s
 GROUP BY s.tenant, s.trace_id
 COMMENT 'One row per run: for each field of the replay kit, how many of the spans that need it lack it';
 """

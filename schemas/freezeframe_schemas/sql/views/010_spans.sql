@@ -4,8 +4,8 @@ CREATE OR REPLACE VIEW {db}.spans {on_cluster} AS
 SELECT
     * EXCEPT (previews, templates, begun, origin, chunk_gaps) REPLACE (
         mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), refs) AS refs),
-    {COMPUTED_COLUMNS},
-    mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), resource_refs) AS resource_refs,
+    {COMPUTED_BUT_REFS},
+    JSONExtract(origin, 'refs', 'Map(LowCardinality(String), Array(String))') AS resource_refs,
     previews[1] AS input_preview, -- Start of the last thing that was asked
     previews[2] AS output_preview, -- Start of what was answered
     start_time + toIntervalNanosecond(duration_ns) AS end_time, -- When the span ended

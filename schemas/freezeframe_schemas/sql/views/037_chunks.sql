@@ -33,7 +33,7 @@ FROM (
         JSONType(list) = 'Array' AS is_readable,
         if(is_readable, JSONExtractArrayRaw(list), ['']) AS documents,
         if(is_readable, arrayEnumerate(documents), [0]) AS ranks
-    FROM {db}.span_rows FINAL
+    FROM (SELECT *, {COMPUTED_COLUMNS} FROM {db}.span_rows FINAL)
     WHERE mapContains(refs, attribute)
 ) AS d
 ARRAY JOIN d.documents AS document, d.ranks AS rank

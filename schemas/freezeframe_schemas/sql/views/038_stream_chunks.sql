@@ -12,7 +12,7 @@ SELECT
     size AS bytes, -- Bytes of the chunk
     offset_ns / 1e6 AS offset_ms, -- Milliseconds from the start of the exchange
     if(place = 1, NULL, (toInt64(offset_ns) - toInt64(s.chunk_offsets_ns[place - 1])) / 1e6) AS gap_ms -- Milliseconds since the chunk before
-FROM {db}.span_rows AS s FINAL
+FROM (SELECT *, {COMPUTED_COLUMNS} FROM {db}.span_rows FINAL) AS s
 ARRAY JOIN
     s.chunk_sizes AS size,
     arrayResize(s.chunk_offsets_ns, length(s.chunk_sizes)) AS offset_ns,

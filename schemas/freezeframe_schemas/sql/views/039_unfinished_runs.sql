@@ -11,7 +11,7 @@ SELECT
     r.end_time AS last_heard, -- When the run was last heard of
     r.exchanges AS exchanges, -- Exchanges that had ended by then
     s.previews[1] AS input -- Start of what the entry point was called with
-FROM (SELECT *, entry_target FROM {db}.span_rows FINAL WHERE begun != '') AS s
+FROM (SELECT *, {COMPUTED_COLUMNS} FROM {db}.span_rows FINAL WHERE begun != '') AS s
 INNER JOIN (SELECT * FROM {db}.runs WHERE status = '{UNFINISHED}') AS r ON s.tenant = r.tenant AND s.trace_id = r.trace_id
 WHERE (s.trace_id, s.parent_span_id) NOT IN (SELECT trace_id, span_id FROM {db}.span_rows WHERE entry_kind != '' AND begun = '')
 COMMENT 'Runs still going, or killed: SELECT * FROM unfinished_runs WHERE last_heard < now() - INTERVAL 10 MINUTE';

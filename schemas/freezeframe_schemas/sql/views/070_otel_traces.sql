@@ -26,5 +26,5 @@ SELECT
     s.`links.span_id` AS `Links.SpanId`, -- Span id of each link
     s.`links.trace_state` AS `Links.TraceState`, -- Trace state of each link
     s.`links.attributes` AS `Links.Attributes` -- Attributes of each link
-FROM {db}.span_rows{sfx} AS s FINAL
+FROM (SELECT *, {COMPUTED_COLUMNS} FROM {db}.span_rows{sfx} FINAL) AS s
 COMMENT 'The layout of the OpenTelemetry Collector exporter';
