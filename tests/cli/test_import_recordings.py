@@ -6,6 +6,9 @@ import base64
 import json
 import sys
 import tracemalloc
+import urllib.error
+import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -21,10 +24,10 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.target import Place, load_run
 from freezeframe_replay.sources.recordings import json_items
 from freezeframe_replay.sources.recordings.kinds import RECORDINGS, requests_of_recording, runs_of_recording
-from freezeframe_schemas.errors import ConfigError, WireError
+from freezeframe_schemas.errors import ConfigError, RunError, WireError
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.meaning import result_value
-from freezeframe_schemas.run import Run
+from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.wire.document import JsonObject
 
 DATA = Path(__file__).parents[1] / "data" / "recordings"
@@ -38,7 +41,10 @@ TRACES = {
     "langsmith": DATA / "weather.langsmith.jsonl",
 }
 """Those that hold spans."""
-ALL = {**FILES, **TALKS, **TRACES, "langfuse": DATA / "greeting.json"}
+SESSIONS = {kind: DATA / f"orders.{kind}.jsonl" for kind in ("claude-code", "codex", "gemini-cli")}
+"""Those of coding agents."""
+ALL = {**FILES, **TALKS, **TRACES, **SESSIONS, "langfuse": DATA / "greeting.json"}
+GOLDEN = DATA.parents[1] / "golden" / "recordings.json"
 AGENT = """
 import anthropic
 
@@ -267,7 +273,7 @@ def archive(*entries: Any, **others: Any) -> str:
         ("tau-bench", "[{}]", "result 1: traj: expected a list of messages"),
         ("tau-bench", '[{"traj": [{"role": "user"}, 5]}]', "result 1: traj: expected a list of messages"),
         ("tau-bench", '[{"traj": [{"role": "user"}]}, {"traj": [{"role": 1}]}]', "result 2: message 1: role: expected text"),
-        ("tau-bench", json.dumps([{"traj": [{"role": "user"}] * 2001}]), "found 2,001 messages, expected at most 2,000"),
+        ("tau-bench", json.dumps([{"traj": [{"role": "user"}] * 2000 + [{"role": "assistant"}]}]), "follows 2,000 messages"),
         ("langfuse", '{"observations": [{}]}', "observation 1: startTime: expected a time"),
         ("langfuse", '{"observations": [{"startTime": "2026-01-01"}]}', "observation 1: traceId: expected text"),
         ("langfuse", '{"trace": {}}', "found no array 'observations'"),
@@ -282,8 +288,15 @@ def archive(*entries: Any, **others: Any) -> str:
         ("langsmith", '{"start_time": "2026-01-01"}', "run 1: id: expected a UUID"),
         ("langsmith", '[{"start_time": "2026-01-01"}', "run 1: id: expected a UUID"),
         ("langsmith", "{}\n{", "line 2: not JSON|run 1"),
+        ("claude-code", '{"type": "user"}\n{"id": 1}', "line 2: type: expected text; this is no session of Claude Code"),
+        ("claude-code", '{"type": "user", "uuid": "a", "message": {"role": "user"}}', "line 1: timestamp: expected a time"),
+        ("codex", "[1]", "line 1: type: expected text; this is no session of Codex CLI"),
+        ("codex", '{"type": "session_meta", "timestamp": 5}', "line 1: timestamp: expected a time"),
+        ("gemini-cli", '{"sessionId": "a"}\n{"id": "b", "type": "user"}', "line 2: timestamp: expected a time"),
+        ("gemini-cli", '{"sessionId": "a", "messages": [{"id": "b", "type": "user"}]}', "message 1: timestamp: expected a"),
+        ("gemini-cli", '{"sessionId": "a",\n"chats": []}', "found no array 'messages'"),
         ("swe-agent", '{"trajectory": []}', "found no array 'history'"),
-        ("swe-agent", '{"history": [{"content": "x"}]}', "entry 1 of the history: expected a message with a role"),
+        ("swe-agent", '{"history": [{"content": "x"}]}', "entry of the history 1: expected a message with a role"),
     ],
 )
 def test_a_faulty_file_is_an_error_with_the_place_and_nothing_of_it_is_sent(
@@ -301,7 +314,7 @@ def test_a_file_cut_anywhere_is_an_error(kind: str, tmp_path: Path) -> None:
     whole = ALL[kind].read_bytes().rstrip()
     for end in {*range(0, len(whole), 997), len(whole) - 1}:
         path = written(tmp_path, whole[:end])
-        with pytest.raises(WireError, match="file"):
+        with pytest.raises((WireError, RunError) if end == 0 else WireError, match="file"):
             next(requests_of_recording(path, RECORDINGS[kind]))
 
 
@@ -405,6 +418,174 @@ def test_a_program_that_asks_as_a_trajectory_did_gets_each_answer_and_another_ge
             assert names == [call["function"]["name"] for call in message.get("tool_calls") or ()]
         with pytest.raises(openai.APIStatusError, match="REPLAY"):
             client.chat.completions.create(model="any", messages=[*talk[:1], {"role": "user", "content": "something else"}])
+
+
+@pytest.mark.long
+def test_what_each_kind_holds_and_lacks_is_what_the_golden_file_says() -> None:
+    told = {}
+    for kind, path in sorted(ALL.items()):
+        run = run_of(kind, path)
+        fixture = freeze(run)
+        told[kind] = {
+            "steps": Counter(step.exchange.kind.value for step in fixture.steps),
+            "ledger": sorted({f"{loss.field}: {loss.source}" for loss in fixture.ledger}),
+            "gaps": [str(gap) for gap in run.gaps],
+        }
+    assert told == json.loads(GOLDEN.read_text(encoding="utf-8")), json.dumps(told, indent=1)
+
+
+ASKED: dict[str, list[dict[str, Any]]] = json.loads((DATA / "orders.asked.json").read_text(encoding="utf-8"))
+"""What each coding agent really sent, in its API's own form."""
+
+
+def sessions_run(kind: str) -> Run:
+    """Return the run of a session with its helpers, as the store puts it together."""
+    helpers = DATA.glob(f"orders-helper.{kind}.jsonl")
+    return build_run([span for path in (SESSIONS[kind], *helpers) for span in run_of(kind, path).spans])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("kind", SESSIONS)
+def test_what_a_coding_agent_sent_is_answered_from_its_session_and_a_changed_word_is_not(kind: str) -> None:
+    from freezeframe_replay.process.served_run import ServedRun
+    from freezeframe_replay.process.wire_server import serve_wire
+    from freezeframe_schemas.verdict import Verdict, verdict
+
+    served = ServedRun(freeze(sessions_run(kind)))
+    with serve_wire([served]) as url:
+        answers = [posted(url, row) for row in ASKED[kind]]
+        for told in ("the largest is", "The second order is for", "orders.csv"):
+            assert any(told in answer for answer in answers)
+    assert verdict(served.session.report()) is Verdict.SAME_IN_MEANING
+    changed = [json.loads(json.dumps(row).replace("orders are", "order is")) for row in ASKED[kind][:1]]
+    served = ServedRun(freeze(sessions_run(kind)))
+    with serve_wire([served]) as url, pytest.raises(urllib.error.HTTPError, match="424"):
+        posted(url, changed[0])
+    assert not served.session.report().served
+
+
+def posted(url: str, row: dict[str, Any]) -> str:
+    body, headers = json.dumps(row["body"]).encode(), {"Content-Type": "application/json"}
+    with urllib.request.urlopen(urllib.request.Request(url + row["path"], data=body, headers=headers)) as answer:
+        return answer.read().decode()
+
+
+@pytest.mark.parametrize("kind", SESSIONS)
+def test_a_session_that_grew_is_the_same_run_with_more_in_it(kind: str, tmp_path: Path) -> None:
+    lines = SESSIONS[kind].read_text().splitlines(keepends=True)
+    before, after = run_of(kind, written(tmp_path, "".join(lines[:-9]))), run_of(kind, SESSIONS[kind])
+    assert before.trace_id == after.trace_id
+    stored = {span.span_id: span for span in after.spans}
+    assert all(stored[span.span_id] == span for span in before.spans if span.parent_span_id)
+    assert len(before.spans) < len(after.spans)
+
+
+def test_a_helper_is_a_part_of_the_run_of_its_session() -> None:
+    run = sessions_run("claude-code")
+    (helper,) = [span for span in run.spans if span.attributes.get("gen_ai.operation.name") == "invoke_agent"]
+    assert run.entry.name == "How many orders are in orders.csv?"
+    assert helper.parent_span_id == run.entry.span_id
+    assert sum(span.parent_span_id == helper.span_id for span in run.spans) == 3
+
+
+def claude_code(*records: tuple[str, str, dict[str, Any]]) -> str:
+    """Return a session of records that name themselves and the one before."""
+    about = {"sessionId": "s", "timestamp": "2026-01-01T00:00:00Z"}
+    lines = [{**about, "uuid": own, "parentUuid": above, "type": said["role"], "message": said} for own, above, said in records]
+    return "\n".join(map(json.dumps, lines))
+
+
+def test_a_prompt_that_was_taken_back_is_no_part_of_what_the_model_was_told(tmp_path: Path) -> None:
+    def answer(number: int) -> dict[str, Any]:
+        return {"role": "assistant", "id": f"m{number}", "content": [{"type": "text", "text": f"answer {number}"}]}
+
+    def prompt(text: str) -> dict[str, Any]:
+        return {"role": "user", "content": text}
+
+    records = [("a", "", prompt("one")), ("b", "a", answer(1)), ("c", "b", prompt("two")), ("d", "c", answer(2))]
+    records += [("e", "b", prompt("three")), ("f", "e", answer(3))]
+    steps = freeze(run_of("claude-code", written(tmp_path, claude_code(*records)))).steps
+    asked = [[item["text"] for item in json.loads(step.exchange.request.body)["messages"]] for step in steps]
+    assert sorted(asked, key=len)[0] == ["one"]
+    assert ["one", "answer 1", "three"] in asked
+    assert ["one", "answer 1", "two"] in asked
+
+
+def test_after_a_compaction_a_model_of_codex_was_told_what_replaced_the_history(tmp_path: Path) -> None:
+    def item(role: str, text: str) -> dict[str, Any]:
+        return {"type": "message", "role": role, "content": [{"type": "input_text", "text": text}]}
+
+    records = [
+        ("session_meta", {"id": "s"}),
+        ("response_item", item("user", "one")),
+        ("response_item", item("assistant", "answer")),
+        ("compacted", {"message": "", "replacement_history": [item("user", "the summary")]}),
+        ("response_item", item("user", "two")),
+        ("response_item", item("assistant", "answer again")),
+    ]
+    lines = [{"timestamp": f"2026-01-01T00:00:0{n}Z", "type": kind, "payload": held} for n, (kind, held) in enumerate(records)]
+    steps = freeze(run_of("codex", written(tmp_path, "\n".join(map(json.dumps, lines))))).steps
+    asked = [json.loads(step.exchange.request.body)["messages"] for step in steps]
+    assert asked == [[{"role": "user", "text": "one"}], [{"role": "user", "text": "the summary\ntwo"}]]
+
+
+def test_a_call_that_failed_is_a_failed_call_with_what_claude_code_said_of_it(tmp_path: Path) -> None:
+    said = {"role": "assistant", "id": "m", "model": "<synthetic>", "content": [{"type": "text", "text": "API Error: 529"}]}
+    path = written(tmp_path, claude_code(("a", "", {"role": "user", "content": "hi"}), ("b", "a", said)))
+    (step,) = freeze(run_of("claude-code", path)).steps
+    assert json.loads(step.exchange.response.body) == {"error": "API Error: 529", "status": 529}
+
+
+def test_a_session_of_gemini_cli_in_one_document_is_read_with_the_results_of_its_tools(tmp_path: Path) -> None:
+    """As older versions wrote it: no message repeats the results of tools."""
+    result = [{"functionResponse": {"id": "c", "name": "ls", "response": {"output": "a.txt"}}}]
+    call = {"id": "c", "name": "ls", "args": {"path": "."}, "result": result, "timestamp": "2025-10-18T14:57:33Z"}
+    messages = [
+        {"id": "1", "timestamp": "2025-10-18T14:57:28.974Z", "type": "user", "content": "List the files"},
+        {
+            "id": "2",
+            "timestamp": "2025-10-18T14:57:31Z",
+            "type": "gemini",
+            "content": "",
+            "model": "gemini-2.5-pro",
+            "toolCalls": [call],
+        },
+        {"id": "3", "timestamp": "2025-10-18T14:57:40Z", "type": "gemini", "content": "One: a.txt.", "model": "gemini-2.5-pro"},
+    ]
+    path = written(tmp_path, json.dumps({"sessionId": "s", "messages": messages}, indent=2))
+    steps = freeze(run_of("gemini-cli", path)).steps
+    asked = [json.loads(step.exchange.request.body) for step in steps]
+    assert [step.exchange.kind for step in steps] == [Kind.MODEL, Kind.TOOL, Kind.MODEL]
+    assert asked[1] == {"arguments": {"path": "."}}
+    assert asked[2]["messages"][-1] == {"result": {"output": "a.txt"}}
+
+
+@pytest.mark.parametrize("kind", ["otlp", "claude-code"])
+@pytest.mark.parametrize("way", [["--dry-run"], ["--dry-run", "--json"]])
+def test_an_import_of_nothing_says_so_and_fails(
+    kind: str, way: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = written(tmp_path, b"")
+    assert main(["import", kind, str(path), *way, "--data", str(tmp_path)]) == 1
+    assert capsys.readouterr().err == f"freezeframe import: no runs in {path}\n"
+
+
+@pytest.mark.long
+def test_of_several_files_those_that_cannot_be_read_are_named_and_the_others_are_imported(
+    collector: CollectorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    written(tmp_path, SESSIONS["codex"].read_bytes(), "rollout-1.jsonl")
+    written(tmp_path, SESSIONS["codex"].read_bytes()[:-9], "rollout-2.jsonl")
+    written(tmp_path, b"", "rollout-3.jsonl")
+    assert main(["import", "codex", str(tmp_path), "--data", str(collector.data)]) == 1
+    told = capsys.readouterr()
+    assert told.out == "sent 1 request of 3 files; could not be read: 1 file\n"
+    assert "rollout-2.jsonl, line 47: not JSON, or cut" in told.err
+    assert f"no runs in {tmp_path / 'rollout-3.jsonl'}" in told.err
+    stored = load_run(Place(data=collector.data), run_of("codex", SESSIONS["codex"]).trace_id)
+    assert stored.entry.session == "01a20f27-da1a-7bc0-ad5e-ff47d09b784e"
+    assert main(["import", "codex", str(tmp_path / "rollout-3.jsonl"), "--data", str(collector.data)]) == 1
+    assert capsys.readouterr().err.endswith(f"no runs in {tmp_path / 'rollout-3.jsonl'}\n")
 
 
 @pytest.mark.parametrize("kind", ALL)

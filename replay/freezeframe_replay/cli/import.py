@@ -10,7 +10,7 @@ import time
 import urllib.error
 import urllib.request
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -23,9 +23,15 @@ from freezeframe_replay.report.render import counted, ledger_lines
 from freezeframe_replay.sources.http_door import LOOPBACK, opener
 from freezeframe_replay.sources.otlp_requests import JSON as JSON_TYPE
 from freezeframe_replay.sources.otlp_requests import METRICS, OtlpRequest, requests_of_file
-from freezeframe_replay.sources.recordings.kinds import RECORDINGS, recordings_in, requests_of_recording, runs_of_recording
+from freezeframe_replay.sources.recordings.kinds import (
+    RECORDINGS,
+    no_runs,
+    recordings_in,
+    requests_of_recording,
+    runs_of_recording,
+)
 from freezeframe_replay.sources.span_file import files_of, load_runs_of_file
-from freezeframe_schemas.errors import ConfigError, FreezeframeError, WireError
+from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError, WireError
 from freezeframe_schemas.local_tokens import SENDER, bearer, read_token
 from freezeframe_schemas.run import Run
 
@@ -62,19 +68,23 @@ def execute(arguments: argparse.Namespace) -> int:
     missing = next((source for source in arguments.sources if not source.exists()), None)
     if missing is not None:
         raise ConfigError(f"{missing}: no such file or directory")
-    if arguments.dry_run:
-        return _show(arguments)
     files = _files(arguments)
+    if arguments.dry_run:
+        return _show(files, arguments)
     sent = _send_all(files, arguments.kind, arguments.first, home_of(arguments))
+    if not sent["requests"] and not sent["unreadable"]:
+        raise no_runs(*arguments.sources)
     if arguments.json:
         print_json(dict(sent))
     else:
         print(f"sent {counted(sent['requests'], 'request')} of {counted(len(files), 'file')}" + _left_out(sent))
-    return 1 if sent["rejected"] else 0
+    return 1 if sent["rejected"] or sent["unreadable"] else 0
 
 
 def _files(arguments: argparse.Namespace) -> list[Path]:
     sources: list[Path] = arguments.sources
+    if arguments.kind == _OTLP and arguments.dry_run:
+        return sources  # one trace may be in several files of a directory
     if arguments.kind == _OTLP:
         return [file for source in sources for file in (files_of(source) if source.is_dir() else [source])]
     return [file for source in sources for file in recordings_in(source, RECORDINGS[arguments.kind])]
@@ -83,6 +93,7 @@ def _files(arguments: argparse.Namespace) -> list[Path]:
 def _left_out(sent: Counter[str]) -> str:
     parts = [f"refused: {counted(sent['rejected'], 'span')} (freezeframe status)"] if sent["rejected"] else []
     parts += [f"left out: {counted(sent['metrics'], 'request')} of metrics"] if sent["metrics"] else []
+    parts += [f"could not be read: {counted(sent['unreadable'], 'file')}"] if sent["unreadable"] else []
     return "; ".join(["", *parts])
 
 
@@ -92,7 +103,8 @@ def _send_all(files: list[Path], kind: str, first: int, home: Home) -> Counter[s
     if not port or not collector_answers(home):
         raise ConfigError(f"no collector is running for {home.directory}", do="start it with `freezeframe up`")
     sent: Counter[str] = Counter()
-    for file in files:
+
+    def send(file: Path) -> None:
         for request in _requests(file, kind):
             if file == files[0] and request.number < first:
                 continue
@@ -102,8 +114,29 @@ def _send_all(files: list[Path], kind: str, first: int, home: Home) -> Counter[s
             sent["rejected"] += _send(request, file, kind, home, port)
             sent["requests"] += 1
         print(f"{file}: done", file=sys.stderr)
+
+    sent["unreadable"] = _each(files, send)
     flush(home)
     return sent
+
+
+def _each(files: list[Path], use: Callable[[Path], None]) -> int:
+    """Use each file. Of several, what cannot be read is said and left out; return how many those are.
+
+    Raises:
+        WireError: the only file cannot be read.
+        RunError: it holds no run.
+    """
+    unreadable = 0
+    for file in files:
+        try:
+            use(file)
+        except (WireError, RunError) as error:
+            if len(files) == 1:
+                raise
+            print(f"freezeframe: {error}", file=sys.stderr)
+            unreadable += isinstance(error, WireError)
+    return unreadable
 
 
 def _requests(file: Path, kind: str) -> Iterator[OtlpRequest]:
@@ -145,16 +178,23 @@ def _rejected(content_type: str, body: bytes) -> int:
     return ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans
 
 
-def _show(arguments: argparse.Namespace) -> int:
-    """Print what a replay of each run in the sources will lack: its ledger, or its gaps if bytes were recorded."""
-    runs = map(outline_run, _runs(arguments))
+def _show(files: list[Path], arguments: argparse.Namespace) -> int:
+    """Print what a replay of each run in the files will lack: its ledger, or its gaps if bytes were recorded."""
+    rows: list[dict[str, Any]] = []
+
+    def show(file: Path) -> None:
+        for run in map(outline_run, _runs(file, arguments.kind)):
+            rows.append(_row(run))
+            if not arguments.json:
+                lines = ledger_lines(run, terminal_width() - 2) if run.ledger else [*run.gaps] or ["nothing to reconstruct"]
+                print("\n".join([f"{run.run_id}  {run.name}", *(f"  {line}" for line in lines)]))
+
+    unreadable = _each(files, show)
+    if not rows and not unreadable:
+        raise no_runs(*arguments.sources)
     if arguments.json:
-        print_json([_row(run) for run in runs])
-        return 0
-    for run in runs:
-        lines = ledger_lines(run, terminal_width() - 2) if run.ledger else [*run.gaps] or ["nothing to reconstruct"]
-        print("\n".join([f"{run.run_id}  {run.name}", *(f"  {line}" for line in lines)]))
-    return 0
+        print_json(rows)
+    return 1 if unreadable else 0
 
 
 def _row(run: Outline) -> dict[str, Any]:
@@ -167,9 +207,8 @@ def _row(run: Outline) -> dict[str, Any]:
     }
 
 
-def _runs(arguments: argparse.Namespace) -> Iterator[Run]:
-    if arguments.kind == _OTLP:
-        yield from (run for source in arguments.sources for run in load_runs_of_file(source))
-        return
-    for file in _files(arguments):
-        yield from runs_of_recording(file, RECORDINGS[arguments.kind])
+def _runs(file: Path, kind: str) -> list[Run]:
+    runs = load_runs_of_file(file) if kind == _OTLP else runs_of_recording(file, RECORDINGS[kind])
+    if not runs:
+        raise no_runs(file)
+    return runs

@@ -2,110 +2,201 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from freezeframe_replay.sources.recordings.http_calls import SCOPE, UNDATED, Origin
 from freezeframe_schemas import genai
 from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json
-from freezeframe_schemas.span import Attributes, SpanKind, SpanRecord
-from freezeframe_schemas.wire import openai_chat
-from freezeframe_schemas.wire.document import JsonObject, as_object, as_objects, as_text, dump
+from freezeframe_schemas.meaning import arguments_of, messages_of
+from freezeframe_schemas.span import Attributes, AttributeValue, SpanKind, SpanRecord, StatusCode
+from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.document import JsonObject, as_objects, as_text, dump
 
 MOST_MESSAGES: Final = 2000
-"""Of a conversation. Each request repeats those before it, so the spans grow with the square."""
+"""Before an answer. Each request repeats those before it, so the spans grow with the square."""
 _STEP_NS: Final = 1_000_000
-"""Between messages, whose times are not known."""
+"""Between messages whose times are not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """A message of a conversation."""
+
+    message: JsonObject
+    """In the conventions' form, ``{"role": "user", "parts": [...]}``; that of an ``assistant`` is an answer of the model."""
+    key: str = ""
+    """What names it in its run; its place by default."""
+    at: int = 0
+    """When it was written, in nanoseconds since 1970; 0: not known."""
+    told: Mapping[str, AttributeValue] = field(default_factory=dict[str, AttributeValue])
+    """What else is known of an answer: its id, model and tokens."""
+    error: str = ""
+    """Why there is no answer: the call failed."""
+    after: Sequence[int] | None = None
+    """The places of the messages that an answer follows; None: all before it."""
+    is_repeated: bool = False
+    """Only part of what others follow: it was said before, or never by the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """What was said in a run, in the form of OpenAI's chat messages."""
+    """What was said in a run."""
 
     number: int
     """From 1, in the file."""
     name: str
-    messages: Sequence[JsonObject]
+    messages: Sequence[Said]
     lacks: str
     """What recordings of this kind do not hold; a gap of the run."""
+    session: str = ""
+    """The id under which its program can go on with it. The run is then known by it, and a longer file is the same run."""
+    inside: str = ""
+    """What names the conversation of a helper in the run of that session."""
+
+
+def spoken(dialect: WireDialect, request: JsonObject) -> list[JsonObject]:
+    """Return the messages of a request in the conventions' form."""
+    return messages_of(dialect.request_attributes(dump(request).encode()), genai.INPUT_MESSAGES)
+
+
+def answered(dialect: WireDialect, answer: JsonObject) -> dict[str, AttributeValue]:
+    """Return what a provider's answer says: its messages and what is told with them."""
+    return dialect.response_attributes(dump(answer).encode(), content_type="application/json", status=200)
+
+
+def said_in_answer(attributes: Mapping[str, AttributeValue]) -> JsonObject:
+    """Return an answer as one message, as it stands in the next request."""
+    parts = [part for message in messages_of(attributes, genai.OUTPUT_MESSAGES) for part in as_objects(message.get("parts"))]
+    return {"role": "assistant", "parts": [*parts]}
 
 
 def spans_of_conversation(talk: Conversation, origin: Origin) -> Iterator[SpanRecord]:
     """Yield a span for each answer of the model and for each result of a tool, and at last the one around them.
 
     Raises:
-        ValueError: a message has no role, or there are more than `MOST_MESSAGES`.
+        ValueError: an answer follows more than `MOST_MESSAGES`.
     """
-    if len(talk.messages) > MOST_MESSAGES:
-        raise ValueError(f"found {len(talk.messages):,} messages, expected at most {MOST_MESSAGES:,}")
-    calls: dict[str, JsonObject] = {}
-    for place, message in enumerate(talk.messages):
-        role = message.get("role")
-        if not isinstance(role, str):
-            raise ValueError(f"message {place + 1}: role: expected text")
-        if role == "assistant":
-            calls |= {str(call.get("id")): as_object(call.get("function")) for call in as_objects(message.get("tool_calls"))}
-            yield _span(talk, origin, place, genai.OP_CHAT, _said(talk.messages[:place], message), SpanKind.CLIENT)
-        elif role == "tool":
-            yield _span(talk, origin, place, genai.OP_EXECUTE_TOOL, _done(message, calls), SpanKind.INTERNAL)
-    gap = Gap(kind=GapKind.UNSEEN, text=talk.lacks)
-    yield SpanRecord(
-        trace_id=_trace_id(talk, origin),
-        span_id=_root_id(talk, origin),
-        name=talk.name,
-        start_time_unix_nano=_time(talk, 0),
-        end_time_unix_nano=_time(talk, len(talk.messages)),
-        attributes={genai.ENTRY_GAPS: gaps_to_json([gap])},
-        resource=origin.resource,
-        scope=SCOPE,
-    )
+    written = _Written(talk, origin)
+    for place, said in enumerate(talk.messages):
+        if said.is_repeated:
+            continue
+        if said.message.get("role") == "assistant":
+            yield written.answer(place, said)
+        else:
+            yield from written.results(place, said)
+    yield written.around()
 
 
-def _span(talk: Conversation, origin: Origin, place: int, operation: str, attributes: Attributes, kind: SpanKind) -> SpanRecord:
-    what = attributes.get(genai.TOOL_NAME)
-    return SpanRecord(
-        trace_id=_trace_id(talk, origin),
-        span_id=origin.id_of(talk.number, place, digits=16),
-        parent_span_id=_root_id(talk, origin),
-        name=f"{operation} {what}" if what else operation,
-        kind=kind,
-        start_time_unix_nano=_time(talk, place),
-        end_time_unix_nano=_time(talk, place + 1),
-        attributes={genai.OPERATION_NAME: operation, **attributes},
-        resource=origin.resource,
-        scope=SCOPE,
-    )
+class _Written:
+    """The spans of a conversation, as they are written."""
+
+    def __init__(self, talk: Conversation, origin: Origin) -> None:
+        self._talk = talk
+        self._origin = replace(origin, digest=talk.session) if talk.session else origin
+        self._run = () if talk.session else (talk.number,)
+        self._texts = [dump(said.message) for said in talk.messages]
+        self._about: dict[str, AttributeValue] = {}
+        if talk.session:
+            self._about = {genai.SESSION_ID: talk.session, genai.CONVERSATION_ID: talk.session}
+        self._calls: dict[str, tuple[JsonObject, int]] = {}
+
+    def answer(self, place: int, said: Said) -> SpanRecord:
+        """Return the span of a call of the model."""
+        before = range(place) if said.after is None else said.after
+        if len(before) >= MOST_MESSAGES:
+            raise ValueError(f"an answer follows {len(before):,} messages, expected fewer than {MOST_MESSAGES:,}")
+        end = self._time(place)
+        for part in as_objects(said.message.get("parts")):
+            if part.get("type") == "tool_call":
+                self._calls[str(part.get("id"))] = (part, end)
+        attributes: dict[str, AttributeValue] = {
+            **said.told,
+            genai.OPERATION_NAME: genai.OP_CHAT,
+            genai.INPUT_MESSAGES: f"[{','.join(self._texts[index] for index in before)}]",
+        }
+        if not said.error:
+            attributes.setdefault(genai.OUTPUT_MESSAGES, f"[{self._texts[place]}]")
+        start = min(self._time(before[-1]) if before else end, end)
+        return self._span(said.key or str(place), attributes, (start, end), SpanKind.CLIENT, said.error)
+
+    def results(self, place: int, said: Said) -> Iterator[SpanRecord]:
+        """Yield the spans of the tools whose results a message holds."""
+        end = self._time(place)
+        parts = [part for part in as_objects(said.message.get("parts")) if part.get("type") == "tool_call_response"]
+        for number, part in enumerate(parts):
+            call_id = str(part.get("id"))
+            call, start = self._calls.get(call_id, ({}, end))
+            result = part.get("response", part.get("result"))
+            attributes: Attributes = {
+                genai.OPERATION_NAME: genai.OP_EXECUTE_TOOL,
+                genai.TOOL_NAME: as_text(call.get("name")) or as_text(said.message.get("name")) or "tool",
+                genai.TOOL_CALL_ID: call_id,
+                genai.TOOL_CALL_ARGUMENTS: dump(arguments_of(call.get("arguments"))),
+                genai.TOOL_CALL_RESULT: result if isinstance(result, str) else dump(result),
+            }
+            key = f"{said.key or place}:{number}" if number else said.key or str(place)
+            yield self._span(key, attributes, (min(start, end), end), SpanKind.INTERNAL)
+
+    def around(self) -> SpanRecord:
+        """Return the span around the others."""
+        talk = self._talk
+        times = [self._time(place) for place in range(len(talk.messages))] or [UNDATED]
+        attributes: Attributes = {**self._about, genai.ENTRY_GAPS: gaps_to_json([Gap(kind=GapKind.UNSEEN, text=talk.lacks)])}
+        if talk.inside:
+            attributes |= {genai.OPERATION_NAME: genai.OP_INVOKE_AGENT}
+        # Where no time is known, a message takes a step, the last one, too.
+        last = max(times) if any(said.at for said in talk.messages) else max(times) + _STEP_NS
+        return self._record(talk.inside or "run", talk.name, attributes, (min(times), last), "run" if talk.inside else "")
+
+    def _span(self, key: str, attributes: Attributes, times: tuple[int, int], kind: SpanKind, error: str = "") -> SpanRecord:
+        what = attributes.get(genai.TOOL_NAME) or attributes.get(genai.REQUEST_MODEL)
+        name = f"{attributes[genai.OPERATION_NAME]} {what}" if what else str(attributes[genai.OPERATION_NAME])
+        return self._record(key, name, {**self._about, **attributes}, times, self._talk.inside or "run", kind, error)
+
+    def _record(
+        self,
+        key: str,
+        name: str,
+        attributes: Attributes,
+        times: tuple[int, int],
+        above: str,
+        kind: SpanKind = SpanKind.INTERNAL,
+        error: str = "",
+    ) -> SpanRecord:
+        return SpanRecord(
+            trace_id=self._id(digits=32),
+            span_id=self._id(key, digits=16),
+            parent_span_id=self._id(above, digits=16) if above else "",
+            name=name,
+            kind=kind,
+            start_time_unix_nano=times[0],
+            end_time_unix_nano=times[1],
+            attributes=attributes,
+            status_code=StatusCode.ERROR if error else StatusCode.UNSET,
+            status_message=error,
+            resource=self._origin.resource,
+            scope=SCOPE,
+        )
+
+    def _id(self, *parts: object, digits: int) -> str:
+        return self._origin.id_of(*self._run, *parts, digits=digits)
+
+    def _time(self, place: int) -> int:
+        known = self._talk.messages[place].at
+        return known or UNDATED + ((self._talk.number - 1) * MOST_MESSAGES + place) * _STEP_NS
 
 
-def _said(before: Sequence[JsonObject], answer: JsonObject) -> Attributes:
-    """Return what was asked and answered, read as if the provider's API had carried it."""
-    asked: JsonObject = {"messages": [*before]}
-    answered: JsonObject = {"choices": [{"index": 0, "message": answer}]}
-    dialect = openai_chat.DIALECT
-    said = dialect.response_attributes(dump(answered).encode(), content_type="application/json", status=200)
-    return {**dialect.request_attributes(dump(asked).encode()), **said}
+def linear(dialect: WireDialect, messages: Iterable[JsonObject]) -> list[Said]:
+    """Return messages of an API, each of which follows all before it.
 
-
-def _done(message: JsonObject, calls: dict[str, JsonObject]) -> Attributes:
-    call_id = str(message.get("tool_call_id"))
-    call = calls.get(call_id, {})
-    content = message.get("content")
-    return {
-        genai.TOOL_NAME: as_text(call.get("name")) or as_text(message.get("name")) or "tool",
-        genai.TOOL_CALL_ID: call_id,
-        genai.TOOL_CALL_ARGUMENTS: as_text(call.get("arguments")) or "{}",
-        genai.TOOL_CALL_RESULT: content if isinstance(content, str) else dump(content),
-    }
-
-
-def _trace_id(talk: Conversation, origin: Origin) -> str:
-    return origin.id_of(talk.number, digits=32)
-
-
-def _root_id(talk: Conversation, origin: Origin) -> str:
-    return origin.id_of(talk.number, "run", digits=16)
-
-
-def _time(talk: Conversation, place: int) -> int:
-    return UNDATED + ((talk.number - 1) * MOST_MESSAGES + place) * _STEP_NS
+    Raises:
+        ValueError: a message has no role.
+    """
+    found: list[Said] = []
+    for number, message in enumerate(messages, 1):
+        if not isinstance(message.get("role"), str):
+            raise ValueError(f"message {number}: role: expected text")
+        found += [Said(message=said) for said in spoken(dialect, {"messages": [message]})]
+    return found

@@ -24,7 +24,7 @@ from freezeframe_replay.sources.recordings.http_calls import (
     spans_of_calls,
     stored_headers,
 )
-from freezeframe_replay.sources.recordings.json_items import items_of
+from freezeframe_replay.sources.recordings.json_items import each, items_of
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Exchange, Headers
 from freezeframe_schemas.span import SpanRecord
@@ -55,12 +55,8 @@ def _calls(path: Path) -> Iterator[HttpCall]:
             if value not in _VERSIONS:
                 raise WireError(f"{path}: found HAR version {str(value)[:20]!r}, expected one of {', '.join(_VERSIONS)}")
 
-    for number, entry in enumerate(items_of(path, "log", "entries", other=check), 1):
-        if _is_http(as_object(entry)):
-            try:
-                yield _call_of(as_object(entry))
-            except ValueError as error:
-                raise WireError(f"{path}, entry {number}: {error}") from None
+    calls = each(path, "entry", items_of(path, "log", "entries", other=check), _call_of)
+    yield from (call for call in calls if call is not None)
     if not seen:
         raise WireError(f"{path}: found no HAR version, expected one of {', '.join(_VERSIONS)}")
 
@@ -71,7 +67,9 @@ def _is_http(entry: JsonObject) -> bool:
     return entry.get("_webSocketMessages") is None and not _OTHER_SCHEME.match(url)
 
 
-def _call_of(entry: JsonObject) -> HttpCall:
+def _call_of(entry: JsonObject) -> HttpCall | None:
+    if not _is_http(entry):
+        return None
     request, response = as_object(entry.get("request")), as_object(entry.get("response"))
     method, url = as_text(request.get("method")), checked_url(request.get("url"))
     if not method:

@@ -1,13 +1,15 @@
-"""Read the items of a long JSON array one by one: what is held at once is one item, not the file."""
+"""Read the items of a long JSON array, or of a file with one a line: what is held at once is one item, not the file."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final, TextIO, TypeVar
 
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.wire.document import JsonObject, as_object
 
 LARGEST: Final = 32 * 1024 * 1024
 """Characters of one item. The largest recorded calls have a few million."""
@@ -15,6 +17,56 @@ _PIECE: Final = 64 * 1024
 _SPACE: Final = " \t\r\n"
 
 Other = Callable[[str, Any], None]
+Made = TypeVar("Made")
+
+
+@contextmanager
+def placed(path: Path, where: str) -> Generator[None]:
+    """Let a fault name its place.
+
+    Raises:
+        WireError: in place of a `ValueError`, and of a `WireError` that does not name the file.
+    """
+    try:
+        yield
+    except (ValueError, OverflowError) as error:
+        raise WireError(f"{path}, {where}: {error}") from None
+    except WireError as error:
+        if error.message.startswith(str(path)):
+            raise
+        raise WireError(f"{path}, {where}: {error.message}") from None
+
+
+def each(path: Path, word: str, items: Iterable[Any], make: Callable[[JsonObject], Made]) -> Iterator[Made]:
+    """Yield what is made of each item; a fault names the item by its `word` and number, from 1.
+
+    Raises:
+        WireError: `make` raised a `ValueError`.
+    """
+    for number, item in enumerate(items, 1):
+        with placed(path, f"{word} {number}"):
+            made = make(as_object(item))
+        yield made
+
+
+def lines_of(path: Path) -> Iterator[tuple[int, Any]]:
+    """Yield the JSON values of a file that has one a line, each with the number of its line.
+
+    Raises:
+        WireError: a line is not JSON, or longer than an item may be.
+    """
+    with path.open("rb") as file:
+        number = 0
+        while line := file.readline(4 * LARGEST):
+            number += 1
+            if len(line) >= 4 * LARGEST:
+                raise WireError(f"{path}, line {number}: has more than {4 * LARGEST:,} bytes")
+            if not line.strip():
+                continue
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise WireError(f"{path}, line {number}: not JSON, or cut ({type(error).__name__})") from None
 
 
 def items_of(path: Path, *names: str, other: Other | None = None) -> Iterator[Any]:
@@ -37,6 +89,22 @@ def items_of(path: Path, *names: str, other: Other | None = None) -> Iterator[An
                 raise text.wrong("found more after the end of the document")
         except UnicodeDecodeError as error:
             raise WireError(f"{path}: not UTF-8 text: {error.reason}") from None
+
+
+def listed(path: Path, name: str) -> Iterator[Any]:
+    """Yield the items of a file that is a JSON array, or an object that begins with one under `name`, or has one a line.
+
+    Raises:
+        WireError: as `items_of` and `lines_of`.
+    """
+    with path.open("rb") as file:
+        head = file.read(4096).lstrip()
+    if head[:1] == b"[":
+        yield from items_of(path)
+    elif head.startswith(f'{{"{name}"'.encode()):
+        yield from items_of(path, name)
+    else:
+        yield from (item for _, item in lines_of(path))
 
 
 def _walk(text: _Text, names: tuple[str, ...], other: Other | None) -> Iterator[Any]:

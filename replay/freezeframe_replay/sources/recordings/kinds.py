@@ -11,15 +11,20 @@ from typing import Final
 
 from freezeframe_replay.sources.foreign import in_conventions
 from freezeframe_replay.sources.otlp_requests import PROTOBUF, TRACES, OtlpRequest, batches_of_spans
+from freezeframe_replay.sources.recordings.claude_code import read_claude_code
+from freezeframe_replay.sources.recordings.codex import read_codex
+from freezeframe_replay.sources.recordings.conversations import Conversation, spans_of_conversation
+from freezeframe_replay.sources.recordings.gemini_cli import read_gemini_cli
 from freezeframe_replay.sources.recordings.har import read_har
 from freezeframe_replay.sources.recordings.http_calls import Origin
+from freezeframe_replay.sources.recordings.json_items import placed
 from freezeframe_replay.sources.recordings.langfuse import read_langfuse
 from freezeframe_replay.sources.recordings.langsmith import read_langsmith
 from freezeframe_replay.sources.recordings.mlflow import read_mlflow
 from freezeframe_replay.sources.recordings.phoenix import read_phoenix
 from freezeframe_replay.sources.recordings.trajectories import read_swe_agent, read_tau_bench
 from freezeframe_replay.sources.recordings.vcr import read_cassette
-from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
@@ -33,9 +38,20 @@ class RecordingKind:
     """As it is typed."""
     holds: str
     """What a file of it is, for help."""
-    suffixes: tuple[str, ...]
-    """How the files of a directory end that are read."""
+    files: tuple[str, ...]
+    """How the files of a directory are named that are read."""
     read: Callable[[Path, Origin], Iterator[SpanRecord]]
+
+
+def _of_talks(read: Callable[[Path, Origin], Iterator[Conversation]]) -> Callable[[Path, Origin], Iterator[SpanRecord]]:
+    """Return a reader of the spans of what is a conversation, or several, to `read`."""
+
+    def spans(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+        for talk in read(path, origin):
+            with placed(path, talk.name):
+                yield from spans_of_conversation(talk, origin)
+
+    return spans
 
 
 RECORDINGS: Final = {
@@ -44,18 +60,28 @@ RECORDINGS: Final = {
         RecordingKind(
             name="vcr",
             holds="cassettes of vcrpy and of VCR for Ruby and R",
-            suffixes=(".yaml", ".yml", ".json"),
+            files=("*.yaml", "*.yml", "*.json"),
             read=read_cassette,
         ),
-        RecordingKind(name="har", holds="HTTP Archives of browsers and proxies", suffixes=(".har",), read=read_har),
-        RecordingKind(name="langfuse", holds="traces that Langfuse exports", suffixes=(".json",), read=read_langfuse),
+        RecordingKind(name="har", holds="HTTP Archives of browsers and proxies", files=("*.har",), read=read_har),
+        RecordingKind(name="langfuse", holds="traces that Langfuse exports", files=("*.json",), read=read_langfuse),
         RecordingKind(
-            name="mlflow", holds="MLflow's SQLite store, or a trace as JSON", suffixes=(".db", ".json"), read=read_mlflow
+            name="mlflow", holds="MLflow's SQLite store, or a trace as JSON", files=("*.db", "*.json"), read=read_mlflow
         ),
-        RecordingKind(name="phoenix", holds="spans that Phoenix exports", suffixes=(".json",), read=read_phoenix),
-        RecordingKind(name="langsmith", holds="runs of LangSmith", suffixes=(".json", ".jsonl"), read=read_langsmith),
-        RecordingKind(name="tau-bench", holds="results of tau-bench", suffixes=(".json",), read=read_tau_bench),
-        RecordingKind(name="swe-agent", holds="trajectories of SWE-agent", suffixes=(".traj",), read=read_swe_agent),
+        RecordingKind(name="phoenix", holds="spans that Phoenix exports", files=("*.json",), read=read_phoenix),
+        RecordingKind(name="langsmith", holds="runs of LangSmith", files=("*.json", "*.jsonl"), read=read_langsmith),
+        RecordingKind(
+            name="claude-code", holds="sessions of Claude Code", files=("*.jsonl",), read=_of_talks(read_claude_code)
+        ),
+        RecordingKind(name="codex", holds="sessions of Codex CLI", files=("rollout-*.jsonl",), read=_of_talks(read_codex)),
+        RecordingKind(
+            name="gemini-cli",
+            holds="sessions of Gemini CLI",
+            files=("session-*.json", "session-*.jsonl"),
+            read=_of_talks(read_gemini_cli),
+        ),
+        RecordingKind(name="tau-bench", holds="results of tau-bench", files=("*.json",), read=_of_talks(read_tau_bench)),
+        RecordingKind(name="swe-agent", holds="trajectories of SWE-agent", files=("*.traj",), read=_of_talks(read_swe_agent)),
     )
 }
 
@@ -64,20 +90,26 @@ def recordings_in(source: Path, kind: RecordingKind) -> list[Path]:
     """Return the files that a source names: itself, or those of a directory and the ones below it."""
     if not source.is_dir():
         return [source]
-    return sorted(path for path in source.rglob("*") if path.suffix in kind.suffixes and path.is_file())
+    return sorted({path for name in kind.files for path in source.rglob(name) if path.is_file()})
 
 
 def requests_of_recording(path: Path, kind: RecordingKind) -> Iterator[OtlpRequest]:
     """Yield the requests that carry a file's spans. The whole file is read before the first one: nothing is half imported.
 
     Raises:
+        RunError: it holds no run.
         WireError: the file is not of this kind; the message says where.
     """
     origin = _origin(path, kind)
-    for _ in _read(path, kind, origin):
-        pass
+    if not sum(1 for _ in _read(path, kind, origin)):
+        raise no_runs(path)
     for number, spans in enumerate(batches_of_spans(_read(path, kind, origin)), 1):
         yield OtlpRequest(number=number, signal=TRACES, content_type=PROTOBUF, body=encode_traces(spans))
+
+
+def no_runs(*paths: Path) -> RunError:
+    """Return the error for files that hold nothing to import."""
+    return RunError(f"no runs in {', '.join(map(str, paths))}")
 
 
 def runs_of_recording(path: Path, kind: RecordingKind) -> list[Run]:

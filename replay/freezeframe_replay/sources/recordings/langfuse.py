@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
-from freezeframe_replay.sources.recordings.json_items import items_of
+from freezeframe_replay.sources.recordings.json_items import each, items_of
 from freezeframe_schemas import genai
-from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord, StatusCode
 from freezeframe_schemas.vendors.normalise import normalise
 from freezeframe_schemas.wire import openai_chat
@@ -38,17 +37,13 @@ _ZEROS: Final = re.compile(r"0+")
 
 
 def read_langfuse(path: Path, origin: Origin) -> Iterator[SpanRecord]:
-    """Yield the spans of an exported trace, under the ids that they had.
+    """Return the spans of an exported trace, under the ids that they had.
 
     Raises:
         WireError: an observation does not follow the format; the message says which.
     """
     del origin
-    for number, item in enumerate(items_of(path, "observations"), 1):
-        try:
-            yield langfuse_span(as_object(item))
-        except ValueError as error:
-            raise WireError(f"{path}, observation {number}: {error}") from None
+    return each(path, "observation", items_of(path, "observations"), langfuse_span)
 
 
 def langfuse_span(item: JsonObject) -> SpanRecord:

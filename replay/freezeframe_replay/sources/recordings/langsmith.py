@@ -9,66 +9,25 @@ Source: https://docs.langchain.com/langsmith/run-data-format
 from __future__ import annotations
 
 import hashlib
-import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 from uuid import UUID
 
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
-from freezeframe_replay.sources.recordings.json_items import LARGEST, items_of
+from freezeframe_replay.sources.recordings.json_items import each, listed
 from freezeframe_schemas import genai
-from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, dump
 
 
 def read_langsmith(path: Path, origin: Origin) -> Iterator[SpanRecord]:
-    """Yield the spans of the runs in a file. Their ids are UUIDs, of which a trace's is kept.
+    """Return the spans of the runs in a file. Their ids are UUIDs, of which a trace's is kept.
 
     Raises:
         WireError: a run does not follow the format; the message says which.
     """
     del origin
-    number = 0
-    for number, item in enumerate(_items(path), 1):
-        try:
-            yield langsmith_span(as_object(item))
-        except ValueError as error:
-            raise WireError(f"{path}, run {number}: {error}") from None
-    if not number:
-        raise WireError(f"{path}: the file holds no run of LangSmith")
-
-
-def lines_of(path: Path) -> Iterator[Any]:
-    """Yield the JSON values of a file that has one a line.
-
-    Raises:
-        WireError: a line is not JSON, or longer than an item may be.
-    """
-    with path.open("rb") as file:
-        number = 0
-        while line := file.readline(4 * LARGEST):
-            number += 1
-            if len(line) >= 4 * LARGEST:
-                raise WireError(f"{path}, line {number}: has more than {4 * LARGEST:,} bytes")
-            if not line.strip():
-                continue
-            try:
-                yield json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise WireError(f"{path}, line {number}: not JSON, or cut ({type(error).__name__})") from None
-
-
-def _items(path: Path) -> Iterator[Any]:
-    with path.open("rb") as file:
-        head = file.read(4096).lstrip()
-    if head[:1] == b"[":
-        yield from items_of(path)
-    elif head.startswith(b'{"runs"'):
-        yield from items_of(path, "runs")
-    else:
-        yield from lines_of(path)
+    return each(path, "run", listed(path, "runs"), langsmith_span)
 
 
 def langsmith_span(item: JsonObject) -> SpanRecord:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.sources.recordings.http_calls import Origin
-from freezeframe_replay.sources.recordings.json_items import items_of
+from freezeframe_replay.sources.recordings.json_items import each, items_of, placed
 from freezeframe_replay.sources.retyped import retyped
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
@@ -49,11 +49,7 @@ def read_mlflow(path: Path, origin: Origin) -> Iterator[SpanRecord]:
         return
     first = _FIRST_NAME.match(head)
     names = ("spans",) if first is not None and first[1] == b"spans" else ("data", "spans")
-    for number, item in enumerate(items_of(path, *names), 1):
-        try:
-            yield mlflow_span(as_object(item))
-        except ValueError as error:
-            raise WireError(f"{path}, span {number}: {error}") from None
+    yield from each(path, "span", items_of(path, *names), mlflow_span)
 
 
 def _of_store(path: Path) -> Iterator[SpanRecord]:
@@ -63,10 +59,9 @@ def _of_store(path: Path) -> Iterator[SpanRecord]:
             for number, (trace, content) in enumerate(store.execute(_SELECT), 1):
                 if trace not in resources:
                     resources = {trace: mlflow_resource(dict(store.execute(_SELECT_TAGS, (trace,))))}
-                try:
-                    yield mlflow_span(as_object(parse(content)), resources[trace])
-                except ValueError as error:
-                    raise WireError(f"{path}, span {number}: {error}") from None
+                with placed(path, f"span {number}"):
+                    span = mlflow_span(as_object(parse(content)), resources[trace])
+                yield span
     except sqlite3.Error as error:
         raise WireError(f"{path}: no store of MLflow that can be read: {error}") from None
 

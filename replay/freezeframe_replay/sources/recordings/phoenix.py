@@ -6,13 +6,13 @@ Source: Phoenix's own OpenAPI description, ``/openapi.json`` of a server
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
-from freezeframe_replay.sources.recordings.json_items import items_of
-from freezeframe_schemas.errors import WireError
+from freezeframe_replay.sources.recordings.json_items import each, items_of
 from freezeframe_schemas.span import AttributeValue, Event, SpanRecord, StatusCode
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, dump
 
@@ -21,23 +21,18 @@ _KIND: Final = "openinference.span.kind"
 
 
 def read_phoenix(path: Path, origin: Origin) -> Iterator[SpanRecord]:
-    """Yield the spans of a document, under the ids that they had.
+    """Return the spans of a document, under the ids that they had.
 
     Raises:
         WireError: a span does not follow the format; the message says which.
     """
     del origin
-    for number, found in enumerate(items_of(path, "data"), 1):
-        item = as_object(found)
-        try:
-            if "start_time_unix_nano" in item or "startTimeUnixNano" in item:
-                yield from spans_of_document({"data": [item]})
-            else:
-                yield phoenix_span(item)
-        except ValueError as error:
-            raise WireError(f"{path}, span {number}: {error}") from None
-        except WireError as error:
-            raise WireError(f"{path}, span {number}: {error.message}") from None
+    return chain.from_iterable(each(path, "span", items_of(path, "data"), _spans))
+
+
+def _spans(item: JsonObject) -> list[SpanRecord]:
+    is_otlp = "start_time_unix_nano" in item or "startTimeUnixNano" in item
+    return spans_of_document({"data": [item]}) if is_otlp else [phoenix_span(item)]
 
 
 def phoenix_span(item: JsonObject) -> SpanRecord:

@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.sources.recordings.http_calls import HttpCall, Origin, checked_url, spans_of_calls, stored_headers
-from freezeframe_replay.sources.recordings.json_items import items_of
+from freezeframe_replay.sources.recordings.json_items import each, items_of
 from freezeframe_replay.sources.recordings.yaml_items import yaml_items_of
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Exchange, Headers
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.wire.document import as_object, as_text
+from freezeframe_schemas.wire.document import JsonObject, as_object, as_text
 
 _VERSION: Final = 1
 _LISTS: Final = frozenset({"interactions", "http_interactions"})
@@ -51,13 +51,13 @@ def _calls(path: Path) -> Iterator[HttpCall]:
             seen.append(name)
 
     items = items_of(path, "interactions", other=check) if _is_json(path) else yaml_items_of(path, _LISTS, other=check)
-    for number, item in enumerate(items, 1):
-        if "recorded_with" in as_object(item):  # older cassettes of R
+
+    def call_of(item: JsonObject) -> HttpCall:
+        if "recorded_with" in item:  # older cassettes of R
             seen.append("recorded_with")
-        try:
-            yield _call_of(item)
-        except (ValueError, OverflowError) as error:
-            raise WireError(f"{path}, interaction {number}: {error}") from None
+        return _call_of(item)
+
+    yield from each(path, "interaction", items, call_of)
     if not seen:
         raise WireError(f"{path}: found no version at its end: it is cut, or not a cassette")
 
@@ -67,8 +67,8 @@ def _is_json(path: Path) -> bool:
         return file.read(64).lstrip()[:1] == b"{"
 
 
-def _call_of(item: Any) -> HttpCall:
-    request, response = as_object(as_object(item).get("request")), as_object(as_object(item).get("response"))
+def _call_of(item: JsonObject) -> HttpCall:
+    request, response = as_object(item.get("request")), as_object(item.get("response"))
     url = checked_url(request.get("uri"))
     method = as_text(request.get("method"))
     if not method:
@@ -92,7 +92,7 @@ def _call_of(item: Any) -> HttpCall:
         version={"1.0": "1.0", "2": "2", "HTTP/2": "2"}.get(str(response.get("http_version"))),
         response_headers=stored_headers(headers, answer),
         response_body=answer,
-        start_time_unix_nano=_time(as_object(item).get("recorded_at")),
+        start_time_unix_nano=_time(item.get("recorded_at")),
     )
 
 
