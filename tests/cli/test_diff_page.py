@@ -136,3 +136,11 @@ def test_equal_steps_in_a_row_are_folded_and_the_changed_one_is_open() -> None:
     ]
     assert page.partition("</details>")[2].count('<li class="same">') == 3
     assert "<b>Ann</b> at home 5" in page and "<b>Bob</b> at home 5" in page
+
+
+def test_what_varies_by_itself_is_folded_and_not_called_a_change() -> None:
+    runs = [recorded(tool_call("track", {"ticket": ticket}, "AC-1"), run="ab", answer="Lyon") for ticket in ("t-1", "t-2")]
+    page = Page(comparison_page(compare_runs(*runs, varying={("tool", "track", "answered", "$.result.ticket")})))
+    assert "They differ only in what varies by itself." in page.text
+    assert "varies by itself: 1 field" in page.text and "says the same" in page.text
+    assert ("details", {"class": "part varies"}) in page.tags

@@ -7,7 +7,8 @@ equal request keys, in order; steps between two such pairs are paired by kind an
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Iterator
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from enum import StrEnum
@@ -26,7 +27,17 @@ from freezeframe_schemas.wire import decode_body, find_dialect_of
 
 CHANGES_SHOWN: Final = 20
 """Differences kept per step; a replaced prompt differs in many places."""
+MOST_READ: Final = 5000
+"""Differences of a step that are looked through for what does not vary by itself."""
+ASKED: Final = "asked"
+ANSWERED: Final = "answered"
+_PART_ID: Final = "$.messages[*].parts[*].id"
+"""The model's name for a call of a tool: new in each answer."""
+_LEAST_ID: Final = 10
+"""Characters, with quotes, from which a text that varies is known again where the program repeats it."""
 
+Field = tuple[str, str, str, str]
+"""Kind and name of a call, `ASKED` or `ANSWERED`, and a path with ``[*]`` for any place in a list."""
 
 NO_INPUT: Final = "the input (not recorded)"
 NO_OUTCOME: Final = "the outcome (not recorded)"
@@ -68,6 +79,13 @@ class Pair:
     after: Side | None
     request: tuple[Difference, ...] = ()
     response: tuple[Difference, ...] = ()
+    varying: tuple[Difference, ...] = ()
+    """What varies by itself, if it was told apart. A pair that differs only there is `changed`, too."""
+
+    @property
+    def says_otherwise(self) -> bool:
+        """Return whether they differ in more than what varies by itself."""
+        return self.how in (How.ADDED, How.REMOVED) or bool(self.request or self.response)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,15 +117,23 @@ class Comparison:
         return bool(self.pairs) or not {NO_INPUT, NO_OUTCOME} <= set(self.not_compared)
 
 
-def compare_runs(before: Fixture, after: Fixture) -> Comparison:
-    """Return the two runs side by side, in the order of the first run's steps."""
+def compare_runs(before: Fixture, after: Fixture, varying: Collection[Field] | None = None) -> Comparison:
+    """Return the two runs side by side, in the order of the first run's steps.
+
+    Args:
+        before: the first run.
+        after: the second one.
+        varying: fields that vary by themselves (`varying.varying_fields`): what differs in them, and in what is made anew for
+            each answer, is told apart. None tells nothing apart.
+    """
     # Under one key, a value has one surrogate in both runs, and a different surrogate is a different value.
     same_key = before.redaction.key_id == after.redaction.key_id
     aliases: tuple[Alias, Alias] = (str, str) if same_key else (make_alias(before.redaction), make_alias(after.redaction))
+    sort = _Sorter(varying)
     return Comparison(
         before=before.run_id,
         after=after.run_id,
-        pairs=tuple(_pair(one, other, aliases) for one, other in align(before, after)),
+        pairs=tuple(_pair(one, other, aliases, sort) for one, other in align(before, after)),
         input=_texts(before.entry.input, after.entry.input, aliases),
         outcome=_texts(before.entry.outcome, after.entry.outcome, aliases),
         not_compared=tuple(_not_compared(before, after)),
@@ -166,7 +192,7 @@ def _blocks(
 # -- one pair -----------------------------------------------------------------------------------------------------------
 
 
-def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias]) -> Pair:
+def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias], sort: _Sorter) -> Pair:
     step = one or other
     assert step is not None
     kind = step.exchange.kind
@@ -174,12 +200,58 @@ def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias]) ->
     sides = _side(one, said_before), _side(other, said_after)
     if one is None or other is None:
         return Pair(how=How.ADDED if one is None else How.REMOVED, kind=kind, before=sides[0], after=sides[1])
-    request = _first(differences(_asked(one.exchange, aliases[0]), _asked(other.exchange, aliases[1])))
-    response = _first(
-        differences(_answered(one.exchange, said_before, aliases[0]), _answered(other.exchange, said_after, aliases[1]))
-    )
-    how = How.CHANGED if request or response else How.SAME
-    return Pair(how=how, kind=kind, before=sides[0], after=sides[1], request=request, response=response)
+    asked = differences(_asked(one.exchange, aliases[0]), _asked(other.exchange, aliases[1]))
+    answered = differences(_answered(one.exchange, said_before, aliases[0]), _answered(other.exchange, said_after, aliases[1]))
+    request, varies = sort(one.exchange, ASKED, asked)
+    response, varies_too = sort(one.exchange, ANSWERED, answered)
+    varying = (*varies, *varies_too)[:CHANGES_SHOWN]
+    how = How.CHANGED if request or response or varying else How.SAME
+    return Pair(how=how, kind=kind, before=sides[0], after=sides[1], request=request, response=response, varying=varying)
+
+
+class _Sorter:
+    """Tells what varies by itself from what changed, step by step. A text that varied is known again where it is repeated."""
+
+    def __init__(self, varying: Collection[Field] | None) -> None:
+        self._varying = varying
+        self._seen: set[tuple[str, str]] = set()
+
+    def __call__(
+        self, exchange: Exchange, part: str, found: Iterable[Difference]
+    ) -> tuple[tuple[Difference, ...], tuple[Difference, ...]]:
+        """Return the first differences that are changes, and the first ones that vary by themselves."""
+        if self._varying is None:
+            return _first(found), ()
+        changes: list[Difference] = []
+        varies: list[Difference] = []
+        for item in islice(found, MOST_READ):
+            field, sides = field_of(exchange, part, item.path), (item.recorded, item.live)
+            if sides in self._seen or field in self._varying or is_made_anew(exchange, part, field[3]):
+                varies.append(item)
+                if min(map(len, sides)) >= _LEAST_ID and item.recorded.startswith('"'):
+                    self._seen.add(sides)
+            else:
+                changes.append(item)
+        return _first(changes), _first(varies)
+
+
+def field_of(exchange: Exchange, part: str, path: str) -> Field:
+    """Return the field of a call that a path leads to."""
+    return exchange.kind.value, exchange.name, part, re.sub(r"\[\d+\]", "[*]", path)
+
+
+def is_made_anew(exchange: Exchange, part: str, path: str) -> bool:
+    """Return whether a field of an answer is made anew each time and says nothing to a reader: ids of calls, vectors."""
+    if part != ANSWERED or exchange.kind is not Kind.MODEL:
+        return False
+    match = find_dialect_of(exchange.request) if exchange.request.method else None
+    is_vectors = match is not None and match.dialect.operation == genai.OP_EMBEDDINGS
+    return path == _PART_ID or (is_vectors and "embedding" in path)
+
+
+def values_of(step: Step, alias: Alias) -> tuple[Any, Any]:
+    """Return what a step asked and what it was answered, as they are compared."""
+    return _asked(step.exchange, alias), _answered(step.exchange, _said(step), alias)
 
 
 def _asked(exchange: Exchange, alias: Alias) -> Any:

@@ -55,11 +55,12 @@ def calibrate(one: Fixture, other: Fixture) -> Calibration:
         compared += 1
         keys = exchange_key(before.exchange, alias=aliases[0]), exchange_key(after.exchange, alias=aliases[1])
         for component in keys[0].differing(keys[1]):
-            (content if _is_content(component) else varying)[component] += 1
+            (content if is_content(component) else varying)[component] += 1
         if pair.response:
             break
     return Calibration(compared=compared, varying=dict(varying), content=dict(content), same_input=not beside.input)
 
 
-def _is_content(component: str) -> bool:
+def is_content(component: str) -> bool:
+    """Return whether a component of a request is the question itself."""
     return component in CONTENT or component.startswith(("args.", "kwargs."))

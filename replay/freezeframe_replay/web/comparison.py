@@ -13,8 +13,14 @@ _FOLDED_FROM: Final = 4
 _WORDS: Final = {How.SAME: "same", How.CHANGED: "changed", How.ADDED: "only in the second", How.REMOVED: "only in the first"}
 
 
-def comparison_page(found: Comparison, *, alone: bool = False) -> str:
-    """Return the page; `alone` for a file that can be kept or sent: without links, and with its policy in it."""
+def comparison_page(found: Comparison, *, alone: bool = False, learned_from: int = 0) -> str:
+    """Return the page.
+
+    Args:
+        found: the two runs.
+        alone: for a file that can be kept or sent: without links, and with its policy in it.
+        learned_from: how many other runs told what varies by itself.
+    """
     sides = [[pair.before for pair in found.pairs if pair.before], [pair.after for pair in found.pairs if pair.after]]
     return render(
         "diff.html",
@@ -23,6 +29,8 @@ def comparison_page(found: Comparison, *, alone: bool = False) -> str:
         where=_where(found),
         groups=_groups(found.pairs),
         words=_WORDS,
+        learned_from=learned_from,
+        varies=any(pair.varying for pair in found.pairs),
         totals=[_total(run, steps) for run, steps in zip((found.before, found.after), sides, strict=True)],
     )
 
@@ -30,21 +38,25 @@ def comparison_page(found: Comparison, *, alone: bool = False) -> str:
 def _groups(pairs: Sequence[Pair]) -> list[tuple[str, Sequence[Pair]]]:
     """Return the pairs in order, several equal ones in a row together below words that say how many they are."""
     found: list[tuple[str, Sequence[Pair]]] = []
-    for is_same, some in groupby(pairs, key=lambda pair: pair.how is How.SAME):
+    for says_otherwise, some in groupby(pairs, key=lambda pair: pair.says_otherwise):
         row = list(some)
-        found.append((f"{len(row):,} steps are the same" if is_same and len(row) >= _FOLDED_FROM else "", row))
+        words = "say the same" if any(pair.varying for pair in row) else "are the same"
+        found.append((f"{len(row):,} steps {words}" if not says_otherwise and len(row) >= _FOLDED_FROM else "", row))
     return found
 
 
 def _where(found: Comparison) -> str:
     """Return where the runs first differ."""
-    first = found.first
+    first = next((pair for pair in found.pairs if pair.says_otherwise), None)
     if found.input:
         return "They first differ in the input."
     if first is not None:
         side = first.before or first.after
         return "" if side is None else f"They first differ at step {side.step}: {first.kind.value} {side.name}."
-    return "They differ in the outcome only." if found.outcome else ""
+    varies = found.first is not None
+    if found.outcome:
+        return f"They differ in the outcome only{', and in what varies by itself' if varies else ''}."
+    return "They differ only in what varies by itself." if varies else ""
 
 
 def _total(run: str, steps: Sequence[Side]) -> dict[str, object]:

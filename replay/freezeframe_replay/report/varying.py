@@ -1,0 +1,72 @@
+"""Varying: which fields of a call differ each time that runs of one entry point ask the same. Pure.
+
+A field counts only if it differed at least twice and never stayed as it was: a price that changed once is a change. What a
+model says and what a program asks is never counted, however much it varies (`calibrate`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, Final, cast
+
+from freezeframe_replay.engine.compare import differences
+from freezeframe_replay.engine.freeze import make_alias
+from freezeframe_replay.report.align import ANSWERED, ASKED, MOST_READ, Field, align, field_of, is_made_anew, values_of
+from freezeframe_replay.report.calibrate import is_content
+from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.fixture import Fixture, Step
+
+_LEAST: Final = 2
+
+
+def varying_fields(pairs: Iterable[tuple[Fixture, Fixture]]) -> frozenset[Field]:
+    """Return what varies by itself, as the steps of these pairs of runs show that asked the same."""
+    differed: Counter[Field] = Counter()
+    stayed: set[Field] = set()
+    for one, other in pairs:
+        aliases = make_alias(one.redaction), make_alias(other.redaction)
+        # a request says what varies by itself only while nothing else that came before it differs
+        is_undisturbed = one.entry.input == other.entry.input
+        for before, after in align(one, other):
+            if before is None or after is None:
+                is_undisturbed = False
+                continue
+            values = [values_of(step, alias) for step, alias in zip((before, after), aliases, strict=True)]
+            if before.key == after.key or is_undisturbed:
+                _count(before, ASKED, (values[0][0], values[1][0]), differed, stayed)
+            if before.key == after.key:
+                found = _count(before, ANSWERED, (values[0][1], values[1][1]), differed, stayed)
+                is_undisturbed = is_undisturbed and all(is_made_anew(before.exchange, ANSWERED, item[3]) for item in found)
+    return frozenset(item for item, times in differed.items() if times >= _LEAST and item not in stayed)
+
+
+def _count(step: Step, part: str, values: tuple[Any, Any], differed: Counter[Field], stayed: set[Field]) -> frozenset[Field]:
+    """Count the fields that differ in a pair of values, each once, and note those that do not; return the first."""
+    paths = (item.path for item in islice(differences(*values), MOST_READ))
+    found = frozenset(field_of(step.exchange, part, path) for path in paths)
+    differed.update(item for item in found if not _is_said(step, part, item[3]))
+    stayed.update(field_of(step.exchange, part, path) for path in islice(_equal(*values, "$"), MOST_READ))
+    return found
+
+
+def _is_said(step: Step, part: str, path: str) -> bool:
+    if part == ANSWERED:
+        return step.exchange.kind is Kind.MODEL and path.startswith("$.messages")
+    first, _, rest = path.removeprefix("$.").partition(".")
+    below = rest.partition(".")[0].partition("[")[0].partition("|")[0]
+    return is_content(first.partition("[")[0]) if first != "body" else not below or is_content(f"body.{below}")
+
+
+def _equal(one: Any, other: Any, path: str) -> Iterator[str]:
+    """Yield the paths of single values that are the same on both sides."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        left, right = cast("Mapping[str, Any]", one), cast("Mapping[str, Any]", other)
+        for key in left.keys() & right.keys():
+            yield from _equal(left[key], right[key], f"{path}.{key}")
+    elif isinstance(one, list) and isinstance(other, list):
+        for index, (left, right) in enumerate(zip(cast("Sequence[Any]", one), cast("Sequence[Any]", other), strict=False)):
+            yield from _equal(left, right, f"{path}[{index}]")
+    elif repr(one) == repr(other):
+        yield path
