@@ -19,7 +19,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -33,7 +33,7 @@ from freezeframe_replay.service_jobs import Jobs
 from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, STORE, TOKEN, html
 from freezeframe_replay.sources.costs import Costs
 from freezeframe_replay.sources.kept_store import KeptStore
-from freezeframe_replay.sources.labels import Labels
+from freezeframe_replay.sources.labels import Label, Labels
 from freezeframe_replay.sources.run_list import RunPage, find_runs
 from freezeframe_replay.web import pages, redirects, theme
 from freezeframe_replay.web.asked import asked_runs
@@ -144,16 +144,17 @@ async def _enter(request: web.Request) -> web.Response:
 async def _runs_page(request: web.Request) -> web.Response:
     now = dt.datetime.now(dt.UTC)
     try:
-        page = await asyncio.to_thread(_list, request)
+        page, labels = await asyncio.to_thread(_list, request)
     except web.HTTPBadRequest as error:
         return html(pages.runs_page(RunPage(), request.query, now=now, wrong=error.text or ""), status=400)
-    return html(pages.runs_page(page, request.query, now=now))
+    return html(pages.runs_page(page, request.query, now=now, labels=labels))
 
 
-def _list(request: web.Request) -> RunPage:
+def _list(request: web.Request) -> tuple[RunPage, Mapping[str, Label]]:
     flush(request.app[HOME])
-    query = asked_runs(request.query)
-    return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS]))
+    query, labels = asked_runs(request.query), request.app[LABELS].of_runs()
+    has_labels = any(found.label for found in labels.values())
+    return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS], has_labels=has_labels)), labels
 
 
 async def _close(app: web.Application) -> None:

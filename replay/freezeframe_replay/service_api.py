@@ -53,6 +53,7 @@ _FILTERS: Final = {
     "user": "",
     "agent": "",
     "model": "",
+    "label": "what a reader called the run",
     "after": "id of the run after which the list goes on",
 }
 

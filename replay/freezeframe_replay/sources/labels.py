@@ -48,6 +48,9 @@ class Labels:
         Raises:
             RetryableStoreError: the store does not answer.
         """
+        return self._look().get(trace_id, {})
+
+    def _look(self) -> Mapping[str, Mapping[str, Label]]:
         with self._lock:
             known, is_due = self._known, time.monotonic() > self._until
             if is_due:
@@ -56,7 +59,11 @@ class Labels:
             known = self._read()
         elif is_due:
             threading.Thread(target=self._read_again, daemon=True).start()
-        return known.get(trace_id, {})
+        return known
+
+    def of_runs(self) -> Mapping[str, Label]:
+        """Return trace id -> label, for each run that has one of its own; raises as `of_run` does."""
+        return {trace_id: found[""] for trace_id, found in self._look().items() if "" in found}
 
     def forget(self) -> None:
         """Read them anew at the next look."""

@@ -40,8 +40,10 @@ FACETS: Final[Mapping[str, str]] = {
     "agent": "[toString(agent)]",
     "model": "models",
     "day": "[toString(toDate(start_time, 'UTC'))]",
+    "label": "[marked.word]",
 }
 """What the list is narrowed down by -> the values that a row of the view ``runs`` has of it."""
+_LABELS: Final = "(SELECT trace_id AS run, label::String AS word FROM labels FINAL WHERE span_id = '' AND label != '')"
 _MOST_VALUES: Final = 8
 """Values of a facet that are offered: the most frequent, and of days the latest."""
 _FIELDS: Final = ("name", "input", "output", "first_error", "run_id", "trace_id")
@@ -57,6 +59,8 @@ class RunQuery:
     agent: str = ""
     model: str = ""
     """A model that the run asked for."""
+    label: str = ""
+    """What a reader called the run."""
     day: dt.date | None = None
     """In UTC."""
     since: dt.datetime | None = None
@@ -94,8 +98,14 @@ class RunPage:
         return self.first + len(self.rows) - 1
 
 
-def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None) -> RunPage:
-    """Return a page of the runs that a query names, and how many there are; with what they cost if `costs` are given.
+def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None, *, has_labels: bool = False) -> RunPage:
+    """Return a page of the runs that a query names, and how many there are.
+
+    Args:
+        store: where they are.
+        query: which of them.
+        costs: where their costs are kept; none are returned without it.
+        has_labels: whether runs of the store have labels to narrow the list down by.
 
     Raises:
         PermanentStoreError: the store refuses the query.
@@ -112,22 +122,22 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None) -> R
         f"SELECT {', '.join(RUN_COLUMNS)} FROM runs WHERE {' AND '.join(f'({test})' for test in tests)} ORDER BY "
         f"{key} {'DESC' if down != back else 'ASC'}, trace_id {'DESC' if back else 'ASC'} LIMIT {int(query.size)}"
     )
+    counts = _counts(conditions, beyond if cursor else "0", query.status, has_labels=has_labels)
     # one statement for all of it: each has a process of its own, and opening the store in one takes longer than this
     _, found = store.sql(
-        f"SELECT listed.made, counted.made FROM {_as_array(listed)} AS listed "
-        f"CROSS JOIN {_as_array(_counts(conditions, beyond if cursor else '0', query.status))} AS counted",
+        f"SELECT listed.made, counted.made FROM {_as_array(listed)} AS listed CROSS JOIN {_as_array(counts)} AS counted",
         {**parameters, "_cursor": cursor},
     )
     rows = [RunRow(**dict(zip(RUN_COLUMNS, row, strict=True))) for row in found[0][0]]
-    counts, passed, facets = _counted(found[0][1])
+    totals, passed, facets = _counted(found[0][1])
     if back:
         rows.reverse()
     first = 1 if not cursor else passed[query.status] + (1 - len(rows) if back else 2)
     return RunPage(
         rows=rows,
         first=max(first, 1),
-        total=counts[query.status],
-        counts=counts,
+        total=totals[query.status],
+        counts=totals,
         facets=facets,
         snippets=_snippets(store, query.words, [row.trace_id for row in rows]),
         costs={} if costs is None else costs.of_runs(store, rows),
@@ -149,6 +159,9 @@ def _conditions(query: RunQuery) -> tuple[str, dict[str, Any]]:
     if query.model:
         tests.append("has(models, {_model:String})")
         parameters["_model"] = query.model
+    if query.label:
+        tests.append(f"trace_id IN (SELECT run FROM {_LABELS} WHERE word = {{_label:String}})")
+        parameters["_label"] = query.label
     if query.day is not None:
         tests.append("toDate(start_time, 'UTC') = {_day:Date}")
         parameters["_day"] = query.day
@@ -178,14 +191,16 @@ def _beyond(key: str, *, down: bool) -> str:
     return f"{key} {'>' if down else '<'} {_value(key)} OR ({key} = {_value(key)} AND trace_id < {{_cursor:String}})"
 
 
-def _counts(conditions: str, beyond: str, status: str) -> str:
+def _counts(conditions: str, beyond: str, status: str, *, has_labels: bool) -> str:
     """Return the statement that counts the runs that match and those before the page, by choice of a status, and the facets."""
     totals = [f"countIf({test})" for test in STATUSES.values()]
     before = [f"countIf(({test}) AND ({beyond}))" for test in STATUSES.values()]
-    values = [f"arrayMap(value -> ('{name}', value), {of_run})" for name, of_run in FACETS.items()]
+    named = {name: of_run for name, of_run in FACETS.items() if name != "label" or has_labels}
+    values = [f"arrayMap(value -> ('{name}', value), {of_run})" for name, of_run in named.items()]
+    marked = f" LEFT JOIN {_LABELS} AS marked ON trace_id = marked.run" if has_labels else ""
     return (
         f"SELECT facet.1, facet.2, countIf({STATUSES[status]}) AS number, [{', '.join(totals)}], [{', '.join(before)}] "
-        f"FROM runs ARRAY JOIN arrayConcat([('', '')], {', '.join(values)}) AS facet WHERE {conditions} "
+        f"FROM runs{marked} ARRAY JOIN arrayConcat([('', '')], {', '.join(values)}) AS facet WHERE {conditions} "
         f"GROUP BY facet ORDER BY facet.1, if(facet.1 = 'day', facet.2, '') DESC, number DESC, facet.2 "
         f"LIMIT {_MOST_VALUES} BY facet.1"
     )

@@ -14,7 +14,7 @@ from freezeframe_schemas.errors import ConfigError
 
 _MOST_RUNS: Final = 1000
 _PAGE_RUNS: Final = 100
-_TEXTS: Final = ("words", "service", "user", "agent", "model", "after", "before")
+_TEXTS: Final = ("words", "service", "user", "agent", "model", "label", "after", "before")
 
 
 def asked_runs(given: Mapping[str, str]) -> RunQuery:

@@ -8,11 +8,12 @@ from typing import Final
 from urllib.parse import urlencode
 
 from freezeframe_replay.report.tagged import input_text
+from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.sources.run_list import NEWEST, SORTS, RunPage
 from freezeframe_replay.web.markup import render
 from freezeframe_schemas.lifecycle import RunStatus
 
-FILTERS: Final = ("words", "service", "user", "since", "status", "sort", "agent", "model", "day")
+FILTERS: Final = ("words", "service", "user", "since", "status", "sort", "agent", "model", "day", "label")
 """What the list takes from its address."""
 _TABS: Final = {"": "All", "failed": "Failed", "partly": "Ok, with failed steps", "unfinished": "Unfinished", "ok": "Ok"}
 _COLUMNS: Final = (
@@ -30,8 +31,18 @@ _COLUMNS: Final = (
 _NUMBERS: Final = frozenset({"steps", "failed steps", "tokens", "cost", "time"})
 
 
-def runs_page(page: RunPage, filters: Mapping[str, str], *, now: dt.datetime, wrong: str = "") -> str:
-    """Return a page of the list below the form that filters it; `wrong` says what is wrong with a filter."""
+def runs_page(
+    page: RunPage, filters: Mapping[str, str], *, now: dt.datetime, wrong: str = "", labels: Mapping[str, Label] = {}
+) -> str:
+    """Return a page of the list below the form that filters it.
+
+    Args:
+        page: what was found.
+        filters: what the address asks.
+        now: the time, for how long ago a run began.
+        wrong: what is wrong with a filter.
+        labels: trace id -> what a reader said of the run.
+    """
     kept = {name: filters.get(name, "") for name in FILTERS}
     sort = kept["sort"] or NEWEST
     rows = page.rows
@@ -42,6 +53,7 @@ def runs_page(page: RunPage, filters: Mapping[str, str], *, now: dt.datetime, wr
         asked=any(text for name, text in kept.items() if name != "sort"),
         now=now,
         wrong=wrong,
+        labels=labels,
         columns=[_column(name, key, sort, kept) for name, key in _COLUMNS],
         statuses=[
             {"name": name, "count": page.counts.get(key, 0), "chosen": key == kept["status"], "link": _link(kept, status=key)}
@@ -89,7 +101,7 @@ def _column(name: str, key: str, sort: str, filters: Mapping[str, str]) -> dict[
 def _facet(name: str, values: Sequence[tuple[str, int]], filters: Mapping[str, str]) -> dict[str, object] | None:
     """Return the values of a facet as links; None if it tells nothing apart. A click on the chosen one takes it back."""
     chosen = filters[name]
-    if len(values) < 2 and not chosen:
+    if len(values) < (1 if name == "label" else 2) and not chosen:  # most runs have no label
         return None
     links = [
         {
