@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
+from hashlib import blake2b
 from typing import Any, Final, cast
 
 import orjson
 
-from freezeframe_redaction.forms import Needles, forms_of
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 
@@ -40,7 +41,7 @@ class Member:
     """It is replaced in other spans. A word of a name without further evidence waits for `Cast.weighed`."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Cast:
     """The private values of one run. A value: nothing in it changes, and equal content is equal."""
 
@@ -51,6 +52,11 @@ class Cast:
 
     def __bool__(self) -> bool:
         return bool(self.members)
+
+    @cached_property
+    def key(self) -> bytes:
+        """What tells this cast from any other one."""
+        return blake2b(self.to_bytes(), digest_size=16).digest()
 
     def joined(self, other: Cast) -> Cast:
         """Return this cast with what another one of the same run holds (another worker's, a later span's), up to `MOST`."""
@@ -95,17 +101,6 @@ class Cast:
         )
         return self if members == self.members else replace(self, members=members)
 
-    def occurs_in(self, texts: Iterable[str]) -> bool:
-        """Return whether a form of a value may stand in one of the texts: rather too often than too seldom, and cheaply.
-
-        For the texts of a stored span as for those of a new one; only `Redactor.rewrite` knows for certain.
-        """
-        if not self.members:
-            return False
-        forms = (form.text.lower() for one in self.members if one.spreads for form in forms_of(one.class_, one.spelling))
-        wanted = Needles(frozenset(filter(None, forms)))
-        return any(wanted.occur_in(text) for text in texts)
-
     def to_bytes(self) -> bytes:
         """Return the cast as bytes, in clear: seal them."""
         members = [[one.class_, one.spelling, one.kind, one.spreads] for one in self.members]
@@ -133,6 +128,9 @@ class Cast:
             raise WireError("the cast of a run: expected the bytes of Cast.to_bytes") from None  # the cause holds values
 
 
+NOTHING: Final = Cast()
+
+
 def texts_of(span: SpanRecord) -> Iterator[str]:
     """Yield every text of a span: its name, attributes, events, links and bodies."""
     yield from (span.name, span.status_message, span.trace_state)
@@ -141,11 +139,12 @@ def texts_of(span: SpanRecord) -> Iterator[str]:
         *(event.attributes for event in span.events),
         *(link.attributes for link in span.links),
     ):
-        yield from _texts_in(attributes)
+        yield from texts_in(attributes)
     yield from (event.name for event in span.events)
 
 
-def _texts_in(value: AttributeValue | Mapping[str, AttributeValue]) -> Iterator[str]:
+def texts_in(value: AttributeValue | Mapping[str, AttributeValue]) -> Iterator[str]:
+    """Yield every text of an attribute, or of all."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, bytes):
@@ -153,10 +152,10 @@ def _texts_in(value: AttributeValue | Mapping[str, AttributeValue]) -> Iterator[
     elif isinstance(value, Mapping):
         for name, item in cast("Mapping[str, AttributeValue]", value).items():
             yield name
-            yield from _texts_in(item)
+            yield from texts_in(item)
     elif isinstance(value, tuple):
         for item in value:
-            yield from _texts_in(item)
+            yield from texts_in(item)
     elif isinstance(value, int) and not isinstance(value, bool) and value > 999:
         yield str(value)
 

@@ -6,22 +6,26 @@ What a detector finds as well is merged with it: the longer span decides, so tha
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from hashlib import blake2b
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
 from freezeframe_redaction import walk
 from freezeframe_redaction.cast import Cast, Member
 from freezeframe_redaction.detectors.lexicon import COMMON
-from freezeframe_redaction.forms import NAME, Form, forms_of, forms_of_name
+from freezeframe_redaction.forms import NAME, Form, Needles, forms_of, forms_of_name, needles_of
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
 
 _RUN: Final = re.compile(r"[^\W_]+")
+_BORDERS: Final = {at: " " for at in range(128) if not chr(at).isalnum()}
 _LEAST: Final = 3
-_MOST_FORMS: Final = 50_000
-"""Forms kept of all casts, each some 500 bytes."""
+_KEPT: Final = 24_000_000
+"""Bytes kept of forms, and as many of indexes of casts."""
+_FORM: Final = 500
+"""Bytes of a form."""
 
 
 class Hit(NamedTuple):
@@ -34,35 +38,71 @@ class Hit(NamedTuple):
     form: str
 
 
-class Casting:
-    """The cast while one span is read: grows by what is found in it. `detects` is False to rewrite what was redacted before."""
+_NO_NEEDLES: Final = Needles(())
 
-    def __init__(self, cast: Cast, indexes: Indexes, *, detects: bool = True) -> None:
+
+class _Forms:
+    """The forms of one value, with what replaces them."""
+
+    __slots__ = ("held", "needles", "plain")
+
+    def __init__(self, class_: str, olds: Iterable[Form], news: Iterable[Form]) -> None:
+        self.held: dict[str, tuple[str, int, Hit]] = {}
+        """Form -> its first run of letters and digits, how much is before that, and what replaces it."""
+        for (name, old), (_, new) in zip(olds, news, strict=True):
+            if old == new or len(old) < _LEAST or old in self.held:
+                continue
+            run, before = (old, 0) if old.isalnum() else _first_run(old)
+            if run:
+                self.held[old] = run, before, Hit(0, 0, new, class_, name)
+        self.plain: Final = [form for form in self.held if walk.is_plain(form) and form not in COMMON]
+        """Those that the walk drops where they are whole values; common words stay dropped."""
+        self.needles: Final = needles_of(self.held)
+
+
+class Casting:
+    """The cast while one span is read: grows by what is found in it.
+
+    `since` is what the cast was when the span was redacted: then no detector runs, and only what is new is looked for.
+    """
+
+    def __init__(self, cast: Cast, indexes: Indexes, *, since: Cast | None = None) -> None:
         self.cast = cast
-        self.detects = detects
+        self.detects = since is None
+        self._since = since
         self._indexes = indexes
         self._index: Index | None = None
 
-    @property
-    def key(self) -> str:
-        """Return what tells this cast from any other one: under it, texts are remembered."""
-        return blake2b(self.cast.to_bytes(), digest_size=16).hexdigest() if self.cast else "empty"
-
-    def learn(self, found: Cast) -> None:
+    def learn(self, found: Iterable[Cast]) -> None:
         """Add what was found."""
-        cast = self.cast.joined(found)
+        found = [one for one in found if one]
+        if not found:
+            return
+        members = tuple(chain.from_iterable(one.members for one in found))
+        cast = self.cast.joined(Cast(members=members, pairs=tuple(chain.from_iterable(one.pairs for one in found))))
         if cast is not self.cast:
             self.cast, self._index = cast, None
 
-    def hits(self, text: str, blocked: Sequence[tuple[int, int]] = ()) -> list[Hit]:
-        """Return where forms stand in the text, in order, without overlap, outside what is blocked."""
-        return self.index.hits(text, blocked)
+    def may_stand_in(self, text: str) -> bool:
+        """Return whether a form of what is new since the span was redacted may stand in the raw text."""
+        needles = None if self._since is None else self.needles(self._since)
+        return needles is None or needles.occur_in(text)
+
+    def needles(self, known: Cast) -> Needles | None:
+        """Return what a text is searched for that was searched with the cast known then; None if this one holds less."""
+        if known is self.cast or known.key == self.cast.key:
+            return _NO_NEEDLES
+        return self._indexes.needles(known, self.cast)
+
+    def plain_since(self, known: Cast) -> set[str]:
+        """Return the forms that a walk drops, of what is new since then."""
+        return self.index.plain - self._indexes.of(known).plain
 
     @property
     def index(self) -> Index:
         """Return the forms of the cast."""
         if self._index is None:
-            self._index = self._indexes.of(self)
+            self._index = self._indexes.of(self.cast)
         return self._index
 
     def keys(self, keys: KeyContexts) -> KeyContexts:
@@ -75,64 +115,102 @@ class Indexes:
 
     def __init__(self, maker: Maker) -> None:
         self._maker = maker
-        self._kept = Memory[str, Index](_MOST_FORMS)
+        self._kept = Memory[bytes, Index](_KEPT)
+        self._needles = Memory[bytes, tuple[Needles | None]](_KEPT)
+        self._forms = Memory[Member, _Forms](_KEPT)
 
-    def of(self, casting: Casting) -> Index:
+    def of(self, cast: Cast) -> Index:
         """Return the index of a cast."""
-        key = casting.key
-        index = self._kept.get(key)
+        index = self._kept.get(cast.key)
         if index is None:
-            index = Index(casting.cast, self._maker)
-            self._kept.put({key: index}, len(index) + 1)
+            index = Index(cast, self)
+            self._kept.put({cast.key: index}, _FORM * len(index))
         return index
+
+    def needles(self, known: Cast, cast: Cast) -> Needles | None:
+        """Return what a text is searched for that was searched with the cast known then; None if this one holds less."""
+        place = known.key + cast.key
+        held = self._needles.get(place)
+        if held is None:
+            fresh, gone = cast.beyond(known), known.beyond(cast)
+            loses = gone.pairs or any(one.spreads for one in gone.members)
+            forms = [self.forms_of(one) for one in fresh.members if one.spreads]
+            held = (None if loses else Needles(chain.from_iterable(one.needles for one in forms)),)
+            self._needles.put({place: held}, _FORM * len(fresh.members))
+        return held[0]
+
+    def forms_of(self, one: Member) -> _Forms:
+        """Return the forms of a value, with what replaces them."""
+        forms = self._forms.get(one)
+        if forms is None:
+            made = self._maker.make(one.class_, one.kind, one.spelling)
+            forms = _Forms(one.class_, forms_of(one.class_, one.spelling), forms_of(one.class_, made))
+            self._forms.put({one: forms}, _FORM * len(forms.held))
+        return forms
+
+    def forms_of_name(self, words: tuple[str, ...]) -> _Forms:
+        """Return the forms of a name of several words, with what replaces them."""
+        made = tuple(self._maker.make(NAME, "", word) for word in words)
+        return _Forms(NAME, forms_of_name(words), forms_of_name(made))
 
 
 class Index:
     """Every form of a cast's values, with what replaces it."""
 
-    def __init__(self, cast: Cast, maker: Maker) -> None:
+    def __init__(self, cast: Cast, indexes: Indexes) -> None:
         self._held: dict[str, Hit] = {}
+        self.plain: Final = set[str]()
+        """Forms that the walk drops where they are whole values."""
         self._keys: tuple[KeyContexts, KeyContexts] | None = None
-        self._by_run: dict[str, set[tuple[int, int]]] = {}
+        self._by_run: dict[str, list[tuple[int, int]]] = {}
         spreading = {one.spelling for one in cast.members if one.spreads and one.class_ == NAME}
         for one in sorted((one for one in cast.members if one.spreads), key=_order):
-            made = maker.make(one.class_, one.kind, one.spelling)
-            self._add(one.class_, forms_of(one.class_, one.spelling), forms_of(one.class_, made))
+            self._add(indexes.forms_of(one))
         for words in cast.pairs:
             if spreading.issuperset(words):
-                made = tuple(maker.make(NAME, "", word) for word in words)
-                self._add(NAME, forms_of_name(words), forms_of_name(made))
-        self.plain: Final = frozenset(form for form in self._held if walk.is_plain(form) and form not in COMMON)
-        """Forms that the walk drops where they are whole values; common words stay dropped."""
+                self._add(indexes.forms_of_name(words))
+        for places in self._by_run.values():
+            places.sort(reverse=True)
 
     def keys(self, keys: KeyContexts) -> KeyContexts:
         """Return the same for a walk that sees `plain`."""
         if not self.plain:
             return keys
         if self._keys is None or self._keys[0] is not keys:
-            self._keys = keys, keys.wanting(self.plain)
+            self._keys = keys, keys.wanting(frozenset(self.plain))
         return self._keys[1]
 
     def __len__(self) -> int:
         return len(self._held)
 
-    def _add(self, class_: str, olds: Iterable[Form], news: Iterable[Form]) -> None:
-        for (name, old), (_, new) in zip(olds, news, strict=True):
-            run = _RUN.search(old)
-            if old == new or len(old) < _LEAST or run is None or old in self._held:
-                continue
-            self._held[old] = Hit(0, 0, new, class_, name)
-            self._by_run.setdefault(run.group(), set()).add((run.start(), len(old)))
+    def _add(self, forms: _Forms) -> None:
+        self.plain.update(forms.plain)
+        for old, (run, before, hit) in forms.held.items():
+            if self._held.setdefault(old, hit) is hit:
+                self._by_run.setdefault(run, []).append((before, len(old)))
 
-    def hits(self, text: str, blocked: Sequence[tuple[int, int]] = ()) -> list[Hit]:
-        """Return where forms stand by themselves, leftmost and longest; one that another one runs into covers both."""
+    def begin_in(self, texts: Sequence[str]) -> dict[int, list[tuple[int, str]]]:
+        """Return where forms may begin in each of the texts: all are read together, which costs a fraction of one by one."""
+        joined = "\0".join(texts)
+        words = self._by_run.keys() & _runs_in(joined)
+        found: dict[int, list[tuple[int, str]]] = {}
+        if words:
+            starts = [0, *accumulate(len(text) + 1 for text in texts)]
+            for place, word in sorted((place, one) for one in words for place in _places(one, joined)):
+                at = bisect_right(starts, place) - 1
+                found.setdefault(at, []).append((place - starts[at], word))
+        return found
+
+    def hits(self, text: str, begins: Iterable[tuple[int, str]], blocked: Sequence[tuple[int, int]] = ()) -> list[Hit]:
+        """Return where forms stand by themselves, leftmost and longest; one that another one runs into covers both.
+
+        In order, without overlap, outside what is blocked. `begins` is what `begin_in` says of the text.
+        """
         found: list[Hit] = []
-        if self._by_run.keys().isdisjoint(_RUN.findall(text)):  # most texts: at a tenth of what looking at each run costs
-            return found
         past = 0
-        for run in _RUN.finditer(text):
-            for before, length in sorted(self._by_run.get(run.group(), ()), reverse=True):
-                start = run.start() - before
+        for at, word in begins:
+            for before, length in self._by_run[word]:
+                start = at - before
                 end = start + length
                 held = self._held.get(text[start:end]) if start >= 0 and past < end <= len(text) else None
                 if held is None or text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
@@ -146,6 +224,25 @@ class Index:
                 past = end
                 break
         return found
+
+
+def _first_run(text: str) -> tuple[str, int]:
+    run = _RUN.search(text)
+    return ("", 0) if run is None else (run[0], run.start())
+
+
+def _runs_in(text: str) -> list[str]:
+    """Return the runs of letters and digits."""
+    return text.translate(_BORDERS).split() if text.isascii() else _RUN.findall(text)
+
+
+def _places(word: str, text: str) -> Iterator[int]:
+    at = text.find(word)
+    while at >= 0:
+        end = at + len(word)
+        if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+            yield at
+        at = text.find(word, end)
 
 
 def _order(one: Member) -> tuple[int, str, str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
@@ -33,11 +33,9 @@ def forms_of(class_: str, text: str) -> Iterator[Form]:
         yield Form("title", text.capitalize())
         return
     yield Form("percent", quote(text, safe=""))
-    for form in (text, text.lower()):
-        data = form.encode("utf-8", "surrogatepass")
-        yield Form("base64", base64.b64encode(data).decode())
-        for kind in (hashlib.md5, hashlib.sha1, hashlib.sha256):
-            yield Form("hash", kind(data, usedforsecurity=False).hexdigest())
+    encoded = _encoded(text)
+    yield from encoded
+    yield from encoded if text.islower() else _encoded(text.lower())
     if class_ == "EMAIL":
         local = text.rpartition("@")[0]
         for form in (local, local.lower(), local.upper()):
@@ -49,6 +47,12 @@ def forms_of(class_: str, text: str) -> Iterator[Form]:
         bare = "".join(filter(str.isalnum, text))
         yield Form("bare", bare)
         yield Form("groups", " ".join(bare[at : at + 4] for at in range(0, len(bare), 4)))
+
+
+def _encoded(text: str) -> list[Form]:
+    data = text.encode("utf-8", "surrogatepass")
+    hashes = (kind(data, usedforsecurity=False) for kind in (hashlib.md5, hashlib.sha1, hashlib.sha256))
+    return [Form("base64", base64.b64encode(data).decode()), *(Form("hash", made.hexdigest()) for made in hashes)]
 
 
 _NUMBERS: Final = frozenset(["PHONE", "CARD", "US_SSN", "BANK_ACCOUNT"])
@@ -73,14 +77,44 @@ def forms_of_name(words: tuple[str, ...]) -> Iterator[Form]:
     yield Form("initial and word", f"{first[0]}{last}".lower())
 
 
-class Needles:
-    """What is looked for in raw texts to see whether a form may stand in them."""
+_SPELLED: Final = re.compile(r'["\\/\x00-\x1f]')
+"""What JSON may spell in more than one way."""
 
-    def __init__(self, found: frozenset[str]) -> None:
-        self._found = found
-        self._escaped = _ESCAPED if all(one.isascii() for one in found) else _ANY_ESCAPED
+
+def needles_of(forms: Iterable[str]) -> tuple[str, ...]:
+    """Return what a raw text in small letters holds if one of the forms stands in it: as few as possible."""
+    kept: list[str] = []
+    for one in sorted(
+        {form if form.isalnum() else max(_SPELLED.split(form), key=len) for form in map(str.lower, forms)}, key=len
+    ):
+        if not any(shorter in one for shorter in kept):
+            kept.append(one)
+    return tuple(kept)
+
+
+class Needles:
+    """What is looked for in raw texts to see whether a form may stand in them: rather too often than too seldom."""
+
+    def __init__(self, found: Iterable[str]) -> None:
+        every = tuple(found)
+        self._found = tuple(one for one in every if len(one) < _HASH or not _HEX_ONLY.fullmatch(one))
+        self._hashes = tuple(set(every).difference(self._found))
+        self._escaped = _ESCAPED if all(one.isascii() for one in every) else _ANY_ESCAPED
 
     def occur_in(self, text: str) -> bool:
         """Return whether one of them occurs, in small letters, or may be written with JSON's escapes."""
+        if not (self._found or self._hashes):
+            return False
         small = text.lower()
-        return any(one in small for one in self._found) or self._escaped.search(text) is not None
+        return (
+            any(one in small for one in self._found)
+            or ("\\u" in text and self._escaped.search(text) is not None)
+            # Few texts hold a hash at all, and looking for each takes longer than seeing that.
+            or ("0" * _HASH in small.translate(_HEX) and any(one in small for one in self._hashes))
+        )
+
+
+_HASH: Final = 32
+"""Digits of the shortest hash."""
+_HEX: Final = {at: "0" if chr(at) in "0123456789abcdef" else " " for at in range(128)}
+_HEX_ONLY: Final = re.compile("[0-9a-f]+")

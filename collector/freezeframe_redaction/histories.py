@@ -8,14 +8,15 @@ found in the new part also occurs in the old part, the whole text is redacted (`
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, cast
 
 import orjson
 
 from freezeframe_redaction import splice, walk
+from freezeframe_redaction.cast import NOTHING, Cast
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.repeats import Repeats
 
@@ -29,19 +30,43 @@ LEAST: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
+class Part:
+    """What was found in the beginning of a history, or in what was added at one time: each was read as a text of its own."""
+
+    edits: Sequence[walk.Span]
+    """What was replaced, in offsets of that text."""
+    surrogates: Mapping[str, str]
+    names: Mapping[str, str]
+    """Words of names found in it, with their surrogates."""
+    start: int = 0
+    """Where it begins in the history. What follows the list belongs to the beginning, whose start is 0."""
+
+
+@dataclass(frozen=True, slots=True)
 class Settled:
     """What a whole text became, if nothing outside it affected that."""
 
     text: str
-    edits: Sequence[walk.Span]
-    """What was replaced, in offsets of the original."""
-    surrogates: Mapping[str, str]
-    names: Mapping[str, str]
-    """Words of names found in it, with their surrogates."""
+    parts: tuple[Part, ...]
+    cast: Cast = NOTHING
+    """With which it became that."""
+
+    @property
+    def has_edits(self) -> bool:
+        """Whether anything was replaced."""
+        return any(part.edits for part in self.parts)
+
+    def surrogates(self) -> dict[str, str]:
+        """Return the surrogates in it, with their classes."""
+        return {made: class_ for part in self.parts for made, class_ in part.surrogates.items()}
+
+    def names(self) -> dict[str, str]:
+        """Return the words of names found in it, with their surrogates."""
+        return {word: made for part in self.parts for word, made in part.names.items()}
 
     def is_untouched_by(self, names: Repeats, original: str) -> bool:
         """Whether none of the names that were found next to it occurs in the original text."""
-        return all(word in self.names for word in names.may_stand_in(original))
+        return all(any(word in part.names for part in self.parts) for word in names.may_stand_in(original))
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,34 +83,41 @@ class _Earlier:
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """How a text continues an earlier one."""
+    """How a text continues an earlier one, is the same, or is what that was before it grew."""
 
     earlier: _Earlier
+    before: Settled
+    """What the text has in common with the earlier one."""
     added: str
-    """The added objects as a separate list: as long as what was added, and one bracket."""
+    """The added objects as a separate list: as long as what was added, and one bracket. Empty if there are none."""
     key: str
     """The key of the list that they were added to."""
+    original: str
+    """The text of `before`."""
 
-    @property
-    def original(self) -> str:
-        """The earlier text."""
-        return self.earlier.raw
+    def texts(self) -> Iterator[tuple[str, str | None]]:
+        """Yield what each part was read as, and the key under which it was found; None: the text's own."""
+        parts, rest = self.before.parts, self.earlier.rest
+        ends = [*(part.start for part in parts[1:]), len(self.original) - rest]
+        yield self.original[: ends[0]] + self.original[-rest:], None
+        for part, end in zip(parts[1:], ends[1:], strict=True):
+            yield f"[{self.original[part.start + 1 : end]}]", self.key
 
-    @property
-    def before(self) -> Settled:
-        """What the earlier text became."""
-        return self.earlier.settled
-
-    def after(self, text: str, edits: Sequence[walk.Span], surrogates: Mapping[str, str], names: Mapping[str, str]) -> Settled:
-        """Return what the text becomes, given what was found in `added`."""
-        at = len(self.earlier.raw) - self.earlier.rest
-        length = len(self.added) - 1
+    def after(self, text: str, fresh: Mapping[int, Part], cast: Cast) -> Settled:
+        """Return what the text becomes, given what was found anew in parts, and in `added` as one part more, with the cast."""
+        end = len(self.original) - self.earlier.rest
+        parts = [replace(fresh.get(at, part), start=part.start) for at, part in enumerate(self.before.parts)]
+        if len(parts) in fresh:
+            parts.append(replace(fresh[len(parts)], start=end))
+        first, later = parts[0], parts[1:]
+        at = later[0].start if later else len(text)
+        by = len(text) - self.earlier.rest - at
         made = [
-            *(edit for edit in self.before.edits if edit[1] <= at),
-            *((start + at, end + at, new) for start, end, new in edits),
-            *((start + length, end + length, new) for start, end, new in self.before.edits if start >= at),
+            *(edit for edit in first.edits if edit[1] <= at),
+            *((start + part.start, end + part.start, new) for part in later for start, end, new in part.edits),
+            *((start + by, end + by, new) for start, end, new in first.edits if start >= at),
         ]
-        return Settled(splice.apply(text, made), made, {**self.before.surrogates, **surrogates}, {**self.before.names, **names})
+        return Settled(splice.apply(text, made), tuple(parts), cast)
 
 
 class Histories:
@@ -103,7 +135,7 @@ class Histories:
         return None
 
     def grown(self, run: str, name: str, text: str, key: str) -> Growth | None:
-        """Return how the text, found under the key, continues one kept under the name; None if it does not."""
+        """Return how the text, found under the key, continues or repeats one kept under the name; None if it does not."""
         for earlier in self._kept.get((run, name)) or ():
             growth = _growth(earlier, text, key)
             if growth is not None:
@@ -114,20 +146,25 @@ class Histories:
         """Keep a text, in place of the one that it continues."""
         before = self._kept.get((run, name)) or ()
         if growth is None:
-            if any(earlier.raw == text for earlier in before):
+            if any(earlier.raw == text and earlier.settled.cast is settled.cast for earlier in before):
                 return
             entry = _Earlier(text, settled)
+            before = tuple(earlier for earlier in before if earlier.raw != text)
+        elif len(text) < len(growth.earlier.raw):
+            return
         else:
             entry = _Earlier(text, settled, growth.earlier.rest, growth.key)
-            before = tuple(earlier for earlier in before if earlier.raw is not growth.original)
+            before = tuple(earlier for earlier in before if earlier.raw is not growth.earlier.raw)
         kept = (entry, *before[: _MOST_OF_A_RUN - 1])
         self._kept.put({(run, name): kept}, sum(2 * len(earlier.raw) for earlier in kept))
 
 
 def _growth(earlier: _Earlier, text: str, key: str) -> Growth | None:
     raw = earlier.raw
-    if len(text) <= len(raw) or text[:64] != raw[:64]:
+    if text[:64] != raw[:64]:
         return None
+    if len(text) <= len(raw):
+        return _repeated(earlier, text)
     known = earlier.rest != _NOWHERE
     at = len(raw) - earlier.rest if known else _common(raw, text)
     if not 0 < at < len(raw) or raw[at - 1] != "}" or text[at] != ",":
@@ -141,10 +178,22 @@ def _growth(earlier: _Earlier, text: str, key: str) -> Growth | None:
         found = _key_of_list(raw, at, key)
         if found is None:
             return None
-        key = found
-        earlier = _Earlier(raw, earlier.settled, len(rest), key)
+        earlier = _Earlier(raw, earlier.settled, len(rest), found)
     added = f"[{text[at + 1 : len(text) - len(rest)]}]"
-    return Growth(earlier, added, earlier.key) if _holds_objects(added) else None
+    return Growth(earlier, earlier.settled, added, earlier.key, raw) if _holds_objects(added) else None
+
+
+def _repeated(earlier: _Earlier, text: str) -> Growth | None:
+    """Return the text as what the earlier one was before it grew, or is."""
+    settled, raw = earlier.settled, earlier.raw
+    at = len(text) - earlier.rest
+    starts = [part.start for part in settled.parts[1:]]
+    if earlier.rest == _NOWHERE or at not in (*starts, len(raw) - earlier.rest):
+        return None
+    if text[:at] != raw[:at] or text[at:] != raw[-earlier.rest :]:
+        return None
+    count = starts.index(at) + 1 if at in starts else len(settled.parts)
+    return Growth(earlier, replace(settled, parts=settled.parts[:count]), "", earlier.key, text)
 
 
 def _common(one: str, other: str) -> int:

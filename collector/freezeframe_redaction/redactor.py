@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Self
 
-from freezeframe_redaction.cast import Cast
+from freezeframe_redaction.cast import NOTHING, Cast, texts_of
 from freezeframe_redaction.casting import Casting, Indexes
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline
 from freezeframe_redaction.detectors.people.evidence import Judgement
@@ -119,16 +119,22 @@ class Redactor:
         casting = Casting(cast, self._indexes)
         return self._spans_for(span).redact(span, allowance, casting), casting.cast
 
-    def rewrite(self, span: SpanRecord, cast: Cast) -> SpanRecord:
+    def rewrite(self, span: SpanRecord, cast: Cast, since: Cast = NOTHING) -> SpanRecord:
         """Return a span that this redactor's key redacted with the forms replaced that still stand in it.
 
         For spans that were stored before a later one of their run told what they hold; `cast` is the whole run's, weighed
         (`Cast.weighed`). No detector runs, so it costs a fraction of a redaction. The same object comes back if nothing was
-        left to replace: then nothing needs to be written.
+        left to replace: then nothing needs to be written. `since` is the cast with which the span was redacted, if it is
+        known: only what is new is looked for.
         """
-        if not (self.policy.redacts and cast):
+        if not (self.policy.redacts and self.may_hold(span, cast, since)):
             return span
-        return self._spans_for(span).rewrite(span, Casting(cast, self._indexes, detects=False))
+        return self._spans_for(span).rewrite(span, Casting(cast, self._indexes, since=since))
+
+    def may_hold(self, span: SpanRecord, cast: Cast, since: Cast = NOTHING) -> bool:
+        """Return whether a form of what is new in the cast since then may stand in the span; if in doubt, it may."""
+        casting = Casting(cast, self._indexes, since=since)
+        return any(map(casting.may_stand_in, texts_of(span)))
 
     def _spans_for(self, span: SpanRecord) -> SpanRedaction:
         """Return what leaves the surrogates alone that the span lists."""

@@ -2,34 +2,29 @@
 
 Protocol values stay unchanged, because a replay needs them and the provider checks them. What cannot be read is left out and
 named, never passed through.
-
-It is long because all parts of a span go through the engine in one pass (`_Work`), with what is remembered of its texts.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Final, TypeVar
 
 import orjson
 
-from freezeframe_redaction import splice, walk
 from freezeframe_redaction.bodies import Plan, plan_body
-from freezeframe_redaction.cast import texts_of
+from freezeframe_redaction.cast import NOTHING
 from freezeframe_redaction.casting import Casting
 from freezeframe_redaction.deadline import NEVER, UNBOUNDED, Allowance, Deadline, OutOfTimeError
-from freezeframe_redaction.histories import LEAST, Growth, Settled
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.keys import TenantKey
 from freezeframe_redaction.listed import surrogates_of
-from freezeframe_redaction.repeats import Repeats
 from freezeframe_redaction.shared import Shared
 from freezeframe_redaction.texts import Texts
 from freezeframe_redaction.unread import CLASS as UNREAD
 from freezeframe_redaction.unread import REQUEST_TOO_SLOW, shorten, why_unread
+from freezeframe_redaction.work import Work, is_kept
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.exchange import with_plain_bodies
@@ -38,39 +33,6 @@ from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope
 _Item = TypeVar("_Item", SpanRecord, Resource, Scope)
 _Made = tuple[_Item, Mapping[str, str]]
 """What became of something, and the surrogates in it."""
-
-PROTOCOL: Final = frozenset(
-    {
-        genai.HTTP_REQUEST_METHOD, genai.SERVER_ADDRESS, genai.ERROR_TYPE, genai.EXCEPTION_TYPE, genai.SERVICE_NAME,
-        genai.VCS_REVISION, genai.VCS_BRANCH, genai.RUNTIME_NAME, genai.RUNTIME_VERSION, genai.FLAG_KEY, genai.FLAG_VARIANT,
-        genai.OPERATION_NAME, genai.PROVIDER_NAME, genai.REQUEST_MODEL, genai.REQUEST_PREVIOUS_RESPONSE_ID,
-        genai.RESPONSE_ID, genai.RESPONSE_MODEL, genai.RESPONSE_FINISH_REASONS, genai.TOOL_NAME, genai.TOOL_TYPE,
-        genai.TOOL_CALL_ID, genai.AGENT_ID, genai.AGENT_NAME, genai.AGENT_VERSION, genai.DATA_SOURCE_ID, genai.CONVERSATION_ID,
-        genai.OPENAI_SYSTEM_FINGERPRINT, genai.MCP_METHOD, genai.MCP_SESSION_ID, genai.RUN_ID, genai.TENANT, genai.ENTRY_KIND,
-        genai.ENTRY_TARGET, genai.ENTRY_RANDOM_STATE, genai.CLOCK_READINGS, genai.PACKAGES, genai.TIMEZONE,
-        genai.LOCK_FILE,
-        genai.LIBRARY_VERSION,
-        genai.EXCHANGE_KIND, genai.EXCHANGE_SEAM, genai.EXCHANGE_DIALECT, genai.EXCHANGE_LANE, genai.EXCHANGE_INSIDE,
-        genai.REQUEST_BODY_OMITTED,
-        genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES, genai.RESPONSE_CHUNK_OFFSETS_NS, genai.RESPONSE_COMPLETION,
-        genai.EMBEDDING_VERSION, genai.PROVIDER_REGION, genai.TOOL_DEFINITIONS_HASH, genai.USAGE_DETAILS,
-        genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_KEY_CHECK, genai.REDACTION_SURROGATES,
-        genai.REDACTION_UNREAD, genai.NORMALISED_FROM, genai.MENDED_TEXTS,
-        "agent.name", "agent_name",  # OpenInference's and Pydantic AI's; of an agent that is a program, called "Assistant"
-    }
-)  # fmt: skip
-"""Attributes that name things of the protocol: they stay, except an e-mail, a phone number or a credential put there."""
-_OWN: Final = frozenset(
-    {
-        genai.REDACTION_POLICY,
-        genai.REDACTION_KEY_ID,
-        genai.REDACTION_KEY_CHECK,
-        genai.REDACTION_SURROGATES,
-        genai.REDACTION_UNREAD,
-    }
-)
-_MISPLACED: Final = frozenset({"EMAIL", "PHONE", "SECRET", "URL_CRED"})
-_MAY_BE_MISPLACED: Final = re.compile(r"@|\+[0-9]")
 
 _BODIES: Final = (
     (genai.REQUEST_BODY, genai.REQUEST_HEADERS, genai.REQUEST_BODY_OMITTED, ""),
@@ -140,7 +102,7 @@ class SpanRedaction:
         for most in _LEFT_TO_READ[is_over:]:
             if allowance.to_hash.has_passed():
                 break
-            shorter, hashes = shorten(item, most, self._texts.maker.prf, _is_kept)
+            shorter, hashes = shorten(item, most, self._texts.maker.prf, is_kept)
             with suppress(OutOfTimeError):
                 made, surrogates = redact(_without_hashed_bodies(item, shorter, reason), self._deadline())
                 return made, {**surrogates, **hashes}
@@ -155,7 +117,8 @@ class SpanRedaction:
         return made.with_attributes({genai.REDACTION_SURROGATES: listed})
 
     def _redact(self, span: SpanRecord, deadline: Deadline, casting: Casting | None = None) -> _Made[SpanRecord]:
-        work = _Work(self._texts, deadline, span.trace_id, casting)
+        work = Work(self._texts, deadline, span.trace_id, casting)
+        cast = NOTHING if casting is None else casting.cast
         keys = self._texts.keys_for(casting)
         bodies = [body for names in _BODIES if (body := _plan(keys, span.attributes, deadline, *names)) is not None]
         for body in bodies:
@@ -166,7 +129,7 @@ class SpanRedaction:
         events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
         links = [(link, work.text(link.trace_state), work.attributes(link.attributes)) for link in span.links]
         work.settle()
-        if casting is not None and _dropped(keys, self._texts.keys_for(casting), work.nodes, span):
+        if casting is not None and (work.learnt_late or work.missed(cast)):
             return self._redact(span, deadline, casting)
         work.finish()
         for body, text in zip(bodies, texts, strict=True):
@@ -194,36 +157,19 @@ class SpanRedaction:
         }
 
     def _redact_resource(self, resource: Resource, deadline: Deadline) -> _Made[Resource]:
-        work = _Work(self._texts, deadline)
+        work = Work(self._texts, deadline)
         schema_url, attributes = work.text(resource.schema_url), work.attributes(resource.attributes)
         work.settle()
         work.finish()
         return replace(resource, attributes=attributes, schema_url=schema_url.made), work.surrogates
 
     def _redact_scope(self, scope: Scope, deadline: Deadline) -> _Made[Scope]:
-        work = _Work(self._texts, deadline)
+        work = Work(self._texts, deadline)
         name, version, url = work.text(scope.name), work.text(scope.version), work.text(scope.schema_url)
         attributes = work.attributes(scope.attributes)
         work.settle()
         work.finish()
         return replace(scope, name=name.made, version=version.made, attributes=attributes, schema_url=url.made), work.surrogates
-
-
-def _dropped(before: KeyContexts, after: KeyContexts, nodes: Sequence[walk.Node], span: SpanRecord) -> bool:
-    """Whether the walk may have dropped a word that is a form of what was found only later in the same span."""
-    words = after.wanted - before.wanted
-    raws = [*(node.raw for node in nodes), *texts_of(span)] if words else ()
-    return any(f'{word}"' in raw or f"{word}\\" in raw for word in words for raw in raws)
-
-
-def _is_kept(name: str, value: AttributeValue) -> bool:
-    """Whether an attribute stays without being read."""
-    return name in _OWN or (name in PROTOCOL and not _may_be_misplaced(value))
-
-
-def _may_be_misplaced(value: AttributeValue) -> bool:
-    parts = value if isinstance(value, tuple) else (value,)
-    return any(isinstance(part, str) and _MAY_BE_MISPLACED.search(part) for part in parts)
 
 
 def _without_hashed_bodies(item: _Item, shorter: _Item, reason: str) -> _Item:
@@ -248,170 +194,6 @@ def _omit(attributes: dict[str, AttributeValue], body: str, omitted: str, sizes:
 
 def _with_last(earlier: str | None, last: str) -> str:
     return ",".join([*(item for item in (earlier or "").split(",") if item and item != last), last])
-
-
-class _Text:
-    """A text of the span; `made` is what it becomes, once the work is settled."""
-
-    __slots__ = ("before", "growth", "history", "key", "made", "node", "original", "text")
-
-    def __init__(self, text: str, key: str, history: str) -> None:
-        self.text = text
-        self.key = key
-        self.history = history
-        """The name under which its run's texts that it may continue are kept; empty if it cannot continue one."""
-        self.made = text
-        self.node: walk.Node | None = None
-        self.before: Settled | None = None
-        """What the text, or the one that it continues, became earlier."""
-        self.original = text
-        """The text of `before`."""
-        self.growth: Growth | None = None
-
-
-class _Work:
-    """Everything of one span that goes through the engine together: one pass instead of one per attribute.
-
-    Texts that were settled before (the same tools, the same history in two spans) are recalled whole; of those that continue
-    another text of their run only what is new is read.
-    """
-
-    def __init__(self, texts: Texts, deadline: Deadline, run: str = "", casting: Casting | None = None) -> None:
-        self._redaction = texts
-        self._casting = casting
-        self._cast = None if casting is None else casting.cast
-        self._memory = "" if casting is None or not casting.detects else casting.key
-        """What texts become depends on the cast: they are remembered together with it."""
-        self._keys = texts.keys_for(casting)
-        self._beside: dict[str, str] = {}
-        self._deadline = deadline
-        self._run = run
-        self._texts: list[_Text] = []
-        self._places: list[tuple[dict[str, AttributeValue], str, _Text]] = []
-        self._numbers: list[tuple[dict[str, AttributeValue], str, walk.Node]] = []
-        self._names: list[tuple[dict[str, AttributeValue], str, _Text]] = []
-        self.nodes: list[walk.Node] = []
-        self.surrogates: dict[str, str] = {}
-
-    def text(self, text: str, key: str = "", history: str = "") -> _Text:
-        """Add a text, found under the key; `history` names the texts of the run that it may continue."""
-        if len(text) <= 2:
-            return _Text(text, key, "")
-        if self._casting is not None and not self._casting.detects:
-            made = _Text(text, key, "")
-            made.node = walk.plant(text, self._keys, key, deadline=self._deadline)
-            self.nodes.append(made.node)
-            self._texts.append(made)
-            return made
-        made = _Text(text, key, history if len(text) >= LEAST and self._run and text[0] in "[{" else "")
-        histories = self._redaction.histories
-        run = self._run + self._memory
-        made.before = self._redaction.recall(text, key, self._memory)
-        if made.before is None and made.history:
-            made.before = histories.recall(run, history, text)
-        if made.before is None:
-            if made.history:
-                made.growth = histories.grown(run, history, text, key)
-            if made.growth is None:
-                made.node = walk.plant(text, self._keys, key, deadline=self._deadline)
-            else:
-                made.before, made.original = made.growth.before, made.growth.original
-                made.node = walk.plant(made.growth.added, self._keys, made.growth.key, deadline=self._deadline)
-            self.nodes.append(made.node)
-        self._texts.append(made)
-        return made
-
-    def attributes(self, attributes: Attributes, planned: Sequence[str] = ()) -> dict[str, AttributeValue]:
-        """Add attributes; return what they are once the work is settled. Protocol values and what is `planned` stay."""
-        made = dict(attributes)
-        for name, value in attributes.items():
-            if not self._redaction.keys[name].plain:
-                self._names.append((made, name, self.text(name)))
-            if name in planned or value is None or isinstance(value, bool | float):
-                continue
-            if name in PROTOCOL:
-                self._protocol(made, name, value)
-                continue
-            if isinstance(value, str):
-                self._places.append((made, name, self.text(value, name, name)))
-            elif isinstance(value, int):
-                node = walk.plant_number(value, self._redaction.keys, name)
-                if node is not None:
-                    self.nodes.append(node)
-                    self._numbers.append((made, name, node))
-            else:
-                redacted = self._redaction.redact(value, (name,), self._deadline, self._casting)
-                self.surrogates.update(redacted.surrogates)
-                made[name] = redacted.value
-        return made
-
-    def _protocol(self, made: dict[str, AttributeValue], name: str, value: AttributeValue) -> None:
-        """Add a protocol value; most hold nothing that does not belong there."""
-        if name in _OWN or not _may_be_misplaced(value):
-            return
-        redacted = self._redaction.redact(value, (name,), self._deadline)
-        if any(finding.class_ in _MISPLACED for finding in redacted.findings):
-            self.surrogates.update(redacted.surrogates)
-            made[name] = redacted.value
-
-    def settle(self) -> None:
-        """Work out what every text becomes."""
-        names: dict[str, str] = {}
-        for text in self._texts:
-            if text.before is not None:
-                names.update(text.before.names)
-        names = self._redaction.settle(self.nodes, self.surrogates, names=names, deadline=self._deadline, casting=self._casting)
-        self._beside = names
-        beside = Repeats(names)
-        again: list[walk.Node] = []
-        casting = self._casting
-        fresh = None if casting is None or self._cast is None else casting.cast.beyond(self._cast)
-        for text in self._texts:
-            if text.before is None:
-                continue
-            knows = fresh is None or not fresh.occurs_in((text.original,))  # what is remembered knows less of the cast
-            if knows and text.before.is_untouched_by(beside, text.original):
-                self.surrogates.update(text.before.surrogates)
-            else:
-                text.before = text.growth = None
-                text.node = walk.plant(text.text, self._redaction.keys_for(casting), text.key, deadline=self._deadline)
-                again.append(text.node)
-        if again:
-            self._redaction.settle(again, self.surrogates, names=names, deadline=self._deadline, casting=casting)
-
-    def finish(self) -> None:
-        """Put what was worked out in the places of the span, and remember it."""
-        casting = self._casting
-        beside = Repeats(self._beside)
-        memory = casting.key if casting is not None and casting.cast is not self._cast else self._memory
-        for text in self._texts:
-            settled = text.before
-            if text.node is not None and casting is not None and not casting.detects:
-                text.made = splice.render(text.node)
-            elif text.node is not None:
-                text.made, settled = self._redaction.finish(
-                    text.node, text.text, text.key, beside, text.growth, casting=casting, memory=memory
-                )
-            elif settled is not None:
-                text.made = settled.text
-            if settled is not None and text.history:
-                self._redaction.histories.keep(self._run + memory, text.history, text.text, settled, text.growth)
-        for attributes, name, text in self._places:
-            attributes[name] = text.made
-        for attributes, name, node in self._numbers:
-            attributes[name] = int(splice.render(node))
-        self._rename()
-
-    def _rename(self) -> None:
-        """Put the new names of attributes in the places of the old ones, in one pass over each set of attributes."""
-        renamed: dict[int, tuple[dict[str, AttributeValue], dict[str, str]]] = {}
-        for attributes, name, text in self._names:
-            if text.made != name:
-                renamed.setdefault(id(attributes), (attributes, {}))[1][name] = text.made
-        for attributes, names in renamed.values():
-            held = [(names.get(name, name), value) for name, value in attributes.items()]
-            attributes.clear()
-            attributes.update(held)
 
 
 @dataclass(frozen=True, slots=True)

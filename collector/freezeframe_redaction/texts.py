@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Final, Self, cast
 
 from freezeframe_redaction import encoded, repeats, splice, walk
-from freezeframe_redaction.cast import LONGEST, Cast, Member
-from freezeframe_redaction.casting import Casting, Hit, merged
+from freezeframe_redaction.cast import LONGEST, NOTHING, Cast, Member
+from freezeframe_redaction.casting import Casting, merged
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
 from freezeframe_redaction.detectors.people import evidence
-from freezeframe_redaction.histories import Growth, Histories, Settled
+from freezeframe_redaction.histories import Growth, Histories, Part, Settled
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
@@ -26,8 +26,6 @@ from freezeframe_redaction.streams import gather
 from freezeframe_redaction.surrogates import LEAST_LISTED
 from freezeframe_redaction.view import View, spell_like
 from freezeframe_schemas.span import AttributeValue
-
-NOTHING: Final = Cast()
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,9 +152,9 @@ class Texts:
         """
         leaves, streams = gather(nodes, self.keys_for(casting), deadline)
         all_names = dict(names)
+        found: list[Cast] = []
         for leaf, outcome in self._outcomes(leaves, deadline) if casting is None or casting.detects else ():
-            if casting is not None:
-                casting.learn(outcome.found)
+            found.append(outcome.found)
             if leaf.is_number:
                 outcome = self._as_number(leaf.text, outcome)
             leaf.edits = outcome.edits
@@ -165,6 +163,8 @@ class Texts:
             surrogates.update(outcome.surrogates)
             all_names.update(outcome.names)
         deadline.check()
+        if casting is not None:
+            casting.learn(found)
         if all_names:
             _repeat(all_names, leaves, with_findings=with_findings)
         if casting is not None and casting.cast:
@@ -175,72 +175,67 @@ class Texts:
 
     def _replace_forms(self, casting: Casting, leaves: Sequence[walk.Leaf], surrogates: dict[str, str]) -> None:
         """Replace what the cast knows in the leaves, apart from surrogates."""
-        for leaf in leaves:
-            hits = self._hits(casting, leaf.text)
+        index = casting.index
+        for at, begins in index.begin_in([leaf.text for leaf in leaves]).items():
+            leaf = leaves[at]
+            hits = index.hits(leaf.text, begins)
+            if hits and (blocked := self._scanner.known_in(leaf.text)):
+                hits = index.hits(leaf.text, begins, blocked)
             if leaf.is_number:
                 hits = [hit for hit in hits if hit.made.isdigit() and hit.made[0] != "0"]
             if hits:
                 leaf.edits = merged(leaf.edits, hits)
-                surrogates.update((hit.made, hit.class_) for hit in hits)
+                leaf.forms = [(hit.made, hit.class_) for hit in hits]
+                surrogates.update(leaf.forms)
 
-    def _hits(self, casting: Casting, text: str) -> list[Hit]:
-        """Return where forms of the cast stand in the text, apart from surrogates."""
-        hits = casting.hits(text)
-        return casting.hits(text, blocked) if hits and (blocked := self._scanner.known_in(text)) else hits
+    def recall(self, text: str, key: str, run: str = "") -> Settled | None:
+        """Return what a whole text became earlier: in the run, or anywhere."""
+        return (self._texts.get((text, f"{key}\0{run}")) if run else None) or self._texts.get((text, key))
 
-    def recall(self, text: str, key: str, memory: str = "") -> Settled | None:
-        """Return what a whole text became earlier, with the cast that `memory` stands for, or None."""
-        return self._texts.get((text, f"{key}\0{memory}" if memory else key))
+    def remember(self, text: str, key: str, settled: Settled, run: str = "") -> None:
+        """Remember what a whole text became."""
+        places = {(text, f"{key}\0{run}" if run else key): settled}
+        if run and not settled.has_edits:
+            places[text, key] = replace(settled, cast=NOTHING)
+        self._texts.put(places, 2 * len(text))
 
     def finish(
-        self,
-        node: walk.Node,
-        text: str,
-        key: str,
-        names: repeats.Repeats,
-        growth: Growth | None,
-        *,
-        casting: Casting | None = None,
-        memory: str = "",
+        self, text: str, nodes: Mapping[int, walk.Node], names: repeats.Repeats, growth: Growth | None, casting: Casting | None
     ) -> tuple[str, Settled | None]:
-        """Return what the text became, whose settled node is the whole of it or what it `growth` added.
+        """Return what the text became, whose settled node is all of it, or those of the parts that were read of what grew.
 
-        Kept and returned as `Settled` too, unless something outside it affected that (a name, a stream).
+        Returned as `Settled` too, unless something outside it affected that (a name, a stream).
         """
-        edits = splice.edits_of(node)
-        held = self._held_in(node, casting)
-        surrogates, own = held or ({}, {})
-        if growth is None:
-            made = Settled(splice.apply(text, edits), edits, surrogates, own)
+        cast = NOTHING if casting is None else casting.cast
+        parts = {at: self._part(node, casting) for at, node in nodes.items()}
+        if growth is not None:
+            made = growth.after(text, {at: part for at, (part, _) in parts.items()}, cast)
         else:
-            made = growth.after(text, edits, surrogates, own)
-        if held is None or not made.is_untouched_by(names, text):
-            return made.text, None
-        if growth is None:  # what grew is kept as a history, in place of what it grew from
-            self._texts.put({(text, f"{key}\0{memory}" if memory else key): made}, 2 * len(text))
-        return made.text, made
+            part = parts[0][0]
+            made = Settled(splice.apply(text, part.edits), (part,), cast)
+        knows = all(known for _, known in parts.values()) and made.is_untouched_by(names, text)
+        return made.text, made if knows else None
 
-    def _held_in(self, node: walk.Node, casting: Casting | None) -> tuple[dict[str, str], dict[str, str]] | None:
-        """Return the surrogates and names that the node's leaves gave; None for a stream, or if that is forgotten.
+    def _part(self, node: walk.Node, casting: Casting | None) -> tuple[Part, bool]:
+        """Return what was found in a node; and False if that is not all: for a stream, or if it is forgotten.
 
-        With a cast None for a number, too, which may have become another one than its outcome says.
+        With a cast for a number, too, which may have become another one than its outcome says.
         """
         surrogates: dict[str, str] = {}
         own: dict[str, str] = {}
+        knows = True
         for leaf in walk.leaves_of(node):
             if leaf.channel is not None:
-                return None
-            if leaf.edits:
+                knows = False
+            elif leaf.edits:
                 outcome = self._leaves.get((leaf.text, leaf.prefix))
-                if outcome is None:
-                    return None
-                if casting is not None:
-                    if leaf.is_number:
-                        return None
-                    surrogates.update((hit.made, hit.class_) for hit in self._hits(casting, leaf.text))
+                if outcome is None or (casting is not None and leaf.is_number):
+                    knows = False
+                    break
+                surrogates.update(leaf.forms)
                 surrogates.update(outcome.surrogates)
                 own.update(outcome.names)
-        return surrogates, own
+        return Part(splice.edits_of(node), surrogates, own), knows
 
     # -- leaves --------------------------------------------------------------------------------------------------------
 

@@ -49,7 +49,7 @@ Span = tuple[int, int, str]
 class Leaf:
     """One string or long number of a document."""
 
-    __slots__ = ("channel", "child", "edits", "findings", "is_number", "ordinal", "prefix", "text")
+    __slots__ = ("channel", "child", "edits", "findings", "forms", "is_number", "ordinal", "prefix", "text")
 
     def __init__(self, text: str, prefix: str, ordinal: int, is_number: bool = False) -> None:
         self.text = text
@@ -65,6 +65,8 @@ class Leaf:
         """What is replaced in the text, in order, without overlap."""
         self.findings: Sequence[Span] = ()
         """What was found in the text; the note is the redactor's."""
+        self.forms: Sequence[tuple[str, str]] = ()
+        """What replaces forms of the run's values in it, each with its class."""
 
 
 class Node:

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freezeframe_redaction import Cast, Redactor, TenantKey, load_policy
-from freezeframe_redaction.cast import Member, texts_of
+from freezeframe_redaction.cast import Member
 from freezeframe_redaction.casting import Hit, merged
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import SpanRecord
@@ -38,8 +38,9 @@ def test_a_later_span_holds_no_form_of_what_an_earlier_one_told() -> None:
     _, cast = REDACTOR.redact_in_run(_span(TELLS), Cast())
     span = _span({"user": "maria_keller_77", "note": "MARIA said so", "to": "MARIA.KELLER@ACME-CORP.COM"}, 2)
     made, after = REDACTOR.redact_in_run(span, cast)
-    assert cast.occurs_in(texts_of(span))
-    assert after.occurs_in(texts_of(made)) is False
+    assert REDACTOR.rewrite(span, cast) is not span
+    assert REDACTOR.rewrite(made, after) is made
+    assert "maria" not in str(made.attributes).lower()
 
 
 def test_a_span_that_was_stored_before_is_rewritten_and_one_that_holds_nothing_stays_the_same_object() -> None:
@@ -126,8 +127,6 @@ DERIVED = (
 def test_what_programs_derive_of_a_value_is_replaced_in_a_span_stored_before(form: str) -> None:
     _, cast = REDACTOR.redact_in_run(_span(TELLS), Cast())
     early = REDACTOR.redact_span(_span({"made": f"it is {form} now"}, 2))
-    if form in str(early.attributes["app.text"]):
-        assert cast.occurs_in(texts_of(early))
     made = REDACTOR.rewrite(early, cast)
     assert form not in str(made.attributes["app.text"])
     assert REDACTOR.rewrite(made, cast) is made

@@ -17,7 +17,7 @@ from freezeframe_collector.casts.found import Found, RunKey, ends_run
 from freezeframe_collector.casts.known import Known, KnownCasts
 from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.seal import Sealer
-from freezeframe_redaction.cast import Cast, texts_of
+from freezeframe_redaction.cast import NOTHING, Cast
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance
 from freezeframe_redaction.keys import KeyRing
 from freezeframe_redaction.redactor import Redactor
@@ -26,7 +26,6 @@ from freezeframe_schemas.span import SpanRecord
 
 _LOG = logging.getLogger(__name__)
 
-_NO_CAST: Final = Cast()
 _WARM_UP: Final = SpanRecord(
     trace_id="1" * 32,
     span_id="1" * 16,
@@ -93,7 +92,7 @@ class RedactStage:
         before = redactor.collisions
         was_over = allowance.to_read.has_passed()
         if cast is None:
-            redacted, cast = redactor.redact_span(span, allowance), _NO_CAST
+            redacted, cast = redactor.redact_span(span, allowance), NOTHING
         else:
             redacted, cast = redactor.redact_in_run(span, cast, allowance)
         if not was_over and allowance.to_read.has_passed():
@@ -165,7 +164,7 @@ class RequestRedaction:
             run = self._runs[key] = _RunOfRequest(casts.of(key))
         redacted, run.cast = self._stage.redact(span, tenant, self._allowance, run.cast)
         run.ended |= ends_run(span)
-        run.casts.append(run.cast)
+        run.spans.append((span, run.cast))
         return redacted
 
     def finish(self, span: SpanRecord, tenant: str) -> SpanRecord:
@@ -175,12 +174,18 @@ class RequestRedaction:
             FreezeframeError: the span cannot be redacted.
         """
         run = self._runs.get((tenant, span.trace_id))
-        if run is None or run.casts.popleft() is run.cast or not run.cast.occurs_in(texts_of(span)):
+        if run is None:
             return span
-        rewritten = self._stage.redactor_of(tenant).rewrite(span, run.cast)
-        if rewritten is not span:
-            self._stage.seal(rewritten, tenant)
-        return rewritten
+        original, since = run.spans.popleft()
+        if since is run.cast or genai.REDACTION_UNREAD in span.attributes:
+            return span
+        redactor = self._stage.redactor_of(tenant)
+        if not redactor.may_hold(span, run.cast, since):
+            return span
+        # What the span holds is remembered: to read it again costs less than to look for forms in what it became.
+        again, run.cast = redactor.redact_in_run(original, run.cast)
+        self._stage.seal(again, tenant)
+        return again
 
     def found(self) -> tuple[Found, ...]:
         """Return what was found in each run of the request, sealed."""
@@ -203,11 +208,11 @@ class RequestRedaction:
 class _RunOfRequest:
     """A run that has spans in a request."""
 
-    __slots__ = ("cast", "casts", "ended", "known")
+    __slots__ = ("cast", "ended", "known", "spans")
 
     def __init__(self, known: Known) -> None:
         self.known = known
         self.cast = known.cast
-        self.casts = deque[Cast]()
-        """The cast after each of its spans."""
+        self.spans = deque[tuple[SpanRecord, Cast]]()
+        """Each of its spans, and the cast after it."""
         self.ended = False

@@ -49,7 +49,7 @@ class Rewriter:
         cast = self._seal.open(run, sealed).weighed(text for span in own for text in texts_of(span))
         made = list(spans)
         for index, span in enumerate(spans):
-            if _key_tenant(span) == tenant and cast.occurs_in(texts_of(span)):
+            if _key_tenant(span) == tenant:
                 redactor = self._redactor(tenant, _key_id(span))
                 made[index] = redactor.rewrite(span, cast)
                 if made[index] is not span and self._sealer is not None:
