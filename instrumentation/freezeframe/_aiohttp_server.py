@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from freezeframe._context import current_place
 from freezeframe._guard import guard
-from freezeframe._requests import Request, as_text, asked_with, begin
+from freezeframe._requests import Asked, Request, asked_with, begin
 from freezeframe.seams import _port
 from freezeframe.seams.patching import Patches
 
@@ -32,10 +32,8 @@ async def _handle(original: Any, app: Any, request: Any) -> Any:
         return await original(app, request)
     noted: Request | None = None
     with guard("request.begin"):
-        given = _asked(request)
-        if _port.serving() is not None:
-            given["body"] = as_text(await request.read())
-        noted = _open[id(request)] = begin(app, given)
+        ahead = None if _port.serving() is None else await request.read()
+        noted = _open[id(request)] = begin(app, _asked(request), ahead)
     if noted is None:
         return await original(app, request)
     try:
@@ -52,20 +50,24 @@ async def _handle(original: Any, app: Any, request: Any) -> Any:
     return response
 
 
-def _asked(request: Any) -> dict[str, Any]:
-    return {
-        "method": request.method,
-        "path": request.path,
-        "query": request.query_string,
-        "headers": asked_with(request.headers.items()),
-        "client": request.remote or "",
-    }
+def _asked(request: Any) -> Asked:  # nothing of a request of aiohttp's changes
+    return Asked(
+        name=f"{request.method} {request.path}",
+        first=lambda names: next((request.headers[name] for name in names if name in request.headers), None),
+        given=lambda: {
+            "method": request.method,
+            "path": request.path,
+            "query": request.query_string,
+            "headers": asked_with(request.headers.items()),
+            "client": request.remote or "",
+        },
+    )
 
 
 def _end(noted: Request, request: Any, response: Any) -> None:
     _open.pop(id(request), None)
     with guard("request.send"):
-        noted.starts(response.status, response.headers.items())
+        noted.status, noted.headers = response.status, response.headers.items
         body = getattr(response, "body", None)
         if isinstance(body, bytes | bytearray):
             noted.gives(bytes(body))

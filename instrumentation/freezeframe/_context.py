@@ -6,7 +6,7 @@ Kept in one private `ContextVar`. Never in OTel baggage: baggage travels to ever
 from __future__ import annotations
 
 import threading
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar, Token
@@ -19,7 +19,6 @@ from freezeframe_schemas import exchange, genai, values
 
 if TYPE_CHECKING:
     from opentelemetry.trace import Span
-
 
 MAX_READINGS: Final = 10_000
 """Readings kept per feed; later ones are dropped."""
@@ -56,19 +55,23 @@ class Lane:
         return Lane(self.path, apart=True)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class RunContext:
-    """The run in progress. All tasks and threads of the run share `flags`, `readings`, `unrecorded` and `span`."""
+    """The run in progress. All tasks and threads of the run share `flags`, `readings`, `unrecorded` and `span`.
+
+    Not frozen, and without the types of what it begins with: one is made for each request to a server, and takes a fifth of the
+    time.
+    """
 
     name: str
     id: str | None = None
     user: str | None = None
     tenant: str | None = None
     session: str | None = None
-    flags: dict[str, object] = field(default_factory=dict[str, object])
-    readings: dict[str, list[str]] = field(default_factory=dict[str, list[str]])
+    flags: dict[str, object] = field(default_factory=lambda: {})
+    readings: dict[str, list[str]] = field(default_factory=lambda: {})
     """Feed -> its values, in order (see `genai.CLOCK_READINGS`)."""
-    unrecorded: Counter[str] = field(default_factory=Counter[str])
+    unrecorded: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
     """Host -> the number of HTTP calls to it that were not recorded (see `genai.UNRECORDED_HTTP`)."""
     sights: Sights = field(default_factory=Sights)
     """What its unmarked code reached outside the process."""
@@ -76,21 +79,27 @@ class RunContext:
     """What it drew from shared random generators."""
     is_implied: bool = False
     """It is a run only if a call is made in it: a request that an application answers. A marked run inside is its own."""
-    tracers: set[str] = field(default_factory=set[str])
+    tracers: set[str] = field(default_factory=lambda: set())
     """Other instrumentations that began spans in it."""
-    at_first_call: list[Callable[[], None]] = field(default_factory=list[Callable[[], None]])
-    """What is done once, when the first call is about to be made in it."""
+    begins: list[Callable[[RunContext], None]] = field(default_factory=lambda: [])
+    """Tells, once, that it has begun, when the first call is about to be made in it; empty from then on."""
+    at_first_call: list[Callable[[], None]] = field(default_factory=lambda: [])
+    """What is done after that, once."""
     span: Span | None = None
+    payload: Any = None
+    """The `EntryPayload` that is kept for its span, once it has begun."""
 
     def shared(self) -> dict[str, Any]:
         """Return the fields that a run inside this one shares with it."""
         shared = {"flags": self.flags, "readings": self.readings, "unrecorded": self.unrecorded}
-        return {**shared, "sights": self.sights, "draws": self.draws, "at_first_call": self.at_first_call}
+        return {**shared, "sights": self.sights, "draws": self.draws}
 
     def calls(self) -> None:
         """Note that a call is about to be made."""
-        while self.at_first_call:
-            with suppress(IndexError):  # another thread was first
+        with suppress(IndexError):  # another thread was first
+            while self.begins:
+                self.begins.pop()(self)
+            while self.at_first_call:
                 self.at_first_call.pop(0)()
 
     def note_reading(self, feed: str, value: str) -> list[str] | None:
@@ -135,9 +144,9 @@ class RunContext:
         return {name: value for name, value in named.items() if value is not None}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True, eq=False)
 class Place:
-    """What the context variable holds."""
+    """What the context variable holds. It is never changed; a frozen one takes three times as long to make."""
 
     lane: Lane
     run: RunContext | None = None

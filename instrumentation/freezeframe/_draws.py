@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from types import FrameType
@@ -39,21 +39,32 @@ _WORDS: Final = {
 }
 
 
+class Beginning:
+    """The state of the shared generator when runs began. It is taken when it is about to change: a copy takes 5 us."""
+
+    __slots__ = ("state",)
+
+    def __init__(self) -> None:
+        self.state: object = None
+        """What ``random.getstate()`` gave; None until it is taken."""
+
+
 class Draws:
     """The draws of one run, or of a process that is a run as a whole. Shared by all its tasks and threads."""
 
-    __slots__ = ("_is_told", "_left", "base", "epochs", "is_drawn", "lost", "state", "states")
+    __slots__ = ("_is_told", "_left", "base", "beginning", "epochs", "is_drawn", "is_open", "lost", "states")
 
     def __init__(self) -> None:
         self.base: tuple[int, int] | None = None
         """The position of the shared generator when the run began: its epoch, and the words drawn in it."""
-        self.state: object = None
-        """What ``random.getstate()`` gave when the run began."""
+        self.beginning = _NOT_BEGUN
+        self.is_open = False
+        """The run has begun, and not ended."""
         self.is_drawn = False
         """The run drew from the shared generator."""
         self.epochs: set[int] = set()
         """The epochs whose first state the run has noted."""
-        self.lost: Counter[str] = Counter()
+        self.lost: defaultdict[str, int] = defaultdict(int)
         """What cannot be repeated -> how often."""
         self.states = 0
         """How many of numpy's states are kept."""
@@ -65,7 +76,7 @@ class Draws:
         if self._is_told or not self.is_drawn:
             return None
         self._is_told = True
-        return self.state
+        return self.beginning.state
 
     def take(self) -> bool:
         """Return whether there is room for one more reading."""
@@ -87,6 +98,9 @@ def asker(frame: FrameType | None, libraries: tuple[str, ...]) -> str:
     while frame is not None and frame.f_code.co_filename in libraries:
         frame = frame.f_back
     return "" if frame is None else frame.f_code.co_filename
+
+
+_NOT_BEGUN: Final = Beginning()
 
 
 @functools.cache

@@ -10,7 +10,8 @@ import os
 import random
 import sys
 import threading
-from collections import Counter
+import time
+from collections import defaultdict
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from freezeframe._sights import Sights
 from freezeframe._streams import StandardStreams
 from freezeframe.seams import _port, randoms
 from freezeframe.seams.responder import Responder
+from freezeframe.seams.shared_random import SHARED
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.gaps import Gap, gaps_to_json
 from freezeframe_schemas.run import EntryKind
@@ -51,8 +53,6 @@ class EntryPoint:
     file: str | None
     input: str
     """Tagged JSON."""
-    late_input: Callable[[], str] | None = None
-    """Returns the input instead, once it is known that there is a run."""
     operation: str = genai.OP_INVOKE_WORKFLOW
     gaps: tuple[Gap, ...] = ()
     """The parts of the input that do not come back unchanged."""
@@ -117,7 +117,7 @@ class EntryPayload:
 
     def note_draws(self) -> bool:
         """Note, and return, whether the run drew so far, or something else did meanwhile: only then is its state worth 6 kB."""
-        self.is_drawn = self._draws.is_drawn or randoms.is_changed(self._random_state)
+        self.is_drawn = self._draws.is_drawn or SHARED.is_changed(self._random_state)
         return self.is_drawn
 
     def rename(self, name: str) -> None:
@@ -165,13 +165,12 @@ class EntryPayload:
 class EntryScope:
     """A run in progress: recorded, reported to a replay, or (inside another run) a plain child span."""
 
-    __slots__ = ("_done", "_payload", "_place", "_recorder", "_responder", "_span", "run")
+    __slots__ = ("_done", "_place", "_recorder", "_responder", "run")
 
-    def __init__(self, point: EntryPoint, run: RunContext) -> None:
+    def __init__(self, point: EntryPoint | Callable[[], EntryPoint], run: RunContext) -> None:
+        """Begin. `point` may return the entry point: for what is a run only if a call is made in it."""
         outer = current_place()
         self._done = False
-        self._payload: EntryPayload | None = None
-        self._span: Span | None = None
         self._responder: Responder | None = None
         self._recorder: Recorder | None = None
         if outer.run is not None and run.session is None:  # a marked function that a request of the conversation calls
@@ -179,64 +178,48 @@ class EntryScope:
         self.run = run
         self._place = Place(lane=Lane(), run=run)
         if outer.run is not None and not outer.takes_run:
-            self._place = replace(outer, run=replace(run, **outer.run.shared()))
+            self.run = replace(run, **outer.run.shared())
+            self._place = replace(outer, run=self.run)
         elif (responder := _port.serving()) is not None:
             self._responder = responder
+            point = point() if callable(point) else point
             responder.enter(point.target, point.input)
         recorder = _port.recorder()
         if recorder is not None:
+            self._recorder = recorder
             with guard("entry.start"):
                 self._start(recorder, point, outer)
 
-    def _start(self, recorder: Recorder, point: EntryPoint, outer: Place) -> None:
-        from opentelemetry.context import Context
+    def _start(self, recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], outer: Place) -> None:
+        run, context = self.run, _context_of_run(recorder, outer)
+        if run.is_implied and outer.takes_run:  # most requests make no call, and should cost next to nothing
+            from freezeframe import _later
 
-        self._recorder = recorder
-        is_entry = outer.takes_run
-        context = Context() if outer.run is not None and is_entry else recorder.root.context_for_run() if is_entry else None
+            context = _later.get_current() if context is None else context
+            run.span = _later.LaterSpan(partial(_start_span, recorder, run.name, context, time.time_ns()))
+            run.begins.append(partial(_begin, recorder, point))
+            SHARED.begin(run.draws)
+            return
         token = PLACE.set(self._place)  # so that the span's start sees the run's user and session
         try:
-            span = recorder.tracer.start_span(point.name, context=context)
+            run.span = recorder.tracer.start_span(run.name, context=context)
         finally:
             PLACE.reset(token)
-        self._span = span
-        self.run = replace(self._place.run or self.run, span=span)
-        self._place = replace(self._place, run=self.run)
-        if is_entry and span.is_recording():
-            random_state = randoms.mark(self.run.draws) or random.getstate()  # before the program draws
-            for reading in randoms.MADE_BEFORE:
-                self.run.note_reading(*reading)
-            announce = partial(self._announce, recorder, span, point, random_state)
-            if self.run.is_implied:
-                self.run.at_first_call.append(announce)
-            else:
-                announce()
-
-    def _announce(self, recorder: Recorder, span: Span, point: EntryPoint, random_state: object) -> None:
-        with guard("entry.announce"):
-            run = self.run
-            self._payload = EntryPayload(
-                point if point.late_input is None else replace(point, input=point.late_input()),
-                run.flags,
-                told_settings(recorder.settings),
-                run.readings,
-                run.unrecorded,
-                random_state=random_state,
-                sights=run.sights,
-                draws=run.draws,
-            )
-            recorder.sink.announce(span, self._payload.beginning())
+        if outer.takes_run and run.span.is_recording():
+            SHARED.begin(run.draws)
+            SHARED.mark(run.draws)  # before the program draws
+            _begin(recorder, point, run)
 
     def rename(self, name: str) -> None:
         """Change the run's name: a request's route is known once it is answered."""
-        if self._span is not None and self._payload is not None:
-            self._span.update_name(name)
-            self._payload.rename(name)
+        if self.run.span is not None and self.payload is not None:
+            self.run.span.update_name(name)
+            self.payload.rename(name)
 
     @property
     def payload(self) -> EntryPayload | None:
         """Return what is kept for the run's span; None if it is not recorded."""
-        return self._payload
+        return self.run.payload
 
     @contextmanager
     def inside(self) -> Generator[None]:
@@ -250,18 +233,15 @@ class EntryScope:
     def enter(self) -> Callable[[], None]:
         """Make the run the current one; return what undoes that, to be called in the same context."""
         token = PLACE.set(self._place)
-        otel_token = None
-        if self._span is not None:
-            from opentelemetry import context, trace
+        if self.run.span is None:
+            return partial(leave, token)
+        from freezeframe import _later
 
-            otel_token = context.attach(trace.set_span_in_context(self._span))
+        otel_token = _later.attach(_later.set_span_in_context(self.run.span))
 
         def undo() -> None:
             leave(token)
-            if otel_token is not None:
-                from opentelemetry import context
-
-                context.detach(otel_token)
+            _later.detach(otel_token)
 
         return undo
 
@@ -283,26 +263,29 @@ class EntryScope:
         self._done = True
         if self._responder is not None:
             self._responder.leave(output, None if error is None else values.encode_exception(error, yields))
-        if self._span is None:
+        SHARED.end(self.run.draws)
+        span, payload = self.run.span, self.payload
+        if span is None:
             return
-        if self.run.is_implied and self._payload is None:  # it made no call, so it is no run
-            if self.run.tracers:  # but other spans stand below its own; else that never ends, and is never sent
-                self._span.end()
+        if self.run.is_implied and payload is None:  # it made no call, so it is no run
+            # but if other spans stand below its own, it must end, or that is never sent
+            if self.run.tracers and getattr(span, "started", None) is not None:
+                span.end()
             return
         with guard("entry.finish"):
             if error is not None:
-                self._mark_failed(self._span, error)
+                self._mark_failed(span, error)
             elif failure:
-                self._mark(self._span, failure)
-            if self._payload is not None and self._recorder is not None:
+                self._mark(span, failure)
+            if payload is not None and self._recorder is not None:
                 self._recorder.finish_results(self.run)
-                self._payload.output = output
-                self._payload.error = None if error is None else values.encode_exception(error, yields)
-                self._payload.exchanges = self._recorder.sink.counted(self._span)
-                self._payload.note_draws()
-                self._recorder.sink.expect(self._span, self._payload)
+                payload.output = output
+                payload.error = None if error is None else values.encode_exception(error, yields)
+                payload.exchanges = self._recorder.sink.counted(span)
+                payload.note_draws()
+                self._recorder.sink.expect(span, payload)
         with guard("entry.end"):
-            self._span.end()
+            span.end()
 
     def _mark_failed(self, span: Span, error: BaseException) -> None:
         span.record_exception(error)
@@ -313,6 +296,50 @@ class EntryScope:
 
         span.set_attribute(genai.ERROR_TYPE, kind)
         span.set_status(Status(StatusCode.ERROR, text or None))
+
+
+def _context_of_run(recorder: Recorder, outer: Place) -> Context | None:
+    """Return the parent context of what begins at a place, None for the current one."""
+    if not outer.takes_run:
+        return None
+    if outer.run is None:
+        return recorder.root.context_for_run()
+    from opentelemetry.context import Context
+
+    return Context()
+
+
+def _start_span(recorder: Recorder, name: str, context: Context, start_ns: int) -> Span:
+    from freezeframe import _later
+
+    token = _later.attach(context)  # of the span around it: while it starts, it is not the current one itself
+    try:
+        return recorder.tracer.start_span(name, context=context, start_time=start_ns)
+    finally:
+        _later.detach(token)
+
+
+def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run: RunContext) -> None:
+    """Tell that a run has begun."""
+    with guard("entry.announce"):
+        from freezeframe._later import LaterSpan
+
+        span = run.span = run.span.real() if isinstance(run.span, LaterSpan) else run.span
+        if span is None or not span.is_recording():
+            return
+        for reading in randoms.MADE_BEFORE:
+            run.note_reading(*reading)
+        run.payload = EntryPayload(
+            point() if callable(point) else point,
+            run.flags,
+            told_settings(recorder.settings),
+            run.readings,
+            run.unrecorded,
+            random_state=SHARED.state_of(run.draws),
+            sights=run.sights,
+            draws=run.draws,
+        )
+        recorder.sink.announce(span, run.payload.beginning())
 
 
 class ProcessRoot:
@@ -332,7 +359,7 @@ class ProcessRoot:
         self._held_calls = False
         self._waiting: list[Callable[[], None]] = []
         self._had_runs = False
-        self.unrecorded: Counter[str] = Counter()
+        self.unrecorded: defaultdict[str, int] = defaultdict(int)
         """Host -> HTTP calls outside any run that were not recorded."""
         self._sights = Sights()
         self._readings: dict[str, list[str]] = {}
@@ -350,7 +377,7 @@ class ProcessRoot:
     def begin(self, recorder: Recorder) -> None:
         """Take the recorder; open the span now if the policy says so."""
         self._recorder = recorder
-        self._random_state = randoms.mark(self._draws)  # before the program draws; the span may be opened much later
+        self._random_state = SHARED.mark(self._draws)  # before the program draws; the span may be opened much later
         if self._wanted():
             self._streams.begin()
         if self._settings.root == "always":
@@ -422,11 +449,13 @@ class ProcessRoot:
 
     def context_for_run(self) -> Context | None:
         """Return an empty context if the root is current: a run is its own trace."""
+        self._had_runs = True
+        if self._span is None:
+            return None
         from opentelemetry import trace
         from opentelemetry.context import Context
 
-        self._had_runs = True
-        return Context() if self._span is not None and trace.get_current_span() is self._span else None
+        return Context() if trace.get_current_span() is self._span else None
 
     def end(self) -> None:
         """End the root span; the process is about to end."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 import sys
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from types import ModuleType
 from typing import Any, Final
 
@@ -39,7 +40,8 @@ class Request:
     """Of the request, as far as the application read it."""
     answer: Body
     status: int = 0
-    headers: dict[str, str] = field(default_factory=dict[str, str])
+    headers: Callable[[], Iterable[tuple[str, str]]] = tuple
+    """Returns those of the response."""
     route: str = ""
     """Method and path of the route, known once it is answered."""
     is_answered: bool = False
@@ -50,10 +52,6 @@ class Request:
     def is_run(self) -> bool:
         """Return whether a call was made in it, or a replay answers it."""
         return self.scope.payload is not None or _port.serving() is not None
-
-    def starts(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
-        """Note the head of the response."""
-        self.status, self.headers = status, _kept(headers, _RESPONSE_HEADERS)
 
     def gives(self, piece: bytes) -> None:
         """Note a piece of the response."""
@@ -84,37 +82,45 @@ class Request:
         pieces = [as_text(piece) for piece in self.answer.pieces]
         body = {"yields": pieces} if len(pieces) > 1 else {"body": self.answer.omitted or (pieces or [""])[0]}
         left = {} if self.left_after is None else {"client_left_after": self.left_after}
-        return {"status": self.status, "headers": self.headers, **body, **left}
+        return {"status": self.status, "headers": _kept(self.headers(), _RESPONSE_HEADERS), **body, **left}
 
 
-def begin(app: Any, given: dict[str, Any]) -> Request:
-    """Begin what may be a run: `given` is the request."""
-    body = Body(_body_bytes())
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """What a client asked, as the server gave it: nothing is made of it until it is known to be a run."""
+
+    name: str
+    """Method and path."""
+    first: Callable[[tuple[str, ...]], str | None]
+    """Returns the first header that is there, of these names in small letters."""
+    given: Callable[[], dict[str, Any]]
+    """Returns what is recorded."""
+
+
+def begin(app: Any, asked: Asked, ahead: bytes | None = None) -> Request:
+    """Begin what may be a run. `ahead`: the body, if it was read before the application does."""
+    recorder = _port.recorder()
+    body = Body(_ANSWER_BYTES if recorder is None else recorder.settings.max_body_bytes)
     # the body as far as it was read when the first call is made: a run that is killed in that call has it
-    scope = begin_scope(app, given, lambda: {"body": as_text(b"".join(body.pieces))})
+    scope = begin_scope(app, asked, lambda: {"body": as_text(b"".join(body.pieces) if ahead is None else ahead)})
     return Request(scope=scope, body=body, answer=Body(_ANSWER_BYTES))
 
 
-def begin_scope(app: Any, given: dict[str, Any], came: Callable[[], dict[str, Any]]) -> EntryScope:
-    """Begin what may be a run: `given` is what the client asked at first, `came` returns what it sent after that."""
-    target, file = _target(app)
-    name = f"{given['method']} {given['path']}"
-    point = EntryPoint(
-        kind=EntryKind.REQUEST,
-        name=name,
-        target=target,
-        file=file,
-        input="" if _port.serving() is None else values.encode(given),
-        late_input=lambda: values.encode({**given, **came()}),
-        gaps=() if target else (_UNREACHABLE,),
-    )
-    session = next((given["headers"][header] for header in _session_headers() if header in given["headers"]), None)
-    return EntryScope(point, RunContext(name=name, session=session, is_implied=True))
+def begin_scope(app: Any, asked: Asked, came: Callable[[], Mapping[str, Any]]) -> EntryScope:
+    """Begin what may be a run. `came` returns what the client sent after its headers."""
 
+    def point() -> EntryPoint:
+        target, file = _target(app)
+        return EntryPoint(
+            kind=EntryKind.REQUEST,
+            name=asked.name,
+            target=target,
+            file=file,
+            input=values.encode({**asked.given(), **came()}),
+            gaps=() if target else (_UNREACHABLE,),
+        )
 
-def _body_bytes() -> int:
-    recorder = _port.recorder()
-    return _ANSWER_BYTES if recorder is None else recorder.settings.max_body_bytes
+    return EntryScope(point, RunContext(name=asked.name, session=asked.first(_session_headers()), is_implied=True))
 
 
 def as_text(data: bytes) -> str | bytes:
@@ -134,9 +140,14 @@ def asked_with(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     return _kept(headers, _REQUEST_HEADERS.union(_session_headers(), asked))
 
 
-def _session_headers() -> list[str]:
+def _session_headers() -> tuple[str, ...]:
     recorder = _port.recorder()
-    return [] if recorder is None else [name.lower() for name in recorder.settings.session_headers]
+    return () if recorder is None else _in_small_letters(recorder.settings.session_headers)
+
+
+@functools.lru_cache
+def _in_small_letters(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in names)
 
 
 def forget() -> None:

@@ -19,7 +19,7 @@ from typing import Any, Final
 from freezeframe import _aiohttp_server
 from freezeframe._context import current_place
 from freezeframe._guard import guard
-from freezeframe._requests import Request, as_text, asked_with, begin, forget
+from freezeframe._requests import Asked, Request, asked_with, begin, forget
 from freezeframe._sockets import Talk, begin_talk, talk_inside
 from freezeframe.seams import _port
 from freezeframe.seams.body import Body
@@ -98,25 +98,26 @@ async def _asgi(original: Any, app: Any, scope: Message, receive: Receive, send:
     if scope["type"] == "websocket":
         talk: Talk | None = None
         with guard("socket.begin"):
-            talk = begin_talk(app, scope, {**_asked_by_asgi(scope), "method": "WEBSOCKET"})
+            talk = begin_talk(app, scope, _asked_by_asgi("WEBSOCKET", scope))
         call = functools.partial(original, app, scope)
         return await (call(receive, send) if talk is None else talk_inside(talk, call, receive, send))
     request: Request | None = None
     with guard("request.begin"):
-        given = _asked_by_asgi(scope)
+        ahead = None
         if _port.serving() is not None:  # a replay compares the whole request when it is entered
-            body = await _read_all(receive)
-            given["body"] = as_text(body)
-            receive = _given_again(body, receive)
-        request = begin(app, given)
+            ahead = await _read_all(receive)
+            receive = _given_again(ahead, receive)
+        request = begin(app, _asked_by_asgi(scope["method"], scope), ahead)
     if request is None:
         return await original(app, scope, receive, send)
+    leave = request.scope.enter()
     try:
-        with request.scope.inside():
-            await original(app, scope, _heard(request, receive), _told(request, send))
+        await original(app, scope, _heard(request, receive), _told(request, send))
     except BaseException as error:
+        leave()
         request.end(error)
         raise
+    leave()
     with guard("request.route"):
         path = getattr(scope.get("route"), "path", None)
         request.route = f"{scope['method']} {path}" if isinstance(path, str) else ""
@@ -133,15 +134,30 @@ def _flushed_first(send: Send) -> Send:
     return told
 
 
-def _asked_by_asgi(scope: Message) -> dict[str, Any]:
-    client = scope.get("client")
-    return {
-        "method": scope.get("method", ""),
-        "path": scope["path"],
-        "query": scope["query_string"].decode("latin-1"),
-        "headers": asked_with(_texts(scope["headers"])),
-        "client": client[0] if client else "",
-    }
+def _asked_by_asgi(method: str, scope: Message) -> Asked:
+    # as they are now: applications change their scope
+    path, query, headers, client = scope["path"], scope["query_string"], [*scope["headers"]], scope.get("client")
+
+    def given() -> dict[str, Any]:
+        return {
+            "method": method,
+            "path": path,
+            "query": query.decode("latin-1"),
+            "headers": asked_with(_texts(headers)),
+            "client": client[0] if client else "",
+        }
+
+    def first(names: tuple[str, ...]) -> str | None:
+        wanted = _in_bytes(names)
+        found = {name: value for name, value in headers if name in wanted}
+        return next((bytes(found[name]).decode("latin-1") for name in wanted if name in found), None) if found else None
+
+    return Asked(name=f"{method} {path}", first=first, given=given)
+
+
+@functools.lru_cache
+def _in_bytes(names: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple(name.encode("latin-1") for name in names)
 
 
 def _texts(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
@@ -165,7 +181,8 @@ def _told(request: Request, send: Send) -> Send:
     async def told(message: Message) -> None:
         with guard("request.send"):
             if message["type"] == "http.response.start":
-                request.starts(message["status"], _texts(message.get("headers", ())))
+                request.status = message["status"]
+                request.headers = functools.partial(_texts, message.get("headers", ()))
             elif message["type"] == "http.response.body":
                 request.gives(bytes(message.get("body", b"")))
                 request.is_answered = not message.get("more_body", False)
@@ -208,27 +225,29 @@ def _wsgi(original: Any, app: Any, environ: dict[str, Any], start_response: Any)
         return original(app, environ, start_response)
     request: Request | None = None
     with guard("request.begin"):
-        given = _asked_by_wsgi(environ)
+        ahead = None
         if _port.serving() is not None:
-            body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            given["body"] = as_text(body)
-            environ["wsgi.input"] = io.BytesIO(body)
-        request = begin(app, given)
+            ahead = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            environ["wsgi.input"] = io.BytesIO(ahead)
+        request = begin(app, _asked_by_wsgi(environ), ahead)
         environ["wsgi.input"] = _Heard(environ["wsgi.input"], request.body)
     if request is None:
         return original(app, environ, start_response)
 
     def started(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
         with guard("request.send"):
-            request.starts(int(status.split(" ", 1)[0]), headers)
+            request.status = int(status.split(" ", 1)[0])
+            request.headers = [*headers].__iter__
         return start_response(status, headers, *error)
 
+    leave = request.scope.enter()
     try:
-        with request.scope.inside():
-            answer = original(app, environ, started)
+        answer = original(app, environ, started)
     except BaseException as error:
+        leave()
         request.end(error)
         raise
+    leave()
     if not request.is_run and isinstance(answer, environ.get("wsgi.file_wrapper") or ()):
         request.end()
         return answer  # the server may send such a file by itself
@@ -282,15 +301,17 @@ class _Answer:
         return self
 
     def __next__(self) -> bytes:
+        leave = self._request.scope.enter()
         try:
-            with self._request.scope.inside():
-                piece = next(self._pieces)
-        except StopIteration:
-            self._request.is_answered = True
-            raise
+            piece = next(self._pieces)
         except BaseException as error:
-            self._request.end(error)
+            leave()
+            if isinstance(error, StopIteration):
+                self._request.is_answered = True
+            else:
+                self._request.end(error)
             raise
+        leave()
         with guard("request.send"):
             self._request.gives(piece)
         return piece
@@ -315,13 +336,24 @@ class _SizedAnswer(_Answer):
         return len(self._answer)  # pyright: ignore[reportArgumentType]  # it has one
 
 
-def _asked_by_wsgi(environ: Mapping[str, Any]) -> dict[str, Any]:
-    headers = [(name[5:].replace("_", "-"), value) for name, value in environ.items() if name.startswith("HTTP_")]
-    headers += [("content-type", environ["CONTENT_TYPE"])] if environ.get("CONTENT_TYPE") else []
-    return {
-        "method": environ["REQUEST_METHOD"],
-        "path": (environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1").decode("utf-8", "replace"),
-        "query": environ.get("QUERY_STRING", ""),
-        "headers": asked_with(headers),
-        "client": environ.get("REMOTE_ADDR", ""),
-    }
+def _asked_by_wsgi(changing: Mapping[str, Any]) -> Asked:
+    environ = {**changing}  # as it is now: applications change it
+    method = environ["REQUEST_METHOD"]
+    path = (environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1").decode("utf-8", "replace")
+
+    def given() -> dict[str, Any]:
+        headers = [(name[5:].replace("_", "-"), value) for name, value in environ.items() if name.startswith("HTTP_")]
+        headers += [("content-type", environ["CONTENT_TYPE"])] if environ.get("CONTENT_TYPE") else []
+        return {
+            "method": method,
+            "path": path,
+            "query": environ.get("QUERY_STRING", ""),
+            "headers": asked_with(headers),
+            "client": environ.get("REMOTE_ADDR", ""),
+        }
+
+    def first(names: tuple[str, ...]) -> str | None:
+        keys = (f"HTTP_{name.upper().replace('-', '_')}" for name in names)
+        return next((environ[key] for key in keys if key in environ), None)
+
+    return Asked(name=f"{method} {path}", first=first, given=given)

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from freezeframe._entry import EntryScope
 from freezeframe._guard import guard
-from freezeframe._requests import begin_scope
+from freezeframe._requests import Asked, begin_scope
 from freezeframe.seams import _port
 from freezeframe_schemas import values
 
@@ -62,14 +62,13 @@ class Talk:
         self.scope.finish(output=output, error=error)
 
 
-def begin_talk(app: Any, scope: Message, given: dict[str, Any]) -> Talk:
-    """Begin what may be a run: `given` is the handshake."""
+def begin_talk(app: Any, scope: Message, asked: Asked) -> Talk:
+    """Begin what may be a run: `asked` is the handshake."""
     received: list[list[Any]] = []
-    is_served = _port.serving() is not None
-    if is_served:
-        given["received"] = scope.get(RECEIVED, [])
-    found = begin_scope(app, given, lambda: {"received": received})
-    return Talk(scope=found, received=[] if is_served else received)
+    if _port.serving() is not None:
+        came = {"received": scope.get(RECEIVED, [])}
+        return Talk(scope=begin_scope(app, asked, lambda: came), received=[])
+    return Talk(scope=begin_scope(app, asked, lambda: {"received": received}), received=received)
 
 
 async def talk_inside(talk: Talk, call: Callable[..., Awaitable[None]], receive: Any, send: Any) -> None:

@@ -18,6 +18,7 @@ from freezeframe.seams import lanes, races, randoms, uuids
 from freezeframe.seams._port import Databases, serving, start_serving, stop_serving
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
 from freezeframe.seams.responder import Call, EditRequest, Responder
+from freezeframe.seams.shared_random import SHARED
 
 __all__ = [
     "SEAMS",
@@ -180,6 +181,7 @@ def serve(
         databases=databases,
     )
     install()
+    SHARED.turn_on()
     if "waits" not in _installed:
         _installed.add("waits")
         from freezeframe.seams import waits

@@ -129,7 +129,7 @@ class Recorder:
         What it asks of a database does not make it one.
         """
         run = current_place().run
-        return self.root.held_back if run is None else lambda: run.at_first_call or None
+        return self.root.held_back if run is None else lambda: run.at_first_call if run.begins else None
 
     def _state_to_tell(self) -> object:
         """Return the state of `random` that the run began with, once it has drawn: it may be killed before its entry ends."""

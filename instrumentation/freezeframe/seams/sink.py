@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Protocol
 
@@ -51,7 +51,7 @@ class RootSpan(Protocol):
     """The span that holds exchanges outside any run."""
 
     @property
-    def unrecorded(self) -> Counter[str]:
+    def unrecorded(self) -> defaultdict[str, int]:
         """Host -> HTTP calls outside any run that were not recorded."""
         ...
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from typing import Any
 
-from freezeframe.seams import randoms
+from freezeframe.seams.shared_random import SHARED
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.run import Entry
 
@@ -123,7 +123,7 @@ def restore_random(entry: Entry) -> None:
     if entry.random_state is None:
         return
     version, internal, gauss = json.loads(entry.random_state)
-    randoms.restore((version, tuple(internal), gauss))
+    SHARED.restore((version, tuple(internal), gauss))
 
 
 def keep_byte_code_of_settled_sources() -> None:
