@@ -32,7 +32,7 @@ exit code: that of the command; 126 or 127 where it cannot be started.
 
 _DRAIN_HELP: Final = """\
 examples:
-  freezeframe drain --spool /var/spool/agent          send what waits there to http://127.0.0.1:4318
+  freezeframe drain --spool /var/spool/agent          send what waits there to this project's collector
   FREEZEFRAME_SPOOL=... freezeframe drain             with the environment of the agent: endpoint, headers, key
 
 exit code: 0 when nothing is left, 1 when batches stay, 2 for a wrong option.
@@ -89,7 +89,7 @@ def run_parser() -> argparse.ArgumentParser:
         epilog=_RUN_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--endpoint", metavar="URL", help="the collector's address (default: http://127.0.0.1:4318)")
+    parser.add_argument("--endpoint", metavar="URL", help="the collector's address (default: as instrument() finds it)")
     parser.add_argument(
         "--file", metavar="PATH", help="write spans to this file as OTLP/JSON lines, not redacted, and send none"
     )

@@ -83,13 +83,18 @@ _DAYS: Final = Kind(
 )
 
 
+USUAL_ENDPOINT: Final = "http://127.0.0.1:4318"
+"""Where a collector is if nothing says more. Source: OpenTelemetry's default for OTLP over HTTP."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings of `instrument()`."""
 
-    endpoint: str = setting(
-        "http://127.0.0.1:4318",
-        "The collector. For HTTP, `/v1/traces` is added if the URL has no path.",
+    endpoint: str | None = setting(
+        None,
+        "The collector. Default: the one that runs for this project's data directory, else `http://127.0.0.1:4318`. For HTTP, "
+        "`/v1/traces` is added if the URL has no path.",
         _URL,
         variables=_exporter("ENDPOINT"),
     )

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from freezeframe._config import USUAL_ENDPOINT
 from freezeframe_schemas.data_directory import find_data_directory, state_directory
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.same_origin import is_loopback
@@ -46,8 +47,9 @@ def default_spool_directory(settings: Settings) -> Path:
     Raises:
         ConfigError: the user has no home directory.
     """
-    told = [settings.endpoint, *(f"{name}={value}" for name, value in sorted(settings.headers))]
-    if _is_on_this_machine(settings.endpoint):  # the port may be another project's collector's
+    endpoint = settings.endpoint or USUAL_ENDPOINT  # not the port of today's collector: tomorrow's takes what waits
+    told = [endpoint, *(f"{name}={value}" for name, value in sorted(settings.headers))]
+    if _is_on_this_machine(endpoint):  # the port may be another project's collector's
         told.append(str(find_data_directory()))
     return default_spool_root() / hashlib.sha256("\0".join(told).encode()).hexdigest()[:_DIGITS]
 

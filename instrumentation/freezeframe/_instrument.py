@@ -9,11 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe._config import Root, Settings, load_settings
+from freezeframe._config import USUAL_ENDPOINT, Root, Settings, load_settings
 from freezeframe._guard import guard, say_once
 from freezeframe._terminate import flush_before_exit, flush_before_termination
 from freezeframe._version import __version__
 from freezeframe.seams import _port, unmarked
+from freezeframe_schemas.data_directory import collector_url, find_data_directory
 from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -128,7 +129,8 @@ def instrument(
     (`root`: "auto"), and a server's calls are their own traces; see `freezeframe._entry.ProcessRoot`.
 
     Args:
-        endpoint: the collector's address; default: http://127.0.0.1:4318.
+        endpoint: the collector's address; default: that of the one which runs for this project's data directory, else
+            http://127.0.0.1:4318.
         protocol: ``http/protobuf`` or ``grpc``.
         headers: sent with each batch.
         service_name: default: the program's name.
@@ -306,16 +308,17 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
     if compression.notice:
         say_once("compression", "freezeframe: %s", compression.notice)
     tls = TlsFiles(authorities=settings.certificate, certificate=settings.client_certificate, key=settings.client_key)
-    if settings.endpoint.startswith("https:"):
+    endpoint = settings.endpoint or collector_url(find_data_directory(), grpc=settings.protocol == "grpc") or USUAL_ENDPOINT
+    if endpoint.startswith("https:"):
         tls.check()
     if settings.protocol == "grpc":
         from freezeframe._export_grpc import GrpcWire
 
-        wire = GrpcWire(endpoint=settings.endpoint, headers=settings.headers, encoding=compression.name, tls=tls)
+        wire = GrpcWire(endpoint=endpoint, headers=settings.headers, encoding=compression.name, tls=tls)
     else:
         from freezeframe._export_http import HttpWire
 
-        wire = HttpWire(endpoint=settings.endpoint, headers=settings.headers, encoding=compression.name, tls=tls)
+        wire = HttpWire(endpoint=endpoint, headers=settings.headers, encoding=compression.name, tls=tls)
     return CollectorExporter(wire, compression.compress)
 
 

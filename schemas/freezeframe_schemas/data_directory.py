@@ -51,6 +51,14 @@ def read_notes(directory: Path) -> dict[str, Any]:
         return {}
 
 
+def collector_url(directory: Path, *, grpc: bool = False) -> str | None:
+    """Return the address to which an agent on this machine sends OTLP; None if the directory's collector does not run."""
+    notes = read_notes(directory)
+    port = notes.get("grpc" if grpc else "http")
+    scheme = "https" if notes.get("tls") is True else "http"
+    return f"{scheme}://127.0.0.1:{port}" if isinstance(port, int) and port > 0 else None
+
+
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)

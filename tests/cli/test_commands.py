@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 from cli_page import reference_text
 
 from freezeframe_replay.cli import help_text, main
-from freezeframe_replay.cli.command import load
+from freezeframe_replay.cli.command import load, make_parser
 from freezeframe_replay.cli.commands import OF_THE_BASE_INSTALL, SUMMARIES
 
 ROOT = Path(__file__).parents[2]
@@ -116,6 +117,47 @@ def test_without_a_store_each_command_says_what_to_do(
     assert shown.startswith(f"freezeframe {line[0]}: no store")
     assert "do: start it with `freezeframe up`" in shown
     assert "Traceback" not in shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    [["runs"], ["show", "last"], ["replay", "last"], ["step", "last", "--until", "1"], ["calibrate", "last", "last"]],
+    ids=" ".join,
+)
+def test_with_json_an_error_is_a_document_on_stdout(
+    line: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("FREEZEFRAME_DATA", str(tmp_path))
+    monkeypatch.delenv("FREEZEFRAME_STORE", raising=False)
+    assert main([*line, "--json"]) == 1
+    shown = capsys.readouterr()
+    error = json.loads(shown.out)["error"]
+    assert error["message"].startswith("no store")
+    assert error["do"].startswith("start it with `freezeframe up`")
+    assert error["message"] in shown.err
+
+
+TIMED = [name for name in SUMMARIES if name not in OF_THE_BASE_INSTALL and "--timeout" in make_parser(name).format_help()]
+
+
+@pytest.mark.parametrize("limit", ["nan", "inf", "0", "-1", "soon"])
+@pytest.mark.parametrize("name", TIMED)
+def test_a_time_limit_is_a_number_of_seconds_above_zero(name: str, limit: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, f"--timeout={limit}"]) == 2
+    assert f"found '{limit}', expected a number of seconds above 0" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("depth", [900, 1_000, 100_000])
+def test_json_that_is_nested_too_deeply_is_named_and_the_other_lines_are_redacted(
+    depth: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "lines.jsonl"
+    deep = '{"id": 1, "value": ' + "[" * depth + "]" * depth + "}"
+    file.write_text(f'{deep}\n{{"id": 2, "text": "plain"}}\n')
+    assert main(["redact", "--keys", str(tmp_path / "keys"), str(file)]) == 1
+    shown = capsys.readouterr()
+    assert f"{file}:1: the JSON is nested too deeply" in shown.err
+    assert json.loads(shown.out)["id"] == 2
 
 
 def test_a_reader_that_goes_away_is_no_error() -> None:

@@ -77,9 +77,8 @@ def project(recorded: tuple[Path, Run], tmp_path_factory: pytest.TempPathFactory
     try:
         done = project.freezeframe("up", *EPHEMERAL)
         assert done.returncode == 0, done.stderr
-        endpoint = {"FREEZEFRAME_ENDPOINT": f"http://127.0.0.1:{port_of(project, 'http')}"}
         for program in (FAIL, RECORD):
-            done = project.python("-c", program, environ=endpoint)
+            done = project.python("-c", program)
             assert done.returncode == 0, done.stderr
         yield project
     finally:
@@ -183,8 +182,7 @@ if __name__ == "__main__":
 def test_a_conversation_is_listed_and_replayed_turn_by_turn(project: Project) -> None:
     file = project.root / "chat.py"
     file.write_text(CHAT)
-    endpoint = {"FREEZEFRAME_ENDPOINT": f"http://127.0.0.1:{port_of(project, 'http')}"}
-    assert project.python("chat.py", environ=endpoint).returncode == 0
+    assert project.python("chat.py").returncode == 0
     rows = json.loads(run_command(project, "runs", "--session", "chat-81", "--json"))
     assert [(row["name"], row["session_id"]) for row in rows] == [("turn", "chat-81")] * 2
     assert json.loads(run_command(project, "runs", "--session", "chat-8", "--json")) == []
@@ -332,8 +330,7 @@ def test_down_ends_both_and_up_finds_the_runs_again(recorded: tuple[Path, Run], 
     home = Home(directory=tmp_path / ".freezeframe")
     try:
         run_command(own, "up", *EPHEMERAL)
-        endpoint = {"FREEZEFRAME_ENDPOINT": f"http://127.0.0.1:{port_of(own, 'http')}"}
-        assert own.python("-c", RECORD, environ=endpoint).returncode == 0
+        assert own.python("-c", RECORD).returncode == 0
         collector = daemon.running(home, daemon.COLLECTOR)
         assert collector is not None
         os.kill(collector.pid, signal.SIGKILL)

@@ -22,7 +22,7 @@ from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas import genai
 from freezeframe_schemas.divergence import Report
-from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.run import build_run
@@ -241,7 +241,7 @@ def test_a_replay_that_was_cut_short_is_not_kept(provider: Provider, tmp_path: P
     record(tmp_path, ["by_requests"])
     origin = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
     fix(tmp_path, 'orders(name="keller")', 'orders(name="kellner")')
-    with pytest.raises(ReplayError, match="cut short at orders"):
+    with pytest.raises(FixtureError, match="cut short at orders"):
         keep(origin, tmp_path)
 
 

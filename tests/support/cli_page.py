@@ -13,7 +13,8 @@ _HEAD = f"""# The command line
 
 Made by `python tests/support/cli_page.py > docs/cli.md` from the commands themselves; a test keeps the two equal.
 
-Errors go to stderr and say what, where, found, expected and what to do. The data directory is `--data`, else
+Errors go to stderr and say what, where, found, expected and what to do; with `--json` an error is also a document on stdout,
+`{{"error": {{"message": "...", "do": "..."}}}}`. The data directory is `--data`, else
 `$FREEZEFRAME_DATA`, else the nearest `.freezeframe` in a parent directory, else `./.freezeframe`. `{PROGRAM} run` and `drain`
 come with the base install; [delivery](delivery.md) says what is spooled, and when.
 

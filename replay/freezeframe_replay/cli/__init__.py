@@ -1,10 +1,12 @@
 """The command line of freezeframe, except `run` and `drain`, which belong to the instrumentation.
 
-Nothing heavy is imported until a command is known. A freezeframe error is two lines on stderr, never a traceback.
+Nothing heavy is imported until a command is known. A freezeframe error is two lines on
+stderr, never a traceback; with --json it is a document on stdout, too.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -12,7 +14,7 @@ from difflib import get_close_matches
 
 from freezeframe_replay.cli.command import PROGRAM, load, make_parser, split_program
 from freezeframe_replay.cli.commands import GROUPS, OF_THE_BASE_INSTALL, SUMMARIES
-from freezeframe_schemas.errors import ConfigError, FreezeframeError
+from freezeframe_schemas.errors import FreezeframeError
 
 __all__ = ["help_text", "main"]
 
@@ -44,9 +46,6 @@ def _main(arguments: list[str]) -> int:
         return _unknown(name)
     try:
         return _execute(name, arguments[1:])
-    except FreezeframeError as error:
-        print(f"{PROGRAM} {name}: {error}", file=sys.stderr)
-        return load(name).COMMAND.config_error if isinstance(error, ConfigError) else 1
     except ModuleNotFoundError as error:
         if (error.name or "freezeframe").startswith("freezeframe"):
             raise
@@ -76,7 +75,13 @@ def _execute(name: str, rest: list[str]) -> int:
     except SystemExit as stop:  # argparse calls exit; a caller of `main` gets the code instead
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     arguments.program = program
-    return load(name).execute(arguments)
+    try:
+        return load(name).execute(arguments)
+    except FreezeframeError as error:
+        print(f"{PROGRAM} {name}: {error}", file=sys.stderr)
+        if getattr(arguments, "json", False):
+            print(json.dumps({"error": {"message": error.message, "do": error.do}}, ensure_ascii=False))
+        return command.code_of(error)
 
 
 def _unknown(name: str) -> int:

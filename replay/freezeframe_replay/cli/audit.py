@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from pathlib import Path
 from typing import Final
 
@@ -12,9 +11,11 @@ from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.audit import write_audit
 from freezeframe_replay.report.render import printable
+from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, why_nothing_to_check
 
 COMMAND: Final = Command(
+    replay_error=EXIT_CODES[Verdict.INCOMPARABLE],
     description="Writes canonical JSON lines in a hash chain, a seal, a README, and a script that checks them with the standard"
     " library alone. With --key, the seal is signed and can be checked with OpenSSL.",
     examples={
@@ -38,8 +39,7 @@ def execute(arguments: argparse.Namespace) -> int:
     fixture = load_as_fixture(place_of(arguments), arguments.run)
     why = why_nothing_to_check(fixture)
     if why is not None:
-        print(f"freezeframe audit: {why}; nothing was written", file=sys.stderr)
-        return EXIT_CODES[Verdict.INCOMPARABLE]
+        raise ReplayError(f"{why}; nothing was written")
     seal = write_audit(fixture, arguments.output, key=arguments.key)
     if arguments.json:
         said = {"run": fixture.run_id, "audit": str(arguments.output), "seal": seal, "signed": arguments.key is not None}

@@ -9,7 +9,6 @@ from typing import Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command
-from freezeframe_replay.local.home import otlp_url
 from freezeframe_replay.local.target import open_store
 from freezeframe_replay.process.cached_answers import CachedAnswers, Saved
 from freezeframe_replay.process.program_recorder import ProgramRecorder
@@ -36,7 +35,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if not arguments.program:
         raise ConfigError("expected a command after `--`: freezeframe cache -- node eval.mjs")
     cache = CachedAnswers(open_store(options.place_of(arguments)))
-    settings = collector_settings({}, otlp_url(options.home_of(arguments)))
+    settings = collector_settings({}, arguments.data)
     recorder, status, fate = record_program(arguments.program, settings=settings, known=cache.find)
     if arguments.json:
         told = {"run": recorder.trace_id, "asked": recorder.counts.get("model", 0), "saved": asdict(cache.saved)}

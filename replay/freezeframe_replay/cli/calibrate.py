@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Final
@@ -14,9 +13,11 @@ from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, p
 from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.calibrate import Calibration, calibrate, why_incomparable
+from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
 COMMAND: Final = Command(
+    replay_error=EXIT_CODES[Verdict.INCOMPARABLE],
     description="Writes A as a fixture whose replay ignores those parts of the requests and counts how often that mattered. "
     "Messages, prompts and arguments are never ignored.",
     examples={
@@ -40,8 +41,7 @@ def execute(arguments: argparse.Namespace) -> int:
     found = calibrate(one, load_as_fixture(place_of(arguments), arguments.other))
     why = why_incomparable(found)
     if why is not None:
-        print(f"freezeframe calibrate: incomparable: {why}; nothing was learned, nothing written", file=sys.stderr)
-        return EXIT_CODES[Verdict.INCOMPARABLE]
+        raise ReplayError(f"incomparable: {why}; nothing was learned, nothing written")
     directory: Path | None = arguments.output
     if directory is not None:
         write_to(directory, replace(one, ignore=tuple(sorted({*one.ignore, *found.varying}))), command="calibrate")

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli.command import Command, flag, option, repeatable
-from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, positive, print_json, terminal_width
+from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, limit, place_of, positive, print_json, terminal_width
 from freezeframe_replay.experiments.canary import Asked, Canary, ask_again, has_drifted, pinned_questions
 from freezeframe_replay.experiments.dataset import load_dataset
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_as_fixture
@@ -38,7 +38,7 @@ COMMAND: Final = Command(
         repeatable("--step", type=positive, metavar="N", help="ask only this step (repeatable)"),
         repeatable("--ignore", choices=_IGNORABLE, help="what may drift (repeatable)"),
         option("--base-url", default="", metavar="URL", help="base URL to ask (default: $OPENAI_BASE_URL and similar)"),
-        option("--timeout", type=float, default=60.0, metavar="S", help="time limit of one answer, in seconds"),
+        option("--timeout", type=limit, default=60.0, metavar="S", help="time limit of one answer, in seconds"),
         flag("--quiet", "print only what drifted"),
         JSON,
         STORE,

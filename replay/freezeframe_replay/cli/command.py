@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import Any, Final, Protocol, cast
 
 from freezeframe_replay.cli.commands import SUMMARIES
+from freezeframe_schemas.errors import ConfigError, FreezeframeError, ReplayError
 
 PROGRAM: Final = "freezeframe"
 
@@ -68,11 +69,19 @@ class Command:
     """Whether ``-- CMD ...`` may follow; it arrives as `arguments.program`."""
     config_error: int = 1
     """The exit code of a `ConfigError`."""
+    replay_error: int = 1
+    """The exit code of a `ReplayError`: no replay, so nothing was compared."""
 
     @property
     def codes(self) -> dict[int, str]:
         """Return every exit code, in order."""
         return dict(sorted({**_USUAL, **self.exit_codes}.items()))
+
+    def code_of(self, error: FreezeframeError) -> int:
+        """Return the exit code of an error."""
+        if isinstance(error, ConfigError):
+            return self.config_error
+        return self.replay_error if isinstance(error, ReplayError) else 1
 
 
 class CommandModule(Protocol):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -17,7 +16,6 @@ from freezeframe_replay.experiments.fuzz import Effect, Fuzzing, flips, fuzz, un
 from freezeframe_replay.experiments.perturb import Aim, Perturbation
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import table_text
-from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import write_fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
@@ -26,6 +24,7 @@ _AIMS = ("prompt", "result", "chunks", "order")
 
 
 COMMAND: Final = Command(
+    replay_error=EXIT_CODES[Verdict.INCOMPARABLE],
     description="The question is typed differently, a tool returns less or fails, a stream is cut in other places, concurrent "
     "answers arrive in a different order. Offline, the model is held to what it said, so you see what the code "
     "makes of it. The same seed tries the same perturbations.",
@@ -73,11 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
         command=tuple(arguments.program or ()),
         timeout_s=arguments.timeout,
     )
-    try:
-        effects = fuzz(load_as_fixture(options.place_of(arguments), arguments.run), fuzzing, on_effect=on_effect)
-    except ReplayError as error:
-        print(f"freezeframe fuzz: {error}", file=sys.stderr)
-        return EXIT_CODES[Verdict.INCOMPARABLE]
+    effects = fuzz(load_as_fixture(options.place_of(arguments), arguments.run), fuzzing, on_effect=on_effect)
     flipped, open_ones = flips(effects), unknown(effects)
     if arguments.json:
         document = {"seed": arguments.seed, "tried": len(effects), "flipped": len(flipped), "unknown": len(open_ones)}

@@ -5,7 +5,9 @@ from __future__ import annotations
 import argparse
 import datetime as dt
 import json
+import math
 import shutil
+import threading
 from pathlib import Path
 from typing import Any, Final
 
@@ -59,7 +61,7 @@ REQUIRE_VALUES: Final = flag(
 
 def timeout(*, of: str) -> Declare:
     """Return --timeout."""
-    return option("--timeout", type=float, default=600.0, metavar="S", help=f"time limit of {of}, in seconds (default: 600)")
+    return option("--timeout", type=limit, default=600.0, metavar="S", help=f"time limit of {of}, in seconds (default: 600)")
 
 
 def new_directory(*, of: str) -> Declare:
@@ -84,6 +86,17 @@ def seconds(text: str) -> float:
         return age_s(text)
     except ConfigError as error:
         raise argparse.ArgumentTypeError(error.message) from None
+
+
+def limit(text: str) -> float:
+    """Read a time limit in seconds."""
+    try:
+        number = float(text)
+    except ValueError:
+        number = math.nan
+    if not 0 < number <= threading.TIMEOUT_MAX:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number of seconds above 0")
+    return number
 
 
 def port(text: str) -> int:

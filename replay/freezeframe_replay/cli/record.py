@@ -10,7 +10,6 @@ from typing import Final
 from freezeframe._export import Fate
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, flag, option
-from freezeframe_replay.local.home import otlp_url
 from freezeframe_replay.process.program_recorder import ProgramRecorder
 from freezeframe_replay.process.programs import collector_settings, record_program
 from freezeframe_schemas.errors import ConfigError
@@ -49,7 +48,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
         return wrap_server(arguments.program)
     given = {"file": arguments.file, "endpoint": arguments.endpoint, "service_name": arguments.service_name}
-    settings = collector_settings(given, otlp_url(options.home_of(arguments)))
+    settings = collector_settings(given, arguments.data)
     recorder, status, fate = record_program(arguments.program, settings=settings)
     print(_summary(recorder, fate, arguments.file), file=sys.stderr)
     return status

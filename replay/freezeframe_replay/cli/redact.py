@@ -165,27 +165,38 @@ def _text(text: str, redactor: Redactor, arguments: argparse.Namespace, tally: _
 
 
 def _line(line: str, where: str, redactor: Redactor, arguments: argparse.Namespace, tally: _Tally) -> bool:
+    """Redact one line; return whether it could be read."""
     try:
-        record = _record(line)
-        if _SPANS in record:
-            spans = [redactor.redact_span(span) for span in spans_from_otlp_json(record)]
-            tally.add_spans(spans, len(line))
-            if not arguments.dry_run:
-                sys.stdout.write(_dump(spans_to_otlp_json(spans)) + "\n")
-            return True
+        _redact(line, redactor, arguments, tally)
+    except RecursionError:
+        return _refuse(where, "the JSON is nested too deeply\n  do: redact it as plain text with --text")
     except WireError as error:
-        print(f"freezeframe redact: {where}: {error}", file=sys.stderr)
-        return False
+        return _refuse(where, str(error))
+    return True
+
+
+def _refuse(where: str, why: str) -> bool:
+    print(f"freezeframe redact: {where}: {why}", file=sys.stderr)
+    return False
+
+
+def _redact(line: str, redactor: Redactor, arguments: argparse.Namespace, tally: _Tally) -> None:
+    record = _record(line)
+    if _SPANS in record:
+        spans = [redactor.redact_span(span) for span in spans_from_otlp_json(record)]
+        tally.add_spans(spans, len(line))
+        if not arguments.dry_run:
+            sys.stdout.write(_dump(spans_to_otlp_json(spans)) + "\n")
+        return
     given = record["text"] if "text" in record else record["value"]
     listed = record.get("surrogates") or {}
     if not isinstance(listed, dict):
-        print(f"freezeframe redact: {where}: surrogates: expected a JSON object", file=sys.stderr)
-        return False
+        raise WireError("surrogates: expected a JSON object")
     known = {str(surrogate): str(class_) for surrogate, class_ in cast("dict[str, Any]", listed).items()}
     result = (redactor.knowing(known) if known else redactor).redact(given)
     tally.add(result.findings, len(line))
     if arguments.dry_run:
-        return True
+        return
     findings: list[dict[str, Any]] = [{"class": f.class_, "start": f.start, "end": f.end} for f in result.findings]
     if arguments.explain:
         for shown, finding in zip(findings, result.findings, strict=True):
@@ -201,7 +212,6 @@ def _line(line: str, where: str, redactor: Redactor, arguments: argparse.Namespa
     if arguments.explain and isinstance(given, str):
         made["names"] = [_opinion(name, one) for name, one in redactor.opinions(given)]
     sys.stdout.write(_dump(made) + "\n")
-    return True
 
 
 def _record(line: str) -> dict[str, Any]:

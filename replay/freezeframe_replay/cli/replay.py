@@ -34,6 +34,7 @@ _MOST_TURNS: Final = 10_000
 
 
 COMMAND: Final = Command(
+    replay_error=EXIT_CODES[Verdict.INCOMPARABLE],
     description="The recorded entry point is called with the recorded (redacted) input; sockets are fenced, tools are not "
     "called. After `--`, give a program to start instead.",
     examples={
@@ -147,9 +148,9 @@ def _replay_session(arguments: argparse.Namespace) -> int:
         arguments.run = row.trace_id
         try:
             codes.append(_replay(arguments, freeze(load_run(place, row.trace_id)), None))
-        except RunError as error:  # of a turn that made no call, nothing can be replayed
+        except (RunError, ReplayError) as error:  # the other turns still matter
             print(f"freezeframe replay: {error}", file=sys.stderr)
-            codes.append(1)
+            codes.append(COMMAND.code_of(error))
     print(f"session {arguments.session}: {codes.count(0)} of {len(codes)} turns identical")
     return next(code for code in (1, EXIT_CODES[Verdict.DIVERGED], EXIT_CODES[Verdict.INCOMPARABLE], 0) if code in codes)
 
@@ -189,9 +190,6 @@ def _replay(arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | 
                 keys=options.home_of(arguments).directory / KEYS,
                 on_look=lambda served: waiting.say(f"{len(served)} steps answered"),
             )
-        except ReplayError as error:
-            print(f"freezeframe replay: {error}", file=sys.stderr)
-            return EXIT_CODES[Verdict.INCOMPARABLE]
         finally:
             waiting.end()
         if arguments.json:
@@ -210,8 +208,7 @@ def _keep(origin: Fixture | Path, spans: Path, report: Report, arguments: argpar
     """Write the replay as a run.
 
     Raises:
-        ReplayError: it was cut short.
-        FixtureError: the directory cannot be written.
+        FixtureError: it was cut short, or the directory cannot be written.
     """
     directory: Path = arguments.output
     loaded = load_fixture(origin) if isinstance(origin, Path) else origin

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from typing import Final
 
 from freezeframe_replay.cli.command import Command, flag, option
@@ -13,11 +12,12 @@ from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.report.render import report_text
 from freezeframe_replay.report.standstill import standstill_lines
-from freezeframe_schemas.errors import FixtureError, ReplayError
+from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
 
 COMMAND: Final = Command(
+    replay_error=EXIT_CODES[Verdict.INCOMPARABLE],
     description="Shows the call about to be made. Stops in the program's own code: its frames and their variables, the request "
     "beside the recorded one, and the answer that is waiting. Another N moves back or forward.",
     examples={
@@ -52,12 +52,8 @@ def execute(arguments: argparse.Namespace) -> int:
     """Replay up to the step; 0 if the program stopped there."""
     fixture = load_as_fixture(place_of(arguments), arguments.run)
     _check(fixture, arguments.until)
-    try:
-        policy = Policy(stop_before=arguments.until)
-        report = reenact(fixture, arguments.program, policy=policy, timeout_s=arguments.timeout)
-    except ReplayError as error:
-        print(f"freezeframe step: {error}", file=sys.stderr)
-        return EXIT_CODES[Verdict.INCOMPARABLE]
+    policy = Policy(stop_before=arguments.until)
+    report = reenact(fixture, arguments.program, policy=policy, timeout_s=arguments.timeout)
     if arguments.json:
         print(judged_to_json(report))
     elif report.stopped is None:

@@ -10,10 +10,12 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
+from freezeframe._config import USUAL_ENDPOINT
 from freezeframe_replay.cli.command import Command, flag, option
-from freezeframe_replay.cli.options import DATA, home_of, port
+from freezeframe_replay.cli.options import DATA, home_of, limit, port
 from freezeframe_replay.local import daemon
-from freezeframe_replay.local.home import Home, otlp_url, read_ports
+from freezeframe_replay.local.home import Home, read_ports
+from freezeframe_schemas.data_directory import collector_url, find_data_directory
 from freezeframe_schemas.local_tokens import READER, SENDER
 
 _USUAL: Final = daemon.Ports()
@@ -41,7 +43,7 @@ COMMAND: Final = Command(
         option("--config", type=Path, metavar="FILE", help="the collector's configuration file"),
         flag("--open-senders", "accept spans from senders without a token"),
         flag("--foreground", "run until Ctrl-C, then stop both"),
-        option("--timeout", type=float, default=60.0, metavar="S", help="seconds to wait for readiness (default: 60)"),
+        option("--timeout", type=limit, default=60.0, metavar="S", help="seconds to wait for readiness (default: 60)"),
     ),
 )
 
@@ -87,7 +89,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def addresses_text(home: Home) -> str:
     """Return the listeners with their addresses, and the commands to type next."""
     ports = {service.name: service.ports for service in daemon.services(home)}
-    otlp, url = read_ports(home), otlp_url(home)
+    otlp, url = read_ports(home), collector_url(home.directory)
     lines = [f"freezeframe is up, data in {home.directory}"]
     if url is not None:
         lines.append(f"  OTLP/HTTP        {url}")
@@ -98,7 +100,8 @@ def addresses_text(home: Home) -> str:
     if "http" in ports[daemon.REPLAY]:
         page = f"http://127.0.0.1:{ports[daemon.REPLAY]['http']}"
         lines.append(f"  runs page        {daemon.page_link(home) or page}")
-    variable = "" if url == f"http://127.0.0.1:{_USUAL.http}" else f"FREEZEFRAME_ENDPOINT={url} "
+    is_found = url == USUAL_ENDPOINT or find_data_directory() == home.directory
+    variable = "" if is_found else f"FREEZEFRAME_ENDPOINT={url} "
     lines += [
         "next:",
         f"  {variable}freezeframe run -- python your_agent.py",

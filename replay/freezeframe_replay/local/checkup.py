@@ -15,13 +15,14 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import urlsplit
 
+from freezeframe._config import USUAL_ENDPOINT
 from freezeframe._delivery_report import delivery_reports
 from freezeframe_redaction.keys import read_key_file
 from freezeframe_replay.local import daemon
-from freezeframe_replay.local.home import Home, otlp_url, pages_port
+from freezeframe_replay.local.home import Home, pages_port
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.address import shown_address
-from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS
+from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS, collector_url, find_data_directory
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.listeners import port_is_free, who_listens
 from freezeframe_schemas.local_tokens import ALL
@@ -81,7 +82,7 @@ def checkup(home: Home, *, environ: Mapping[str, str] = os.environ) -> Iterable[
         lambda: _ports(home),
         lambda: _collector(home),
         lambda: _store(home),
-        lambda: _environment(home, environ),
+        lambda: _environment(environ),
         _clock,
     )
     for check in checks:
@@ -299,7 +300,7 @@ def _store(home: Home) -> Iterable[Finding]:
     yield _ok("store", f"readable, the newest run is {runs[0].trace_id}")
 
 
-def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
+def _environment(environ: Mapping[str, str]) -> Iterable[Finding]:
     """Check how the environment would affect `instrument()` in a program started from here."""
     found = False
     for name, value, means in _SPOILERS:
@@ -322,10 +323,8 @@ def _environment(home: Home, environ: Mapping[str, str]) -> Iterable[Finding]:
             do=do,
         )
     if not found:
-        url = otlp_url(home)
-        usual = url in (None, f"http://127.0.0.1:{daemon.Ports().http}") or variable is not None
-        hint = "" if usual else f"; set {_ENDPOINTS[0]}={url} for the agent"
-        yield _ok("instrument()", f"nothing in the environment interferes{hint}")
+        url = environ[variable] if variable else collector_url(find_data_directory()) or USUAL_ENDPOINT
+        yield _ok("instrument()", f"nothing in the environment interferes; spans go to {shown_address(url)}")
 
 
 def _clock() -> Iterable[Finding]:

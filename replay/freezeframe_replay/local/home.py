@@ -74,10 +74,3 @@ def pages_port(home: Home) -> int | None:
     """Return the port on which the collector's own pages are plain HTTP; None if it never got ready."""
     ports = read_ports(home)
     return ports.get("pages") or ports.get("http")
-
-
-def otlp_url(home: Home) -> str | None:
-    """Return the address to which an agent on this machine sends OTLP over HTTP; None if the collector never got ready."""
-    port = read_ports(home).get("http")
-    scheme = "https" if read_notes(home.directory).get("tls") is True else "http"
-    return f"{scheme}://127.0.0.1:{port}" if port else None

@@ -15,7 +15,7 @@ from freezeframe_replay.engine.freeze import freeze, policy_of
 from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind, Report
-from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.fixture import Fixture, Redaction
 from freezeframe_schemas.run import Entry, EntryKind, Run, build_run
 
@@ -34,12 +34,12 @@ def kept_run(origin: Fixture, spans: Path, report: Report, *, ignore: Sequence[s
     `ignore` names what did not decide in the replay. Served steps are kept as recorded, so it does not decide later either.
 
     Raises:
-        ReplayError: the replay was cut short, so its run could not be replayed.
+        FixtureError: the replay was cut short, so its run could not be replayed.
     """
     _check(report)
     run = own_run(load_runs_of_file(spans), origin) if spans.exists() else None
     if run is None:
-        raise ReplayError(
+        raise FixtureError(
             f"run {origin.run_id}: the replay recorded no run",
             do="it may have exited before its spans were written, through os._exit or a signal",
         )
@@ -65,7 +65,7 @@ def _check(report: Report) -> None:
     cut = next((item.name for item in report.divergences if item.kind in _CUT), None)
     if missed is None and cut is None:
         return
-    raise ReplayError(
+    raise FixtureError(
         f"run {report.run_id}: not kept, because the replay was cut short at {missed or cut}",
         do="allow calls that are not in the recording to be made for real: --live model, --allow-tool NAME",
     )

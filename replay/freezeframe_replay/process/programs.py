@@ -22,6 +22,7 @@ from freezeframe_replay.process.record_proxy import Known, recording_proxy
 from freezeframe_replay.process.served_run import ServedRun
 from freezeframe_replay.process.wire_server import serve_wire
 from freezeframe_schemas import genai, values
+from freezeframe_schemas.data_directory import collector_url, find_data_directory
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture
@@ -178,12 +179,17 @@ def judged(report: Report, fixture: Fixture, status: int, *, given: bool) -> Rep
     return replace(report, divergences=(changed,))
 
 
-def collector_settings(given: Mapping[str, object], endpoint: str | None) -> Settings:
-    """Return the settings of a recording; its spans go to the collector at `endpoint` unless they or the environment say more.
+def collector_settings(given: Mapping[str, object], data: Path | None) -> Settings:
+    """Return the settings of a recording; its spans go to the collector of the data directory unless something says more.
+
+    Args:
+        given: options of `instrument()`.
+        data: the data directory, None for this project's.
 
     Raises:
         ConfigError: a setting is wrong.
     """
     settings = load_settings(given)
-    is_usual = settings.endpoint == Settings().endpoint
-    return replace(settings, endpoint=endpoint) if endpoint is not None and is_usual else settings
+    if data is None or settings.endpoint is not None:
+        return settings
+    return replace(settings, endpoint=collector_url(find_data_directory(data)))
