@@ -19,7 +19,7 @@ def test_an_option_in_code_wins_over_the_environment_and_that_over_the_default()
     environ = {"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1", "FREEZEFRAME_MAX_BODY_BYTES": "2M", "OTEL_SERVICE_NAME": "shop"}
     settings = load_settings({"endpoint": "http://b:2"}, environ)
     assert (settings.endpoint, settings.max_body_bytes, settings.service_name) == ("http://b:2", 2 * 1024 * 1024, "shop")
-    assert load_settings({}, {}).endpoint == "http://127.0.0.1:4318"
+    assert load_settings({}, {}).endpoint is None
 
 
 def test_headers_are_read_as_the_specification_writes_them() -> None:
