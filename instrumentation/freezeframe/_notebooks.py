@@ -6,7 +6,7 @@ A notebook's functions and objects are nowhere but in its kernel, so only the ke
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, Final
 
 from freezeframe._context import RunContext, current_place
@@ -24,6 +24,8 @@ _UNREACHABLE: Final = Gap(
     do=IN_KERNEL,
 )
 _EVENTS: Final = ("pre_run_cell", "post_run_cell")
+_REPLAYS: Final = "freezeframe.replay_in_kernel"
+"""The entry point by which the replay package offers ``replay(shell, run)``: nothing here knows that package."""
 
 
 class Cells:
@@ -84,11 +86,11 @@ def load_ipython_extension(ipython: Any) -> None:
         if handle is not None:
             handle.flush(handle.settings.exit_timeout_s)
         try:
-            in_kernel = import_module("freezeframe_replay.cli.in_kernel")
-        except ImportError:
+            (replay,) = (entry.load() for entry in entry_points(group=_REPLAYS))
+        except (ImportError, ValueError):
             print("freezeframe: a replay needs more than what is installed\n  do: pip install 'freezeframe[replay]'")
             return
-        in_kernel.replay(ipython, line.strip() or (handle.settings.file if handle else None) or "last")
+        replay(ipython, line.strip() or (handle.settings.file if handle else None) or "last")
 
     ipython.register_magic_function(freezeframe_replay, "line")
 
