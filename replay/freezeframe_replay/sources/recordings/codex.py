@@ -35,7 +35,7 @@ def read_codex(path: Path, origin: Origin) -> Iterator[Conversation]:
         WireError: a record does not follow the format; the message says in which line.
     """
     session = _Session()
-    for number, value in lines_of(path):
+    for number, value, _ in lines_of(path):
         with placed(path, f"line {number}"):
             session.add(number, as_object(value))
     session.end_answer()

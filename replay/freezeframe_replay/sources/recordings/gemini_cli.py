@@ -41,7 +41,7 @@ def read_gemini_cli(path: Path, origin: Origin) -> Iterator[Conversation]:
     """
     session = _Session()
     if _has_lines(path):
-        for number, value in lines_of(path):
+        for number, value, _ in lines_of(path):
             with placed(path, f"line {number}"):
                 session.add(as_object(value))
     else:

@@ -1,4 +1,4 @@
-"""HTTP calls that another tool recorded with their bytes -> the spans of a run, as our own seams write them. Pure."""
+"""HTTP calls that another tool recorded -> the spans of a run; with their bytes, as our own seams write them. Pure."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from freezeframe._cleaning import clean_headers, clean_request
-from freezeframe._enrich import describe_exchange
+from freezeframe._enrich import describe_exchange, genai_attributes, span_name
 from freezeframe.seams.credentials import is_look_up
 from freezeframe.seams.http import is_telemetry, name_of, subject_of
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Response
 from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json
 from freezeframe_schemas.span import Resource, Scope, SpanKind, SpanRecord, StatusCode
+from freezeframe_schemas.wire.document import as_object, dump, parse
 
 SCOPE: Final = Scope(name=f"{genai.SCOPE}.import")
 UNDATED: Final = 946_684_800_000_000_000
@@ -47,6 +48,8 @@ class HttpCall:
     start_time_unix_nano: int = 0
     """0: the recording does not say."""
     took_ns: int = 0
+    is_exact: bool = True
+    """Whether the bodies are the bytes that were sent. Of others only what they say is kept, and no replay compares bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +75,7 @@ class Origin:
 
 
 def spans_of_calls(calls: Iterable[HttpCall], origin: Origin, *, lacks: str) -> Iterator[SpanRecord]:
-    """Yield a span for each call, and at last the one around them: a file is one run.
+    """Yield a span for each call, and at last the one around them: a file is one run. Without a call there is none.
 
     Left out, as our seams do: requests for credentials, and what SDKs send of their own telemetry.
 
@@ -87,10 +90,17 @@ def spans_of_calls(calls: Iterable[HttpCall], origin: Origin, *, lacks: str) -> 
         if is_look_up(call.url) or is_telemetry(call.url):
             continue
         start = call.start_time_unix_nano or _date_of(call.response_headers) or last or UNDATED
+        if not call.is_exact:
+            start += number  # no span says their order but by its time, which may be to the second
         end = start + max(call.took_ns, 0)
         first, last = min(first or start, start), max(last, end)
         exchange, provider = _exchange_of(call, number, origin.kind)
-        name, attributes = describe_exchange({}, exchange, provider)
+        if call.is_exact:
+            name, attributes = describe_exchange({}, exchange, provider)
+        else:
+            attributes = genai_attributes(exchange, provider)
+            name = span_name(exchange, attributes)
+        failed = (call.status or _FIRST_ERROR_STATUS) >= _FIRST_ERROR_STATUS
         yield SpanRecord(
             trace_id=trace_id,
             span_id=origin.id_of(number, digits=16),
@@ -100,17 +110,20 @@ def spans_of_calls(calls: Iterable[HttpCall], origin: Origin, *, lacks: str) -> 
             start_time_unix_nano=start,
             end_time_unix_nano=end,
             attributes=attributes,
-            status_code=StatusCode.ERROR if (call.status or _FIRST_ERROR_STATUS) >= _FIRST_ERROR_STATUS else StatusCode.UNSET,
+            status_code=StatusCode.ERROR if failed else StatusCode.UNSET,
+            status_message=_failure(call) if failed and not call.is_exact else "",
             resource=origin.resource,
             scope=SCOPE,
         )
+    if not last:
+        return
     gap = Gap(kind=GapKind.UNSEEN, text=lacks)
     yield SpanRecord(
         trace_id=trace_id,
         span_id=root_id,
         name=origin.name,
-        start_time_unix_nano=first or UNDATED,
-        end_time_unix_nano=last or UNDATED,
+        start_time_unix_nano=first,
+        end_time_unix_nano=last,
         attributes={genai.ENTRY_GAPS: gaps_to_json([gap])},
         resource=origin.resource,
         scope=SCOPE,
@@ -183,6 +196,14 @@ def _exchange_of(call: HttpCall, number: int, seam: str) -> tuple[Exchange, str 
         ),
     )
     return exchange, subject.provider
+
+
+def _failure(call: HttpCall) -> str:
+    """Return how a call failed, in the words of the provider: a reconstruction answers with them."""
+    body = parse(call.response_body)
+    error = as_object(body).get("error") or body
+    told = as_object(error).get("message") or (dump(error) if error else "no answer")
+    return f"{call.status or ''} {told}".strip()
 
 
 def _date_of(headers: Headers) -> int:

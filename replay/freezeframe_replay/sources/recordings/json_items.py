@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Final, TextIO, TypeVar
+from typing import Any, BinaryIO, Final, NamedTuple, TextIO, TypeVar, cast
 
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.wire.document import JsonObject, as_object
@@ -49,24 +51,60 @@ def each(path: Path, word: str, items: Iterable[Any], make: Callable[[JsonObject
         yield made
 
 
-def lines_of(path: Path) -> Iterator[tuple[int, Any]]:
-    """Yield the JSON values of a file that has one a line, each with the number of its line.
+class Line(NamedTuple):
+    """A line of a file, as JSON."""
+
+    number: int
+    value: Any
+    offset: int
+
+
+def lines_of(path: Path) -> Iterator[Line]:
+    """Yield the lines of a file that has a JSON value on each; it may be compressed with gzip.
 
     Raises:
         WireError: a line is not JSON, or longer than an item may be.
     """
-    with path.open("rb") as file:
-        number = 0
-        while line := file.readline(4 * LARGEST):
+    with _opened(path) as file:
+        number = offset = 0
+        while line := _line(path, file, number + 1):
             number += 1
-            if len(line) >= 4 * LARGEST:
-                raise WireError(f"{path}, line {number}: has more than {4 * LARGEST:,} bytes")
-            if not line.strip():
-                continue
-            try:
-                yield number, json.loads(line)
-            except (ValueError, RecursionError) as error:
-                raise WireError(f"{path}, line {number}: not JSON, or cut ({type(error).__name__})") from None
+            if line.strip():
+                yield Line(number, _parsed(path, number, line), offset)
+            offset += len(line)
+
+
+def line_at(path: Path, offset: int) -> Any:
+    """Return the JSON value of the line that begins at `offset`."""
+    with _opened(path) as file:
+        file.seek(offset)
+        return json.loads(_line(path, file, 0))
+
+
+def _opened(path: Path) -> BinaryIO:
+    file = path.open("rb")
+    if file.read(2) == b"\x1f\x8b":
+        file.close()
+        return cast("BinaryIO", gzip.open(path))
+    file.seek(0)
+    return file
+
+
+def _line(path: Path, file: BinaryIO, number: int) -> bytes:
+    try:
+        line = file.readline(4 * LARGEST)
+    except (EOFError, OSError, zlib.error) as error:
+        raise WireError(f"{path}, line {number}: the compressed file is cut or damaged: {error}") from None
+    if len(line) >= 4 * LARGEST:
+        raise WireError(f"{path}, line {number}: has more than {4 * LARGEST:,} bytes")
+    return line
+
+
+def _parsed(path: Path, number: int, line: bytes) -> Any:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise WireError(f"{path}, line {number}: not JSON, or cut ({type(error).__name__})") from None
 
 
 def items_of(path: Path, *names: str, other: Other | None = None) -> Iterator[Any]:
@@ -104,7 +142,7 @@ def listed(path: Path, name: str) -> Iterator[Any]:
     elif head.startswith(f'{{"{name}"'.encode()):
         yield from items_of(path, name)
     else:
-        yield from (item for _, item in lines_of(path))
+        yield from (line.value for line in lines_of(path))
 
 
 def _walk(text: _Text, names: tuple[str, ...], other: Other | None) -> Iterator[Any]:

@@ -11,6 +11,13 @@ from typing import Final
 
 from freezeframe_replay.sources.foreign import in_conventions
 from freezeframe_replay.sources.otlp_requests import PROTOBUF, TRACES, OtlpRequest, batches_of_spans
+from freezeframe_replay.sources.recordings.api_calls import (
+    read_batch,
+    read_bedrock,
+    read_helicone,
+    read_jsonl,
+    read_stored,
+)
 from freezeframe_replay.sources.recordings.claude_code import read_claude_code
 from freezeframe_replay.sources.recordings.codex import read_codex
 from freezeframe_replay.sources.recordings.conversations import Conversation, spans_of_conversation
@@ -20,6 +27,7 @@ from freezeframe_replay.sources.recordings.http_calls import Origin
 from freezeframe_replay.sources.recordings.json_items import placed
 from freezeframe_replay.sources.recordings.langfuse import read_langfuse
 from freezeframe_replay.sources.recordings.langsmith import read_langsmith
+from freezeframe_replay.sources.recordings.mitmproxy import read_mitmproxy
 from freezeframe_replay.sources.recordings.mlflow import read_mlflow
 from freezeframe_replay.sources.recordings.phoenix import read_phoenix
 from freezeframe_replay.sources.recordings.trajectories import read_swe_agent, read_tau_bench
@@ -41,6 +49,8 @@ class RecordingKind:
     files: tuple[str, ...]
     """How the files of a directory are named that are read."""
     read: Callable[[Path, Origin], Iterator[SpanRecord]]
+    is_folder: bool = False
+    """Whether the files of a directory are one recording."""
 
 
 def _of_talks(read: Callable[[Path, Origin], Iterator[Conversation]]) -> Callable[[Path, Origin], Iterator[SpanRecord]]:
@@ -64,6 +74,21 @@ RECORDINGS: Final = {
             read=read_cassette,
         ),
         RecordingKind(name="har", holds="HTTP Archives of browsers and proxies", files=("*.har",), read=read_har),
+        RecordingKind(name="mitmproxy", holds="flows of mitmproxy", files=("*.flow", "*.flows", "*.mitm"), read=read_mitmproxy),
+        RecordingKind(
+            name="batch", holds="batches of OpenAI and Anthropic", files=("*.jsonl",), read=read_batch, is_folder=True
+        ),
+        RecordingKind(
+            name="openai-stored", holds="stored completions of OpenAI", files=("*.json", "*.jsonl"), read=read_stored
+        ),
+        RecordingKind(
+            name="bedrock",
+            holds="invocation logs of Bedrock",
+            files=("*.json", "*.jsonl", "*.json.gz", "*.jsonl.gz"),
+            read=read_bedrock,
+        ),
+        RecordingKind(name="helicone", holds="requests of Helicone", files=("*.json", "*.jsonl"), read=read_helicone),
+        RecordingKind(name="jsonl", holds="lines with a request and a response", files=("*.jsonl",), read=read_jsonl),
         RecordingKind(name="langfuse", holds="traces that Langfuse exports", files=("*.json",), read=read_langfuse),
         RecordingKind(
             name="mlflow", holds="MLflow's SQLite store, or a trace as JSON", files=("*.db", "*.json"), read=read_mlflow
@@ -90,7 +115,8 @@ def recordings_in(source: Path, kind: RecordingKind) -> list[Path]:
     """Return the files that a source names: itself, or those of a directory and the ones below it."""
     if not source.is_dir():
         return [source]
-    return sorted({path for name in kind.files for path in source.rglob(name) if path.is_file()})
+    found = {path for name in kind.files for path in source.rglob(name) if path.is_file()}
+    return sorted({path.parent for path in found} if kind.is_folder else found)
 
 
 def requests_of_recording(path: Path, kind: RecordingKind) -> Iterator[OtlpRequest]:
@@ -135,6 +161,10 @@ def _read(path: Path, kind: RecordingKind, origin: Origin) -> Iterator[SpanRecor
 
 
 def _origin(path: Path, kind: RecordingKind) -> Origin:
-    with path.open("rb") as file:
-        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    digests: list[str] = []
+    for file in sorted(path.iterdir()) if path.is_dir() else [path]:
+        if file.is_file():
+            with file.open("rb") as opened:
+                digests.append(hashlib.file_digest(opened, "sha256").hexdigest())
+    digest = digests[0] if len(digests) == 1 else hashlib.sha256("".join(digests).encode()).hexdigest()
     return Origin(kind=kind.name, name=path.stem, digest=digest)

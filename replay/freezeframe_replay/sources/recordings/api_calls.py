@@ -1,0 +1,308 @@
+"""Calls of a model's API that were kept as JSON, one an item: request and answer in the provider's own form, but not its bytes.
+
+Batches of OpenAI and of those that copy it, and of Anthropic; OpenAI's stored completions; invocation logs of Bedrock;
+Helicone's requests; and plain lines with a request and a response, for whatever else can be brought into that form.
+
+Source: https://platform.openai.com/docs/api-reference/batch and /chat/list;
+https://docs.anthropic.com/en/api/creating-message-batches;
+https://docs.aws.amazon.com/bedrock/latest/userguide/model-invocation-logging.html;
+https://docs.helicone.ai/rest/request/post-v1requestquery-clickhouse
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from freezeframe_replay.sources.recordings.http_calls import HttpCall, Origin, checked_url, iso_time, spans_of_calls
+from freezeframe_replay.sources.recordings.json_items import each, line_at, lines_of, listed, placed
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.wire import bedrock_invoke
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, dump, parse
+from freezeframe_schemas.wire.frames import Frame
+
+_OPENAI: Final = "https://api.openai.com"
+_ANTHROPIC: Final = "https://api.anthropic.com/v1/messages"
+_BY_ANSWER: Final = {
+    "chat.completion": f"{_OPENAI}/v1/chat/completions",
+    "text_completion": f"{_OPENAI}/v1/completions",
+    "response": f"{_OPENAI}/v1/responses",
+    "list": f"{_OPENAI}/v1/embeddings",
+    "message": _ANTHROPIC,
+}
+"""What an answer calls itself -> where it comes from."""
+_JSON: Final = (("content-type", "application/json"),)
+_NO_BYTES: Final = "it holds what was asked and answered as JSON, not the bytes"
+_OK: Final = 200
+
+
+def _call(
+    url: str,
+    request: JsonValue,
+    answer: JsonValue,
+    *,
+    status: JsonValue = None,
+    at: int = 0,
+    took_ms: JsonValue = None,
+    why: str = "",
+) -> HttpCall:
+    """Return a call whose answer is a document, or the text of a stream."""
+    if not isinstance(request, dict):
+        raise ValueError(f"request: found {type(request).__name__}, expected an object")
+    is_stream = isinstance(answer, str)
+    body = answer if isinstance(answer, str) else "" if answer is None else dump(answer)
+    return HttpCall(
+        method="POST",
+        url=checked_url(url),
+        headers=_JSON,
+        body=dump(request).encode(),
+        status=status if isinstance(status, int) and 0 < status < 1000 else _OK if body else None,
+        response_headers=(("content-type", "text/event-stream"),) if is_stream and "data:" in body[:200] else _JSON,
+        response_body=body.encode(),
+        response_omitted=why or None,
+        start_time_unix_nano=at,
+        took_ns=int(took_ms * 1e6) if isinstance(took_ms, int | float) and 0 <= took_ms < 1e9 else 0,
+        is_exact=False,
+    )
+
+
+def _url_of(request: JsonObject, answer: JsonValue) -> str:
+    """Return where a call went, by the form of its answer and of its request."""
+    told = as_object(answer)
+    known = _BY_ANSWER.get(str(told.get("object") or told.get("type")))
+    if known is not None:
+        return known
+    if "contents" in request or "candidates" in told:
+        model = as_text(request.get("model")) or as_text(told.get("modelVersion")) or "unknown"
+        return f"https://generativelanguage.googleapis.com/v1beta/models/{model.removeprefix('models/')}:generateContent"
+    if "input" in request:
+        return _BY_ANSWER["response"]
+    return _ANTHROPIC if "max_tokens" in request and "system" in request else _BY_ANSWER["chat.completion"]
+
+
+# -- items with a request and a response --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Fields:
+    """How an item names what it holds."""
+
+    request: str
+    response: str
+    url: str
+    status: str
+    at: str
+    took_ms: str
+    lacks: str
+
+
+_PLAIN: Final = _Fields(
+    request="request",
+    response="response",
+    url="url",
+    status="status",
+    at="time",
+    took_ms="duration_ms",
+    lacks=f"imported from JSON lines: {_NO_BYTES}",
+)
+_HELICONE: Final = _Fields(
+    request="request_body",
+    response="response_body",
+    url="request_path",
+    status="response_status",
+    at="request_created_at",
+    took_ms="delay_ms",
+    lacks=f"imported from Helicone: {_NO_BYTES}",
+)
+
+
+def read_jsonl(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+    """Return the spans of lines with a request and a response: one run.
+
+    Raises:
+        WireError: an item does not follow the format; the message says which.
+    """
+    return _of_fields(path, origin, _PLAIN)
+
+
+def read_helicone(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+    """Return the spans of requests that Helicone exports: one run; raises as `read_jsonl`."""
+    return _of_fields(path, origin, _HELICONE)
+
+
+def _of_fields(path: Path, origin: Origin, names: _Fields) -> Iterator[SpanRecord]:
+    def call_of(item: JsonObject) -> HttpCall:
+        request, response = (_value(item.get(name)) for name in (names.request, names.response))
+        at, url = item.get(names.at), as_text(item.get(names.url)) or ""
+        if url.startswith("/"):
+            url = f"{_OPENAI}{url}"
+        return _call(
+            url or _url_of(as_object(request), response),
+            request,
+            response,
+            status=item.get(names.status),
+            at=_time(at, names.at),
+            took_ms=item.get(names.took_ms),
+        )
+
+    return spans_of_calls(each(path, "item", listed(path, "data"), call_of), origin, lacks=names.lacks)
+
+
+def _value(value: JsonValue) -> JsonValue:
+    """Return the JSON that a text holds; a text that holds none is a stream."""
+    found = parse(value) if isinstance(value, str) else None
+    return value if found is None else found
+
+
+def _time(value: JsonValue, name: str) -> int:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return int(value * 1e9) if 0 <= value < 1e10 else 0
+    return 0 if value is None else iso_time(value, name)
+
+
+# -- batches ------------------------------------------------------------------------------------------------------------
+
+
+def read_batch(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+    """Return the spans of a batch: a directory with its request and result files, or one file with the lines of all.
+
+    Raises:
+        WireError: a line does not follow the format, or a result has no request; the message says which.
+    """
+    files = sorted(file for file in path.iterdir() if file.suffix == ".jsonl") if path.is_dir() else [path]
+    return spans_of_calls(_of_batch(files), origin, lacks=f"imported from a batch: {_NO_BYTES}")
+
+
+def _of_batch(files: Iterable[Path]) -> Iterator[HttpCall]:
+    requests: dict[str, tuple[Path, int]] = {}
+    results: list[tuple[Path, int, int]] = []
+    for file in files:
+        for line in lines_of(file):
+            with placed(file, f"line {line.number}"):
+                item = as_object(line.value)
+                if not isinstance(item.get("custom_id"), str):
+                    raise ValueError("custom_id: expected text; this is no line of a batch")
+                if "response" in item or "result" in item:
+                    results.append((file, line.number, line.offset))
+                else:
+                    requests[str(item["custom_id"])] = (file, line.offset)
+    for file, number, offset in results:
+        with placed(file, f"line {number}"):
+            item = as_object(line_at(file, offset))
+            place = requests.get(str(item["custom_id"]))
+            if place is None:
+                raise ValueError("found no request of this custom_id; put the request file beside it, and name the directory")
+            call = _call_of_batch(as_object(line_at(*place)), item)
+        yield call
+
+
+def _call_of_batch(asked: JsonObject, item: JsonObject) -> HttpCall:
+    if "result" in item:  # Anthropic's
+        result = as_object(item["result"])
+        answer = (
+            result.get("message") or as_object(result.get("error")) or {"type": "error", "error": {"type": result.get("type")}}
+        )
+        return _call(_ANTHROPIC, asked.get("params"), answer, status=_OK if "message" in result else 400)
+    url, response = as_text(asked.get("url")) or "", as_object(item.get("response"))
+    body = response.get("body")
+    if not body:
+        error = as_object(item.get("error"))
+        return _call(f"{_OPENAI}{url}", asked.get("body"), {"error": {**error}}, status=500)
+    return _call(f"{_OPENAI}{url}", asked.get("body"), body, status=response.get("status_code"), at=_created(body))
+
+
+def _created(body: JsonValue) -> int:
+    told = as_object(body)
+    return _time(told.get("created", told.get("created_at")), "created")
+
+
+# -- stored completions -------------------------------------------------------------------------------------------------
+
+
+def read_stored(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+    """Return the spans of OpenAI's stored completions and responses: one run. Each has its messages or input with it.
+
+    Raises:
+        WireError: an item is none; the message says which.
+    """
+    calls = each(path, "item", listed(path, "data"), _stored)
+    return spans_of_calls(calls, origin, lacks=f"imported from stored completions: {_NO_BYTES}")
+
+
+def _stored(item: JsonObject) -> HttpCall:
+    kind = item.get("object")
+    if kind not in ("chat.completion", "response"):
+        raise ValueError("object: expected chat.completion or response")
+    name = "messages" if kind == "chat.completion" else "input"
+    held = item.get(name)
+    said: JsonValue = [_message(message) for message in as_objects(held)] if name == "messages" else held
+    request = {field: value for field, value in item.items() if field in _ASKED and value is not None}
+    choices = as_objects(item.get("choices"))
+    if len(choices) > 1:
+        request["n"] = len(choices)
+    answer = {field: value for field, value in item.items() if field != name}
+    return _call(_BY_ANSWER[str(kind)], {**request, name: said}, answer, at=_created(item))
+
+
+_ASKED: Final = frozenset(
+    {
+        "instructions",
+        "tools",
+        "tool_choice",
+        "response_format",
+        "temperature",
+        "top_p",
+        "max_output_tokens",
+        "seed",
+        "presence_penalty",
+        "frequency_penalty",
+    }
+)
+"""What a stored answer repeats of its request."""
+
+
+def _message(message: JsonObject) -> JsonObject:
+    """Return a message as it was sent: parts of it are kept beside its text."""
+    kept = {name: value for name, value in message.items() if name not in ("id", "content_parts") and value is not None}
+    parts = message.get("content_parts")
+    return {**kept, "content": parts} if parts else {"content": None, **kept}
+
+
+# -- Bedrock ------------------------------------------------------------------------------------------------------------
+_STATUS: Final = {"ThrottlingException": 429, "ModelTimeoutException": 408, "AccessDeniedException": 403}
+
+
+def read_bedrock(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+    """Return the spans of an invocation log, as Bedrock puts it into S3 or ``aws logs filter-log-events`` prints it: one run.
+
+    Raises:
+        WireError: a record does not follow the format; the message says which.
+    """
+    calls = each(path, "record", listed(path, "events"), _invocation)
+    return spans_of_calls(calls, origin, lacks=f"imported from an invocation log of Bedrock: {_NO_BYTES}")
+
+
+def _invocation(item: JsonObject) -> HttpCall:
+    record = as_object(parse(str(item["message"]))) if "message" in item and "schemaType" not in item else item
+    if record.get("schemaType") != "ModelInvocationLog":
+        raise ValueError("schemaType: expected ModelInvocationLog")
+    if not str(record.get("schemaVersion")).startswith("1."):
+        raise ValueError(f"found schemaVersion {str(record.get('schemaVersion'))[:20]!r}, expected 1.0")
+    asked, told = as_object(record.get("input")), as_object(record.get("output"))
+    operation, error = as_text(record.get("operation")) or "", as_text(record.get("errorCode"))
+    region, model = as_text(record.get("region")) or "us-east-1", as_text(record.get("modelId")) or "unknown"
+    answer = told.get("outputBodyJson")
+    if isinstance(answer, list):  # the events of a stream
+        answer = bedrock_invoke.assemble([Frame(value=event) for event in answer])
+    moved = asked.get("inputBodyS3Path") or told.get("outputBodyS3Path")
+    way = "converse" if operation.startswith("Converse") else "invoke"
+    return _call(
+        f"https://bedrock-runtime.{region}.amazonaws.com/model/{model.rpartition('/')[2]}/{way}",
+        asked.get("inputBodyJson") or {},
+        {"__type": error, "message": error} if error else answer,
+        status=_STATUS.get(error, 400) if error else None,
+        at=iso_time(record.get("timestamp"), "timestamp"),
+        why="Bedrock put the bodies into other objects of S3" if moved else "",
+    )

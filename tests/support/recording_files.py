@@ -1,0 +1,129 @@
+"""The recordings of other tools that tests import, by kind, and the forms in which recorded API calls are kept as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from freezeframe_replay.sources.recordings.kinds import RECORDINGS, runs_of_recording
+from freezeframe_schemas.run import Run
+
+DATA = Path(__file__).parents[1] / "data" / "recordings"
+FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har", "mitmproxy": DATA / "weather.flows"}
+"""Those that hold bytes."""
+TALKS = {"tau-bench": DATA / "airline.json", "swe-agent": DATA / "missing-colon.traj"}
+"""Those that hold what was said."""
+TRACES = {
+    "mlflow": DATA / "weather.mlflow.json",
+    "phoenix": DATA / "order.phoenix.json",
+    "langsmith": DATA / "weather.langsmith.jsonl",
+}
+"""Those that hold spans."""
+SESSIONS = {kind: DATA / f"orders.{kind}.jsonl" for kind in ("claude-code", "codex", "gemini-cli")}
+"""Those of coding agents."""
+CALLS = {kind: DATA / f"tools.{kind}.jsonl" for kind in ("batch", "openai-stored", "bedrock", "helicone", "jsonl")}
+"""Those that hold calls of an API, but not their bytes."""
+ALL = {**FILES, **TALKS, **TRACES, **SESSIONS, **CALLS, "langfuse": DATA / "greeting.json"}
+
+RECORDED_AS = {
+    "openai": "fantasy/providertests/testdata/TestOpenAICommon/openai-gpt-4o/multi_tool.yaml",
+    "bedrock": "fantasy/providertests/testdata/TestBedrockCommon/bedrock-anthropic-claude-haiku-4-5/tool.yaml",
+}
+"""The recorded exchanges that `CALLS` hold."""
+
+Row = dict[str, Any]
+
+
+def run_of(kind: str, path: Path) -> Run:
+    """Return the only run of a file."""
+    (run,) = runs_of_recording(path, RECORDINGS[kind])
+    return run
+
+
+def written(directory: Path, content: str | bytes, name: str = "file") -> Path:
+    """Return a file that holds `content`."""
+    path = directory / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+# -- recorded exchanges, in the form of each kind -----------------------------------------------------------------------
+
+
+def as_lines(kind: str, rows: Iterable[Row]) -> str:
+    """Write recorded exchanges as a kind has them, an item a line."""
+    items = [item for number, row in enumerate(rows) for item in _WRITERS[kind](number, row)]
+    return "".join(f"{json.dumps(item, ensure_ascii=False)}\n" for item in items)
+
+
+def _bodies(row: Row) -> tuple[Any, Any]:
+    return json.loads(row["request"]["text"]), json.loads(row["response"]["text"])
+
+
+def _batch(number: int, row: Row) -> list[Row]:
+    asked, told = _bodies(row)
+    name, path = f"request-{number}", urlsplit(row["request"]["url"]).path
+    if row["provider"] == "anthropic":
+        return [{"custom_id": name, "params": asked}, {"custom_id": name, "result": {"type": "succeeded", "message": told}}]
+    response = {"status_code": row["response"]["status"], "request_id": f"req_{number}", "body": told}
+    return [
+        {"custom_id": name, "method": "POST", "url": path, "body": asked},
+        {"id": f"batch_req_{number}", "custom_id": name, "response": response, "error": None},
+    ]
+
+
+def _stored(number: int, row: Row) -> list[Row]:
+    asked, told = _bodies(row)
+    name = "messages" if "messages" in asked else "input"
+    held = asked.get(name) or []
+    items = held if isinstance(held, list) else [{"role": "user", "content": held}]
+    if name == "messages":
+        items = [{"id": f"{number}-{place}", **item} for place, item in enumerate(items)]
+    return [{**told, "metadata": {}, name: items}]
+
+
+def _bedrock(number: int, row: Row) -> list[Row]:
+    asked, told = _bodies(row)
+    model, operation = urlsplit(row["request"]["url"]).path.split("/")[-2:]
+    return [
+        {
+            "timestamp": f"2026-01-01T{number // 60:02}:{number % 60:02}:00Z",
+            "accountId": "123456789012",
+            "identity": {"arn": "arn:aws:iam::123456789012:user/test"},
+            "region": "us-east-1",
+            "requestId": f"request-{number}",
+            "operation": {"invoke": "InvokeModel", "converse": "Converse"}[operation],
+            "modelId": unquote(model),
+            "input": {"inputContentType": "application/json", "inputBodyJson": asked, "inputTokenCount": 1},
+            "output": {"outputContentType": "application/json", "outputBodyJson": told, "outputTokenCount": 1},
+            "schemaType": "ModelInvocationLog",
+            "schemaVersion": "1.0",
+        }
+    ]
+
+
+def _helicone(number: int, row: Row) -> list[Row]:
+    asked, told = _bodies(row)
+    return [
+        {
+            "request_id": f"request-{number}",
+            "request_created_at": "2026-01-01T00:00:00+00:00",
+            "request_body": asked,
+            "request_path": row["request"]["url"],
+            "response_body": told,
+            "response_status": row["response"]["status"],
+            "delay_ms": 250,
+        }
+    ]
+
+
+def _plain(number: int, row: Row) -> list[Row]:
+    asked, told = _bodies(row)
+    url = {} if row["provider"] == "openai" else {"url": row["request"]["url"]}
+    return [{**url, "time": 1_767_225_600 + number, "duration_ms": 250, "request": asked, "response": told}]
+
+
+_WRITERS = {"batch": _batch, "openai-stored": _stored, "bedrock": _bedrock, "helicone": _helicone, "jsonl": _plain}
