@@ -6,6 +6,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
@@ -102,15 +103,23 @@ def begin(app: Any, asked: Asked, ahead: bytes | None = None) -> Request:
     recorder = _port.recorder()
     body = Body(_ANSWER_BYTES if recorder is None else recorder.settings.max_body_bytes)
     # the body as far as it was read when the first call is made: a run that is killed in that call has it
-    scope = begin_scope(app, asked, lambda: {"body": as_text(b"".join(body.pieces) if ahead is None else ahead)})
+    scope = begin_scope(
+        partial(target_of_application, app), asked, lambda: {"body": as_text(b"".join(body.pieces) if ahead is None else ahead)}
+    )
     return Request(scope=scope, body=body, answer=Body(_ANSWER_BYTES))
 
 
-def begin_scope(app: Any, asked: Asked, came: Callable[[], Mapping[str, Any]]) -> EntryScope:
-    """Begin what may be a run. `came` returns what the client sent after its headers."""
+def begin_scope(where: Callable[[], tuple[str, str | None]], asked: Asked, came: Callable[[], Mapping[str, Any]]) -> EntryScope:
+    """Begin what may be a run.
+
+    Args:
+        where: returns where a replay finds what answers, and the file of that.
+        asked: what was asked.
+        came: returns what the client sent after its headers.
+    """
 
     def point() -> EntryPoint:
-        target, file = _target(app)
+        target, file = where()
         return EntryPoint(
             kind=EntryKind.REQUEST,
             name=asked.name,
@@ -170,7 +179,7 @@ _UNREACHABLE: Final = Gap(
 )
 
 
-def _target(app: Any) -> tuple[str, str | None]:
+def target_of_application(app: Any) -> tuple[str, str | None]:
     """Return the ``module:name`` of an application and the module's file; an empty one if it has none."""
     known = _targets.get(id(app))
     if known is None or known[0] is not app:

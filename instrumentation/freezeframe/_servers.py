@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Mu
 from types import ModuleType
 from typing import Any, Final
 
-from freezeframe import _aiohttp_server
+from freezeframe import _aiohttp_server, _grpc_server
 from freezeframe._context import current_place
 from freezeframe._guard import guard
 from freezeframe._requests import Asked, Request, asked_with, begin, forget
@@ -55,6 +55,7 @@ def install(flush: Callable[[], object] | None = None) -> None:
     for module, name in APPLICATIONS:
         IMPORT_HOOK.when_imported(module, functools.partial(_install, name))
     IMPORT_HOOK.when_imported("aiohttp.web_app", functools.partial(_aiohttp_server.install, _patches))
+    IMPORT_HOOK.when_imported("grpc._utilities", functools.partial(_grpc_server.install, _patches))
 
 
 def _install(name: str, module: ModuleType) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final
 
 from freezeframe._entry import EntryScope
 from freezeframe._guard import guard
-from freezeframe._requests import Asked, begin_scope
+from freezeframe._requests import Asked, begin_scope, target_of_application
 from freezeframe.seams import _port
 from freezeframe_schemas import values
 
@@ -65,10 +66,9 @@ class Talk:
 def begin_talk(app: Any, scope: Message, asked: Asked) -> Talk:
     """Begin what may be a run: `asked` is the handshake."""
     received: list[list[Any]] = []
-    if _port.serving() is not None:
-        came = {"received": scope.get(RECEIVED, [])}
-        return Talk(scope=begin_scope(app, asked, lambda: came), received=[])
-    return Talk(scope=begin_scope(app, asked, lambda: {"received": received}), received=received)
+    given = received if _port.serving() is None else scope.get(RECEIVED, [])
+    found = begin_scope(partial(target_of_application, app), asked, lambda: {"received": given})
+    return Talk(scope=found, received=received)
 
 
 async def talk_inside(talk: Talk, call: Callable[..., Awaitable[None]], receive: Any, send: Any) -> None:

@@ -120,6 +120,9 @@ _OTHERS: Final = (
     ("websockets.client", "sessions"),
     ("grpc._channel", "sessions"),
     ("grpc.aio._channel", "sessions"),
+    # around that, what records and serves
+    ("grpc._channel", "grpc_client"),
+    ("grpc.aio._channel", "grpc_client"),
 )
 """Modules that belong to no distribution's row, with their installers."""
 

@@ -1,4 +1,5 @@
-"""Sessions without a seam: WebSockets (realtime APIs among them) and gRPC. Each is a gap of its run, unless a tool holds it.
+"""Sessions without a seam: WebSockets (realtime APIs among them), and gRPC that `grpc_client` does not record. Each is a gap of
+its run, unless a tool holds it.
 
 The audit hook (`unmarked`) does not see gRPC, which opens its sockets in C, and cannot know what a socket is for.
 """

@@ -15,8 +15,10 @@ from typing import Any, Final
 from unittest.mock import Mock
 from urllib.parse import quote
 
+from freezeframe._grpc_server import METHOD
 from freezeframe._servers import Message, is_asgi
 from freezeframe._sockets import RECEIVED
+from freezeframe_replay.process.servicers import call_servicer
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
 
@@ -27,7 +29,7 @@ def answer_request(app: Any, given: Mapping[str, Any], output: str | None) -> No
     """Call the application with the request; whatever it raises is raised.
 
     Args:
-        app: an ASGI, WSGI or aiohttp application.
+        app: an ASGI, WSGI or aiohttp application, or a servicer of gRPC.
         given: the request, as `freezeframe._servers` recorded it.
         output: the recorded response, which says when the client went away; None if the application raised.
     """
@@ -39,7 +41,9 @@ def answer_request(app: Any, given: Mapping[str, Any], output: str | None) -> No
         return
     answered: Any = values.decode(output) if output else None
     left_after = answered.get("client_left_after") if isinstance(answered, dict) else None
-    if is_asgi(type(app)):
+    if given["method"] == METHOD:
+        call_servicer(app, given, left_after)
+    elif is_asgi(type(app)):
         asyncio.run(_ask_asgi(app, given, left_after))
     else:
         _ask_wsgi(app, given, left_after)

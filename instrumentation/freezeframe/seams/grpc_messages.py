@@ -1,0 +1,37 @@
+"""Messages of gRPC as they are recorded: the JSON of protobuf's, with the class that it is read into; bytes otherwise.
+
+Not protobuf's bytes: they hold the lengths of what is in them, and would be broken by redaction.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+
+def message_to_json(message: Any) -> Any:
+    """Return a message as it is recorded: ``{"type": "shop_pb2:Order", "json": {...}}``, or what it is, if not protobuf's."""
+    if not hasattr(message, "DESCRIPTOR"):
+        return message
+    from google.protobuf.json_format import MessageToDict
+
+    kind: Any = type(message)
+    return {"type": f"{kind.__module__}:{kind.__qualname__}", "json": MessageToDict(message, preserving_proto_field_name=True)}
+
+
+def message_from_json(recorded: Any) -> Any:
+    """Return the message again."""
+    if not isinstance(recorded, dict) or "type" not in recorded:
+        return recorded
+    from google.protobuf.json_format import ParseDict
+
+    module, _, qualname = str(recorded["type"]).partition(":")
+    kind: Any = importlib.import_module(module)
+    for name in qualname.split("."):
+        kind = getattr(kind, name)
+    return ParseDict(recorded["json"], kind(), ignore_unknown_fields=True)
+
+
+def metadata_of(pairs: Any) -> list[tuple[str, str]]:
+    """Return metadata as text; without the values that are bytes."""
+    return [(str(name), value) for name, value in pairs or () if isinstance(value, str)]

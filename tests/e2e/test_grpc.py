@@ -1,0 +1,271 @@
+"""gRPC: a request to a servicer that makes a call is a run, and replays without a server; calls of a run are served.
+
+Real servers and channels of grpcio on loopback, sync and asyncio.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import sys
+import threading
+from collections.abc import Generator, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from grpc_shop import write_shop
+
+from freezeframe.testing import capture
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_schemas import values
+from freezeframe_schemas.lifecycle import RunStatus
+from freezeframe_schemas.run import EntryKind, Run, build_run
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.verdict import Verdict, verdict
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+
+_SYNC = """
+import grpc
+import MODULE as pb2
+import freezeframe
+
+
+@freezeframe.tool
+def stock(text):
+    return len(text)
+
+
+class Shop:
+    def Ask(self, request, context):
+        if request.text == "nothing":
+            return pb2.Answer(text="nothing was asked")
+        count = stock(request.text)
+        if request.text == "refuse":
+            context.abort(grpc.StatusCode.NOT_FOUND, f"{count} letters are unknown")
+        if request.text == "fail":
+            raise ValueError(f"{count} letters")
+        context.set_trailing_metadata((("kind", "tail"),))
+        return pb2.Answer(text=f"{request.text} of {dict(context.invocation_metadata())['x-request-id']}", count=count)
+
+    def Watch(self, request, context):
+        for number in range(request.count):
+            yield pb2.Answer(text=request.text, count=stock("x" * number))
+        if request.text == "break":
+            context.abort(grpc.StatusCode.DATA_LOSS, "the rest is lost")
+
+    def Sum(self, requests, context):
+        return pb2.Answer(count=sum(stock(request.text) for request in requests))
+
+    def Talk(self, requests, context):
+        for request in requests:
+            yield pb2.Answer(text=f"heard {request.text}")
+            yield pb2.Answer(count=stock(request.text))
+"""
+_ASYNC = (
+    _SYNC.replace("    def ", "    async def ")
+    .replace("for request in requests", "async for request in requests")
+    .replace("context.abort", "await context.abort")
+    .replace("sum(stock(request.text) async for request in requests)", "sum([stock(r.text) async for r in requests])")
+)
+
+
+_CLIENT = """
+import grpc
+import grpc.aio
+import MODULE as pb2
+import MODULE_grpc as rpc
+import freezeframe
+
+
+def told(error):
+    return [type(error).__name__, error.code().name, error.details()]
+
+
+@freezeframe.run
+def ask_all(port):
+    came = []
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = rpc.ShopStub(channel)
+        metadata = (("x-request-id", "r7"),)
+        came.append(stub.Ask(pb2.Question(text="kettle"), metadata=metadata).text)
+        try:
+            stub.Ask(pb2.Question(text="refuse"))
+        except grpc.RpcError as error:
+            came.append(told(error))
+        answer, call = stub.Ask.with_call(pb2.Question(text="pan"), metadata=metadata)
+        came.append([answer.count, call.code().name, [list(pair) for pair in call.trailing_metadata()]])
+        future = stub.Ask.future(pb2.Question(text="pot"), metadata=metadata)
+        came.append([future.result().count, future.code().name])
+        answers = stub.Watch(pb2.Question(text="w", count=3))
+        came.append([[answer.count for answer in answers], answers.code().name])
+        answers = stub.Watch(pb2.Question(text="first", count=9))
+        came.append(next(answers).text)
+        answers.cancel()
+        try:
+            came.append([answer.count for answer in stub.Watch(pb2.Question(text="break", count=2))])
+        except grpc.RpcError as error:
+            came.append([error.code().name, error.details()])
+    return came
+
+
+@freezeframe.run
+async def ask_all_async(port):
+    came = []
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = rpc.ShopStub(channel)
+        metadata = (("x-request-id", "r7"),)
+        call = stub.Ask(pb2.Question(text="kettle"), metadata=metadata)
+        came.append([(await call).text, (await call.code()).name])
+        try:
+            await stub.Ask(pb2.Question(text="refuse"))
+        except grpc.RpcError as error:
+            came.append(told(error))
+        answers = stub.Watch(pb2.Question(text="w", count=3))
+        came.append([[answer.count async for answer in answers], (await answers.code()).name])
+        answers = stub.Watch(pb2.Question(text="read", count=1))
+        came.append([(await answers.read()).text, await answers.read() is grpc.aio.EOF])
+        try:
+            came.append([answer.count async for answer in stub.Watch(pb2.Question(text="break", count=2))])
+        except grpc.RpcError as error:
+            came.append(told(error))
+    return came
+
+"""
+
+
+@contextmanager
+def importable(folder: Path, name: str, source: str) -> Generator[Any]:
+    write_shop(folder, f"{name}_pb2")
+    (folder / f"{name}.py").write_text(source.replace("MODULE", f"{name}_pb2"))
+    sys.path.insert(0, str(folder))
+    try:
+        yield importlib.import_module(name)
+    finally:
+        sys.path.remove(str(folder))
+
+
+def until(gone: threading.Event, *messages: Any) -> Iterator[Any]:
+    yield from messages
+    gone.wait(100)
+
+
+def ask_all(stub: Any, pb2: Any) -> list[Any]:
+    """Ask each method of the service; return what came."""
+    metadata = (("x-request-id", "r7"), ("authorization", "Bearer secret"))
+    came: list[Any] = [stub.Ask(pb2.Question(text="kettle"), metadata=metadata), stub.Ask(pb2.Question(text="nothing"))]
+    for text in ("refuse", "fail"):
+        try:
+            stub.Ask(pb2.Question(text=text))
+        except grpc.RpcError as error:
+            came.append((error.code(), error.details()))  # pyright: ignore[reportAttributeAccessIssue]
+    came.append([answer.count for answer in stub.Watch(pb2.Question(text="w", count=3))])
+    came.append(stub.Sum(iter([pb2.Question(text="ab"), pb2.Question(text="c")])).count)
+    gone = threading.Event()
+    talk = stub.Talk(until(gone, pb2.Question(text="left")))
+    came.append([next(talk).text, next(talk).count])
+    talk.cancel()
+    gone.set()
+    came.append([answer.text or answer.count for answer in stub.Talk(iter([pb2.Question(text="ab"), pb2.Question(text="c")]))])
+    return came
+
+
+def served_sync(name: str, module: Any) -> list[Any]:
+    rpc, pb2 = importlib.import_module(f"{name}_pb2_grpc"), importlib.import_module(f"{name}_pb2")
+    with ThreadPoolExecutor(4) as pool:
+        server = grpc.server(pool)
+        rpc.add_ShopServicer_to_server(module.Shop(), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        try:
+            with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+                return ask_all(rpc.ShopStub(channel), pb2)
+        finally:
+            server.stop(None).wait()
+
+
+def served_async(name: str, module: Any) -> list[Any]:
+    rpc, pb2 = importlib.import_module(f"{name}_pb2_grpc"), importlib.import_module(f"{name}_pb2")
+
+    def ask(port: int) -> list[Any]:
+        with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+            return ask_all(rpc.ShopStub(channel), pb2)
+
+    async def serve() -> list[Any]:
+        server = grpc.aio.server()
+        rpc.add_ShopServicer_to_server(module.Shop(), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        await server.start()
+        try:
+            return await asyncio.to_thread(ask, port)
+        finally:
+            await server.stop(None)
+
+    return asyncio.run(serve())
+
+
+_RUNS = {"Ask kettle", "Ask refuse", "Ask fail", "Watch w", "Sum ab", "Talk ab", "Talk left"}
+
+
+def runs_of(spans: list[SpanRecord], kind: EntryKind) -> list[Run]:
+    runs = [build_run([span for span in spans if span.trace_id == trace]) for trace in {span.trace_id for span in spans}]
+    return [run for run in runs if run.entry.kind is kind]
+
+
+def named(run: Run) -> str:
+    given = values.decode(run.entry.input or "")
+    return f"{given['path'].rpartition('/')[2]} {given['messages'][0][1]['json']['text']}"
+
+
+@pytest.mark.parametrize(("name", "source", "serve"), [("shops", _SYNC, served_sync), ("shopa", _ASYNC, served_async)])
+def test_requests_to_a_servicer_are_runs_and_replay_without_a_server(
+    name: str, source: str, serve: Any, tmp_path: Path
+) -> None:
+    with importable(tmp_path, name, source) as module:
+        with capture() as captured:
+            came = serve(name, module)
+            spans = captured.spans
+        as_without_us = serve(name, module)
+    assert [*map(str, came)] == [*map(str, as_without_us)]
+    runs = {named(run): run for run in runs_of(spans, EntryKind.REQUEST)}
+    assert set(runs) == _RUNS  # and not the request that calls nothing
+    assert not [run for run in runs.values() if "secret" in (run.entry.input or "")]
+    assert {what for what, run in runs.items() if run.status is RunStatus.FAILED} == {"Ask refuse", "Ask fail"}
+    assert values.decode(runs["Talk left"].entry.output or "")["client_left_after"] == 2
+    assert values.decode(runs["Ask refuse"].entry.output or "")["status"] == "NOT_FOUND"
+    for what, run in runs.items() if serve is served_sync else ((what, runs[what]) for what in ("Ask refuse", "Talk left")):
+        report = reenact(freeze(run), cwd=tmp_path)
+        assert verdict(report) is Verdict.IDENTICAL, (what, report.first)
+    (tmp_path / f"{name}.py").write_text((tmp_path / f"{name}.py").read_text().replace("heard", "said"))
+    assert verdict(reenact(freeze(runs["Talk ab"]), cwd=tmp_path)) is not Verdict.IDENTICAL
+
+
+def test_calls_of_a_run_are_recorded_and_served_when_the_server_is_gone(tmp_path: Path) -> None:
+    with (
+        importable(tmp_path, "shopc", _SYNC + _CLIENT.replace("MODULE_grpc", "shopc_pb2_grpc")) as module,
+        ThreadPoolExecutor(4) as pool,
+    ):
+        rpc: Any = importlib.import_module("shopc_pb2_grpc")
+        server = grpc.server(pool)
+        rpc.add_ShopServicer_to_server(module.Shop(), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        try:
+            as_without_us = [module.ask_all(port), asyncio.run(module.ask_all_async(port))]
+            with capture() as captured:
+                assert [module.ask_all(port), asyncio.run(module.ask_all_async(port))] == as_without_us
+                spans = captured.spans
+        finally:
+            server.stop(None).wait()
+    assert as_without_us[0][1:3] == [["_InactiveRpcError", "NOT_FOUND", "6 letters are unknown"], [3, "OK", [["kind", "tail"]]]]
+    for run in runs_of(spans, EntryKind.FUNCTION):
+        assert run.gaps == ()
+        report = reenact(freeze(run), cwd=tmp_path)
+        assert verdict(report) is Verdict.IDENTICAL, report.first
+        assert len(report.served) == len(run.exchanges) == (7 if run.entry.name == "ask_all" else 5)
