@@ -7,49 +7,74 @@ from dataclasses import replace
 import pytest
 from handmade_runs import make_run, model_call
 
-from freezeframe_collector.facade.own_statements import own_statement
+from freezeframe_collector.facade import own_statements
+from freezeframe_collector.facade.own_statements import AskedRun, asked_run
 from freezeframe_collector.facade.protocol import Request
 from freezeframe_collector.readers.client import Reader, ReaderHost
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.store import Store
 from freezeframe_replay.sources.store import connect, open_runs, query_rows
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError, RunError
-from freezeframe_schemas.tables import run_statements
+from freezeframe_schemas.span import Resource
+from freezeframe_schemas.tables import run_statement
 from freezeframe_schemas.tables.ddl import DATABASE
 
 ID = "5a" * 16
-OF_SPANS, OF_PIECES = run_statements(tenant=False)
-ASKED = Request(sql=f"{OF_PIECES}\n FORMAT Native".encode(), query_id="q", parameters={"trace_id": ID}, database=DATABASE)
+STATEMENT = run_statement(tenant=False)
+ASKED = Request(sql=f"{STATEMENT}\n FORMAT Native".encode(), query_id="q", parameters={"trace_id": ID}, database=DATABASE)
 
 
-@pytest.mark.parametrize("statement", [OF_SPANS, OF_PIECES])
-def test_the_statements_of_a_replay_are_answered_in_the_collectors_words(statement: str) -> None:
-    ours = own_statement(replace(ASKED, sql=f"{statement} FORMAT Native".encode()), DATABASE)
-    assert ours == statement.replace("{trace_id:String}", f"'{ID}'").replace("FROM ", f"FROM {DATABASE}.")
-
-
-def test_a_tenant_is_quoted() -> None:
-    statement = run_statements(tenant=True)[1]
-    given = replace(ASKED, sql=f"{statement} FORMAT Native".encode(), parameters={"trace_id": ID, "tenant": "a'b"})
-    assert "tenant = 'a\\'b'" in str(own_statement(given, DATABASE))
+def test_the_statement_of_a_replay_names_a_run() -> None:
+    assert asked_run(ASKED, DATABASE) == AskedRun(trace_id=ID, tenant=None)
+    given = replace(ASKED, sql=run_statement(tenant=True).encode(), default_format="Native")
+    assert asked_run(replace(given, parameters={"trace_id": ID, "tenant": "a'b"}), DATABASE) == AskedRun(
+        trace_id=ID, tenant="a'b"
+    )
 
 
 @pytest.mark.parametrize(
     "request_",
     [
-        pytest.param(replace(ASKED, sql=ASKED.sql.replace(b"body", b"body, sleep(3)")), id="one more column"),
-        pytest.param(replace(ASKED, sql=f"{OF_PIECES} UNION ALL SELECT 1 FORMAT Native".encode()), id="something behind it"),
-        pytest.param(replace(ASKED, sql=OF_PIECES.encode()), id="another format"),
+        pytest.param(replace(ASKED, sql=ASKED.sql.replace(b"rest", b"rest, sleep(3)")), id="one more column"),
+        pytest.param(replace(ASKED, sql=f"{STATEMENT} UNION ALL SELECT 1 FORMAT Native".encode()), id="something behind it"),
+        pytest.param(replace(ASKED, sql=STATEMENT.encode()), id="another format"),
         pytest.param(replace(ASKED, parameters={"trace_id": "' OR 1 --".ljust(32, "0")}), id="no trace id"),
         pytest.param(replace(ASKED, parameters={"trace_id": ID, "tenant": "acme"}), id="a tenant that it does not ask about"),
         pytest.param(replace(ASKED, parameters={}), id="no parameter"),
+        pytest.param(replace(ASKED, parameters={"trace_id": ID, "more": "1"}), id="a parameter more"),
+        pytest.param(
+            replace(
+                ASKED,
+                sql=f"{run_statement(tenant=True)} FORMAT Native".encode(),
+                parameters={"trace_id": ID, "tenant": "a\\'b"},
+            ),
+            id="an escape",
+        ),
         pytest.param(replace(ASKED, settings={"max_threads": "64"}), id="a setting"),
         pytest.param(replace(ASKED, session_id="s"), id="a session"),
         pytest.param(replace(ASKED, database="system"), id="another database"),
     ],
 )
 def test_any_other_request_goes_to_a_reader(request_: Request) -> None:
-    assert own_statement(request_, DATABASE) is None
+    assert asked_run(request_, DATABASE) is None
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("tenant", [None, "a'b"])
+def test_a_reader_answers_the_same(store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch, tenant: str | None) -> None:
+    resource = Resource(attributes={genai.TENANT: "a'b"})
+    store.insert([replace(span, trace_id=ID, resource=resource) for span in make_run(model_call("?", "!" * 600))], token=ID)
+    runs = open_runs(facade_url, tenant=tenant)
+    ours = runs.load_spans(ID)
+
+    def any_other(request: Request, database: str) -> None:
+        """Return that the request does not ask for a run."""
+
+    monkeypatch.setattr(own_statements, "asked_run", any_other)
+    assert runs.load_spans(ID) == ours
+    assert any(span.text(genai.RESPONSE_BODY) for span in ours)
+    runs.close()
 
 
 @pytest.mark.long

@@ -136,6 +136,7 @@ class _Facade:
         self._admission = Admission(max_workers)
         self._results = ranges.Results()
         self._threads = ThreadPoolExecutor(max_workers, thread_name_prefix="facade")
+        self._beside = ThreadPoolExecutor(max_workers, thread_name_prefix="facade-pieces")  # those of `_threads` wait for it
         self._users = users
         self._hosts = hosts
         zone = time.tzname[0] if writer is None else str(writer.rows("SELECT timezone()")[1][0][0])
@@ -153,6 +154,7 @@ class _Facade:
     async def close(self, app: web.Application) -> None:
         self._host.close()  # ends what runs, and so the threads that wait for it
         self._threads.shutdown(wait=True, cancel_futures=True)
+        self._beside.shutdown()
         if self._queries is not None:
             await asyncio.to_thread(self._queries.close)
 
@@ -233,10 +235,10 @@ class _Facade:
             await pieces.aclose()
 
     def _answer(self, request: Request) -> Generator[Head | bytes]:
-        ours = None if self._writer is None else own_statements.own_statement(request, self._database)
-        if ours is None or self._writer is None:
+        run = None if self._writer is None else own_statements.asked_run(request, self._database)
+        if run is None or self._writer is None:
             return self._executor.run(request)
-        return own_statements.answer(self._writer, ours)
+        return own_statements.answer(self._writer, self._database, run, self._beside)
 
     async def _stream(
         self, http: web.Request, request: Request, headers: dict[str, str], account: _Account

@@ -8,7 +8,7 @@ end (a full disk) is reported as done (`insert_rows` looks).
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -122,7 +122,7 @@ class EmbeddedEngine:
             raise store_error(error, _gist(sql)) from error
         return [column["name"] for column in answer["meta"]], answer["data"]
 
-    def blocks(self, sql: str) -> Iterator[bytes]:
+    def blocks(self, sql: str) -> Generator[bytes]:
         try:
             with self.handle() as handle, closing(handle.send_query(sql, "Native")) as stream:
                 for chunk in stream:

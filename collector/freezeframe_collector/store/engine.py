@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, StoreError
@@ -74,7 +74,7 @@ class Engine(Protocol):
         """Return the column names and rows of a SELECT; parameters are ``{name:Type}``. Values are JSON's types."""
         ...
 
-    def blocks(self, sql: str) -> Iterator[bytes]:
+    def blocks(self, sql: str) -> Generator[bytes]:
         """Yield the answer of a SELECT as blocks in the Native format, each of which can be inserted by itself."""
         ...
 

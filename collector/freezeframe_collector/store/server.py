@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
@@ -64,7 +64,7 @@ class ServerEngine:
         answer = orjson.loads(raw)
         return [column["name"] for column in answer["meta"]], answer["data"]
 
-    def blocks(self, sql: str) -> Iterator[bytes]:
+    def blocks(self, sql: str) -> Generator[bytes]:
         # HTTP's chunks do not show where the blocks of a stream end: one answer is one piece, bounded by its window of rows
         try:
             offset = 0

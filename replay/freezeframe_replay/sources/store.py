@@ -8,18 +8,18 @@ from __future__ import annotations
 import datetime as dt
 import logging
 import re
-from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Collection, Generator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, unquote
 
 from freezeframe_schemas.address import shown_address, split_address
-from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError, WireError
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.local_tokens import READER, token_of
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import piece_hash, run_statements, spans_from_rows
+from freezeframe_schemas.tables import run_statement, spans_from_blocks
 from freezeframe_schemas.tables.ddl import DATABASE
 
 if TYPE_CHECKING:
@@ -32,6 +32,9 @@ _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _HEX_PREFIX: Final = re.compile(r"[0-9a-f]{4,31}")
 _PLAIN: Final = {"String": "bytes", "FixedString": "bytes", "DateTime64": "int"}
 """Text as bytes, of which clickhouse-connect would turn non-UTF-8 into hex; times as nanoseconds, which it would cut."""
+
+_BROKE_OFF: Final = b"\r\n__exception__\r\n"
+"""Around what ClickHouse says at the end of an answer that it cannot go on with."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,12 +154,18 @@ def _ask(
     formats: Mapping[str, str],
     settings: Mapping[str, str] | None = None,
 ) -> Any:
-    from clickhouse_connect.driver.exceptions import Error, OperationalError
-
-    try:
+    with _store_errors():
         return client.query(
             query, parameters=dict(parameters or {}), query_formats=dict(formats), settings=dict(settings or {})
         )
+
+
+@contextmanager
+def _store_errors() -> Generator[None]:
+    from clickhouse_connect.driver.exceptions import Error, OperationalError
+
+    try:
+        yield
     except OperationalError as error:
         raise RetryableStoreError(f"store: {str(error)[:500]}") from error
     except Error as error:
@@ -180,13 +189,8 @@ class RunStore:
             RunError: no such run, or several; the message names similar ones.
             WireError: the stored run is damaged.
         """
-        rows: list[dict[str, Any]] = []
-        bodies: dict[bytes, bytes] = {}
-        if _TRACE_ID.fullmatch(run.lower()):
-            rows, bodies = self._load(run.lower())
-        if not rows:
-            rows, bodies = self._load(self.find(run))
-        return spans_from_rows(rows, bodies)
+        spans = self._load(run.lower()) if _TRACE_ID.fullmatch(run.lower()) else []
+        return spans or self._load(self.find(run))
 
     def is_settled(self, trace_id: str) -> bool:
         """Return whether the run's stored spans have been gone through with all that was found in it."""
@@ -305,15 +309,18 @@ class RunStore:
         """Close the connection."""
         self._client.close()
 
-    def _load(self, trace_id: str) -> tuple[list[dict[str, Any]], dict[bytes, bytes]]:
-        """Return a run's rows of spans, and its payload pieces by hash; both empty if there is no such run."""
-        of_spans, of_pieces = run_statements(tenant=self._tenant is not None)
+    def _load(self, trace_id: str) -> list[SpanRecord]:
+        """Return a run's spans; none if there is no such run."""
         parameters = {"trace_id": trace_id} | ({} if self._tenant is None else {"tenant": self._tenant})
-        with ThreadPoolExecutor(1) as beside:
-            pieces = beside.submit(self._rows, of_pieces, parameters)
-            rows = self._rows(of_spans, parameters)
-        # a piece is looked up by the hash of its content, so a damaged one is not found
-        return rows, {piece_hash(piece["body"]): piece["body"] for piece in pieces.result()}
+        with _store_errors():
+            raw = self._client.raw_query(run_statement(tenant=self._tenant is not None), parameters, fmt="Native")
+        try:
+            return spans_from_blocks(raw)
+        except WireError:
+            if not raw.endswith(_BROKE_OFF):
+                raise
+            said = raw.split(_BROKE_OFF)[-2].decode(errors="replace")
+            raise RetryableStoreError(f"store: run {trace_id}: the answer broke off: {said[:500]}") from None
 
     def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
         return query_rows(self._client, query, parameters, _PLAIN)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS, SPAN_COLUMNS, STORED_AT, Column, Source
 from freezeframe_schemas.tables.pieces import piece_hash
-from freezeframe_schemas.tables.reading import READ_COLUMNS, run_statements, spans_from_rows
+from freezeframe_schemas.tables.reading import run_parts, run_statement, spans_from_blocks, spans_from_rows
 from freezeframe_schemas.tables.rows import (
     Batch,
     Rows,
@@ -20,7 +20,6 @@ from freezeframe_schemas.tables.templates import CutMemory
 
 __all__ = [
     "PAYLOAD_COLUMNS",
-    "READ_COLUMNS",
     "REJECTED_COLUMNS",
     "SPAN_COLUMNS",
     "STORED_AT",
@@ -33,7 +32,9 @@ __all__ = [
     "piece_hash",
     "rows_from_spans",
     "run_hour_of",
-    "run_statements",
+    "run_parts",
+    "run_statement",
+    "spans_from_blocks",
     "spans_from_rows",
     "tenant_of",
 ]

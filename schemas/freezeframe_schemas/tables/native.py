@@ -1,7 +1,6 @@
-"""ClickHouse's Native format: columns of Python values to one block of bytes.
+"""ClickHouse's Native format: columns of Python values to one block of bytes, and the columns of a stored run back.
 
-Writing only: readers use a ClickHouse client. The block is sent with plain types (``String`` for ``LowCardinality(String)`` and
-for enums); the store converts on insert.
+A block is sent with plain types (``String`` for ``LowCardinality(String)`` and for enums); the store converts on insert.
 
 Source: https://clickhouse.com/docs/en/interfaces/formats/Native
 """
@@ -10,12 +9,14 @@ from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from itertools import accumulate, chain
 from typing import Any, Final
 
 _ARRAY_CODES: Final = {"UInt8": "B", "Bool": "B", "UInt16": "H", "UInt32": "I", "UInt64": "Q", "Int64": "q", "Float64": "d"}
+_INDEX_CODES: Final = "BHIQ"
+_DICTIONARY: Final = "LowCardinality("
 _REPEATING: Final = 4
 """Texts that come this often each are encoded once: names, kinds, models."""
 
@@ -35,6 +36,32 @@ def encode_block(columns: Mapping[str, tuple[str, Sequence[Any]]]) -> bytes:
         out += (_text(name), _text(wire))
         _encode(wire, values, out)
     return b"".join(out)
+
+
+def decode_blocks(raw: bytes, *, binary: Container[str] = frozenset[str]()) -> Iterator[dict[str, list[Any]]]:
+    """Yield the columns of each block by name, with the values that `encode_block` takes.
+
+    Text is ``str``, and ``bytes`` in the columns that `binary` names.
+
+    Raises:
+        ValueError: the bytes end within a block, or a type is not one of those that hold a span.
+    """
+    at = 0
+    try:
+        while at < len(raw):
+            count, at = _read_varint(raw, at)
+            rows, at = _read_varint(raw, at)
+            block: dict[str, list[Any]] = {}
+            for _ in range(count):
+                (name, type_), at = _read_texts(raw, at, 2)
+                if rows:
+                    at += 8 * type_.count(_DICTIONARY)  # versions
+                block[name], at = _decode(type_, raw, at, rows, name in binary)
+            if at > len(raw):
+                raise IndexError
+            yield block
+    except IndexError:
+        raise ValueError(f"found {len(raw)} bytes, expected more: a block is cut short") from None
 
 
 @cache
@@ -121,3 +148,70 @@ def _varint(number: int) -> bytes:
         number >>= 7
     out.append(number)
     return bytes(out)
+
+
+def _decode(type_: str, raw: bytes, at: int, rows: int, binary: bool) -> tuple[list[Any], int]:
+    if not rows:
+        return [], at
+    if code := _ARRAY_CODES.get(type_):
+        return _read_numbers(code, raw, at, rows)
+    if type_ == "String":
+        texts, at = _read_texts(raw, at, rows, binary)
+        return texts, at
+    kind, _, inner = type_[:-1].partition("(")
+    match kind:
+        case "FixedString":
+            size = int(inner)
+            return [raw[start : start + size] for start in range(at, at + rows * size, size)], at + rows * size
+        case "DateTime64":
+            return _read_numbers("q", raw, at, rows)
+        case "LowCardinality":
+            (flags, size), at = _read_numbers("Q", raw, at, 2)
+            keys, at = _decode(inner, raw, at, size, binary)
+            indexes, at = _read_numbers(_INDEX_CODES[flags & 255], raw, at + 8, rows)
+            return [keys[index] for index in indexes], at
+        case "Array":
+            ends, at = _read_numbers("Q", raw, at, rows)
+            items, at = _decode(inner, raw, at, ends[-1], binary)
+            return [items[start:end] for start, end in zip([0, *ends], ends, strict=False)], at
+        case "Map":
+            key, _, value = inner.partition(", ")
+            ends, at = _read_numbers("Q", raw, at, rows)
+            keys, at = _decode(key, raw, at, ends[-1], binary)
+            values, at = _decode(value, raw, at, ends[-1], binary)
+            pairs = [*zip(keys, values, strict=True)]
+            return [dict(pairs[start:end]) for start, end in zip([0, *ends], ends, strict=False)], at
+        case _:
+            raise ValueError(f"found type {type_!r}, which this reader does not know")
+
+
+def _read_numbers(code: str, raw: bytes, at: int, rows: int) -> tuple[list[Any], int]:
+    numbers = array(code)
+    end = at + rows * numbers.itemsize
+    if end > len(raw):
+        raise IndexError
+    numbers.frombytes(raw[at:end])
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers.tolist(), end
+
+
+def _read_texts(raw: bytes, at: int, rows: int, binary: bool = False) -> tuple[list[Any], int]:
+    texts: list[Any] = []
+    for _ in range(rows):
+        size = raw[at]
+        at += 1
+        if size > 127:
+            size, at = _read_varint(raw, at - 1)
+        texts.append(raw[at : at + size] if binary else raw[at : at + size].decode())
+        at += size
+    return texts, at
+
+
+def _read_varint(raw: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while (byte := raw[at]) > 127:
+        number |= (byte & 127) << shift
+        shift += 7
+        at += 1
+    return number | byte << shift, at + 1
