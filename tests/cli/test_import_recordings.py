@@ -14,14 +14,13 @@ from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 import pytest
 from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recorded_traffic import load_conversations
-from recording_files import ALL, CALLS, DATA, FILES, RECORDED_AS, SESSIONS, TALKS, TRACES, run_of, written
+from recording_files import ALL, CALLS, DATA, FILES, OTHERS, SESSIONS, TALKS, TRACES, asked_of, run_of, written
 from running_collector import CollectorProcess
 
 from freezeframe_replay.cli import main
@@ -184,7 +183,7 @@ def _body(message: dict[str, Any]) -> str | bytes:
 @pytest.mark.long
 @pytest.mark.parametrize(("kind", "write"), [("har", as_har), ("vcr", as_cassette)])
 def test_recorded_provider_traffic_comes_out_of_each_kind_with_its_bytes(kind: str, write: Any, tmp_path: Path) -> None:
-    from recorded_traffic import body_of, load_conversations
+    from recorded_traffic import body_of
 
     rows = [row for conversation in list(load_conversations().values())[::18] for row in conversation]
     assert len(rows) > 50
@@ -261,6 +260,16 @@ def archive(*entries: Any, **others: Any) -> str:
         ("bedrock", "{}", "record 1: schemaType: expected ModelInvocationLog"),
         ("bedrock", '{"schemaType": "ModelInvocationLog", "schemaVersion": "2.0"}', "found schemaVersion '2.0', expected 1.0"),
         ("bedrock", gzip.compress(b'{"schemaType": 1}' * 99, mtime=0)[:-9], "line 1: the compressed file is cut or damaged"),
+        ("inspect", '{"version": 3, "samples": []}', "found version '3' of the log, expected 2"),
+        ("inspect", '{"version": 2}', "found no array 'samples'"),
+        ("inspect", '{"samples": [{"events": [{"event": "model"}]}]}', "sample 1: timestamp: expected a time"),
+        ("inspect", '{"samples": [{"events": [{"event": "model", "input_refs": [5]}]}]}', "input_refs: expected pairs"),
+        ("inspect", b"PK\x05\x06" + bytes(18), "found no header.json"),
+        ("inspect", b"PK\x03\x04" + bytes(60), "no log of Inspect that can be read"),
+        ("atif", '{"schema_version": "ATIF-v2.0", "steps": []}', "found 'ATIF-v2.0', expected ATIF-v1.x"),
+        ("atif", '{"steps": []}', "found no schema_version"),
+        ("atif", '{"schema_version": "ATIF-v1.8", "steps": [{}]}', "step 1: source: expected agent, user or system"),
+        ("who-and-when", '{"history": [{"content": "x"}]}', "message 1: name: expected the name of an agent"),
         ("jsonl", '{"request": 5}', "item 1: request: found int, expected an object"),
         ("jsonl", '{"request": {}, "url": "file:///etc/passwd"}', "item 1: request: expected an http URL"),
         ("helicone", '[{"request_body": {}, "request_created_at": "noon"}]', "item 1: request_created_at: expected a time"),
@@ -431,14 +440,6 @@ def test_what_each_kind_holds_and_lacks_is_what_the_golden_file_says() -> None:
     assert told == json.loads(GOLDEN.read_text(encoding="utf-8")), json.dumps(told, indent=1)
 
 
-def asked_of(kind: str) -> list[dict[str, Any]]:
-    """Return what was sent to the provider, in its API's own form: path and body."""
-    if kind in SESSIONS:
-        return json.loads((DATA / "orders.asked.json").read_text(encoding="utf-8"))[kind]
-    rows = load_conversations()[RECORDED_AS["bedrock" if kind == "bedrock" else "openai"]]
-    return [{"path": urlsplit(row["request"]["url"]).path, "body": json.loads(row["request"]["text"])} for row in rows]
-
-
 def whole_run(kind: str) -> Run:
     """Return the run of a recording; that of a session with its helpers, as the store puts it together."""
     helpers = DATA.glob(f"orders-helper.{kind}.jsonl")
@@ -446,7 +447,7 @@ def whole_run(kind: str) -> Run:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", [*SESSIONS, *CALLS])
+@pytest.mark.parametrize("kind", [*SESSIONS, *CALLS, *OTHERS])
 def test_what_was_sent_to_the_provider_is_answered_from_the_recording_and_a_changed_word_is_not(kind: str) -> None:
     from freezeframe_replay.process.served_run import ServedRun
     from freezeframe_replay.process.wire_server import serve_wire
@@ -461,7 +462,7 @@ def test_what_was_sent_to_the_provider_is_answered_from_the_recording_and_a_chan
     assert verdict(served.session.report()) is Verdict.SAME_IN_MEANING
     assert len(asked) == sum(step.exchange.kind is Kind.MODEL for step in fixture.steps)
     served = ServedRun(fixture)
-    changed = re.sub(r"How many|Add and|What's", "Tell me,", json.dumps(asked[0]))
+    changed = re.sub(r"How many|Add and|What's|Does it|General Task", "Tell me,", json.dumps(asked[0]))
     assert changed != json.dumps(asked[0])
     with serve_wire([served]) as url, pytest.raises(urllib.error.HTTPError, match="424"):
         posted(url, json.loads(changed))
@@ -572,6 +573,34 @@ def test_an_import_of_nothing_says_so_and_fails(
     path = written(tmp_path, b"")
     assert main(["import", kind, str(path), *way, "--data", str(tmp_path)]) == 1
     assert capsys.readouterr().err == f"freezeframe import: no runs in {path}\n"
+
+
+@pytest.mark.long
+def test_an_inspect_log_says_the_same_as_a_zip_and_as_json() -> None:
+    """They are of two evaluations by one script, so ids and times differ."""
+    told = [run_of("inspect", DATA / f"rain.inspect.{form}") for form in ("eval", "json")]
+    asked = [[step.exchange.request.body for step in freeze(run).steps] for run in told]
+    assert asked[0] == asked[1]
+    assert len(asked[0]) == 3
+
+
+def test_a_log_of_an_older_inspect_repeats_the_messages_and_says_the_same(tmp_path: Path) -> None:
+    log = json.loads(ALL["inspect"].read_bytes())
+    (sample,) = log["samples"]
+    pool = sample.pop("events_data")["messages"]
+    for event in sample["events"]:
+        if event["event"] == "model":
+            event["input"] = [message for first, end in event.pop("input_refs") for message in pool[first:end]]
+    told = [run_of("inspect", path) for path in (written(tmp_path, json.dumps(log)), ALL["inspect"])]
+    assert [span.attributes for span in told[0].spans] == [span.attributes for span in told[1].spans]
+
+
+@pytest.mark.parametrize("kind", [*SESSIONS, "inspect", "atif"])
+def test_recorded_times_are_kept(kind: str) -> None:
+    run = run_of(kind, ALL[kind])
+    assert {span.start_time_unix_nano // 10**18 for span in run.spans} == {1}
+    assert all(span.start_time_unix_nano > 1_760_000_000 * 10**9 for span in run.spans)
+    assert all(span.end_time_unix_nano - span.start_time_unix_nano < 60 * 10**9 for span in run.spans)
 
 
 @pytest.mark.long

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+from recorded_traffic import load_conversations
+
 from freezeframe_replay.sources.recordings.kinds import RECORDINGS, runs_of_recording
 from freezeframe_schemas.run import Run
 
@@ -15,7 +17,13 @@ DATA = Path(__file__).parents[1] / "data" / "recordings"
 FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har", "mitmproxy": DATA / "weather.flows"}
 """Those that hold bytes."""
 TALKS = {"tau-bench": DATA / "airline.json", "swe-agent": DATA / "missing-colon.traj"}
-"""Those that hold what was said."""
+"""Those that hold what was said, as chat messages."""
+OTHERS = {
+    "inspect": DATA / "rain.inspect.json",
+    "atif": DATA / "orders.atif.json",
+    "who-and-when": DATA / "question.who-and-when.json",
+}
+"""Those that hold it in their own form."""
 TRACES = {
     "mlflow": DATA / "weather.mlflow.json",
     "phoenix": DATA / "order.phoenix.json",
@@ -26,7 +34,7 @@ SESSIONS = {kind: DATA / f"orders.{kind}.jsonl" for kind in ("claude-code", "cod
 """Those of coding agents."""
 CALLS = {kind: DATA / f"tools.{kind}.jsonl" for kind in ("batch", "openai-stored", "bedrock", "helicone", "jsonl")}
 """Those that hold calls of an API, but not their bytes."""
-ALL = {**FILES, **TALKS, **TRACES, **SESSIONS, **CALLS, "langfuse": DATA / "greeting.json"}
+ALL = {**FILES, **TALKS, **TRACES, **SESSIONS, **CALLS, **OTHERS, "langfuse": DATA / "greeting.json"}
 
 RECORDED_AS = {
     "openai": "fantasy/providertests/testdata/TestOpenAICommon/openai-gpt-4o/multi_tool.yaml",
@@ -48,6 +56,68 @@ def written(directory: Path, content: str | bytes, name: str = "file") -> Path:
     path = directory / name
     path.write_bytes(content.encode() if isinstance(content, str) else content)
     return path
+
+
+# -- what was asked -----------------------------------------------------------------------------------------------------
+
+CHAT = "/v1/chat/completions"
+
+
+def asked_of(kind: str) -> list[Row]:
+    """Return what was sent to the provider, in its API's own form, not by way of our readers: path and body."""
+    match kind:
+        case "claude-code" | "codex" | "gemini-cli":
+            return json.loads((DATA / "orders.asked.json").read_text(encoding="utf-8"))[kind]
+        case "inspect":
+            return list(_asked_by_inspect(json.loads(OTHERS[kind].read_bytes())["samples"][0]))
+        case "atif":
+            system, user, first, _ = json.loads(OTHERS[kind].read_bytes())["steps"]
+            told = [{"role": step["source"], "content": step["message"]} for step in (system, user)]
+            return [_chat(told), _chat([*told, *_chat_of_atif(first)])]
+        case "who-and-when":
+            return list(_asked_by_agents(json.loads(OTHERS[kind].read_bytes())))
+        case _:
+            rows = load_conversations()[RECORDED_AS["bedrock" if kind == "bedrock" else "openai"]]
+            return [{"path": urlsplit(row["request"]["url"]).path, "body": json.loads(row["request"]["text"])} for row in rows]
+
+
+def _chat(messages: list[Row]) -> Row:
+    return {"path": CHAT, "body": {"model": "any", "messages": messages}}
+
+
+def _asked_by_inspect(sample: Row) -> Iterable[Row]:
+    """Yield the provider's own requests, which Inspect keeps, too."""
+    for event in sample["events"]:
+        if event["event"] == "model":
+            ((first, end),) = event["call"]["call_refs"]
+            yield _chat(sample["events_data"]["calls"][first:end])
+
+
+def _chat_of_atif(step: Row) -> list[Row]:
+    calls = [
+        {
+            "id": call["tool_call_id"],
+            "type": "function",
+            "function": {"name": call["function_name"], "arguments": json.dumps(call["arguments"])},
+        }
+        for call in step["tool_calls"]
+    ]
+    results = [
+        {"role": "tool", "tool_call_id": result["source_call_id"], "content": result["content"]}
+        for result in step["observation"]["results"]
+    ]
+    return [{"role": "assistant", "content": step["message"], "tool_calls": calls}, *results]
+
+
+def _asked_by_agents(held: Row) -> Iterable[Row]:
+    """Yield what each agent of a group chat is asked: its own words as the model's, those of others as the user's."""
+    for place, message in enumerate(held["history"]):
+        if place and message["name"] in held["system_prompt"]:
+            said = [
+                {"role": "assistant" if past["name"] == message["name"] else "user", "content": past["content"]}
+                for past in held["history"][:place]
+            ]
+            yield _chat([{"role": "system", "content": held["system_prompt"][message["name"]]}, *said])
 
 
 # -- recorded exchanges, in the form of each kind -----------------------------------------------------------------------

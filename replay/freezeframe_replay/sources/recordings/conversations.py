@@ -30,6 +30,8 @@ class Said:
     """What names it in its run; its place by default."""
     at: int = 0
     """When it was written, in nanoseconds since 1970; 0: not known."""
+    asked_at: int = 0
+    """Of an answer: when the model was asked; 0: when the message before it was written."""
     told: Mapping[str, AttributeValue] = field(default_factory=dict[str, AttributeValue])
     """What else is known of an answer: its id, model and tokens."""
     error: str = ""
@@ -96,6 +98,7 @@ class _Written:
         self._talk = talk
         self._origin = replace(origin, digest=talk.session) if talk.session else origin
         self._run = () if talk.session else (talk.number,)
+        self._times = list(_times(talk))
         self._texts = [dump(said.message) for said in talk.messages]
         self._about: dict[str, AttributeValue] = {}
         if talk.session:
@@ -107,7 +110,7 @@ class _Written:
         before = range(place) if said.after is None else said.after
         if len(before) >= MOST_MESSAGES:
             raise ValueError(f"an answer follows {len(before):,} messages, expected fewer than {MOST_MESSAGES:,}")
-        end = self._time(place)
+        end = self._times[place]
         for part in as_objects(said.message.get("parts")):
             if part.get("type") == "tool_call":
                 self._calls[str(part.get("id"))] = (part, end)
@@ -118,12 +121,13 @@ class _Written:
         }
         if not said.error:
             attributes.setdefault(genai.OUTPUT_MESSAGES, f"[{self._texts[place]}]")
-        start = min(self._time(before[-1]) if before else end, end)
-        return self._span(said.key or str(place), attributes, (start, end), SpanKind.CLIENT, said.error)
+        # After it, by a nanosecond: what is known only to the second stays in order.
+        start = said.asked_at or (self._times[before[-1]] + 1 if before else end)
+        return self._span(said.key or str(place), attributes, (min(start, end), end), SpanKind.CLIENT, said.error)
 
     def results(self, place: int, said: Said) -> Iterator[SpanRecord]:
         """Yield the spans of the tools whose results a message holds."""
-        end = self._time(place)
+        end = self._times[place]
         parts = [part for part in as_objects(said.message.get("parts")) if part.get("type") == "tool_call_response"]
         for number, part in enumerate(parts):
             call_id = str(part.get("id"))
@@ -142,7 +146,7 @@ class _Written:
     def around(self) -> SpanRecord:
         """Return the span around the others."""
         talk = self._talk
-        times = [self._time(place) for place in range(len(talk.messages))] or [UNDATED]
+        times = self._times or [UNDATED]
         attributes: Attributes = {**self._about, genai.ENTRY_GAPS: gaps_to_json([Gap(kind=GapKind.UNSEEN, text=talk.lacks)])}
         if talk.inside:
             attributes |= {genai.OPERATION_NAME: genai.OP_INVOKE_AGENT}
@@ -183,9 +187,13 @@ class _Written:
     def _id(self, *parts: object, digits: int) -> str:
         return self._origin.id_of(*self._run, *parts, digits=digits)
 
-    def _time(self, place: int) -> int:
-        known = self._talk.messages[place].at
-        return known or UNDATED + ((self._talk.number - 1) * MOST_MESSAGES + place) * _STEP_NS
+
+def _times(talk: Conversation) -> Iterator[int]:
+    """Yield the time of each message; of one that is not dated, that of the dated one before it."""
+    known = next((said.at for said in talk.messages if said.at), 0)
+    for place, said in enumerate(talk.messages):
+        known = said.at or known
+        yield known or UNDATED + ((talk.number - 1) * MOST_MESSAGES + place) * _STEP_NS
 
 
 def linear(dialect: WireDialect, messages: Iterable[JsonObject]) -> list[Said]:

@@ -24,13 +24,19 @@ from freezeframe_replay.sources.recordings.conversations import Conversation, sp
 from freezeframe_replay.sources.recordings.gemini_cli import read_gemini_cli
 from freezeframe_replay.sources.recordings.har import read_har
 from freezeframe_replay.sources.recordings.http_calls import Origin
+from freezeframe_replay.sources.recordings.inspect_logs import read_inspect
 from freezeframe_replay.sources.recordings.json_items import placed
 from freezeframe_replay.sources.recordings.langfuse import read_langfuse
 from freezeframe_replay.sources.recordings.langsmith import read_langsmith
 from freezeframe_replay.sources.recordings.mitmproxy import read_mitmproxy
 from freezeframe_replay.sources.recordings.mlflow import read_mlflow
 from freezeframe_replay.sources.recordings.phoenix import read_phoenix
-from freezeframe_replay.sources.recordings.trajectories import read_swe_agent, read_tau_bench
+from freezeframe_replay.sources.recordings.trajectories import (
+    read_atif,
+    read_swe_agent,
+    read_tau_bench,
+    read_who_and_when,
+)
 from freezeframe_replay.sources.recordings.vcr import read_cassette
 from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.otlp.encode import encode_traces
@@ -105,7 +111,12 @@ RECORDINGS: Final = {
             files=("session-*.json", "session-*.jsonl"),
             read=_of_talks(read_gemini_cli),
         ),
+        RecordingKind(name="inspect", holds="logs of Inspect", files=("*.eval", "*.json"), read=_of_talks(read_inspect)),
+        RecordingKind(name="atif", holds="ATIF trajectories", files=("*.json",), read=_of_talks(read_atif)),
         RecordingKind(name="tau-bench", holds="results of tau-bench", files=("*.json",), read=_of_talks(read_tau_bench)),
+        RecordingKind(
+            name="who-and-when", holds="conversations of Who&When", files=("*.json",), read=_of_talks(read_who_and_when)
+        ),
         RecordingKind(name="swe-agent", holds="trajectories of SWE-agent", files=("*.traj",), read=_of_talks(read_swe_agent)),
     )
 }

@@ -1,26 +1,38 @@
 """Trajectories: what benchmarks and research agents keep of a run, as chat messages.
 
-Source: sierra-research/tau-bench ``run.py`` (a list of results); SWE-agent/SWE-agent ``docs/usage/trajectories.md``.
+Source: sierra-research/tau-bench ``run.py`` (a list of results); SWE-agent/SWE-agent ``docs/usage/trajectories.md``;
+mingyin1/Agents_Failure_Attribution (Who&When); harbor-framework/harbor ``rfcs/0001-trajectory-format.md`` (ATIF 1.8).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import count
+from dataclasses import replace
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.sources.recordings.conversations import MOST_MESSAGES, Conversation, linear
-from freezeframe_replay.sources.recordings.http_calls import Origin
+from freezeframe_replay.sources.recordings.conversations import MOST_MESSAGES, Conversation, Said, linear
+from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
 from freezeframe_replay.sources.recordings.json_items import each, items_of
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.span import AttributeValue
 from freezeframe_schemas.wire import openai_chat
-from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_objects
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, dump
 
 _OF_TAU_BENCH: Final = "imported from a tau-bench result: it holds messages only; no model, tools offered, parameters and times"
 _OF_SWE_AGENT: Final = (
     "imported from a SWE-agent trajectory: it holds the history only, which may be longer than what the model was sent; no "
     "model, tools offered, parameters and times"
 )
+
+_OF_ATIF: Final = "imported from an ATIF trajectory: it holds what was said; no parameters"
+_OF_WHO_AND_WHEN: Final = (
+    "imported from Who&When: it holds what the agents said to each other; no model, parameters and times, and what an agent's "
+    "program wrote stands among it as a message"
+)
+_ATIF_VERSION: Final = "ATIF-v1."
 
 
 def read_tau_bench(path: Path, origin: Origin) -> Iterator[Conversation]:
@@ -86,3 +98,114 @@ def _entry(entry: JsonObject) -> tuple[JsonValue, JsonObject]:
     if answered:
         kept["tool_call_id"] = answered[0]
     return entry.get("agent"), kept
+
+
+# -- ATIF ---------------------------------------------------------------------------------------------------------------
+
+
+def read_atif(path: Path, origin: Origin) -> Iterator[Conversation]:
+    """Yield a trajectory: one run, without those of other agents that it holds.
+
+    Raises:
+        WireError: a step does not follow the format, or the trajectory is of another version; the message says which.
+    """
+    about: dict[str, Any] = {}
+
+    def note(name: str, value: Any) -> None:
+        about[name] = value
+        if name == "schema_version" and not str(value).startswith(_ATIF_VERSION):
+            raise WireError(f"{path}: found {str(value)[:20]!r}, expected {_ATIF_VERSION}x")
+
+    steps = list(chain.from_iterable(each(path, "step", items_of(path, "steps", other=note), _of_step)))
+    if "schema_version" not in about:
+        raise WireError(f"{path}: found no schema_version, expected {_ATIF_VERSION}x")
+    agent = as_object(about.get("agent"))
+    own: dict[str, AttributeValue] = {}
+    if isinstance(agent.get("model_name"), str):
+        own[genai.REQUEST_MODEL] = str(agent["model_name"])
+    if agent.get("tool_definitions"):
+        own[genai.TOOL_DEFINITIONS] = dump(agent["tool_definitions"])
+    said = [replace(item, told={**own, **item.told}) if item.message["role"] == "assistant" else item for item in steps]
+    yield Conversation(number=1, name=str(agent.get("name") or origin.name)[:100], messages=said, lacks=_OF_ATIF)
+
+
+_ATIF_ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}
+_ATIF_COUNTS: Final = {
+    genai.USAGE_INPUT_TOKENS: "prompt_tokens",
+    genai.USAGE_OUTPUT_TOKENS: "completion_tokens",
+    genai.USAGE_CACHE_READ_TOKENS: "cached_tokens",
+}
+
+
+def _of_step(step: JsonObject) -> Iterator[Said]:
+    """Return what a step says, and the results that it observed."""
+    role = _ATIF_ROLES.get(str(step.get("source")))
+    if role is None:
+        raise ValueError("source: expected agent, user or system")
+    at = iso_time(step["timestamp"], "timestamp") if step.get("timestamp") else 0
+    key = f"step {step.get('step_id')}"
+    message: JsonObject = {"role": role, "content": step.get("message")}
+    if step.get("reasoning_content"):
+        message["reasoning_content"] = step["reasoning_content"]
+    calls: list[JsonValue] = [
+        {
+            "id": call.get("tool_call_id"),
+            "type": "function",
+            "function": {"name": call.get("function_name"), "arguments": dump(call.get("arguments"))},
+        }
+        for call in as_objects(step.get("tool_calls"))
+    ]
+    if calls:
+        message["tool_calls"] = calls
+    metrics = as_object(step.get("metrics"))
+    told: dict[str, AttributeValue] = {name: as_integer(metrics.get(counted)) for name, counted in _ATIF_COUNTS.items()}
+    if isinstance(step.get("model_name"), str):
+        told[genai.REQUEST_MODEL] = str(step["model_name"])
+    is_repeated = bool(step.get("is_copied_context")) or (role == "assistant" and step.get("llm_call_count") == 0)
+    (said,) = linear(openai_chat.DIALECT, [message])
+    known = {name: value for name, value in told.items() if value is not None}
+    found = [replace(said, key=key, at=at, is_repeated=is_repeated, told=known if role == "assistant" else {})]
+    for number, result in enumerate(as_objects(as_object(step.get("observation")).get("results"))):
+        call = result.get("source_call_id")
+        observed: JsonObject = {"role": "tool" if call else "user", "content": result.get("content")}
+        (said,) = linear(openai_chat.DIALECT, [{**observed, "tool_call_id": call} if call else observed])
+        found.append(replace(said, key=f"{key}, result {number}", at=at, is_repeated=bool(step.get("is_copied_context"))))
+    return iter(found)
+
+
+# -- Who&When -----------------------------------------------------------------------------------------------------------
+
+
+def read_who_and_when(path: Path, origin: Origin) -> Iterator[Conversation]:
+    """Yield a conversation of several agents: one run. To each, what it said itself is an answer, and the rest was said to it.
+
+    Raises:
+        WireError: a message does not follow the format; the message says which.
+    """
+    prompts: dict[str, Any] = {}
+
+    def note(name: str, value: Any) -> None:
+        if name == "system_prompt":
+            prompts.update(as_object(value))
+
+    history = list(each(path, "message", items_of(path, "history", other=note), _named))
+    agents = list(prompts)
+    said = [_text("system", prompts[name]) for name in agents]
+    for place, (name, text) in enumerate(history):
+        before = [len(agents) + 2 * past + (other != name) for past, (other, _) in enumerate(history[:place])]
+        after = [agents.index(name), *before] if name in prompts else before
+        answers = place > 0 and name in prompts  # the first states the task
+        said += [replace(_text("assistant", text), after=after, is_repeated=not answers), _text("user", text)]
+    yield Conversation(number=1, name=origin.name, messages=said, lacks=_OF_WHO_AND_WHEN)
+
+
+def _named(message: JsonObject) -> tuple[str, JsonValue]:
+    name = message.get("name")
+    if not isinstance(name, str):
+        raise ValueError("name: expected the name of an agent")
+    return name, message.get("content")
+
+
+def _text(role: str, text: JsonValue) -> Said:
+    part: JsonObject = {"type": "text", "content": text if isinstance(text, str) else dump(text)}
+    return Said(message={"role": role, "parts": [part]}, is_repeated=role != "assistant")
