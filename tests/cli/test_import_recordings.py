@@ -270,6 +270,11 @@ def archive(*entries: Any, **others: Any) -> str:
         ("atif", '{"steps": []}', "found no schema_version"),
         ("atif", '{"schema_version": "ATIF-v1.8", "steps": [{}]}', "step 1: source: expected agent, user or system"),
         ("who-and-when", '{"history": [{"content": "x"}]}', "message 1: name: expected the name of an agent"),
+        ("braintrust", "{}", "row 1: metrics.start: expected a time"),
+        ("braintrust", '{"metrics": {"start": 1}}', "row 1: root_span_id: expected text"),
+        ("opik", '{"trace": {},\n"spans": [{}]}', "span 1: start_time: expected a time"),
+        ("opik", '{"trace": {},\n"others": []}', "found no array 'spans'"),
+        ("weave", '[{"started_at": "2026-01-01"}]', "call 1: trace_id: expected text"),
         ("jsonl", '{"request": 5}', "item 1: request: found int, expected an object"),
         ("jsonl", '{"request": {}, "url": "file:///etc/passwd"}', "item 1: request: expected an http URL"),
         ("helicone", '[{"request_body": {}, "request_created_at": "noon"}]', "item 1: request_created_at: expected a time"),
@@ -595,7 +600,7 @@ def test_a_log_of_an_older_inspect_repeats_the_messages_and_says_the_same(tmp_pa
     assert [span.attributes for span in told[0].spans] == [span.attributes for span in told[1].spans]
 
 
-@pytest.mark.parametrize("kind", [*SESSIONS, "inspect", "atif"])
+@pytest.mark.parametrize("kind", [*SESSIONS, "inspect", "atif", "braintrust", "opik", "weave"])
 def test_recorded_times_are_kept(kind: str) -> None:
     run = run_of(kind, ALL[kind])
     assert {span.start_time_unix_nano // 10**18 for span in run.spans} == {1}

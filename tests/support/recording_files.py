@@ -22,6 +22,9 @@ OTHERS = {
     "inspect": DATA / "rain.inspect.json",
     "atif": DATA / "orders.atif.json",
     "who-and-when": DATA / "question.who-and-when.json",
+    "braintrust": DATA / "rain.braintrust.jsonl",
+    "opik": DATA / "rain.opik.json",
+    "weave": DATA / "rain.weave.jsonl",
 }
 """Those that hold it in their own form."""
 TRACES = {
@@ -76,6 +79,13 @@ def asked_of(kind: str) -> list[Row]:
             return [_chat(told), _chat([*told, *_chat_of_atif(first)])]
         case "who-and-when":
             return list(_asked_by_agents(json.loads(OTHERS[kind].read_bytes())))
+        case "braintrust" | "weave":
+            items = map(json.loads, OTHERS[kind].read_text(encoding="utf-8").splitlines())
+            given = [item.get("input") or item.get("inputs", {}).get("messages") for item in items]
+            return [_chat(messages) for messages in given if isinstance(messages, list)]
+        case "opik":
+            spans = json.loads(OTHERS[kind].read_bytes())["spans"]
+            return [_chat(span["input"]["messages"]) for span in spans if span["type"] == "llm"]
         case _:
             rows = load_conversations()[RECORDED_AS["bedrock" if kind == "bedrock" else "openai"]]
             return [{"path": urlsplit(row["request"]["url"]).path, "body": json.loads(row["request"]["text"])} for row in rows]

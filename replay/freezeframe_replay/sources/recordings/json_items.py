@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
@@ -90,11 +91,17 @@ def _opened(path: Path) -> BinaryIO:
     return file
 
 
-def _line(path: Path, file: BinaryIO, number: int) -> bytes:
+@contextmanager
+def _unpacked(path: Path, number: int) -> Generator[None]:
     try:
-        line = file.readline(4 * LARGEST)
+        yield
     except (EOFError, OSError, zlib.error) as error:
         raise WireError(f"{path}, line {number}: the compressed file is cut or damaged: {error}") from None
+
+
+def _line(path: Path, file: BinaryIO, number: int) -> bytes:
+    with _unpacked(path, number):
+        line = file.readline(4 * LARGEST)
     if len(line) >= 4 * LARGEST:
         raise WireError(f"{path}, line {number}: has more than {4 * LARGEST:,} bytes")
     return line
@@ -129,20 +136,33 @@ def items_of(path: Path, *names: str, other: Other | None = None) -> Iterator[An
             raise WireError(f"{path}: not UTF-8 text: {error.reason}") from None
 
 
-def listed(path: Path, name: str) -> Iterator[Any]:
-    """Yield the items of a file that is a JSON array, or an object that begins with one under `name`, or has one a line.
+def listed(path: Path, *names: str) -> Iterator[Any]:
+    """Yield the items of a file that is a JSON array, or an object that has one under one of `names`, or has one a line.
 
     Raises:
         WireError: as `items_of` and `lines_of`.
     """
-    with path.open("rb") as file:
-        head = file.read(4096).lstrip()
+    with _opened(path) as file, _unpacked(path, 1):
+        head = file.read(_PIECE).lstrip()
     if head[:1] == b"[":
         yield from items_of(path)
-    elif head.startswith(f'{{"{name}"'.encode()):
+    elif (name := _name_of_list(head, names)) is not None:
         yield from items_of(path, name)
     else:
         yield from (line.value for line in lines_of(path))
+
+
+def _name_of_list(head: bytes, names: tuple[str, ...]) -> str | None:
+    """Return which of `names` has the array, if the file is one document: it begins with that, or goes on over lines."""
+    begun = next((name for name in names if re.match(rb'\{\s*"%s"\s*:\s*\[' % name.encode(), head)), None)
+    first, newline, _ = head.partition(b"\n")
+    if begun is not None or not newline:
+        return begun
+    try:
+        found: Any = json.loads(first)
+    except (ValueError, RecursionError):
+        return next((name for name in names if re.search(rb'\n[ \t]{0,4}"%s"\s*:\s*\[' % name.encode(), head)), names[0])
+    return next((name for name in names if isinstance(found, dict) and isinstance(found.get(name), list)), None)
 
 
 def _walk(text: _Text, names: tuple[str, ...], other: Other | None) -> Iterator[Any]:

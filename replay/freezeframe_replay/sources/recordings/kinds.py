@@ -30,6 +30,7 @@ from freezeframe_replay.sources.recordings.langfuse import read_langfuse
 from freezeframe_replay.sources.recordings.langsmith import read_langsmith
 from freezeframe_replay.sources.recordings.mitmproxy import read_mitmproxy
 from freezeframe_replay.sources.recordings.mlflow import read_mlflow
+from freezeframe_replay.sources.recordings.observed import BRAINTRUST, OPIK, WEAVE, read_observed
 from freezeframe_replay.sources.recordings.phoenix import read_phoenix
 from freezeframe_replay.sources.recordings.trajectories import (
     read_atif,
@@ -111,6 +112,11 @@ RECORDINGS: Final = {
             files=("session-*.json", "session-*.jsonl"),
             read=_of_talks(read_gemini_cli),
         ),
+        RecordingKind(
+            name="braintrust", holds="logs of Braintrust", files=("*.json", "*.jsonl"), read=read_observed(BRAINTRUST)
+        ),
+        RecordingKind(name="opik", holds="spans of Opik", files=("*.json", "*.jsonl"), read=read_observed(OPIK)),
+        RecordingKind(name="weave", holds="calls of Weave", files=("*.json", "*.jsonl"), read=read_observed(WEAVE)),
         RecordingKind(name="inspect", holds="logs of Inspect", files=("*.eval", "*.json"), read=_of_talks(read_inspect)),
         RecordingKind(name="atif", holds="ATIF trajectories", files=("*.json",), read=_of_talks(read_atif)),
         RecordingKind(name="tau-bench", holds="results of tau-bench", files=("*.json",), read=_of_talks(read_tau_bench)),

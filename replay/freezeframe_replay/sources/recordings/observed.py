@@ -1,0 +1,222 @@
+"""Spans as tracing backends export them, in a form of their own: Braintrust, Opik, Weave. A backend is a table of field names.
+
+A model's span keeps the provider's own JSON, or parts of it, as its input, output and metadata; the wire dialect reads what
+they are put together to.
+
+Source: https://www.braintrust.dev/docs/reference/api (logs) and rows that the braintrust SDK 0.48 sent;
+https://www.comet.com/docs/opik/reference/rest-api (spans) and spans that the opik SDK 2.2 sent;
+https://docs.wandb.ai/weave (``get_calls``), written from it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from freezeframe_replay.sources.recordings.conversations import answered
+from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
+from freezeframe_replay.sources.recordings.json_items import each, listed
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
+from freezeframe_schemas.wire import anthropic_messages, gemini, openai_chat, openai_responses
+from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_text, dump
+
+Read = Callable[[Path, Origin], Iterator[SpanRecord]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend:
+    """How a backend names what it keeps of a span; a dot leads into an object or list."""
+
+    word: str
+    """What it calls a span."""
+    lists: tuple[str, ...]
+    """The fields of a document that may hold the spans."""
+    trace: str
+    own: str
+    parent: str
+    name: str
+    kind: str
+    start: str
+    end: str
+    error: str
+    given: str
+    answer: str
+    usage: str
+    about: str = ""
+    """What else the request and the answer held."""
+    models: frozenset[str] = frozenset({"llm"})
+    """Kinds of spans that are model calls; without a kind, by what they hold."""
+
+
+BRAINTRUST: Final = Backend(
+    word="row",
+    lists=("rows", "events", "data"),
+    trace="root_span_id",
+    own="span_id",
+    parent="span_parents.0",
+    name="span_attributes.name",
+    kind="span_attributes.type",
+    start="metrics.start",
+    end="metrics.end",
+    error="error",
+    given="input",
+    answer="output",
+    usage="metrics",
+    about="metadata",
+)
+OPIK: Final = Backend(
+    word="span",
+    lists=("spans", "content"),
+    trace="trace_id",
+    own="id",
+    parent="parent_span_id",
+    name="name",
+    kind="type",
+    start="start_time",
+    end="end_time",
+    error="error_info.message",
+    given="input",
+    answer="output",
+    usage="usage",
+    about="metadata",
+)
+WEAVE: Final = Backend(
+    word="call",
+    lists=("calls",),
+    trace="trace_id",
+    own="id",
+    parent="parent_id",
+    name="op_name",
+    kind="",
+    start="started_at",
+    end="ended_at",
+    error="exception",
+    given="inputs",
+    answer="output",
+    usage="output.usage",
+)
+
+
+def read_observed(backend: Backend) -> Read:
+    """Return a reader of the spans of a file that a backend exported."""
+
+    def read(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+        return each(path, backend.word, listed(path, *backend.lists), lambda item: _span(item, backend, origin.kind))
+
+    return read
+
+
+def _span(item: JsonObject, backend: Backend, seed: str) -> SpanRecord:
+    """Return a span; its ids are those of the backend, or made from them.
+
+    Raises:
+        ValueError: it does not follow the format.
+    """
+    start = _time(_at(item, backend.start), backend.start)
+    ended, parent, error = (_at(item, where) for where in (backend.end, backend.parent, backend.error))
+    name = as_text(_at(item, backend.name)) or backend.word
+    if "/op/" in name:  # Weave's: a URL, with a hash at its end
+        name = name.rpartition("/op/")[2].partition(":")[0]
+    return SpanRecord(
+        trace_id=_id(_at(item, backend.trace), 32, backend.trace, seed),
+        span_id=_id(_at(item, backend.own), 16, backend.own, seed),
+        parent_span_id=_id(parent, 16, backend.parent, seed) if parent else "",
+        name=name,
+        start_time_unix_nano=start,
+        end_time_unix_nano=max(start, _time(ended, backend.end)) if ended else start,
+        attributes={key: value for key, value in _attributes(item, backend, name).items() if value is not None},
+        status_code=StatusCode.ERROR if error else StatusCode.UNSET,
+        status_message=error if isinstance(error, str) else dump(error) if error else "",
+    )
+
+
+def _attributes(item: JsonObject, backend: Backend, name: str) -> Mapping[str, AttributeValue]:
+    given, answer = _at(item, backend.given), _at(item, backend.answer)
+    kind = as_text(_at(item, backend.kind)) if backend.kind else "llm" if _is_api(given, answer) else None
+    if kind == "tool":
+        result = as_object(answer).get("output", answer) if as_object(answer).keys() == {"output"} else answer
+        return {
+            genai.OPERATION_NAME: genai.OP_EXECUTE_TOOL,
+            genai.TOOL_NAME: name,
+            genai.TOOL_CALL_ARGUMENTS: dump(given),
+            genai.TOOL_CALL_RESULT: result if isinstance(result, str) else None if result is None else dump(result),
+        }
+    if kind not in backend.models:
+        return {}
+    about = as_object(_at(item, backend.about)) if backend.about else {}
+    messages: list[JsonValue] = given if isinstance(given, list) else [_message("user", given)]
+    asked: JsonObject = given if isinstance(given, dict) else {"messages": messages}
+    told = _answer_of(answer)
+    dialect = _dialect_of(asked, told)
+    beside: JsonObject = {"id": about.get("id"), "usage": as_object(_at(item, backend.usage))}
+    return {
+        **dialect.request_attributes(dump({**_of_request(about), **asked}).encode()),
+        **(answered(dialect, {**beside, **told}) if answer is not None else {}),
+        genai.PROVIDER_NAME: as_text(about.get("provider")) or dialect.provider,
+    }
+
+
+def _is_api(given: JsonValue, answer: JsonValue) -> bool:
+    """Return whether these are a request and an answer of a model's API."""
+    asks = any(name in as_object(given) for name in ("messages", "input", "contents"))
+    return asks and any(name in as_object(answer) for name in ("choices", "candidates", "stop_reason", "output"))
+
+
+def _of_request(about: JsonObject) -> JsonObject:
+    told_after = ("id", "usage", "created", "object", "created_from", "type", "provider", "service_tier", "system_fingerprint")
+    return {name: value for name, value in about.items() if name not in told_after and value is not None}
+
+
+def _answer_of(answer: JsonValue) -> JsonObject:
+    """Return an answer as its API gave it: some backends keep the choices, the items or the text only."""
+    if isinstance(answer, dict):
+        return answer if answer.keys() != {"output"} or isinstance(answer["output"], list) else _answer_of(answer["output"])
+    items = [as_object(item) for item in as_list(answer)]
+    if items:
+        return {"choices" if "message" in items[0] else "output": answer}
+    return {"choices": [{"message": _message("assistant", answer)}]}
+
+
+def _message(role: str, content: JsonValue) -> JsonObject:
+    return {"role": role, "content": content if isinstance(content, str) else dump(content)}
+
+
+def _dialect_of(asked: JsonObject, told: JsonObject) -> WireDialect:
+    if "contents" in asked or "candidates" in told:
+        return gemini.DIALECT
+    if "choices" in told:
+        return openai_chat.DIALECT
+    if "output" in told or "input" in asked:
+        return openai_responses.DIALECT
+    return anthropic_messages.DIALECT if "content" in told else openai_chat.DIALECT
+
+
+def _at(item: JsonValue, where: str) -> JsonValue:
+    for name in where.split("."):
+        if name.isdigit():
+            held = as_list(item)
+            item = held[int(name)] if int(name) < len(held) else None
+        else:
+            item = as_object(item).get(name)
+    return item
+
+
+def _time(value: JsonValue, name: str) -> int:
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e10:
+        return int(value * 1e6) * 1000
+    return iso_time(value, name)
+
+
+def _id(value: JsonValue, digits: int, name: str, seed: str) -> str:
+    """Return an id of OpenTelemetry's form: the backend's own without dashes, or else a hash of it."""
+    if not isinstance(value, str) or not value:
+        raise ValueError(f"{name}: expected text")
+    plain = value.replace("-", "").lower()
+    if len(plain) == digits and not plain.strip("0123456789abcdef") and plain.strip("0"):
+        return plain
+    return hashlib.sha256(f"{seed}:{value}".encode()).hexdigest()[:digits]
