@@ -20,6 +20,8 @@ from freezeframe_replay.web import run_pages, step_pages
 from freezeframe_replay.web.asked import asked_number
 from freezeframe_replay.web.comparison import comparison_page
 from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.lifecycle import RunStatus
+from freezeframe_schemas.run import Run
 
 ROUTES: Final = web.RouteTableDef()
 
@@ -39,12 +41,16 @@ async def show_run(request: web.Request) -> web.Response:
     part = asked_number(request.query, "from")
     only = request.query.get("only", "")
 
-    def build() -> str:
+    def build() -> web.Response:
         reading = read(request)
+        version = _version(reading.run)
+        if version and request.headers.get("If-None-Match") == version:
+            return web.Response(status=304, headers={"ETag": version})
         transcript = reading.transcript if tab == "transcript" else None
-        return run_pages.run_page(
+        page = run_pages.run_page(
             reading.run,
             reading.outline,
+            version=version,
             tab=tab,
             part=part,
             only=only,
@@ -54,8 +60,12 @@ async def show_run(request: web.Request) -> web.Response:
             transcript=transcript,
             costs=_costs(request, reading),
         )
+        answer = html(page)
+        if version:
+            answer.headers["ETag"] = version
+        return answer
 
-    return html(await asyncio.to_thread(build))
+    return await asyncio.to_thread(build)
 
 
 @ROUTES.get("/runs/{run}/steps/{step}")
@@ -102,6 +112,11 @@ async def show_diff(request: web.Request) -> web.Response:
         raise web.HTTPBadRequest(text="diff: expected the ids of two runs, /diff?before=ID&after=ID")
     found, learned_from = await asyncio.to_thread(_compare, request, before, after)
     return html(comparison_page(found, learned_from=learned_from))
+
+
+def _version(run: Run) -> str:
+    """Return what changes as a run goes on; empty if it has ended."""
+    return f'"{len(run.spans)}"' if run.status is RunStatus.UNFINISHED else ""
 
 
 def _step(request: web.Request, found: _T | None) -> _T:

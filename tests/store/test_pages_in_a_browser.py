@@ -32,7 +32,9 @@ from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.spent import Spent
 from freezeframe_replay.service import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas import genai
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.lifecycle import NO_PARENT
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.span import SpanRecord
 
@@ -86,6 +88,7 @@ class Pages:
     browser: Chromium
     runs: dict[str, str]
     """Name -> trace id."""
+    store: Store
 
     def open(self, path: str) -> str:
         return self.browser.visit(f"{self.origin}{path}")
@@ -206,7 +209,7 @@ def pages(store: Store, facade_url: str, tmp_path_factory: pytest.TempPathFactor
         with served(make_app(home)) as origin:
             link = ask_for_link(origin, bearer(read_token(home.directory, READER)))
             browser.visit(f"{origin}{link}")
-            yield Pages(origin=origin, browser=browser, runs=runs)
+            yield Pages(origin=origin, browser=browser, runs=runs, store=store)
     finally:
         browser.close()
         patch.undo()
@@ -258,6 +261,43 @@ def test_the_list_is_sorted_and_paged_by_clicks(pages: Pages) -> None:
     pages.browser.click("[rel=next]")
     seen = pages.browser.run("[...document.querySelectorAll('tbody tr .what .preview')].map(cell => cell.textContent)")
     assert seen == [f'"{number}"' for number in range(100, LISTED)]
+
+
+def test_a_run_that_goes_on_shows_its_new_steps_by_itself_until_it_ends(pages: Pages) -> None:
+    """What was opened stays open; the page that follows a run may ask for itself, and no other page for anything."""
+    trace_id = random.Random("goes on").randbytes(16).hex()
+    entry, *steps = named(make_run(*(tool_call("look", number, number) for number in range(3))), trace_id)
+    left_out = {genai.ENTRY_OUTPUT}
+    pending = replace(
+        entry,
+        span_id="ab" * 8,
+        parent_span_id=entry.span_id,
+        end_time_unix_nano=entry.start_time_unix_nano,
+        attributes={name: value for name, value in entry.attributes.items() if name not in left_out}
+        | {genai.ENTRY_BEGUN: entry.parent_span_id or NO_PARENT},
+    )
+    cards = "document.querySelectorAll('.card').length"
+
+    def shown(spans: list[SpanRecord], number: int) -> str:
+        """Store spans; return what the page says once it shows this many steps."""
+        pages.store.insert(spans, token=f"goes-on-{spans[0].span_id}")
+        return str(
+            pages.browser.run(f"""new Promise((tell) => {{
+                const look = () => {cards} === {number} && said.textContent && tell(said.textContent);
+                new MutationObserver(look).observe(document.body, {{childList: true, subtree: true}}); look(); }})""")
+        )
+
+    pages.store.insert([pending, steps[0]], token="goes-on")
+    assert "It has not ended yet." in pages.open(f"/runs/{trace_id}")
+    pages.browser.run("document.querySelector('details.label').open = true")
+    assert shown(steps[1:2], 2) == "1 new"
+    assert pages.browser.run(f"[{cards}, document.querySelector('details.label').open]") == [2, True]
+    assert pages.browser.run("fetch('/').then(answer => answer.status)") == 200
+    assert shown([steps[2], entry], 3) == "1 new"
+    assert pages.browser.run(f"[{cards}, document.querySelector('[data-live]')]") == [3, None]
+    assert "returned" in pages.browser.run("document.querySelector('.facts').textContent")
+    pages.open(f"/runs/{trace_id}")
+    assert pages.browser.run("fetch('/').catch(error => error.name)") == "TypeError"
 
 
 def test_the_columns_of_a_comparison_are_wide(pages: Pages) -> None:

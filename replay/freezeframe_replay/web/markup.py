@@ -23,6 +23,8 @@ from markupsafe import Markup, escape
 from freezeframe_replay.report.render import ID_DIGITS, cost, cost_sum, counted, duration, moment, printable
 from freezeframe_replay.sources.costs import Cost
 
+FOLLOWS: Final = "; connect-src 'self'"
+"""What the policy of a page adds that asks for itself again."""
 STEERING: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"  # \t and \n are layout
 )
@@ -70,9 +72,9 @@ def script() -> str:
 
 
 @cache
-def content_security_policy() -> str:
-    """Return the policy: no request, no frame; the one style sheet and the one script by their hashes."""
-    return f"{policy_of_a_file()}; script-src '{_hash(script())}'; frame-ancestors 'none'"
+def content_security_policy(*, follows: bool = False) -> str:
+    """Return the policy: no frame; the one style sheet and the one script by their hashes; no request but of what `follows`."""
+    return f"{policy_of_a_file()}; script-src '{_hash(script())}'; frame-ancestors 'none'{FOLLOWS if follows else ''}"
 
 
 @cache

@@ -1,14 +1,18 @@
-// What a page of the service adds for those who run scripts: copy buttons and keys. It sends nothing and reads no other page.
+// What a page of the service adds for those who run scripts: copy buttons and keys, and of a run that goes on what is new.
+// It sends nothing, and reads no page but its own again.
 "use strict";
 
 // What the keys j and k go through: runs, spans, parts of the transcript, pairs of a comparison.
 const STOPS = ".runs tbody tr, .timeline tbody tr, .turn, .card, .pairs > li:not(details:not([open]) li)";
 const FAILED = ".failed, :has(> .error), :has(> td.bad), :has(> .state > .bad), :has(> td > .warn)";
 const OFF = "freezeframe-keys-off";
+// How long to wait before a run that goes on is asked for again: at first, and at most, in milliseconds.
+const SOON = 1000;
+const LATE = 30000;
 
 // Put a button after each element that names a text, or the element whose text is to be copied.
-function addCopyButtons() {
-  for (const place of document.querySelectorAll("[data-copy], [data-copy-from]")) {
+function addCopyButtons(page) {
+  for (const place of page.querySelectorAll("[data-copy], [data-copy-from]")) {
     const button = document.createElement("button");
     button.type = "button";
     button.className = "copy";
@@ -112,6 +116,45 @@ function press(event) {
   action();
 }
 
+// Ask for the page of a run that goes on, less often while nothing comes, and put in what is new.
+async function follow(version, wait) {
+  if (!version) return;
+  await new Promise((done) => setTimeout(done, wait));
+  if (document.hidden) await new Promise((seen) => document.addEventListener("visibilitychange", seen, { once: true }));
+  try {
+    const answer = await fetch(location.href, { headers: { "If-None-Match": version } });
+    if (answer.status === 200) {
+      const page = new DOMParser().parseFromString(await answer.text(), "text/html");
+      const steps = () => document.querySelectorAll(STOPS).length;
+      const [before, newest] = [steps(), versionOf(page)];
+      addCopyButtons(page);
+      renew(document.querySelector("main"), page.querySelector("main"));
+      say(steps() > before ? `${steps() - before} new` : "Changed");
+      return follow(newest, SOON);
+    }
+  } catch {
+    // the service was stopped; it may come back
+  }
+  return follow(version, Math.min(wait * 1.5, LATE));
+}
+
+function versionOf(page) {
+  return page.querySelector("[data-live]")?.dataset.live;
+}
+
+// Make an element like a newer one, and leave alone what says the same and what somebody has opened or is typing in.
+function renew(old, fresh) {
+  const [before, now] = [[...old.children], [...fresh.children]]; // what is put in leaves the newer one
+  now.forEach((part, at) => {
+    const was = before[at];
+    if (!was) return old.append(part);
+    if (was.isEqualNode(part)) return;
+    if (was.matches("section, table, tbody") && was.tagName === part.tagName) return renew(was, part);
+    if (!was.matches("details[open], :focus-within, :has(details[open])")) was.replaceWith(part);
+  });
+  before.slice(now.length).forEach((part) => part.remove());
+}
+
 function addKeys() {
   const help = document.getElementById("keys");
   const off = help.querySelector("input");
@@ -124,8 +167,9 @@ function addKeys() {
 }
 
 document.addEventListener("DOMContentLoaded", () => {
-  addCopyButtons();
+  addCopyButtons(document);
   addKeys();
+  follow(versionOf(document), SOON);
   const replay = document.querySelector('form:is([action$="/replay"], .edit)');
   replay?.addEventListener("submit", () => say("Replaying offline …"));
 });

@@ -50,11 +50,13 @@ def run_page(
     labels: Mapping[str, Label] = {},
     transcript: Transcript | None = None,
     costs: Mapping[str, float | None] = {},
+    version: str = "",
 ) -> str:
     """Return the page of one run. Its form for a replay sends `token` back. The transcript is made if it is not given.
 
     `only`: the kind of spans that the timeline shows, all if it is empty.
     `costs`: span id of a call of a model -> US dollars, None if not known.
+    `version`: what the script asks by whether there is more of a run that goes on; empty if it has ended.
     """
     links = Links(run)
     transcript = transcript or make_transcript(run, outline) if tab == "transcript" else None
@@ -68,6 +70,7 @@ def run_page(
     head: dict[str, Any] = {
         **_head(run, outline, links, costs),
         "token": token,
+        "version": version,
         "replays": replays,
         "label": labels.get(""),
         "labels": labels,
@@ -109,6 +112,7 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
         "run_alone.html",
         **_head(run, outline, links, {}),
         labels={},
+        version="",
         **_kit(outline),
         policy=policy_of_a_file(),
         tabs={**{name: text for name, text in TABS.items() if name != "raw"}, "steps": "Steps"},
