@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from database_servers import none, postgres_server, redis_server
+from fake_mongo import mongo_server
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
@@ -211,12 +212,60 @@ if __name__ == "__main__":
     print(main("maria"))
 """
 
+_PYMONGO = f"""{_HEAD}
+import asyncio, uuid
+from bson import Decimal128, ObjectId
+from pymongo import AsyncMongoClient, InsertOne, MongoClient
+from pymongo.errors import BulkWriteError, DuplicateKeyError, OperationFailure
+
+where = os.environ["WHERE"]
+client = MongoClient(where, tz_aware=True, username=None)
+shop = client.shop
+shop.orders.delete_many({{}})
+shop.orders.insert_many([{{"_id": number, "what": "kettle", "number": number}} for number in range(250)])
+
+
+@freezeframe.run
+def main(who):
+    at = datetime.datetime(2026, 1, 2, 3, tzinfo=datetime.timezone.utc)
+    order = {{"what": "cup", "at": at, "price": Decimal128("3.50"), "key": uuid.UUID(int=7), "photo": bytes([255])}}
+    added = shop.orders.insert_one(order)
+    found = [shop.orders.find_one({{"_id": added.inserted_id}}), shop.orders.find_one({{"what": "none"}})]
+    found.append(sum(order["number"] for order in shop.orders.find({{"what": "kettle"}})))  # in three batches
+    some = iter(shop.orders.find({{"what": "kettle"}}, batch_size=2))
+    found.append([next(some)["number"] for _ in range(3)])
+    found.append(shop.orders.count_documents({{"what": "kettle"}}))
+    found.append(shop.orders.update_many({{"number": 3}}, {{"$set": {{"what": who}}}}).modified_count)
+    found.append(shop.orders.bulk_write([InsertOne({{"what": "late"}})]).inserted_count)
+    try:
+        shop.orders.insert_one({{"_id": 1}})
+    except DuplicateKeyError as error:
+        found.append(str(error))
+    try:
+        shop.command("nonsense")
+    except OperationFailure as error:
+        found += [error.code, str(error)]
+    return [told(who), [str(one) for one in found], str(added.inserted_id), asyncio.run(ask_later(who))]
+
+
+async def ask_later(who):
+    async with AsyncMongoClient(where) as later:
+        await later.shop.orders.insert_one({{"what": who, "number": 5000}})
+        await asyncio.gather(*(later.shop.orders.update_one({{"number": n}}, {{"$inc": {{"number": 1000}}}}) for n in range(2)))
+        return [order["number"] async for order in later.shop.orders.find({{"what": who}})]
+
+
+if __name__ == "__main__":
+    print(main("maria"))
+"""
+
 
 WORLDS = {
     "sqlite3": (_SQLITE, none),
     "sqlalchemy": (_SQLALCHEMY, none),
     "redis": (_REDIS, redis_server),
     "psycopg": (_PSYCOPG, postgres_server),
+    "pymongo": (_PYMONGO, mongo_server),
 }
 
 

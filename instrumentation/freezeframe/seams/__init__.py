@@ -100,6 +100,17 @@ SEAMS: Final = (
             ("redis.asyncio.client", "redis", "redis"),
             ("sqlalchemy.engine.default", "sqlalchemy", "sqlalchemy"),
             ("psycopg", "psycopg", "psycopg"),
+            *(
+                (f"pymongo.{name}", "mongo", "pymongo")
+                for name in (
+                    "pool_shared",
+                    "synchronous.pool",
+                    "synchronous.mongo_client",
+                    "asynchronous.pool",
+                    "asynchronous.mongo_client",
+                )
+            ),
+            ("bson.objectid", "mongo", "pymongo"),
         )
     ),
     *(
