@@ -130,11 +130,17 @@ def _number_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, .
     if " " not in text[at - 2 : at]:
         return ()
     number = _HOUSE_NUMBER.search(text, max(low, at - 24), at)
+    if number and text[max(low, number.start() - 3) : number.start()] in ("'s ", "’s "):
+        return ()  # "Buffett's 2024 Berkshire Hathaway Letter"
     match = _ENGLISH.match(text, number.start(1), min(high, at + 160)) if number else None
     return _accept(match, low, high) if match and not _NO_STREET.search(match.group()) else ()
 
 
 _HOUSE_NUMBER = re.compile(r"(?<![\w.$€£#/-])([0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?),? (?:[0-9]+[a-z]{2} |\S)$")
+
+
+_TITLE_OF_A_YEAR = re.compile(r"[^0-9]*\s(?:19|20)[0-9]{2}")
+"""``Apple Board of Directors members 2023``"""
 
 
 def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -193,7 +199,8 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         or _CODE.search(value)
         or "@" in value
         or "://" in value
-        or value.lower().startswith("0x")
+        or value.lower().startswith(("0x", "address"))
+        or _TITLE_OF_A_YEAR.fullmatch(value)
     ):
         return ()
     small = _SMALL_STREET.match(value)

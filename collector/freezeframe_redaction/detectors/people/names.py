@@ -64,6 +64,8 @@ DEGREES = frozenset("MD PhD DDS RN NP PA DO Esq MBA MSc BSc BA MA FRCS FRCP MRCP
 TECHNICAL = frozenset(phrases("names.technical"))
 """Given names that are more often software, places or the cast of cryptography."""
 NEVER_FIRST = frozenset(phrases("names.never_first"))
+PLACE_PREFIXES = frozenset(["San", "Santa", "Saint", "São", "Fort", "Port", "New", "Los", "Las"])
+"""Before a given name they make it a place: San Francisco Bay."""
 
 
 RARELY_GIVEN = frozenset(phrases("names.rarely_given"))

@@ -134,7 +134,7 @@ _ORDINARY_FIRST = names.ORDINARY_NAMES - frozenset("art chip clay drew gene guy 
 def _pairs(words: list[str], index: int) -> bool:
     """Whether the word and the next one that is neither initial nor particle look like given name and surname."""
     first = words[index]
-    if (index and words[index - 1] in _PLACE_PREFIXES) or first.lower() in names.NEVER_FIRST:
+    if (index and words[index - 1] in names.PLACE_PREFIXES) or first.lower() in names.NEVER_FIRST:
         return False
     last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in names.PARTICLES), None)
     if first.lower() in _VIETNAMESE and 2 <= len(words) - index <= 4 and all(len(word) < 7 for word in words[index + 1 :]):
@@ -227,10 +227,6 @@ def _is_foreign_pair(first: str, last: str) -> bool:
         bool(names.SURNAME_ENDING.search(last_lower))
         and (surname or first_lower in GIVEN or first_lower in SURNAMES or len(last) > 6)
     )
-
-
-_PLACE_PREFIXES = frozenset(["San", "Santa", "Saint", "São", "Fort", "Port", "New", "Los", "Las"])
-"""Before a given name they make it a place: San Francisco Bay."""
 
 
 def _first_word(text: str, floor: int, start: int) -> int | None:

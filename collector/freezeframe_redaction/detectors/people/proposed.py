@@ -20,6 +20,8 @@ _GIVEN: Final = frozenset(
     word.capitalize() for word in GIVEN - names.ORDINARY_NAMES if len(word) >= _LEAST_LETTERS and names.is_plainly_given(word)
 )
 _NAMED_AFTER: Final = Rules("people_pairs").form("named_after")
+_DIRECTIONS: Final = frozenset(f"{side}{end}" for side in ("north", "south", "east", "west") for end in ("", "ern"))
+"""Before a given name they make it a place, as `names.PLACE_PREFIXES` do: western Tama area."""
 _FARTHEST: Final = 24
 _JOINED: Final = "_-.@/#$<`'’\\&=+%"
 """Before or after a word, these make it a part of something else: a file, an identifier, a double name."""
@@ -57,6 +59,9 @@ def _is_alone(text: str, low: int, high: int, start: int, end: int) -> bool:
     if _NAMED_AFTER.match(behind) or names.is_title(text[start:end]):
         return False  # "Nash equilibrium", "Captain"
     previous = before.rpartition("\n")[2].rpartition(" ")[0].rpartition(" ")[2] if last == " " else ""
+    previous = previous.lstrip("'\"“‘([")
+    if previous in names.PLACE_PREFIXES or previous.lower() in _DIRECTIONS:
+        return False
     if not previous[:1].isupper():
         return True
     return (
