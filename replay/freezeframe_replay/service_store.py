@@ -21,10 +21,13 @@ from freezeframe_replay.service_replays import folder_of, own_form
 from freezeframe_replay.service_state import HOME, JOBS, STORE, TOKEN, html
 from freezeframe_replay.sources.ages import age_s
 from freezeframe_replay.sources.store import RunStore
+from freezeframe_replay.sources.trend import Moment, find_trend
+from freezeframe_replay.web.asked import asked_runs
 from freezeframe_replay.web.failures import BARS, failures_page
 from freezeframe_replay.web.health import Health, Size, health_page
 from freezeframe_replay.web.redirects import see
 from freezeframe_replay.web.sql import MOST_ROWS, MOST_S, Answer, sql_page
+from freezeframe_replay.web.trends import trends_page
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, StoreError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
@@ -58,6 +61,25 @@ _BY_TABLE: Final = (
     "SELECT name, total_rows, total_bytes FROM system.tables WHERE database = currentDatabase() AND total_bytes > 0"
     " ORDER BY total_bytes DESC LIMIT 50"
 )
+
+
+# -- over time ----------------------------------------------------------------------------------------------------------
+
+
+@ROUTES.get("/trends")
+async def show_trends(request: web.Request) -> web.Response:
+    """Show how many runs there were, how many failed, how long they took and what they cost, by hour or day."""
+    asked = {**request.query, "since": request.query.get("since") or _SINCE}
+    try:
+        query = asked_runs(asked)
+    except web.HTTPBadRequest as error:
+        return html(trends_page([], asked, wrong=error.text or ""), status=400)
+
+    def find() -> Sequence[Moment]:
+        daemon.flush(request.app[HOME])
+        return request.app[STORE].use(lambda store: find_trend(store, query, dt.datetime.now(dt.UTC)))
+
+    return html(trends_page(await asyncio.to_thread(find), asked))
 
 
 # -- failures -----------------------------------------------------------------------------------------------------------

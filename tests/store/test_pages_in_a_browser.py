@@ -367,6 +367,7 @@ def test_everything_can_be_read(pages: Pages) -> None:
         f"/diff?before={pages.runs['wordy']}&after={pages.runs['other']}",
         "/nowhere",
         "/failures?since=3650d",
+        "/trends?since=3650d",
         "/sql?q=SELECT+name,+count()+AS+n,+any(trace_id)+FROM+runs+GROUP+BY+name+ORDER+BY+n",
         "/sql?q=SELECT",
         "/health",

@@ -17,13 +17,14 @@ from freezeframe_replay.sources.store import RunRow, RunStore
 _FRESH_S: Final = 300.0
 """How long a cost is kept of a run that did not grow: a price that was changed is seen that much later."""
 _MOST_KEPT: Final = 10_000
-_CALLS: Final = """
+CALLS: Final = """
     SELECT trace_id, span_id, cost_usd,
         -- refused or never answered: costs nothing. Else it is known by a price and tokens, or because the sender said it
         status = 'error' AND ifNull(http_status, 599) >= 400
         OR priced AND (input_tokens IS NOT NULL OR output_tokens IS NOT NULL OR cost_usd > 0) AS known
     FROM model_calls WHERE trace_id IN {ids:Array(String)}
 """
+"""Calls of models with what they cost, and whether that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ class Costs:
         asked = [row for row in called if row.trace_id not in known]
         if asked:
             _, found = store.sql(
-                f"SELECT trace_id, sumIf(cost_usd, known), count(), countIf(NOT known) FROM ({_CALLS}) GROUP BY trace_id",
+                f"SELECT trace_id, sumIf(cost_usd, known), count(), countIf(NOT known) FROM ({CALLS}) GROUP BY trace_id",
                 {"ids": [row.trace_id for row in asked]},
             )
             costs = {str(row[0]): Cost(usd=float(row[1]), calls=int(row[2]), unknown=int(row[3])) for row in found}
@@ -77,7 +78,7 @@ def costs_of_calls(store: RunStore, trace_id: str) -> dict[str, float | None]:
         PermanentStoreError: the store refuses the query.
         RetryableStoreError: the store does not answer.
     """
-    _, found = store.sql(f"SELECT span_id, if(known, cost_usd, NULL) FROM ({_CALLS})", {"ids": [trace_id]})
+    _, found = store.sql(f"SELECT span_id, if(known, cost_usd, NULL) FROM ({CALLS})", {"ids": [trace_id]})
     return {str(row[0]): None if row[1] is None else float(row[1]) for row in found}
 
 

@@ -111,7 +111,7 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None, *, h
         PermanentStoreError: the store refuses the query.
         RetryableStoreError: the store does not answer.
     """
-    conditions, parameters = _conditions(query)
+    conditions, parameters = conditions_of(query)
     key, down = SORTS[query.sort.removeprefix("-")], query.sort.startswith("-")
     cursor, back = query.after or query.before, bool(query.before) and not query.after
     beyond = _beyond(key, down=down)
@@ -149,8 +149,8 @@ def _as_array(select: str) -> str:
     return f"(SELECT groupArray(tuple(*)) AS made FROM ({select}))"
 
 
-def _conditions(query: RunQuery) -> tuple[str, dict[str, Any]]:
-    """Return everything but the status and the place as a condition, with its parameters."""
+def conditions_of(query: RunQuery) -> tuple[str, dict[str, Any]]:
+    """Return everything but the status and the place as a condition over the view ``runs``, with its parameters."""
     tests, parameters = ["1"], dict[str, Any]()
     for column, value in (("service", query.service), ("user_id", query.user), ("agent", query.agent)):
         if value:
