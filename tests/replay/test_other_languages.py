@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -19,6 +20,7 @@ from running_collector import CollectorProcess
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.local.target import Place, load_run
 from freezeframe_replay.process.programs import collector_settings, record_program
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.process.served_run import ServedRun
@@ -212,5 +214,43 @@ def test_a_recorded_program_reaches_the_store_and_a_cache_answers_from_there(
             assert main(["cache", "--", *command[:-1], command[-1].replace("Where", "Who")]) == 0
             assert provider.asked == 2
             assert "answered 0 of 1 model call from earlier runs" in capsys.readouterr().err
+    finally:
+        collector.stop()
+
+
+def test_what_a_served_run_does_not_hold_goes_to_the_provider_and_is_recorded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    asks = """
+import json, os, sys, urllib.request as u
+for question in sys.argv[1:]:
+    body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": question}]}).encode()
+    asked = u.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, {"Content-Type": "application/json"})
+    print(json.load(u.urlopen(asked))["choices"][0]["message"]["content"])
+"""
+    command = [sys.executable, "-c", asks]
+    collector = CollectorProcess(tmp_path / "data")
+    try:
+        with AnyProvider() as provider, monkeypatch.context() as patch:
+            for name, value in {**provider.variables(), "FREEZEFRAME_DATA": str(tmp_path / "data")}.items():
+                patch.setenv(name, value)
+            assert main(["record", "--", *command, QUESTION]) == 0
+            place = Place(data=tmp_path / "data")
+            first = load_run(place, "last").trace_id
+            capfd.readouterr()
+            assert main(["serve", first, "--live-miss", "--", *command, QUESTION]) == 0
+            told = capfd.readouterr()
+            assert told.out.startswith("identical")
+            assert "made for real and recorded: 0 calls, run " in told.err
+            assert provider.asked == 1
+            assert main(["serve", first, "--live-miss", "--", *command, QUESTION, "Who is it?"]) == 3
+            told = capfd.readouterr()
+            assert "REPLAY-" in told.out
+            assert provider.asked == 2
+            recorded = load_run(place, re.search(r"recorded: 1 call, run (\w+)", told.err)[1])  # type: ignore[index]
+            (exchange,) = recorded.exchanges
+            assert b"Who is it?" in exchange.request.body
+            assert exchange.response.status == 200
+            assert main(["serve", first, "--live-miss"]) == 1
     finally:
         collector.stop()

@@ -9,7 +9,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
+from urllib.parse import urlsplit
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, flag, option
@@ -17,12 +19,13 @@ from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.process.child import key_of
 from freezeframe_replay.process.mcp_stdio import answer_lines, hand_on_lines
-from freezeframe_replay.process.programs import run_program
+from freezeframe_replay.process.programs import collector_settings, record_program, run_program
 from freezeframe_replay.process.served_run import MCP_VARIABLE, ServedRun
-from freezeframe_replay.process.wire_server import serve_wire
-from freezeframe_replay.report.render import ID_DIGITS, report_text
+from freezeframe_replay.process.wire_server import call_of, serve_wire
+from freezeframe_replay.report.render import ID_DIGITS, counted, report_text
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.exchange import Exchange, Kind, Request
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
 
 COMMAND: Final = Command(
@@ -33,6 +36,7 @@ COMMAND: Final = Command(
         "freezeframe serve 4bf92f35 -- node agent.mjs": "start the program, then report where it left the run",
         "freezeframe serve tests/regressions/late-order --port 8000": "until Ctrl-C",
         "freezeframe serve 4bf92f35 9c1e77d0 --port 8000": "several at once, below /-/run/ID",
+        "freezeframe serve 4bf92f35 --live-miss -- node agent.mjs": "ask the real model what the run does not hold; recorded",
         "freezeframe serve 4bf92f35 --mcp": "its tools as an MCP server over stdin and stdout",
     },
     exit_codes={
@@ -50,6 +54,11 @@ COMMAND: Final = Command(
             "speak MCP over standard input and output, until the client closes it; inside a program that `serve` started, its "
             "run answers",
         ),
+        flag(
+            "--live-miss",
+            "a model call that the run does not hold goes to the real provider, with the program's own keys, and is recorded "
+            "as a run; its tools and other calls run for real, and are recorded, too",
+        ),
         options.IGNORE,
         options.timeout(of="the program"),
         options.REQUIRE_VALUES,
@@ -66,7 +75,11 @@ def execute(arguments: argparse.Namespace) -> int:
         return 0
     if arguments.program and len(arguments.runs) > 1:
         raise ConfigError("a program is answered from one run", do="name one, or start the program yourself")
+    if arguments.live_miss and (arguments.mcp or not arguments.program):
+        raise ConfigError("--live-miss requires a program after `--`, and is not for --mcp")
     runs = [_served(arguments, named) for named in arguments.runs]
+    if arguments.live_miss:
+        return _report(arguments, runs, _run_with_misses(arguments, runs[0]))
     status: int | None = 0
     if arguments.mcp:
         answer_lines(runs[0].tools.answer)
@@ -87,8 +100,29 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _served(arguments: argparse.Namespace, named: str) -> ServedRun:
     fixture = load_as_fixture(options.place_of(arguments), named)
-    policy = Policy(ignore=tuple(arguments.ignore), require_values=arguments.require_values)
+    live = frozenset({Kind.MODEL}) if arguments.live_miss else frozenset[Kind]()
+    policy = Policy(ignore=tuple(arguments.ignore), require_values=arguments.require_values, live=live)
     return ServedRun(fixture, policy=policy, key=key_of(fixture, options.home_of(arguments).directory / KEYS))
+
+
+def _run_with_misses(arguments: argparse.Namespace, run: ServedRun) -> int:
+    """Run the program under the recording proxy, which the run answers for; return its exit status."""
+
+    def known(request: Request) -> Exchange | None:
+        parts = urlsplit(request.url)
+        target = parts.path + (f"?{parts.query}" if parts.query else "")
+        asked = replace(request, url=run.url_of(request.method, target) or request.url)
+        return run.session.respond(call_of(asked, request.body))
+
+    settings = collector_settings({}, arguments.data)
+    recorder, status, fate = record_program(
+        arguments.program, settings=settings, timeout_s=arguments.timeout, known=known, stdout=sys.stderr
+    )
+    calls = sum(recorder.counts.values())
+    print(f"made for real and recorded: {counted(calls, 'call')}, run {recorder.trace_id}", file=sys.stderr)
+    if fate.failed:
+        print(f"  lost: {counted(fate.failed, 'span')} could not be delivered: {fate.why}", file=sys.stderr)
+    return status
 
 
 def _report(arguments: argparse.Namespace, runs: Sequence[ServedRun], status: int | None) -> int:

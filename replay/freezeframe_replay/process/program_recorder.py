@@ -53,7 +53,7 @@ class ProgramRecorder:
         self.counts: dict[str, int] = {}
         """Kind of call -> how many were recorded."""
         self.cached = 0
-        """Calls that a cache answered; they are not part of the recording."""
+        """Calls that an earlier run answered; they are not part of the recording."""
         self._program = program
         self._resource = Resource(attributes=program.resource)
         self._start_ns = time.time_ns()
@@ -78,7 +78,7 @@ class ProgramRecorder:
         return (slot - 1,) if slot else ()
 
     def note_cached(self) -> None:
-        """Count a call that a cache answered."""
+        """Count a call that an earlier run answered."""
         with self._lock:
             self.cached += 1
 
@@ -159,7 +159,9 @@ class ProgramRecorder:
     def _entry_attributes(self) -> dict[str, AttributeValue]:
         gaps = [Gap(kind=GapKind.UNSEEN, text=_UNSEEN)]
         if self.cached:
-            gaps.append(Gap(kind=GapKind.EXCHANGES_LOST, text=f"{self.cached} calls were answered by a cache and not recorded"))
+            gaps.append(
+                Gap(kind=GapKind.EXCHANGES_LOST, text=f"{self.cached} calls were answered from an earlier run and not recorded")
+            )
         return {
             genai.OPERATION_NAME: genai.OP_INVOKE_WORKFLOW,
             genai.WORKFLOW_NAME: self._program.argv[0].rpartition("/")[2],

@@ -35,7 +35,12 @@ _GRACE_S: Final = 5.0
 
 
 def record_program(
-    argv: Sequence[str], *, settings: Settings, timeout_s: float | None = None, known: Known | None = None
+    argv: Sequence[str],
+    *,
+    settings: Settings,
+    timeout_s: float | None = None,
+    known: Known | None = None,
+    stdout: Any = None,
 ) -> tuple[ProgramRecorder, int, Fate]:
     """Run a program under the recording proxy; return what was recorded, its exit status, and what became of the spans.
 
@@ -44,6 +49,7 @@ def record_program(
         settings: where spans go, and what is kept.
         timeout_s: seconds after which the program is ended.
         known: answers a request without its server.
+        stdout: where its output goes; None: to ours.
 
     Raises:
         ReplayError: the program cannot be started.
@@ -55,7 +61,7 @@ def record_program(
     status = 1
     try:
         with recording_proxy(recorder, os.environ, limit_bytes=settings.max_body_bytes, known=known) as variables:
-            status = run_program(argv, {**os.environ, **variables}, timeout_s=timeout_s)
+            status = run_program(argv, {**os.environ, **variables}, timeout_s=timeout_s, stdout=stdout)
     finally:
         fate = recorder.finish(status)
     return recorder, status, fate

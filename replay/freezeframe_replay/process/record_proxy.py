@@ -25,7 +25,7 @@ from freezeframe_replay.process.loopback_http import LOOPBACK, LoopbackHandler, 
 from freezeframe_replay.process.mcp_stdio import CALLS_VARIABLE
 from freezeframe_replay.process.program_recorder import SEAM, ProgramRecorder
 from freezeframe_replay.process.served_run import AT_PREFIX
-from freezeframe_replay.process.wire_server import LANE_HEADER
+from freezeframe_replay.process.wire_server import LANE_HEADER, answer_with
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response, parse_lane
@@ -178,7 +178,7 @@ class _Handler(LoopbackHandler):
         known = self._proxy.known if subject.kind is Kind.MODEL else None
         if known is not None and (answer := known(replace(call.request, body=body))) is not None:
             recorder.note_cached()
-            return self._answer(answer)
+            return answer_with(self, answer)
         response, error = self._forward(url, body)
         ended = replace(call, response=response, end_time_unix_nano=time.time_ns())
         if error is not None:
@@ -236,15 +236,6 @@ class _Handler(LoopbackHandler):
         if length is None and has_body:
             self.end_chunks()
         return Completion.COMPLETE, None
-
-    def _answer(self, answer: Exchange) -> None:
-        """Write an answer of an earlier run."""
-        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in http_seam.served_headers(answer)]
-        self.send_head(answer.response.status or 200, http_seam.served_reason(answer), headers)
-        self.begin_chunks()
-        for chunk in answer.response.chunks:
-            self.send_chunk(chunk.data)
-        self.end_chunks()
 
 
 def mcp_call_of(body: bytes) -> Exchange:

@@ -103,21 +103,12 @@ class _Handler(LoopbackHandler):
             return self._refuse(str(miss), call.dialect)
         if exchange is None:  # a policy that lets calls go out is not offered here
             return self._refuse("the replay would make this call for real, which a server does not do", call.dialect)
-        return self._answer(exchange)
+        return answer_with(self, exchange)
 
     def _call(self, asked_url: str, body: bytes, lane: Lane) -> Call:
         url = clean_url(asked_url)
         request = Request(method=self.command, url=url, headers=clean_headers(self.headers.items()), body=body)
-        subject = http.subject_of(request, body)
-        return Call(
-            kind=subject.kind,
-            name=http.name_of(self.command, url),
-            seam=SEAM,
-            request=request,
-            dialect=subject.dialect,
-            provider=subject.provider,
-            lane=lane,
-        )
+        return call_of(request, body, lane)
 
     # -- tools and the report -------------------------------------------------------------------------------------------
 
@@ -162,20 +153,36 @@ class _Handler(LoopbackHandler):
         write = error_object if form is None else form.error_body
         self.send_json(MISS_STATUS, write(MISS_STATUS, message), _NO_RETRY)
 
-    def _answer(self, exchange: Exchange) -> None:
-        response = exchange.response
-        if response.completion is Completion.NONE:  # the run got no answer: neither does this client
-            return self.hang_up()
-        headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in http.served_headers(exchange)]
-        status, reason = response.status or 200, http.served_reason(exchange)
-        ended = http.end_of_stream(exchange) is None  # the HTTP body did, whatever happened to the answer in it
-        if ended and len(response.chunks) <= 1:
-            return self.send_whole(status, response.body, headers, reason)
-        self.send_head(status, reason, headers)
-        self.begin_chunks()
-        for chunk in response.chunks:
-            self.send_chunk(chunk.data)
-        return self.end_chunks() if ended else self.hang_up()
+
+def call_of(request: Request, body: bytes, lane: Lane = ()) -> Call:
+    """Return a request from outside as the call that a session answers."""
+    subject = http.subject_of(request, body)
+    return Call(
+        kind=subject.kind,
+        name=http.name_of(request.method, request.url),
+        seam=SEAM,
+        request=request,
+        dialect=subject.dialect,
+        provider=subject.provider,
+        lane=lane,
+    )
+
+
+def answer_with(handler: LoopbackHandler, exchange: Exchange) -> None:
+    """Write a recorded answer as it came: its chunks, and its end."""
+    response = exchange.response
+    if response.completion is Completion.NONE:  # the run got no answer: neither does this client
+        return handler.hang_up()
+    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in http.served_headers(exchange)]
+    status, reason = response.status or 200, http.served_reason(exchange)
+    ended = http.end_of_stream(exchange) is None  # the HTTP body did, whatever happened to the answer in it
+    if ended and len(response.chunks) <= 1:
+        return handler.send_whole(status, response.body, headers, reason)
+    handler.send_head(status, reason, headers)
+    handler.begin_chunks()
+    for chunk in response.chunks:
+        handler.send_chunk(chunk.data)
+    return handler.end_chunks() if ended else handler.hang_up()
 
 
 def _is_model_list(run: ServedRun, url: str) -> bool:
