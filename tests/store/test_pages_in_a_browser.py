@@ -509,6 +509,21 @@ def test_from_a_question_in_sql_to_the_run_it_found(pages: Pages) -> None:
     assert "LookupError: no such order: mislaid" in pages.browser.click(".answer td a")
 
 
+def test_names_of_tables_and_columns_are_completed_in_sql(pages: Pages) -> None:
+    """Tables after FROM, else columns of the tables that are named; Tab takes the first, Escape none, then leaves the field."""
+    offered = "[...document.querySelectorAll('.offers button')].map(button => button.textContent)"
+    question = "document.querySelector('[name=q]').value"
+    pages.open("/sql")
+    pages.browser.press(*"SELECT 1 FROM retr")
+    assert pages.browser.run(offered) == ["retrievals"]
+    pages.browser.press("Tab", *" WHERE embe")
+    assert pages.browser.run(f"[{offered}, {question}]") == [["embedding_version"], "SELECT 1 FROM retrievals WHERE embe"]
+    pages.browser.press("Escape")
+    assert pages.browser.run(f"[{offered}.length, document.activeElement.tagName]") == [0, "TEXTAREA"]
+    pages.browser.press("Escape")
+    assert pages.browser.run("document.activeElement.tagName") == "BODY"
+
+
 def test_by_keys_alone_from_the_id_of_a_run_to_the_variables_of_its_failed_step(pages: Pages) -> None:
     """Four keys: replay it, step through it, to the call that failed, and back."""
     pages.browser.show_as(width=1280)

@@ -1,5 +1,5 @@
-// What a page of the service adds for those who run scripts: copy buttons and keys, and of a run that goes on what is new.
-// It sends nothing, and reads no page but its own again.
+// What a page of the service adds for those who run scripts: copy buttons, keys, names in SQL, and what is new of a run
+// that goes on. It sends nothing, and reads no page but its own again.
 "use strict";
 
 // What the keys j and k go through: runs, spans, parts of the transcript, pairs of a comparison.
@@ -155,6 +155,53 @@ function renew(old, fresh) {
   before.slice(now.length).forEach((part) => part.remove());
 }
 
+// Offer tables and columns for the word before the cursor of a question in SQL: Tab takes the first, Escape none of them.
+function addCompletion() {
+  const field = document.querySelector('[name="q"]');
+  const lists = [...document.querySelectorAll("aside .columns")];
+  if (!field || !lists.length) return;
+  const texts = (found) => [...found].map((code) => code.textContent);
+  const tables = new Map(
+    lists.map((list) => [list.parentElement.querySelector("summary code").textContent, texts(list.querySelectorAll("code"))]),
+  );
+  const offers = document.createElement("p");
+  offers.className = "offers";
+  offers.setAttribute("aria-live", "polite");
+  field.after(offers);
+  const word = () => /\w*$/.exec(field.value.slice(0, field.selectionStart))[0];
+  const take = (name) => {
+    field.setRangeText(name, field.selectionStart - word().length, field.selectionStart, "end");
+    offers.replaceChildren();
+    field.focus();
+  };
+  field.addEventListener("input", () => {
+    const begun = word().toLowerCase();
+    const named = [...tables.keys()].filter((name) => new RegExp(`\\b${name}\\b`).test(field.value));
+    const columns = (named.length ? named : [...tables.keys()]).flatMap((name) => tables.get(name));
+    const isTable = /\b(from|join)\s+\w*$/i.test(field.value.slice(0, field.selectionStart));
+    const names = new Set(isTable ? tables.keys() : [...columns, ...tables.keys()]);
+    const found = [...names].filter((name) => begun && name.startsWith(begun) && name !== begun).slice(0, 8);
+    offers.replaceChildren(
+      ...found.map((name) => {
+        const button = document.createElement("button");
+        button.type = "button";
+        button.className = "copy";
+        button.textContent = name;
+        button.addEventListener("click", () => take(name));
+        return button;
+      }),
+    );
+  });
+  field.addEventListener("keydown", (event) => {
+    const first = offers.firstElementChild;
+    if (!first || !["Tab", "Escape"].includes(event.key) || event.shiftKey) return;
+    event.preventDefault();
+    event.stopPropagation();
+    if (event.key === "Tab") take(first.textContent);
+    else offers.replaceChildren();
+  });
+}
+
 function addKeys() {
   const help = document.getElementById("keys");
   const off = help.querySelector("input");
@@ -169,6 +216,7 @@ function addKeys() {
 document.addEventListener("DOMContentLoaded", () => {
   addCopyButtons(document);
   addKeys();
+  addCompletion();
   follow(versionOf(document), SOON);
   const replay = document.querySelector('form:is([action$="/replay"], .edit)');
   replay?.addEventListener("submit", () => say("Replaying offline …"));
