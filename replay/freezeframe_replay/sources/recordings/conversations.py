@@ -155,7 +155,8 @@ class _Written:
         return self._record(talk.inside or "run", talk.name, attributes, (min(times), last), "run" if talk.inside else "")
 
     def _span(self, key: str, attributes: Attributes, times: tuple[int, int], kind: SpanKind, error: str = "") -> SpanRecord:
-        what = attributes.get(genai.TOOL_NAME) or attributes.get(genai.REQUEST_MODEL)
+        names = (genai.TOOL_NAME, genai.REQUEST_MODEL, genai.RESPONSE_MODEL)
+        what = next((told for name in names if (told := attributes.get(name))), None)
         name = f"{attributes[genai.OPERATION_NAME]} {what}" if what else str(attributes[genai.OPERATION_NAME])
         return self._record(key, name, {**self._about, **attributes}, times, self._talk.inside or "run", kind, error)
 
