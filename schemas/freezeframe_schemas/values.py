@@ -300,6 +300,8 @@ def _rebuild_exception(node: dict[str, Any], cls: type | None) -> BaseException:
     if cls is None or not issubclass(cls, BaseException):
         return RecordedError(f"{node.get('class')}: {node.get('text')}", *args)
     error = cls.__new__(cls, *args)
+    if cls in (UnicodeDecodeError, UnicodeEncodeError):  # which keep what they say outside `args`
+        error.__init__(*args)
     error.args = args
     state = dict(node.get("state") or {})
     kept = _decode(state.pop(_KEPT_STATE, {}))

@@ -116,7 +116,10 @@ class _Session:
 
     def _done(self, result: Result | None, statement: bytes) -> bytes:
         word = _word(statement)
-        if word in ("BEGIN", "START"):
+        if result is not None and "error" in result:
+            self._answers.clear()
+            return self._refuse(result["error"])
+        if word in ("BEGIN", "START") or (word == "ROLLBACK" and b" TO " in statement.upper()):
             self._status = b"T"
         elif word in ("COMMIT", "ABORT") or (word == "ROLLBACK" and b" TO " not in statement.upper()):
             self._status = b"I"
@@ -124,9 +127,13 @@ class _Session:
             return b"".join(_row(row) for row in result["rows"]) + _message(b"C", _text(result["tag"]))
         if word in _BORDERS:
             return _message(b"C", _text(word))
-        self._failed = True
         told = "a replay has no answer to this: only statements of Cursor.execute and executemany are recorded"
-        return _message(b"E", b"SERROR\0VERROR\0C0A000\0M" + _text(told) + b"\0")
+        return self._refuse({"S": "ERROR", "V": "ERROR", "C": "0A000", "M": told})
+
+    def _refuse(self, fields: Mapping[str, str]) -> bytes:
+        self._failed = True
+        self._status = b"E" if self._status == b"T" else self._status
+        return _message(b"E", b"".join(name.encode() + _text(text) for name, text in fields.items()) + b"\0")
 
 
 def _thread(target: Callable[..., None], *args: Any) -> None:

@@ -155,6 +155,20 @@ def _nothing(query: Any) -> list[dict[str, Any]]:
     return [{"tag": word or "OK", "columns": [] if word in ("SELECT", "WITH", "SHOW") else None, "rows": []}]
 
 
+def _error() -> type[Exception]:
+    import psycopg
+
+    return psycopg.Error
+
+
+def _refusal(error: Any) -> list[dict[str, Any]]:
+    """Return an exception as the server tells it; nothing of one that psycopg raises before it asks."""
+    from psycopg.pq import DiagnosticField
+
+    fields = {chr(DiagnosticField[name.upper()]): text for name, text in _diagnostics(error).items()}
+    return [{"error": fields, "columns": None, "rows": [], "tag": ""}] if fields else []
+
+
 def _hand_over(cursor: Any, results: list[dict[str, Any]]) -> None:
     _stub().answers[cursor.connection.info.backend_pid].extend(results)
 
@@ -172,8 +186,17 @@ def _execute(original: Callable[..., Any], cursor: Any, query: Any, params: Any 
         return _results(cursor)
 
     if databases.is_served():
-        _hand_over(cursor, databases.run(describe, done, nothing=_nothing(query)))
-        return real()
+        error: Any = None
+        try:
+            _hand_over(cursor, databases.run(describe, done, nothing=_nothing(query)))
+        except _error() as told:
+            error = told
+        if error is not None:
+            _hand_over(cursor, _refusal(error))
+        found = real()  # raises it
+        if error is not None:
+            raise error
+        return found
     if not databases.is_recorded():
         databases.tell(databases.asked(SYSTEM, ""))
         return real()
@@ -191,8 +214,17 @@ async def _execute_async(original: Callable[..., Any], cursor: Any, query: Any, 
         return _results(cursor)
 
     if databases.is_served():
-        _hand_over(cursor, await databases.run_async(describe, done, nothing=_nothing(query)))
-        return await real()
+        error: Any = None
+        try:
+            _hand_over(cursor, await databases.run_async(describe, done, nothing=_nothing(query)))
+        except _error() as told:
+            error = told
+        if error is not None:
+            _hand_over(cursor, _refusal(error))
+        found = await real()  # raises it
+        if error is not None:
+            raise error
+        return found
     if not databases.is_recorded():
         databases.tell(databases.asked(SYSTEM, ""))
         return await real()
@@ -210,7 +242,10 @@ def _executemany(original: Callable[..., Any], cursor: Any, query: Any, params_s
         original(cursor, query, sets, **options)
         return cursor.rowcount
 
-    cursor._rowcount = databases.run(_asked(cursor, query, sets), done, nothing=0)
+    count = databases.run(_asked(cursor, query, sets), done, nothing=0)
+    if databases.is_served():
+        original(cursor, query, [], **options)  # begins a transaction, and forgets earlier results
+    cursor._rowcount = count
     return None
 
 
@@ -226,5 +261,8 @@ async def _executemany_async(
         await original(cursor, query, sets, **options)
         return cursor.rowcount
 
-    cursor._rowcount = await databases.run_async(_asked(cursor, query, sets), done, nothing=0)
+    count = await databases.run_async(_asked(cursor, query, sets), done, nothing=0)
+    if databases.is_served():
+        await original(cursor, query, [], **options)
+    cursor._rowcount = count
     return None
