@@ -19,9 +19,9 @@ from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from freezeframe._delivery import CollectorExporter
-    from freezeframe._entry import ProcessRoot
     from freezeframe._export import Counts, Exporter, Pipeline
     from freezeframe._export_spool import SpoolingExporter
+    from freezeframe._process_root import ProcessRoot
     from freezeframe._tracing import CaptureProcessor
     from freezeframe.seams.recording import Recorder
 
@@ -126,7 +126,7 @@ def instrument(
     TracerProvider, if one is set, is used and its exporters continue alongside ours; else ours is set.
 
     Calls outside any `freezeframe.run` belong to whatever span is current. If there is none, a whole script is one run
-    (`root`: "auto"), and a server's calls are their own traces; see `freezeframe._entry.ProcessRoot`.
+    (`root`: "auto"), and a server's calls are their own traces; see `freezeframe._process_root.ProcessRoot`.
 
     Args:
         endpoint: the collector's address; default: that of the one which runs for this project's data directory, else
@@ -213,9 +213,9 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
 
-    from freezeframe._entry import ProcessRoot
     from freezeframe._environment import environment_attributes, program_name
     from freezeframe._export import Pipeline
+    from freezeframe._process_root import ProcessRoot
     from freezeframe._sampling import RunSampler, RunSampling
     from freezeframe._tracing import CaptureProcessor, OwnIds, make_provider
     from freezeframe.seams.recording import Recorder

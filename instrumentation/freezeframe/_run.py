@@ -10,7 +10,7 @@
         run.output = do_it()
 
 Without it there are still runs: a request to a web application is one (`freezeframe._servers`), and so is a script
-(`freezeframe._entry.ProcessRoot`). If another instrumentation has a span open, the calls are part of that trace.
+(`freezeframe._process_root.ProcessRoot`). If another instrumentation has a span open, the calls are part of that trace.
 """
 
 from __future__ import annotations
