@@ -10,7 +10,7 @@ CREATE TABLE IF NOT EXISTS {db}.span_rows{sfx} {on_cluster} (
     `span_id` String COMMENT '16 lower-case hex digits' CODEC(ZSTD(1)),
     `parent_span_id` String COMMENT 'Span id of the parent; empty for a root' CODEC(ZSTD(1)),
     `start_time` DateTime64(9, 'UTC') COMMENT 'When the span started' CODEC(Delta(8), ZSTD(1)),
-    `duration_ns` Int64 COMMENT 'End minus start, nanoseconds' CODEC(ZSTD(1)),
+    `duration_ns` Int64 COMMENT 'End minus start, nanoseconds' CODEC(T64, ZSTD(1)),
     `name` LowCardinality(String) COMMENT 'Span name' CODEC(ZSTD(1)),
     `status` LowCardinality(String) COMMENT 'Unset, Ok or Error' CODEC(ZSTD(1)),
     `service` LowCardinality(String) COMMENT 'Service [service.name]' CODEC(ZSTD(1)),
@@ -34,7 +34,7 @@ CREATE TABLE IF NOT EXISTS {db}.span_rows{sfx} {on_cluster} (
     `exchange_kind` LowCardinality(String) COMMENT 'model, tool, retrieval, mcp or http on an exchange span, else empty [freezeframe.exchange.kind]' CODEC(ZSTD(1)),
     `sequence` Nullable(Int64) COMMENT 'Order of issue within the process [freezeframe.exchange.sequence]' CODEC(ZSTD(1)),
     `http_status` Nullable(Int64) COMMENT 'HTTP status [http.response.status_code]' CODEC(ZSTD(1)),
-    `chunk_sizes` Array(UInt32) COMMENT 'Bytes of each chunk as it came [freezeframe.response.chunk.sizes]' CODEC(ZSTD(1)),
+    `chunk_sizes` Array(UInt32) COMMENT 'Bytes of each chunk as it came [freezeframe.response.chunk.sizes]' CODEC(T64, ZSTD(1)),
     `chunk_gaps` Array(UInt64) COMMENT 'First the unit in nanoseconds, 1000 if that is exact, else 1; then for each chunk the time since the one before it' CODEC(T64, ZSTD(1)),
     `previews` Array(String) COMMENT 'Start of the last thing that was asked, and of what was answered, for lists; empty where a span has neither' CODEC(Default) SETTINGS (min_compress_block_size = 1048576, max_compress_block_size = 2097152),
     `payload_bytes` UInt64 COMMENT 'Bytes of the values of this span that are stored as payloads' CODEC(ZSTD(1)),
@@ -56,7 +56,7 @@ CREATE TABLE IF NOT EXISTS {db}.span_rows{sfx} {on_cluster} (
 PARTITION BY (kept, toDate(run_hour))
 ORDER BY (tenant, run_hour, service, trace_id, start_time, span_id)
 TTL {RECOMPRESSED}
-SETTINGS index_granularity = 256{durable}, min_bytes_for_wide_part = 33554432, default_compression_codec = 'ZSTD(3)'
+SETTINGS index_granularity = 256{durable}, min_bytes_for_wide_part = 33554432, min_compress_block_size = 16384, default_compression_codec = 'ZSTD(3)'
 COMMENT 'Spans, one row each; read them through the view spans';
 
 CREATE TABLE IF NOT EXISTS {db}.piece_rows{sfx} {on_cluster} (

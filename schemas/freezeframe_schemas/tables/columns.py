@@ -128,7 +128,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _read("trace_state", "String", "W3C trace state", "JSONExtractString(rest, 'trace_state')"),
     _read("flags", "UInt32", "OTLP flags", "JSONExtractUInt(rest, 'flags')"),
     _field("start_time", "DateTime64(9, 'UTC')", "When the span started", "Delta(8), ZSTD(1)"),
-    _field("duration_ns", "Int64", "End minus start, nanoseconds"),
+    _field("duration_ns", "Int64", "End minus start, nanoseconds", "T64, ZSTD(1)"),
     _field("name", _LC, "Span name"),
     _read(
         "kind",
@@ -197,7 +197,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _span("http_status", _INT, genai.HTTP_RESPONSE_STATUS_CODE, "HTTP status"),
     _attribute("resend", _INT, genai.HTTP_REQUEST_RESEND_COUNT, "Which retry this is; absent or 0: the first attempt"),
     _attribute("url", "String", genai.URL_FULL, "Full URL"),
-    _span("chunk_sizes", "Array(UInt32)", genai.RESPONSE_CHUNK_SIZES, "Bytes of each chunk as it came"),
+    _span("chunk_sizes", "Array(UInt32)", genai.RESPONSE_CHUNK_SIZES, "Bytes of each chunk as it came", "T64, ZSTD(1)"),
     _field(
         "chunk_gaps",
         "Array(UInt64)",
