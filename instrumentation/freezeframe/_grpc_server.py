@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any, Final
@@ -276,14 +276,18 @@ class _Answers:
         return self._talk.tell(answer)
 
     def close(self) -> None:
-        """End the run: the client went away."""
-        self._talk.is_whole = False
-        self._talk.end()
+        """End the servicer's code, and the run: the client went away."""
+        try:
+            with _within(self._talk):
+                getattr(self._answers, "close", lambda: None)()
+        finally:
+            self._talk.is_whole = False
+            self._talk.end()
 
     __del__ = close  # the server only drops it; a run that has ended ends once
 
 
-async def _answers_async(talk: _Talk, answers: AsyncIterator[Any]) -> AsyncIterator[Any]:
+async def _answers_async(talk: _Talk, answers: AsyncGenerator[Any]) -> AsyncIterator[Any]:
     try:
         while True:
             try:
@@ -293,9 +297,13 @@ async def _answers_async(talk: _Talk, answers: AsyncIterator[Any]) -> AsyncItera
                 talk.end()
                 return
             yield talk.tell(answer)
-    finally:
-        talk.is_whole = False
-        talk.end()  # if it has not ended: the client went away
+    finally:  # if it goes on, the client went away
+        try:
+            with _within(talk):
+                await answers.aclose()
+        finally:
+            talk.is_whole = False
+            talk.end()
 
 
 class _Writing:

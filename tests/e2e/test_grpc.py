@@ -9,7 +9,7 @@ import asyncio
 import importlib
 import sys
 import threading
-from collections.abc import Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -20,6 +20,8 @@ import grpc.aio
 import pytest
 from grpc_shop import write_shop
 
+import freezeframe
+from freezeframe._grpc_server import around
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
@@ -237,13 +239,62 @@ def test_requests_to_a_servicer_are_runs_and_replay_without_a_server(
     assert set(runs) == _RUNS  # and not the request that calls nothing
     assert not [run for run in runs.values() if "secret" in (run.entry.input or "")]
     assert {what for what, run in runs.items() if run.status is RunStatus.FAILED} == {"Ask refuse", "Ask fail"}
-    assert values.decode(runs["Talk left"].entry.output or "")["client_left_after"] == 2
     assert values.decode(runs["Ask refuse"].entry.output or "")["status"] == "NOT_FOUND"
     for what, run in runs.items() if serve is served_sync else ((what, runs[what]) for what in ("Ask refuse", "Talk left")):
         report = reenact(freeze(run), cwd=tmp_path)
         assert verdict(report) is Verdict.IDENTICAL, (what, report.first)
     (tmp_path / f"{name}.py").write_text((tmp_path / f"{name}.py").read_text().replace("heard", "said"))
     assert verdict(reenact(freeze(runs["Talk ab"]), cwd=tmp_path)) is not Verdict.IDENTICAL
+
+
+class Context:
+    """What a server gives to a method, as far as it is read."""
+
+    def invocation_metadata(self) -> Any:
+        return ()
+
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:4000"
+
+    def code(self) -> None:
+        """Return nothing: it was not set."""
+
+    details = code
+
+
+@freezeframe.tool
+def note(what: str) -> str:
+    return what
+
+
+def test_what_a_servicer_does_when_its_client_leaves_a_stream_is_part_of_the_run() -> None:
+    def watch(request: Any, context: Any) -> Iterator[Any]:
+        try:
+            yield from iter([request, b"two"])
+        finally:
+            note("gone")
+
+    async def watch_later(request: Any, context: Any) -> AsyncIterator[Any]:
+        try:
+            yield request
+            yield b"two"
+        finally:
+            note("gone")
+
+    async def take_one() -> Any:
+        answers = around(watch_later, "/s/Watch", "unary_stream")(b"one", Context())
+        taken = await anext(answers)
+        await answers.aclose()
+        return taken
+
+    with capture() as captured:
+        answers = around(watch, "/s/Watch", "unary_stream")(b"one", Context())
+        taken = [next(answers), asyncio.run(take_one())]
+        answers.close()
+        runs = runs_of(captured.spans, EntryKind.REQUEST)
+    assert taken == [b"one", b"one"]
+    assert [[exchange.name for exchange in run.exchanges] for run in runs] == [["note"], ["note"]]
+    assert [values.decode(run.entry.output or "")["client_left_after"] for run in runs] == [1, 1]
 
 
 def test_calls_of_a_run_are_recorded_and_served_when_the_server_is_gone(tmp_path: Path) -> None:
