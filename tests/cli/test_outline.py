@@ -153,7 +153,8 @@ def test_a_failed_step_is_marked() -> None:
     ("preview", "shown"),
     [
         ('{"args": [], "kwargs": {"question": "Where is…', 'question="Where is…'),
-        ('{"args":["Where is my order", 3],"kwar…', '"Where is my order", 3],"kwar…'),
+        ('{"args":["Where is my order", 3],"kwar…', '"Where is my order", 3…'),
+        ('{"args":["Where is my order"], "kwargs": {…', '"Where is my order"…'),
         ('{"args": [], "kwargs": {"question": "Where?", "user": "u1"}}', 'question="Where?", user="u1"'),
         ('Where is {"args": [] in my ord…', 'Where is {"args": [] in my ord…'),
         ("", ""),

@@ -22,6 +22,7 @@ import pytest
 from aiohttp import web
 from browser import CHROMIUM, Chromium
 from handmade_runs import make_run, model_call, tool_call
+from page_pictures import SHAPE, SHAPES, WIDTH
 
 from freezeframe_collector.store import Store
 from freezeframe_replay.engine.freeze import freeze
@@ -78,6 +79,7 @@ HOSTILE = (
 MARKED = "кетцалькоатль"
 """A word that stands in one payload only, far from where a preview ends, and not in ASCII."""
 LISTED = 120
+AGAIN = "make the pictures again: tests/support/page_pictures.py"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,6 +315,34 @@ def test_the_columns_of_a_comparison_are_wide(pages: Pages) -> None:
     pages.browser.show_as(width=390)
     pages.open(path)
     assert min(pages.browser.run(sizes)) > 300
+
+
+def test_the_pictures_of_the_docs_show_the_pages_as_they_are_laid_out_now(pages: Pages) -> None:
+    """The same blocks in the same order, each where the picture has it; a block that this run lacks is left out."""
+    drawn = json.loads(SHAPES.read_text(encoding="utf-8"))
+    pages.browser.show_as(width=WIDTH)
+
+    def compare(name: str) -> None:
+        now = {block: (left, width) for block, left, width in pages.browser.run(SHAPE)}
+        kept = {block: (left, width) for block, left, width in drawn.pop(name)}
+        assert [block for block in now if block in kept] == [block for block in kept if block in now], name
+        assert len(now.keys() & kept.keys()) >= 4, name
+        moved = {block: (kept[block], now[block]) for block in kept if block in now and block not in (".actions", "h1")}
+        for block, sides in moved.items():
+            assert all(abs(one - other) <= 4 for one, other in zip(*sides, strict=True)), (name, block, sides, AGAIN)
+
+    pages.open(pages.run("good"))
+    compare("run")
+    pages.open(f"{pages.run('good')}?tab=timeline")
+    compare("timeline")
+    pages.open(f"/diff?before={pages.runs['wordy']}&after={pages.runs['other']}")
+    compare("diff")
+    pages.open(pages.run("good"))
+    pages.ended(pages.browser.click("form[action$=replay] button"))
+    pages.browser.press("s", loads=True)
+    pages.browser.press("n", loads=True)
+    compare("step")
+    assert not drawn, "each picture is compared"
 
 
 def test_hostile_texts_stay_texts(pages: Pages) -> None:

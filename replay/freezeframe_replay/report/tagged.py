@@ -10,6 +10,8 @@ from freezeframe_schemas import values
 from freezeframe_schemas.wire.document import as_object, parse
 
 _CUT_ARGUMENTS: Final = re.compile(r'^\{"args": ?\[(?:\], ?"kwargs": ?\{"(?P<name>\w+)": ?)?')
+_CUT_KEYWORDS: Final = re.compile(r'\], ?"?(?:k|kw|kwa|kwar|kwarg|kwargs(?:"|": ?|": ?\{|": ?\{\})?)?…$')
+"""The end of a preview that is cut behind the arguments, where their envelope goes on."""
 
 
 def call_text(name: str, text: str) -> str:
@@ -32,7 +34,10 @@ def call_text(name: str, text: str) -> str:
 def input_text(text: str) -> str:
     """Return the preview of a recorded input without its envelope: ``"Where?", user="u1"``. A cut one is not valid JSON."""
     if text.endswith("…"):
-        return _CUT_ARGUMENTS.sub(lambda cut: f"{cut['name']}=" if cut["name"] else "", text)
+        begun = _CUT_ARGUMENTS.match(text)
+        if begun is None:
+            return text
+        return f"{begun['name']}={text[begun.end() :]}" if begun["name"] else _CUT_KEYWORDS.sub("…", text[begun.end() :])
     shown = call_text("", text)
     return shown[1:-1] if shown.startswith("(") else shown
 
