@@ -324,6 +324,28 @@ def test_a_retrieval_is_answered_by_its_query() -> None:
         ReplaySession(fixture).respond(replace(call, request=Request(body=body.replace("Seattle", "Lyon").encode())))
 
 
+def test_a_retrieval_of_llamaindex_is_one_step_and_comes_back_as_its_nodes() -> None:
+    """Its instrumentation reports the private half of a retrieval, too. The library itself was tried by hand."""
+    (run,) = load_runs_of_file(TESTS / "data" / "otlp_agents" / "llamaindex-retrieval-oi")
+    fixture = freeze(run)
+    assert [step.exchange.kind for step in fixture.steps] == [Kind.RETRIEVAL, Kind.MODEL]
+    body = values.encode({"args": [], "kwargs": {"query": "Does it rain in Lyon?"}})
+    request = Request(body=body.encode())
+    call = Call(kind=Kind.RETRIEVAL, name="VectorIndexRetriever", seam="llama_index", request=request)
+    answer = ReplaySession(fixture).respond(call)
+    assert answer is not None
+    first, _ = json.loads(answer.response.body)
+    assert (first["class"], first["value"]["score"]) == ("llama_index.core.schema:NodeWithScore", 1.0)
+    assert first["value"]["node"] == {
+        "$type": "model",
+        "class": "llama_index.core.schema:TextNode",
+        "set": ["id_", "metadata", "text"],
+        "value": {"metadata": {"source": "weather"}, "text": "It rains in Lyon.", "id_": "d0"},
+    }
+    with pytest.raises(ReplayMiss):
+        ReplaySession(fixture).respond(replace(call, request=Request(body=body.replace("Lyon", "Oslo").encode())))
+
+
 SDK_AGENT = """
 import json, sys
 import freezeframe, openai

@@ -185,21 +185,36 @@ def _result(result: JsonValue, call: Call) -> Any:
 def _documents(answer: JsonObject, seam: str) -> Any:
     """Return the documents that a retriever found, as its library has them."""
     documents = as_objects(answer.get("documents"))
-    if seam != "langchain":
-        return documents
-    return [
-        {
-            values.TAG: "model",
-            "class": "langchain_core.documents.base:Document",
-            "set": ["metadata", "page_content"],
-            "value": {
-                "id": document.get("id"),
-                "metadata": as_object(document.get("metadata")),
-                "page_content": str(document.get("content") or ""),
-            },
-        }
-        for document in documents
-    ]
+    write = {"langchain": _langchain_document, "llama_index": _llama_index_node}.get(seam)
+    return documents if write is None else [write(document) for document in documents]
+
+
+def _langchain_document(document: JsonObject) -> JsonValue:
+    held: JsonObject = {
+        "id": document.get("id"),
+        "metadata": _metadata(document),
+        "page_content": str(document.get("content") or ""),
+    }
+    return _model("langchain_core.documents.base:Document", held, "metadata", "page_content")
+
+
+def _llama_index_node(document: JsonObject) -> JsonValue:
+    held: JsonObject = {"metadata": _metadata(document), "text": str(document.get("content") or "")}
+    if isinstance(document.get("id"), str):
+        held["id_"] = document["id"]
+    node = _model("llama_index.core.schema:TextNode", held, *held)
+    return _model("llama_index.core.schema:NodeWithScore", {"node": node, "score": document.get("score")}, "node", "score")
+
+
+def _metadata(document: JsonObject) -> JsonObject:
+    held = document.get("metadata")
+    return as_object(parse(held) if isinstance(held, str) else held)
+
+
+def _model(name: str, held: JsonObject, *given: str) -> JsonObject:
+    """Return a Pydantic model as tagged JSON."""
+    fields: list[JsonValue] = [*sorted(given)]
+    return {values.TAG: "model", "class": name, "set": fields, "value": held}
 
 
 # -- tools that no seam saw -----------------------------------------------------------------------------------------------

@@ -43,8 +43,8 @@ def _fits(span: SpanRecord) -> bool:
 
 def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     kind = (span.text(_KIND) or "").upper()
-    # LlamaIndex marks its preparation of a request as a model call, too: a private method, which calls no model.
-    if not (kind == "LLM" and "._" in span.name):
+    # LlamaIndex marks private methods, too: its preparation of a request, and the inner half of a retrieval.
+    if not (kind in ("LLM", "RETRIEVER") and "._" in span.name):
         out.text(genai.OPERATION_NAME, _OPERATIONS.get(kind))
     out.text(genai.PROVIDER_NAME, span.text("llm.provider") or span.text("llm.system"))
     out.text(genai.CONVERSATION_ID, span.text("session.id"))
