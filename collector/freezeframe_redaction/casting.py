@@ -14,13 +14,13 @@ from typing import Final, NamedTuple
 from freezeframe_redaction import walk
 from freezeframe_redaction.cast import Cast, Member
 from freezeframe_redaction.detectors.lexicon import COMMON
-from freezeframe_redaction.forms import NAME, Form, Needles, forms_of, forms_of_name, needles_of
+from freezeframe_redaction.forms import NAME, Needles, forms_of, forms_of_name, hashes_of, may_hold_a_hash, needles_of
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
 
 _RUN: Final = re.compile(r"[^\W_]+")
-_BORDERS: Final = {at: " " for at in range(128) if not chr(at).isalnum()}
+_BORDERS: Final = bytes(at if chr(at).isalnum() else 32 for at in range(256))
 _LEAST: Final = 3
 _KEPT: Final = 24_000_000
 """Bytes kept of forms, and as many of indexes of casts."""
@@ -35,7 +35,6 @@ class Hit(NamedTuple):
     end: int
     made: str
     class_: str
-    form: str
 
 
 _NO_NEEDLES: Final = Needles(())
@@ -46,15 +45,15 @@ class _Forms:
 
     __slots__ = ("held", "needles", "plain")
 
-    def __init__(self, class_: str, olds: Iterable[Form], news: Iterable[Form]) -> None:
-        self.held: dict[str, tuple[str, int, Hit]] = {}
-        """Form -> its first run of letters and digits, how much is before that, and what replaces it."""
-        for (name, old), (_, new) in zip(olds, news, strict=True):
+    def __init__(self, class_: str, olds: Iterable[str], news: Iterable[str]) -> None:
+        self.held: dict[str, tuple[str, int, tuple[str, str]]] = {}
+        """Form -> its first run of letters and digits, how much is before that, and what replaces it, with its class."""
+        for old, new in zip(olds, news, strict=True):
             if old == new or len(old) < _LEAST or old in self.held:
                 continue
             run, before = (old, 0) if old.isalnum() else _first_run(old)
             if run:
-                self.held[old] = run, before, Hit(0, 0, new, class_, name)
+                self.held[old] = run, before, (new, class_)
         self.plain: Final = [form for form in self.held if walk.is_plain(form) and form not in COMMON]
         """Those that the walk drops where they are whole values; common words stay dropped."""
         self.needles: Final = needles_of(self.held)
@@ -135,7 +134,8 @@ class Indexes:
             fresh, gone = cast.beyond(known), known.beyond(cast)
             loses = gone.pairs or any(one.spreads for one in gone.members)
             forms = [self.forms_of(one) for one in fresh.members if one.spreads]
-            held = (None if loses else Needles(chain.from_iterable(one.needles for one in forms)),)
+            hashed = [one.spelling for one in fresh.members if one.spreads and one.class_ != NAME]
+            held = (None if loses else Needles(chain.from_iterable(one.needles for one in forms), hashed),)
             self._needles.put({place: held}, _FORM * len(fresh.members))
         return held[0]
 
@@ -148,6 +148,10 @@ class Indexes:
             self._forms.put({one: forms}, _FORM * len(forms.held))
         return forms
 
+    def hashes_of(self, one: Member) -> Iterator[tuple[str, str]]:
+        """Yield the hashes of a value, each with what replaces it."""
+        return zip(hashes_of(one.spelling), hashes_of(self._maker.make(one.class_, one.kind, one.spelling)), strict=True)
+
     def forms_of_name(self, words: tuple[str, ...]) -> _Forms:
         """Return the forms of a name of several words, with what replaces them."""
         made = tuple(self._maker.make(NAME, "", word) for word in words)
@@ -158,7 +162,7 @@ class Index:
     """Every form of a cast's values, with what replaces it."""
 
     def __init__(self, cast: Cast, indexes: Indexes) -> None:
-        self._held: dict[str, Hit] = {}
+        self._held: dict[str, tuple[str, str]] = {}
         self.plain: Final = set[str]()
         """Forms that the walk drops where they are whole values."""
         self._keys: tuple[KeyContexts, KeyContexts] | None = None
@@ -171,6 +175,9 @@ class Index:
                 self._add(indexes.forms_of_name(words))
         for places in self._by_run.values():
             places.sort(reverse=True)
+        self._cast = cast
+        self._indexes = indexes
+        self._has_hashes = False
 
     def keys(self, keys: KeyContexts) -> KeyContexts:
         """Return the same for a walk that sees `plain`."""
@@ -185,13 +192,24 @@ class Index:
 
     def _add(self, forms: _Forms) -> None:
         self.plain.update(forms.plain)
-        for old, (run, before, hit) in forms.held.items():
-            if self._held.setdefault(old, hit) is hit:
+        for old, (run, before, new) in forms.held.items():
+            if self._held.setdefault(old, new) is new:
                 self._by_run.setdefault(run, []).append((before, len(old)))
+
+    def _add_hashes(self) -> None:
+        """Add the hashes of the values, which few texts hold: once it is done twice, nothing changes."""
+        for one in self._cast.members:
+            if one.spreads and one.class_ != NAME:
+                for old, new in self._indexes.hashes_of(one):
+                    self._held.setdefault(old, (new, one.class_))
+                    self._by_run.setdefault(old, [(0, len(old))])
+        self._has_hashes = True
 
     def begin_in(self, texts: Sequence[str]) -> dict[int, list[tuple[int, str]]]:
         """Return where forms may begin in each of the texts: all are read together, which costs a fraction of one by one."""
         joined = "\0".join(texts)
+        if not self._has_hashes and may_hold_a_hash(joined):
+            self._add_hashes()
         words = self._by_run.keys() & _runs_in(joined)
         found: dict[int, list[tuple[int, str]]] = {}
         if words:
@@ -218,7 +236,7 @@ class Index:
                 if any(start < last and first < end for first, last in blocked):
                     continue
                 if start >= past:
-                    found.append(held._replace(start=start, end=end))
+                    found.append(Hit(start, end, *held))
                 else:
                     found[-1] = found[-1]._replace(end=end)
                 past = end
@@ -233,7 +251,7 @@ def _first_run(text: str) -> tuple[str, int]:
 
 def _runs_in(text: str) -> list[str]:
     """Return the runs of letters and digits."""
-    return text.translate(_BORDERS).split() if text.isascii() else _RUN.findall(text)
+    return text.encode().translate(_BORDERS).decode().split() if text.isascii() else _RUN.findall(text)
 
 
 def _places(word: str, text: str) -> Iterator[int]:
@@ -251,7 +269,7 @@ def _order(one: Member) -> tuple[int, str, str]:
 
 def merged(edits: Sequence[walk.Span], hits: Sequence[Hit]) -> list[walk.Span]:
     """Return the edits with the hits. A hit replaces the edits that it covers; where it sticks out of one, that one grows."""
-    if not hits:
+    if not hits or [hit[:3] for hit in hits] == list(edits):
         return list(edits)
     left = sorted(edits)
     for hit in hits:

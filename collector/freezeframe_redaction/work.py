@@ -213,6 +213,7 @@ class Work:
     def settle(self) -> None:
         """Work out what every text becomes."""
         names: dict[str, str] = {}
+        before = None if self._casting is None else self._casting.cast
         for text in self._texts:
             if text.known is not None:
                 names.update(text.known[0].names())
@@ -220,12 +221,13 @@ class Work:
         self._beside = Repeats(names)
         casting = self._casting
         cast = None if casting is None else casting.cast
+        is_same = cast is before
         first = self._before_learning = len(self.nodes)
         for text in self._texts:
             if text.known is None:
                 continue
             settled, original = text.known
-            stale = self._stale(text)
+            stale = [] if is_same else self._stale(text)
             if None in stale or (stale and text.growth is None) or not settled.is_untouched_by(self._beside, original):
                 text.before = text.growth = None
                 text.nodes = {}

@@ -28,6 +28,7 @@ from freezeframe_collector.casts.found import Found
 from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal
 from freezeframe_collector.config import CastConfig, RedactionConfig
+from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.policies import load_policies
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_redaction.cast import Cast, Member
@@ -117,6 +118,7 @@ def main() -> None:
         without = RedactStage(policies, keys)
         with_cast = RedactStage(policies, keys, casts=KnownCasts(Seal(keys), 10_000))
         plain_s = cast_s = 0.0
+        collect_rarely()  # as the collector does
         spans = found = late = size = 0
         for number, run in enumerate(load_runs()[: arguments.runs]):
             of_run = list(spans_of(number, run))

@@ -163,7 +163,7 @@ def test_a_common_word_that_is_a_whole_value_stays_though_someone_is_called_so()
 def test_no_part_of_a_form_stays_in_clear_beside_what_a_detector_replaces(edges: list[int], hit: tuple[int, int]) -> None:
     ends = sorted(edges)
     edits = [(start, end, f"<{start}>") for start, end in zip(ends[::2], ends[1::2], strict=False)]
-    form = Hit(hit[0], sum(hit), "form", "EMAIL", "whole")
+    form = Hit(hit[0], sum(hit), "form", "EMAIL")
     made = merged(edits, [form])
     gone = {at for start, end, _ in made for at in range(start, end)}
     assert gone == {at for start, end, _ in [*edits, form[:3]] for at in range(start, end)}
