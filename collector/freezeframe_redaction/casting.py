@@ -12,9 +12,21 @@ from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
 from freezeframe_redaction import walk
-from freezeframe_redaction.cast import Cast, Member
+from freezeframe_redaction.cast import NOTHING, Cast, Member
 from freezeframe_redaction.detectors.lexicon import COMMON
-from freezeframe_redaction.forms import NAME, Needles, forms_of, forms_of_name, hashes_of, may_hold_a_hash, needles_of
+from freezeframe_redaction.forms import (
+    NAME,
+    NUMBERS,
+    Needles,
+    forms_of,
+    forms_of_name,
+    hashes_of,
+    is_telling,
+    last_four,
+    may_hold_a_hash,
+    needles_of,
+    speaks_of_an_end,
+)
 from freezeframe_redaction.key_context import KeyContexts
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
@@ -22,6 +34,7 @@ from freezeframe_redaction.memory import Memory
 _RUN: Final = re.compile(r"[^\W_]+")
 _BORDERS: Final = bytes(at if chr(at).isalnum() else 32 for at in range(256))
 _LEAST: Final = 3
+_END: Final = 4
 _KEPT: Final = 24_000_000
 """Bytes kept of forms, and as many of indexes of casts."""
 _FORM: Final = 500
@@ -43,20 +56,29 @@ _NO_NEEDLES: Final = Needles(())
 class _Forms:
     """The forms of one value, with what replaces them."""
 
-    __slots__ = ("held", "needles", "plain")
+    __slots__ = ("end", "held", "needles", "plain")
 
     def __init__(self, class_: str, olds: Iterable[str], news: Iterable[str]) -> None:
         self.held: dict[str, tuple[str, int, tuple[str, str]]] = {}
         """Form -> its first run of letters and digits, how much is before that, and what replaces it, with its class."""
         for old, new in zip(olds, news, strict=True):
-            if old == new or len(old) < _LEAST or old in self.held:
+            if old == new or not new or len(old) < _LEAST or old in self.held or not is_telling(class_, old):
                 continue
             run, before = (old, 0) if old.isalnum() else _first_run(old)
             if run:
                 self.held[old] = run, before, (new, class_)
         self.plain: Final = [form for form in self.held if walk.is_plain(form) and form not in COMMON]
         """Those that the walk drops where they are whole values; common words stay dropped."""
-        self.needles: Final = needles_of(self.held)
+        self.needles = needles_of(self.held)
+        self.end = ""
+        """The last four digits: a form where the text speaks of an end."""
+
+    def add_end(self, class_: str, old: str, new: str) -> None:
+        """Add the last four digits."""
+        if len(old) == len(new) == _END and old != new and old not in self.held:
+            self.end = old
+            self.held[old] = old, 0, (new, class_)
+            self.needles = (*self.needles, old)
 
 
 class Casting:
@@ -74,7 +96,7 @@ class Casting:
 
     def learn(self, found: Iterable[Cast]) -> None:
         """Add what was found."""
-        found = [one for one in found if one]
+        found = [one for one in found if one is not NOTHING]
         if not found:
             return
         members = tuple(chain.from_iterable(one.members for one in found))
@@ -134,7 +156,8 @@ class Indexes:
             fresh, gone = cast.beyond(known), known.beyond(cast)
             loses = gone.pairs or any(one.spreads for one in gone.members)
             forms = [self.forms_of(one) for one in fresh.members if one.spreads]
-            hashed = [one.spelling for one in fresh.members if one.spreads and one.class_ != NAME]
+            hashed = [(one.class_, one.spelling) for one in fresh.members if one.spreads and one.class_ != NAME]
+            hashed += [(NAME, " ".join(words)) for words in fresh.pairs]
             held = (None if loses else Needles(chain.from_iterable(one.needles for one in forms), hashed),)
             self._needles.put({place: held}, _FORM * len(fresh.members))
         return held[0]
@@ -145,12 +168,19 @@ class Indexes:
         if forms is None:
             made = self._maker.make(one.class_, one.kind, one.spelling)
             forms = _Forms(one.class_, forms_of(one.class_, one.spelling), forms_of(one.class_, made))
+            forms.add_end(one.class_, last_four(one.class_, one.spelling), last_four(one.class_, made))
             self._forms.put({one: forms}, _FORM * len(forms.held))
         return forms
 
     def hashes_of(self, one: Member) -> Iterator[tuple[str, str]]:
         """Yield the hashes of a value, each with what replaces it."""
-        return zip(hashes_of(one.spelling), hashes_of(self._maker.make(one.class_, one.kind, one.spelling)), strict=True)
+        made = self._maker.make(one.class_, one.kind, one.spelling)
+        return zip(hashes_of(one.class_, one.spelling), hashes_of(one.class_, made), strict=True)
+
+    def hashes_of_name(self, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+        """Yield the hashes of a name of several words, each with what replaces it."""
+        made = (self._maker.make(NAME, "", word) for word in words)
+        return zip(hashes_of(NAME, " ".join(words)), hashes_of(NAME, " ".join(made)), strict=True)
 
     def forms_of_name(self, words: tuple[str, ...]) -> _Forms:
         """Return the forms of a name of several words, with what replaces them."""
@@ -165,14 +195,15 @@ class Index:
         self._held: dict[str, tuple[str, str]] = {}
         self.plain: Final = set[str]()
         """Forms that the walk drops where they are whole values."""
+        self._ends = set[str]()
         self._keys: tuple[KeyContexts, KeyContexts] | None = None
         self._by_run: dict[str, list[tuple[int, int]]] = {}
         spreading = {one.spelling for one in cast.members if one.spreads and one.class_ == NAME}
         for one in sorted((one for one in cast.members if one.spreads), key=_order):
             self._add(indexes.forms_of(one))
-        for words in cast.pairs:
-            if spreading.issuperset(words):
-                self._add(indexes.forms_of_name(words))
+        self._pairs = [words for words in cast.pairs if spreading.issuperset(words)]
+        for words in self._pairs:
+            self._add(indexes.forms_of_name(words))
         for places in self._by_run.values():
             places.sort(reverse=True)
         self._cast = cast
@@ -195,14 +226,19 @@ class Index:
         for old, (run, before, new) in forms.held.items():
             if self._held.setdefault(old, new) is new:
                 self._by_run.setdefault(run, []).append((before, len(old)))
+                if old == forms.end:
+                    self._ends.add(old)
 
     def _add_hashes(self) -> None:
         """Add the hashes of the values, which few texts hold: once it is done twice, nothing changes."""
-        for one in self._cast.members:
-            if one.spreads and one.class_ != NAME:
-                for old, new in self._indexes.hashes_of(one):
-                    self._held.setdefault(old, (new, one.class_))
-                    self._by_run.setdefault(old, [(0, len(old))])
+        hashes = [
+            (one.class_, self._indexes.hashes_of(one)) for one in self._cast.members if one.spreads and one.class_ != NAME
+        ]
+        hashes += [(NAME, self._indexes.hashes_of_name(words)) for words in self._pairs]
+        for class_, pairs in hashes:
+            for old, new in pairs:
+                self._held.setdefault(old, (new, class_))
+                self._by_run.setdefault(old, [(0, len(old))])
         self._has_hashes = True
 
     def begin_in(self, texts: Sequence[str]) -> dict[int, list[tuple[int, str]]]:
@@ -235,6 +271,8 @@ class Index:
                     continue
                 if any(start < last and first < end for first, last in blocked):
                     continue
+                if text[start:end] in self._ends and not speaks_of_an_end(text, start, end):
+                    continue
                 if start >= past:
                     found.append(Hit(start, end, *held))
                 else:
@@ -263,8 +301,10 @@ def _places(word: str, text: str) -> Iterator[int]:
         at = text.find(word, end)
 
 
-def _order(one: Member) -> tuple[int, str, str]:
-    return len(one.spelling), one.class_, one.spelling
+def _order(one: Member) -> tuple[int, int, str, str]:
+    """Numbers with a country code come before those without, and small letters before capitals: more forms are made of them."""
+    digits = sum(map(str.isdigit, one.spelling)) if one.class_ in NUMBERS else 0
+    return -digits, len(one.spelling), one.class_, one.spelling.swapcase()
 
 
 def merged(edits: Sequence[walk.Span], hits: Sequence[Hit]) -> list[walk.Span]:

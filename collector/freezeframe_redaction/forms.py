@@ -10,7 +10,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 _ESCAPED: Final = re.compile(r"\\u00[2-7]")
 _ANY_ESCAPED: Final = re.compile(r"\\u")
@@ -18,7 +18,7 @@ NAME: Final = "PERSON"
 
 
 def forms_of(class_: str, text: str) -> Iterator[str]:
-    """Yield the forms of a value, or of its surrogate, in an order that depends only on the class."""
+    """Yield the forms of a value, or of its surrogate, in an order that depends only on the class; empty if there is none."""
     yield text
     yield text.upper()
     yield text.lower()
@@ -26,24 +26,94 @@ def forms_of(class_: str, text: str) -> Iterator[str]:
         yield text.capitalize()
         return
     yield quote(text, safe="")
+    yield quote_plus(text)
     yield base64.b64encode(_bytes(text)).decode()
     yield base64.b64encode(_bytes(text.lower())).decode()
     if class_ == "EMAIL":
         local = text.rpartition("@")[0]
-        for form in (local, local.lower(), local.upper()):
-            yield form if len(form) >= _LEAST_LOCAL and not form.isalpha() else ""
-    if class_ in _NUMBERS:
-        digits = "".join(char for char in text if char.isascii() and char.isdigit())
-        yield digits if len(digits) >= _LEAST_DIGITS else ""
+        yield from (local, local.lower(), local.upper())
+    if class_ in NUMBERS:
+        yield from _numbers(class_, _digits(text))
     if class_ == "IBAN":
         bare = "".join(filter(str.isalnum, text))
         yield bare
-        yield " ".join(bare[at : at + 4] for at in range(0, len(bare), 4))
+        yield _grouped(bare)
+        yield bare[4:12]
+    if class_ == "DOB":
+        yield from _dates(text)
 
 
-def hashes_of(text: str) -> Iterator[str]:
-    """Yield the hashes of a value, or of its surrogate, and of it in small letters."""
-    for form in (text, text.lower()):
+def _numbers(class_: str, digits: str) -> Iterator[str]:
+    yield digits if len(digits) >= _LEAST_DIGITS else ""
+    if class_ == "CARD":
+        yield _grouped(digits)
+        yield _grouped(digits, "-")
+    if class_ == "US_SSN":
+        yield f"{digits[:3]}-{digits[3:5]}-{digits[5:]}"
+    if class_ == "PHONE":
+        yield "+" + digits if len(digits) >= _LEAST_DIGITS else ""
+        match = _NORTH_AMERICA.fullmatch(digits)
+        for layout in _PHONES:
+            yield layout.format(*match.groups()) if match else ""
+
+
+def _grouped(text: str, sign: str = " ") -> str:
+    return sign.join(text[at : at + 4] for at in range(0, len(text), 4))
+
+
+def _dates(text: str) -> Iterator[str]:
+    match = _DAY.fullmatch(text)
+    day = match and {name: value for name, value in match.groupdict().items() if value}
+    for layout in _DAYS:
+        if day:
+            month = int(day.get("month", day.get("m", "0")))
+            year, number = day.get("year", day.get("y", "")), day.get("day", day.get("d", ""))
+            name = _MONTHS[month - 1] if 1 <= month <= 12 else ""
+            yield layout.format(y=year, m=f"{month:02d}", d=number.zfill(2), short=int(number), name=name) if name else ""
+        else:
+            yield ""
+
+
+def last_four(class_: str, text: str) -> str:
+    """Return the end by which people tell numbers; empty for other classes. It is one only where the text says so."""
+    return _digits(text)[-4:] if class_ in NUMBERS or class_ == "IBAN" else ""
+
+
+def speaks_of_an_end(text: str, start: int, end: int) -> bool:
+    """Return whether four digits of a text are said to be the end of a number, or are all of it."""
+    return end - start == len(text) or _AN_END.search(text, max(0, start - 40), start) is not None
+
+
+_NORTH_AMERICA: Final = re.compile("1?([0-9]{3})([0-9]{3})([0-9]{4})")
+_PHONES: Final = (
+    "{0}{1}{2}", "1{0}{1}{2}", "+1{0}{1}{2}", "{0}-{1}-{2}", "({0}) {1}-{2}", "({0}){1}-{2}", "{0}.{1}.{2}", "{0} {1} {2}",
+    "{0}-{1}{2}", "1-{0}-{1}-{2}", "+1-{0}-{1}-{2}", "+1 {0} {1} {2}", "+1 {0}-{1}-{2}", "+1 ({0}) {1}-{2}", "+1.{0}.{1}.{2}",
+    "{1}-{2}", "{1} {2}", "{1}.{2}", "{1}{2}",
+)  # fmt: skip
+_DAY: Final = re.compile(
+    r"(?P<year>[0-9]{4})[-/.]?(?P<month>[0-9]{2})[-/.]?(?P<day>[0-9]{2})|(?P<d>[0-9]{1,2})\.(?P<m>[0-9]{1,2})\.(?P<y>[0-9]{4})"
+)
+_DAYS: Final = (
+    "{y}-{m}-{d}", "{y}/{m}/{d}", "{y}{m}{d}", "{d}.{m}.{y}", "{m}/{d}/{y}", "{d}/{m}/{y}", "{m}-{d}-{y}", "{d}-{m}-{y}",
+    "{name} {short}, {y}", "{short} {name} {y}",
+)  # fmt: skip
+_MONTHS: Final = (
+    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
+)  # fmt: skip
+_AN_END: Final = re.compile(
+    r"(?i)(?:\bend(?:s|ing)?(?: (?:in|with))?|\blast (?:four|4)(?: digits)?(?: (?:is|are|of))?|[*x\u2022]{2,}"
+    r"|\bendet auf|\bletzten? (?:vier|4)(?: (?:ziffern|stellen))?)[\s:*x\u2022#-]*\Z"
+)
+
+
+def is_telling(class_: str, form: str) -> bool:
+    """Return whether a form can be looked for: a local part of few signs, or of letters only, may be any word (``support``)."""
+    return class_ != "EMAIL" or (len(form) >= _LEAST_LOCAL and (len(form) > _LONGEST_WORD or not form.isalpha()))
+
+
+def hashes_of(class_: str, text: str) -> Iterator[str]:
+    """Yield the hashes of a value, or of its surrogate: of it in small letters and, of a number, of its digits, too."""
+    for form in (text, text.lower(), _digits(text) if class_ in NUMBERS else text):
         for kind in (hashlib.md5, hashlib.sha1, hashlib.sha256):
             yield kind(_bytes(form), usedforsecurity=False).hexdigest()
 
@@ -61,10 +131,17 @@ def _bytes(text: str) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-_NUMBERS: Final = frozenset(["PHONE", "CARD", "US_SSN", "BANK_ACCOUNT"])
+def _digits(text: str) -> str:
+    return "".join(char for char in text if char in "0123456789")
+
+
+NUMBERS: Final = frozenset(["PHONE", "CARD", "US_SSN", "BANK_ACCOUNT"])
+"""Classes of values that are digits in one of many layouts."""
 _LEAST_DIGITS: Final = 7
 _LEAST_LOCAL: Final = 6
-"""Letters of the shortest local part that is looked for by itself; one of letters only may be any word (``support``)."""
+"""Letters of the shortest local part that is looked for by itself."""
+_LONGEST_WORD: Final = 20
+_LEAST_LOGIN: Final = 6
 
 
 def forms_of_name(words: tuple[str, ...]) -> Iterator[str]:
@@ -81,6 +158,10 @@ def forms_of_name(words: tuple[str, ...]) -> Iterator[str]:
         yield f"{last}{sign}{first}".lower()
         yield f"{first[0]}{sign}{last}".lower()
     yield f"{first[0]}{last}".lower()
+    yield f"{first[0]}. {last}"
+    yield f"{first} {last[0]}."
+    login = f"{first}{last[0]}".lower()
+    yield login if len(login) >= _LEAST_LOGIN else ""
 
 
 _SPELLED: Final = re.compile(r'["\\/\x00-\x1f]')
@@ -101,8 +182,8 @@ def needles_of(forms: Iterable[str]) -> tuple[str, ...]:
 class Needles:
     """What is looked for in raw texts to see whether a form may stand in them: rather too often than too seldom."""
 
-    def __init__(self, found: Iterable[str], hashed: Sequence[str] = ()) -> None:
-        """`hashed` are values of which a hash may stand there."""
+    def __init__(self, found: Iterable[str], hashed: Sequence[tuple[str, str]] = ()) -> None:
+        """`hashed` are classes and values of which a hash may stand there."""
         self._found = tuple(found)
         self._hashed = hashed
         self._escaped = _ESCAPED if all(one.isascii() for one in self._found) else _ANY_ESCAPED
@@ -115,5 +196,5 @@ class Needles:
         return (
             any(one in small for one in self._found)
             or ("\\u" in text and self._escaped.search(text) is not None)
-            or (may_hold_a_hash(small) and any(made in small for value in self._hashed for made in hashes_of(value)))
+            or (may_hold_a_hash(small) and any(made in small for value in self._hashed for made in hashes_of(*value)))
         )

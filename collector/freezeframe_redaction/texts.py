@@ -7,6 +7,7 @@ agents send their whole history with every turn.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self, cast
@@ -164,7 +165,7 @@ class Texts:
             all_names.update(outcome.names)
         deadline.check()
         if casting is not None:
-            casting.learn(found)
+            casting.learn([*found, *_halves(leaves)] if found else ())
         if all_names:
             _repeat(all_names, leaves, with_findings=with_findings)
         if casting is not None and casting.cast:
@@ -337,6 +338,33 @@ class Texts:
         edits.append((*span, made if view.origin is None else spell_like(text[slice(*span)], made)))
         findings.extend((*span, finding.class_, finding.detector) for finding in inner.findings)
         surrogates.extend(inner.surrogates.items())
+
+
+_FIRST: Final = re.compile(r"(?i)(?:.*[^a-z])?(?:(?:first|given|fore)(?:[_ -]?name)?|vorname|pr[eé]nom|nombre): ")
+_LAST: Final = re.compile(r"(?i)(?:.*[^a-z])?(?:(?:last|family|sur)(?:[_ -]?name)?|nachname|nom|apellidos?): ")
+_CAMEL: Final = re.compile("(?<=[a-z])(?=[A-Z])")
+
+
+def _halves(leaves: Sequence[walk.Leaf]) -> Iterator[Cast]:
+    """Yield the names whose words are values of keys: ``"first_name": "Maria", "last_name": "Keller"``."""
+    before: tuple[walk.Leaf, bool] | None = None
+    for leaf in leaves:
+        if not (leaf.prefix and leaf.edits):
+            continue
+        key = _CAMEL.sub("_", leaf.prefix)
+        is_first = _FIRST.fullmatch(key) is not None
+        if not is_first and _LAST.fullmatch(key) is None:
+            continue
+        if before is not None and before[1] != is_first and 0 < leaf.ordinal - before[0].ordinal <= _NEAR:
+            first, last = (leaf, before[0]) if is_first else (before[0], leaf)
+            yield Cast(pairs=((*first.text.split(), *last.text.split()),))
+            before = None
+        else:
+            before = leaf, is_first
+
+
+_NEAR: Final = 8
+"""Strings between the values of two keys of one object, at most."""
 
 
 def _names(path: tuple[str, ...]) -> tuple[str, str]:
