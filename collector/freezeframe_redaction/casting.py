@@ -16,7 +16,6 @@ from freezeframe_redaction.cast import NOTHING, Cast, Member
 from freezeframe_redaction.detectors.lexicon import COMMON
 from freezeframe_redaction.forms import (
     NAME,
-    NUMBERS,
     Needles,
     forms_of,
     forms_of_name,
@@ -56,7 +55,7 @@ _NO_NEEDLES: Final = Needles(())
 class _Forms:
     """The forms of one value, with what replaces them."""
 
-    __slots__ = ("end", "held", "needles", "plain")
+    __slots__ = ("end", "held", "needles", "plain", "whole")
 
     def __init__(self, class_: str, olds: Iterable[str], news: Iterable[str]) -> None:
         self.held: dict[str, tuple[str, int, tuple[str, str]]] = {}
@@ -69,6 +68,8 @@ class _Forms:
                 self.held[old] = run, before, (new, class_)
         self.plain: Final = [form for form in self.held if walk.is_plain(form) and form not in COMMON]
         """Those that the walk drops where they are whole values; common words stay dropped."""
+        self.whole: Final = list(self.held)[:1]
+        """The value itself."""
         self.needles = needles_of(self.held)
         self.end = ""
         """The last four digits: a form where the text speaks of an end."""
@@ -199,11 +200,15 @@ class Index:
         self._keys: tuple[KeyContexts, KeyContexts] | None = None
         self._by_run: dict[str, list[tuple[int, int]]] = {}
         spreading = {one.spelling for one in cast.members if one.spreads and one.class_ == NAME}
-        for one in sorted((one for one in cast.members if one.spreads), key=_order):
-            self._add(indexes.forms_of(one))
+        every = [indexes.forms_of(one) for one in sorted((one for one in cast.members if one.spreads), key=_order)]
+        for forms in every:  # what a detector finds by itself has its own surrogate in whichever order spans come
+            self._add(forms, forms.whole)
+        for forms in every:
+            self._add(forms, forms.held)
         self._pairs = [words for words in cast.pairs if spreading.issuperset(words)]
         for words in self._pairs:
-            self._add(indexes.forms_of_name(words))
+            forms = indexes.forms_of_name(words)
+            self._add(forms, forms.held)
         for places in self._by_run.values():
             places.sort(reverse=True)
         self._cast = cast
@@ -221,9 +226,10 @@ class Index:
     def __len__(self) -> int:
         return len(self._held)
 
-    def _add(self, forms: _Forms) -> None:
+    def _add(self, forms: _Forms, olds: Iterable[str]) -> None:
         self.plain.update(forms.plain)
-        for old, (run, before, new) in forms.held.items():
+        for old in olds:
+            run, before, new = forms.held[old]
             if self._held.setdefault(old, new) is new:
                 self._by_run.setdefault(run, []).append((before, len(old)))
                 if old == forms.end:
@@ -301,10 +307,8 @@ def _places(word: str, text: str) -> Iterator[int]:
         at = text.find(word, end)
 
 
-def _order(one: Member) -> tuple[int, int, str, str]:
-    """Numbers with a country code come before those without, and small letters before capitals: more forms are made of them."""
-    digits = sum(map(str.isdigit, one.spelling)) if one.class_ in NUMBERS else 0
-    return -digits, len(one.spelling), one.class_, one.spelling.swapcase()
+def _order(one: Member) -> tuple[int, str, str]:
+    return len(one.spelling), one.class_, one.spelling
 
 
 def merged(edits: Sequence[walk.Span], hits: Sequence[Hit]) -> list[walk.Span]:

@@ -33,9 +33,16 @@ def make_phone(prf: Prf, digits: str, kind: str) -> str:
         kind: ``international`` (with the country code), ``international00`` (after ``00``), ``nanp`` or ``national``.
     """
     if (len(digits) == 10 and kind == "nanp") or (len(digits) == 11 and digits[0] == "1" and kind in ("nanp", "international")):
-        made = (digits[:-10] + _north_american(prf, digits[-10:], attempt) for attempt in range(_ATTEMPTS))
-        elsewhere = assigning(digits)[0] if kind == "nanp" else ()
-        return _nobodys(made, lambda number: is_assigned("1" + number[-10:]), elsewhere)
+        # However it is written, it has the same ten digits: programs leave out the 1 in front, and put it back.
+        ten = digits[-10:]
+        with_one = assigning("1" + ten)[0]
+
+        def is_held(number: str) -> bool:
+            return is_assigned("1" + number) or any(is_newly_assigned_in("1" + number, region) for region in with_one)
+
+        return digits[:-10] + _nobodys(
+            (_north_american(prf, ten, attempt) for attempt in range(_ATTEMPTS)), is_held, assigning(ten)[0]
+        )
     if kind.startswith("international"):
         abroad = 2 if kind == "international00" else 0
         length = abroad + _country_code_length(digits[abroad:])

@@ -54,9 +54,10 @@ def _email(prf: Prf, value: str, kind: str) -> str:
     plain = plain_address(value)
     local, _, domain = plain.rpartition("@")
     sign = kind if kind == "=40" else "@"
-    return (
+    made = (
         f"u{prf.letters('EMAIL', f'{local}@{domain}', BASE32, 10)}{sign}d{prf.letters('DOMAIN', domain, BASE32, 6)}.example.com"
     )
+    return made.upper() if value.isupper() else made
 
 
 def _email_canonical(value: str, kind: str) -> str:
@@ -277,7 +278,8 @@ def _address(prf: Prf, value: str, kind: str) -> str:
     if kind == "postcode":
         return _postcode(prf, value)
     canonical = _address_canonical(value, kind)
-    return f"{1 + prf.number('ADDRESS', canonical) % 9998} {invent(prf, 'STREET', canonical)} Street"
+    made = f"{1 + prf.number('ADDRESS', canonical) % 9998} {invent(prf, 'STREET', canonical)} Street"
+    return made.upper() if value.isupper() else made.lower() if value.islower() else made
 
 
 def _postcode(prf: Prf, value: str) -> str:

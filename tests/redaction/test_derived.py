@@ -177,7 +177,9 @@ PEOPLE = st.fixed_dictionaries(
         "address": st.builds("{} {} Street".format, _NUMBER(1000, 9999), st.sampled_from(["Willow", "Harrington", "Bellevue"])),
         "password": st.text("ABCDEFGHJKMNPQRSTUVWXYZabcdefghjkmnpqrstuvwxyz23456789", min_size=24, max_size=24).map("sk-proj-{}".format),
     }
-).map(lambda drawn: {key: drawn[key] for key in MARIA})  # fmt: skip
+).map(lambda drawn: {key: drawn[key] for key in MARIA}).filter(
+    lambda person: len({person[key][-4:] for key in ("phone", "card", "ssn", "iban")}) == 4  # else an end means several numbers
+)  # fmt: skip
 
 
 @pytest.mark.long
