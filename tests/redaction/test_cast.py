@@ -176,3 +176,15 @@ def test_a_form_into_which_another_one_runs_leaves_nothing_in_clear() -> None:
     )
     early = _span({"made": "see maria.keller@acme-corp.com@relay.net"})
     assert "relay" not in str(REDACTOR.rewrite(early, told).attributes["app.text"])
+
+
+def test_what_a_detector_finds_by_itself_keeps_its_surrogate_though_it_is_a_form_of_another_value() -> None:
+    """Else the store would depend on which of the two was found first."""
+    local = Member(class_="PHONE", spelling="867-2671", kind="national")
+    whole = Member(class_="PHONE", spelling="+1 415 867 2671", kind="international")
+    span = _span({"made": "it is 867-2671 now"})
+    alone = REDACTOR.rewrite(span, Cast(members=(local,)))
+    assert alone is not span
+    for members in ((local, whole), (whole, local)):
+        assert REDACTOR.rewrite(span, Cast(members=members)).attributes["app.text"] == alone.attributes["app.text"]
+    assert REDACTOR.rewrite(span, Cast(members=(whole,))).attributes["app.text"] != alone.attributes["app.text"]
