@@ -68,12 +68,12 @@ async def by_async_websocket(address: str) -> Any:
 
 def by_grpc(address: str) -> Any:
     with grpc.insecure_channel(address) as channel:
-        return channel.unary_unary("/model.Model/Ask")(b"hello").decode()
+        return channel.stream_unary("/model.Model/Ask")(iter([b"hello"])).decode()  # of one request, it would be recorded
 
 
 async def by_async_grpc(address: str) -> Any:
     async with grpc.aio.insecure_channel(address) as channel:
-        return (await channel.unary_unary("/model.Model/Ask")(b"hello")).decode()
+        return (await channel.stream_unary("/model.Model/Ask")(iter([b"hello"]))).decode()
 
 
 CASES = [
