@@ -169,9 +169,9 @@ _PROCESS: Final = Place(lane=Lane())
 
 
 class _Work(threading.local):
-    """The work item that this thread runs: the place that submitted it, and the place that it was given."""
+    """The work item that this thread runs: the place that it was given, and the lanes of the items that handed it on."""
 
-    handed_over_by: Place | None = None
+    handed_over_by: tuple[Lane, ...] = ()
     place: Place | None = None
 
 
@@ -182,11 +182,11 @@ def current_place() -> Place:
     """Return the place of the running code; outside any run, that is the process itself.
 
     A work item may run in a context that was copied before the item was handed to its thread (LangChain's executors keep such
-    copies). That context still holds the submitter's lane; the thread's own place is the right one.
+    copies). That context still holds the lane of the submitter, or of whoever submitted that one (a graph's node in a pool that
+    calls its tools in a second pool); the thread's own place is the right one.
     """
     place = PLACE.get(_PROCESS)
-    outer = WORK.handed_over_by
-    if outer is not None and WORK.place is not None and place.lane is outer.lane:
+    if WORK.place is not None and any(place.lane is lane for lane in WORK.handed_over_by):
         return WORK.place
     return place
 

@@ -106,7 +106,9 @@ def class_path(cls: type) -> str:
 def find_class(path: str) -> type | None:
     """Return the class named ``module:qualname`` if its module is imported already, else None."""
     module_name, _, qualname = path.partition(":")
-    found: Any = sys.modules.get(module_name)
+    # of a script that is imported again, this is the one that runs, also while a script without a main guard is imported
+    again = sys.modules.get("__mp_main__") if module_name == "__main__" else None
+    found: Any = again or sys.modules.get(module_name)
     for name in qualname.split("."):
         found = getattr(found, name, None)
     return found if isinstance(found, type) else None
@@ -213,7 +215,7 @@ def _exception(error: BaseException, seen: tuple[int, ...], depth: int) -> dict[
     state = {
         name: encoded
         for name, item in vars(error).items()
-        if not name.startswith("__") and not _holds_opaque(encoded := _encode(item, seen, depth + 1))
+        if (name == "__notes__" or not name.startswith("__")) and not _holds_opaque(encoded := _encode(item, seen, depth + 1))
     }
     for write, _ in _kept(type(error)):
         state[_KEPT_STATE] = _encode(write(error), seen, depth + 1)

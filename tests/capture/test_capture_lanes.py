@@ -86,6 +86,18 @@ def in_a_pool_with_contexts() -> Any:
 
 
 @freezeframe.run
+def in_pools_of_a_pool_with_contexts() -> Any:
+    """As LangGraph calls tools: each node in a worker, its tools in another pool, every one in a context copied beforehand."""
+
+    def in_copies(work: Callable[[str], Any]) -> Any:
+        contexts = [contextvars.copy_context() for _ in range(3)]
+        with ThreadPoolExecutor(3) as pool:
+            return list(pool.map(lambda name: contexts.pop().run(work, name), ["same"] * 3))
+
+    return in_copies(lambda _: in_copies(roll))
+
+
+@freezeframe.run
 async def in_tasks() -> Any:
     return await asyncio.gather(*(roll_async("same") for _ in range(6)))
 
@@ -121,6 +133,7 @@ SHAPES: list[Callable[[], Any]] = [
     in_threads_of_its_own,
     in_a_pool,
     in_a_pool_with_contexts,
+    in_pools_of_a_pool_with_contexts,
     in_tasks,
     in_a_task_group,
     to_threads,

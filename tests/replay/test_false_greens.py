@@ -274,3 +274,46 @@ def test_what_a_worker_process_relaxed_is_named(tmp_path: Path) -> None:
     )
     fixture = record(tmp_path, "MORE = {}\n" + source)
     assert line(fixture, tmp_path, "MORE = {}\n" + source) == "identical: 2 of 2 steps and the outcome"
+
+
+CLASSES = """
+import dataclasses
+import freezeframe
+freezeframe.instrument()
+
+@dataclasses.dataclass
+class Order:
+    number: str
+
+class Refused(Exception):
+    def __init__(self, code, text):
+        super().__init__(text)
+        self.code = code
+
+@freezeframe.tool
+def find(number):
+    return Order(number)
+
+@freezeframe.tool
+def refund(number):
+    refused = Refused(7, "no")
+    refused.add_note("asked twice")
+    raise refused
+
+@freezeframe.run
+def answer(question):
+    order = find("AC-1")
+    try:
+        refund(order.number)
+    except Refused as refused:
+        return [order.number, refused.code, str(refused), refused.__notes__]
+
+"""
+
+
+@pytest.mark.parametrize("guard", ["", 'if __name__ == "__main__":\n    '], ids=["a_plain_script", "with_a_main_guard"])
+def test_a_script_gets_objects_and_exceptions_of_its_own_classes_from_its_tools(guard: str, tmp_path: Path) -> None:
+    """Without a main guard the run is reached while the script is imported: its classes were not found, and it failed."""
+    source = f'{CLASSES}{guard}answer("where?")\n'
+    fixture = record(tmp_path, source)
+    assert line(fixture, tmp_path, source) == "identical: 2 of 2 steps and the outcome"

@@ -79,6 +79,18 @@ def test_uuids_are_given_again_whoever_imported_the_function_and_in_whatever_lan
         assert verdict(report) is Verdict.IDENTICAL
 
 
+def test_the_ids_that_langchain_gives_its_messages_are_given_again() -> None:
+    from uuid_utils.compat import uuid4, uuid7
+
+    def agent() -> Any:
+        return [str(uuid7()), str(uuid4()), str(uuid7(timestamp=1, nanos=2))]
+
+    fixture, outcome = record(agent)
+    report, again = replay(agent, fixture)
+    assert again == outcome
+    assert verdict(report) is Verdict.IDENTICAL
+
+
 def test_a_uuid_more_than_recorded_is_a_new_one() -> None:
     made: list[str] = []
 

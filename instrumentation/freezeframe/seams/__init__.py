@@ -152,6 +152,7 @@ def install() -> None:
     IMPORT_HOOK.when_imported("random", lambda module: randoms.install(module, _patches))
     IMPORT_HOOK.when_imported("numpy.random", _install_numpy)
     IMPORT_HOOK.when_imported("uuid", lambda module: uuids.install(module, _patches))
+    IMPORT_HOOK.when_imported("uuid_utils.compat", lambda module: uuids.install_compat(module, _patches))
     for name, installer in _OTHERS:
         IMPORT_HOOK.when_imported(name, functools.partial(_install_other, installer))
     for seam in SEAMS:

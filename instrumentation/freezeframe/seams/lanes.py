@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe._context import PLACE, WORK, Place, current_place
+from freezeframe._context import PLACE, WORK, Lane, Place, current_place
 from freezeframe._guard import guard
 from freezeframe.seams.patching import IMPORT_HOOK, Patches
 from freezeframe.seams.races import LANES
@@ -159,7 +159,7 @@ def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
             context = _context_of(fn)
             if context is not None:
                 _set_place(context, place)
-            work, lane = _Carried(fn, outer, place, _otel_context()), place.lane.path
+            work, lane = _Carried(fn, (outer.lane, *WORK.handed_over_by), place, _otel_context()), place.lane.path
         # The worker thread that this may start is not the application's work: it takes no ordinal.
         with outside_lane():
             future = original(executor, work, *args, **kwargs)
@@ -184,7 +184,7 @@ class _Carried:
     """A work item with its place. The worker thread's own place is restored."""
 
     fn: Callable[..., Any]
-    outer: Place
+    handed_over_by: tuple[Lane, ...]
     place: Place
     context: Context | None
 
@@ -193,7 +193,7 @@ class _Carried:
 
         token = PLACE.set(self.place)
         before = WORK.handed_over_by, WORK.place
-        WORK.handed_over_by, WORK.place = self.outer, self.place
+        WORK.handed_over_by, WORK.place = self.handed_over_by, self.place
         otel_token = None if self.context is None else context.attach(self.context)
         try:
             return self.fn(*args, **kwargs)

@@ -1,5 +1,7 @@
 """UUIDs: what `uuid.uuid4` and `uuid.uuid1` returned in a run, or in a script that is one as a whole; a replay repeats it.
 
+So do uuid4 and uuid7 of `uuid_utils.compat`, of which LangChain makes the ids of its messages.
+
 The functions themselves stay unchanged, because programs import them by name; we replace what they draw from, where the
 `uuid` module looks it up. Readings are kept by lane and by calling file, so a library that asks more often than it did
 does not shift anyone else's. `secrets` and `os.urandom` are left alone: what they return is meant to be secret.
@@ -28,6 +30,21 @@ def install(module: ModuleType, patches: Patches) -> None:
     patches.replace(module, "os", _Os)
     if getattr(module, "_generate_time_safe", None) is not None:
         patches.replace(module, "_generate_time_safe", _wrap_time)
+
+
+def install_compat(module: ModuleType, patches: Patches) -> None:
+    """Replace what `uuid4` and `uuid7` of ``uuid_utils.compat`` draw from, if this version draws them so."""
+    for name in ("_uuid4_int", "_uuid7_int"):
+        if getattr(module, name, None) is not None:
+            patches.replace(module, name, _wrap_number)
+
+
+def _wrap_number(original: Callable[..., int]) -> Callable[..., int]:
+    @functools.wraps(original)
+    def number(*args: Any) -> int:
+        return int.from_bytes(_keep(16, lambda size: original(*args).to_bytes(size)))
+
+    return number
 
 
 class _Os:
