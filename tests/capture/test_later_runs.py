@@ -173,6 +173,7 @@ SCRIPTS = {
     "outside, between two runs": "begin a, draw a, call a, end a, outside x, outside x, begin b, draw b, call b, end b",
     "seeded before it draws": "begin a, seed s, call a, draw a, end a",
     "seeded while nothing counts": "outside x, seed s, outside x, begin a, call a, draw a, end a",
+    "one ends while one without a call goes on": "begin b, begin a, draw a, call a, draw a, end a, end b",
     "one ends while another goes on": "begin a, begin b, draw a, end a, outside x, draw b, call b, draw b, end b",
 }
 

@@ -7,7 +7,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -167,7 +167,7 @@ class Server:
             return [], [[name] for name in sorted(self._policies)]
         return [], [[volume] for volume in self._policies.get(str(parameters["p"]), [])]
 
-    def blocks(self, sql: str) -> Iterator[bytes]:
+    def blocks(self, sql: str) -> Generator[bytes]:
         raise NotImplementedError(sql)
 
     def insert(self, table: str, columns: Sequence[str], block: bytes, token: str) -> None:

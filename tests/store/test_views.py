@@ -278,8 +278,8 @@ def test_a_migrated_database_compresses_as_the_code_says(store: Store) -> None:
             column.name: column.codec and f"CODEC({column.codec})" for column in columns
         }
         _, [[created]] = store.query(f"SHOW CREATE TABLE {DATABASE}.{table}")
-        blocks = [f"min_compress_block_size = {column.block_bytes}," for column in columns if column.block_bytes]
-        assert re.findall(r"min_compress_block_size = \d+,", created) == blocks
+        blocks = [str(column.block_bytes) for column in columns if column.block_bytes]
+        assert re.findall(r"SETTINGS \(min_compress_block_size = (\d+),", created) == blocks
 
 
 def name_of(sql: str) -> str:

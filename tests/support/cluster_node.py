@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 from unittest.mock import patch
@@ -64,7 +64,7 @@ class Node:
         answer = orjson.loads(self._handle.query(sql, "JSONCompact", params=parameters).bytes())
         return [column["name"] for column in answer["meta"]], answer["data"]
 
-    def blocks(self, sql: str) -> Iterator[bytes]:
+    def blocks(self, sql: str) -> Generator[bytes]:
         raise NotImplementedError(sql)
 
     def insert(self, table: str, columns: Sequence[str], block: bytes, token: str) -> None:

@@ -109,8 +109,9 @@ class _Shared:
             if draws.is_open:
                 draws.is_open = False
                 self._open -= 1
-                if not self._open:
-                    self._go_on_elsewhere()  # so that the next draw finds nothing to count for
+                # its row ends with it; and if no run is left, the next draw finds nothing to count for
+                if not self._open or (self._drawer is not None and self._drawer[0] is draws):
+                    self._go_on_elsewhere()
 
     def settle(self) -> None:
         """Take the state that runs began with, before it changes."""

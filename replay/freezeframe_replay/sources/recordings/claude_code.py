@@ -119,7 +119,7 @@ def _said(thread: _Thread) -> list[Said]:
             results[thread.place[entry.above]].append(place)
     said: list[Said] = []
     for place, entry in enumerate(thread.entries):
-        if entry.message["role"] == "user":
+        if entry.message.get("role") == "user":
             messages = spoken(DIALECT, {"messages": [entry.message]})
             parts = [part for message in messages for part in as_objects(message.get("parts"))]
             said.append(Said(message={"role": "user", "parts": [*parts]}, key=entry.key, at=entry.at))
