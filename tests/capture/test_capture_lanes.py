@@ -92,7 +92,10 @@ def in_pools_of_a_pool_with_contexts() -> Any:
     def in_copies(work: Callable[[str], Any]) -> Any:
         contexts = [contextvars.copy_context() for _ in range(3)]
         with ThreadPoolExecutor(3) as pool:
-            return list(pool.map(lambda name: contexts.pop().run(work, name), ["same"] * 3))
+            return [future.result() for future in [pool.submit(in_next, contexts, work) for _ in range(3)]]
+
+    def in_next(contexts: list[contextvars.Context], work: Callable[[str], Any]) -> Any:
+        return contexts.pop().run(work, "same")
 
     return in_copies(lambda _: in_copies(roll))
 
