@@ -255,8 +255,11 @@ def load_settings(given: Mapping[str, object], environ: Mapping[str, str] = os.e
     chosen: dict[str, Any] = {}
     for name, option in OPTIONS.items():
         found = next(((variable, text) for variable in variables(name) if (text := environ.get(variable, "").strip())), None)
-        if given.get(name) is not None:
-            chosen[name] = option.check(_plain(given[name]), f"instrument({name}=...)", faults)
+        value, where = given.get(name), f"instrument({name}=...)"
+        if isinstance(value, str) and isinstance(option.default, tuple):  # record_hosts="*", as the variable has it
+            chosen[name] = option.read(value, where, faults)
+        elif value is not None:
+            chosen[name] = option.check(_plain(value), where, faults)
         elif found is not None:
             chosen[name] = option.read(found[1], found[0], faults)
     if faults:

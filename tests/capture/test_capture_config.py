@@ -22,6 +22,13 @@ def test_an_option_in_code_wins_over_the_environment_and_that_over_the_default()
     assert load_settings({}, {}).endpoint is None
 
 
+def test_a_list_may_be_given_as_its_variable_has_it() -> None:
+    told = {"record_hosts": "*, shop.example", "headers": "authorization=Bearer%20x"}
+    settings = load_settings(told, {})
+    assert settings == load_settings({}, {f"FREEZEFRAME_{name.upper()}": text for name, text in told.items()})
+    assert settings.record_hosts == ("*", "shop.example")
+
+
 def test_headers_are_read_as_the_specification_writes_them() -> None:
     settings = load_settings({}, {"OTEL_EXPORTER_OTLP_HEADERS": "authorization=Bearer%20x,tenant=acme"})
     assert settings.headers == (("authorization", "Bearer x"), ("tenant", "acme"))
