@@ -124,7 +124,7 @@ def test_code_is_what_git_holds_of_the_folder_without_secrets(repository: Path) 
 @pytest.mark.parametrize("commit", ["0123456789", "--output=x", "HEAD"])
 def test_a_commit_that_is_not_here_is_an_error(repository: Path, commit: str) -> None:
     """A word that git would take for an option or a name never reaches it."""
-    with pytest.raises(ConfigError, match="no hexadecimal id" if not commit.isdigit() else "git ls-tree failed"):
+    with pytest.raises(ConfigError, match="not a hexadecimal id" if not commit.isdigit() else "git ls-tree failed"):
         code_of_commit(repository, commit)
 
 

@@ -69,7 +69,7 @@ def test_other_words_count_only_where_the_request_asks_for_steady_ones(
 ) -> None:
     monkeypatch.setattr(provider, "say", lambda body: "all is fine")  # pyright: ignore[reportUnknownLambdaType]
     assert main(["canary", pinned(tmp_path, question(temperature=1))]) == 0
-    assert "the request does not ask for steady words" in capsys.readouterr().out
+    assert "the request does not ask for reproducible output" in capsys.readouterr().out
     assert main(["canary", pinned(tmp_path, question(temperature=0))]) == 3
 
 

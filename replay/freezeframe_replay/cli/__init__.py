@@ -87,5 +87,5 @@ def _execute(name: str, rest: list[str]) -> int:
 def _unknown(name: str) -> int:
     near = get_close_matches(name, list(SUMMARIES), n=1)
     hint = f"did you mean `{PROGRAM} {near[0]}`?" if near else f"`{PROGRAM} --help` lists the commands"
-    print(f"{PROGRAM}: no command {name!r}; {hint}", file=sys.stderr)
+    print(f"{PROGRAM}: unknown command {name!r}; {hint}", file=sys.stderr)
     return USAGE_ERROR

@@ -16,8 +16,8 @@ from freezeframe_schemas.verdict import EXIT_CODES, Verdict, why_nothing_to_chec
 
 COMMAND: Final = Command(
     replay_error=EXIT_CODES[Verdict.INCOMPARABLE],
-    description="Writes canonical JSON lines in a hash chain, a seal, a README, and a script that checks them with the standard"
-    " library alone. With --key, the seal is signed and can be checked with OpenSSL.",
+    description="The export holds canonical JSON lines in a hash chain, a seal, a README, and a script that checks "
+    "them with the standard library alone. With --key, the seal is signed and can be checked with OpenSSL.",
     examples={
         "freezeframe audit 4bf92f35 -o audit/4bf92f35": "not signed; keep the seal elsewhere",
         "freezeframe audit 4bf92f35 -o audit/4bf92f35 --key key.pem": "signed (Ed25519)",
@@ -26,8 +26,8 @@ COMMAND: Final = Command(
     exit_codes={0: "written", 125: "nothing to audit: the run recorded no calls, no input and no outcome"},
     options=(
         RUN_OR_FIXTURE,
-        option("-o", "--output", type=Path, required=True, metavar="DIR", help="directory of the export, empty or new"),
-        option("--key", type=Path, metavar="FILE", help="sign it: an Ed25519 private key in PEM"),
+        option("-o", "--output", type=Path, required=True, metavar="DIR", help="directory to write to, empty or new"),
+        option("--key", type=Path, metavar="FILE", help="Ed25519 private key (PEM) to sign the export with"),
         JSON,
         STORE,
     ),

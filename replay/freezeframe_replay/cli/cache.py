@@ -17,10 +17,11 @@ from freezeframe_replay.report.render import counted
 from freezeframe_schemas.errors import ConfigError
 
 COMMAND: Final = Command(
-    description="For development and evaluation: a model request that is equal to one of an earlier run gets that answer; any "
-    "other goes out and is recorded, as with `freezeframe record`. Answers that redaction changed are not used. What was "
-    "answered so is not part of the recorded run, and proves nothing about the program.",
-    examples={"freezeframe cache -- node eval.mjs": "the second time, it asks only what is new"},
+    description="For development and evaluation. A model request that is equal to one of an earlier run gets the "
+    "recorded answer; any other goes to the provider and is recorded, as with `freezeframe record`. Answers that "
+    "redaction changed are not used. Reused answers are not part of the recorded run, and prove nothing about the "
+    "program.",
+    examples={"freezeframe cache -- node eval.mjs": "the second time, only new requests go out"},
     exit_codes={0: "as the program", 1: "as the program, or it could not be started, or there is no store"},
     takes_program=True,
     options=(
@@ -43,7 +44,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         print(_summary(recorder, cache.saved), file=sys.stderr)
     if cache.fault:
-        print(f"  the store could not be read, so calls went out: {cache.fault}", file=sys.stderr)
+        print(f"  the store could not be read, so calls went to the provider: {cache.fault}", file=sys.stderr)
     if fate.failed:
         print(f"  lost: {counted(fate.failed, 'span')} could not be delivered: {fate.why}", file=sys.stderr)
     return status

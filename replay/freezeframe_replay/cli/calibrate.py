@@ -27,8 +27,8 @@ COMMAND: Final = Command(
     exit_codes={0: "compared", 125: "incomparable: the input differs, or no step could be compared"},
     options=(
         option("one", metavar="A", help=TARGET_HELP),
-        option("other", metavar="B", help="another recording of the same input, named in the same ways"),
-        option("-o", "--output", type=Path, metavar="DIR", help="write A there, declaring what varies"),
+        option("other", metavar="B", help="another recording of the same input, named in the same way"),
+        option("-o", "--output", type=Path, metavar="DIR", help="write A as a fixture there, declaring what varies"),
         JSON,
         STORE,
     ),

@@ -24,9 +24,10 @@ _IGNORABLE = ("model", "fingerprint", "finish", "calls", "text")
 
 
 COMMAND: Final = Command(
-    description="Drift is another model, fingerprint or wording. Meant to run on a schedule. Requests go out as recorded, with "
-    "keys and base URLs of your environment; a key is sent only to a host known as the provider's, or one that you "
-    "name. Words count where the request asks for steady ones (temperature 0, or a seed).",
+    description="Drift is another model, fingerprint or wording. Run this command on a schedule. Requests go out as "
+    "recorded, with the keys and base URLs of your environment; a key is sent only to a host known as the "
+    "provider's, or one that you name. Wording counts only if the request asks for reproducible output (temperature "
+    "0, or a seed).",
     examples={
         "freezeframe canary tests/golden/order": "every model call of a fixture",
         "freezeframe canary sets/pinned --ignore fingerprint --quiet": "a dataset, from cron",
@@ -35,7 +36,7 @@ COMMAND: Final = Command(
     exit_codes={0: "nothing drifted", 3: "something did", 125: "a question got no answer"},
     options=(
         option("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=f"{TARGET_HELP}; or a dataset directory"),
-        repeatable("--step", type=positive, metavar="N", help="ask only this step (repeatable)"),
+        repeatable("--step", type=positive, metavar="N", help="ask again only this step (repeatable)"),
         repeatable("--ignore", choices=_IGNORABLE, help="what may drift (repeatable)"),
         option("--base-url", default="", metavar="URL", help="base URL to ask (default: $OPENAI_BASE_URL and similar)"),
         option("--timeout", type=limit, default=60.0, metavar="S", help="time limit of one answer, in seconds"),
@@ -78,7 +79,7 @@ def _not_compared(asked: Sequence[Asked], ignored: frozenset[str]) -> str:
     unsteady = 0 if "text" in ignored else sum(not found.text_decides for found in asked)
     parts = [", ".join(sorted(ignored))] if ignored else []
     if unsteady:
-        parts.append(f"the words of {unsteady}, which did not ask for steady ones")
+        parts.append(f"the wording of {unsteady}, which did not ask for reproducible output")
     return f"; not compared: {', '.join(parts)}" if parts else ""
 
 
@@ -98,7 +99,7 @@ def _lines(found: Asked, *, drifted: bool) -> Iterable[str]:
     if found.error:
         yield short(f"  {found.error}", width)
     for drift in found.drifts:
-        note = "" if drift.what != "text" or found.text_decides else " (the request does not ask for steady words)"
+        note = "" if drift.what != "text" or found.text_decides else " (the request does not ask for reproducible output)"
         yield f"  {drift.what}{note}"
         yield short(f"    - {drift.recorded}", width)
         yield short(f"    + {drift.now}", width)

@@ -27,12 +27,12 @@ _ZSH: Final = "autoload -U +X compinit && compinit\nautoload -U +X bashcompinit 
 
 
 COMMAND: Final = Command(
-    description="Made from the commands themselves: print it anew after an update.",
+    description="The script is made from the commands themselves, so print it again after an update.",
     examples={
         "freezeframe completion bash": 'in ~/.bashrc: eval "$(freezeframe completion bash)"; zsh likewise',
         "freezeframe completion fish": "into ~/.config/fish/completions/freezeframe.fish",
     },
-    options=(option("shell", choices=("bash", "zsh", "fish"), help="for which shell"),),
+    options=(option("shell", choices=("bash", "zsh", "fish"), help="shell that the script is for"),),
 )
 
 

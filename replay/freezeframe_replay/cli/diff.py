@@ -24,8 +24,8 @@ _MARKS: Final = {How.SAME: " ", How.CHANGED: "~", How.ADDED: "+", How.REMOVED: "
 
 
 COMMAND: Final = Command(
-    description="Steps are paired by their request, in each task or thread in order, then by kind and name. Time and tokens are"
-    " shown and make no difference.",
+    description="Steps are paired by their request, in each task or thread in order, then by kind and name. Time and "
+    "tokens are shown but do not count as differences.",
     examples={
         "freezeframe diff 4bf92f35 9c1e77d0": "two runs in the store",
         "freezeframe diff tests/regressions/late-order last": "a fixture and the newest run",
@@ -39,9 +39,9 @@ COMMAND: Final = Command(
     },
     options=(
         option("before", metavar="A", help=TARGET_HELP),
-        option("after", metavar="B", help="the other run, named in the same ways"),
+        option("after", metavar="B", help="the other run, named in the same way"),
         flag("--all", "also show the steps that are the same"),
-        option("--html", type=Path, metavar="FILE", help="write a self-contained page there"),
+        option("--html", type=Path, metavar="FILE", help="write a self-contained page to this file"),
         JSON,
         STORE,
     ),

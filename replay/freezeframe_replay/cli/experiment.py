@@ -31,9 +31,9 @@ from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Kind
 
 COMMAND: Final = Command(
-    description="Every run of the dataset is reported. The candidate is the code in the working tree, and whatever --model, "
-    "--system, --replace and --set change in the requests to the model. Path, tools, arguments and targets are "
-    "compared exactly; whether other words mean the same is asked of the judge.",
+    description="Every run of the dataset is reported. The candidate is the code in the working tree, and whatever "
+    "--model, --system, --replace and --set change in the requests to the model. Path, tools, arguments and targets "
+    "are compared exactly; the judge decides whether different words mean the same.",
     examples={
         "freezeframe experiment sets/week": "did my change alter any of these runs? offline",
         "freezeframe experiment sets/week --model gpt-5-mini --live model": "another model",
@@ -50,7 +50,7 @@ COMMAND: Final = Command(
     options=(
         option("dataset", type=Path, metavar="DATASET", help="directory that `freezeframe dataset` wrote, or a fixture's"),
         option("--model", metavar="NAME", help="candidate: ask this model (with --live model)"),
-        option("--system", metavar="TEXT", help="candidate: another system prompt (@FILE reads it from there)"),
+        option("--system", metavar="TEXT", help="candidate: another system prompt (@FILE reads it from a file)"),
         repeatable("--replace", nargs=2, metavar=("OLD", "NEW"), help="candidate: a passage of the prompts"),
         repeatable("--set", metavar="NAME=JSON", help="candidate: a parameter, such as temperature=0"),
         options.LIVE,
@@ -58,7 +58,7 @@ COMMAND: Final = Command(
         options.IGNORE,
         option("--judge", metavar="MODULE:FUNCTION", help="ask this function whether different words mean the same"),
         flag("--judge-live", "let the judge ask a model for real, and record the answers"),
-        option("--jobs", type=options.positive, default=1, metavar="N", help="replays side by side (default: 1)"),
+        option("--jobs", type=options.positive, default=1, metavar="N", help="replays at the same time (default: 1)"),
         options.timeout(of="one run"),
         option("--max-changed", type=int, metavar="N", help="gate: at most N runs may change (default: none)"),
         option(
@@ -74,7 +74,7 @@ COMMAND: Final = Command(
             metavar="NAME",
             help="keep the result in the dataset under this name, a column of the page /sets",
         ),
-        option("-o", "--output", type=Path, metavar="FILE", help="also write the result there as JSON"),
+        option("-o", "--output", type=Path, metavar="FILE", help="also write the result to this file as JSON"),
         flag("--all", "also list the rows that are the same"),
         options.REQUIRE_VALUES,
         options.QUIET,
@@ -110,7 +110,7 @@ def _policy(arguments: argparse.Namespace) -> Policy:
     live = frozenset(Kind(name) for name in arguments.live)
     if edits and Kind.MODEL not in live:
         raise ConfigError(
-            f"found {edits[0]} and no --live model: the recording holds no answer to an edited request",
+            f"{edits[0]} requires --live model: the recording holds no answer to an edited request",
             do="add --live model; it uses the API keys of your environment, at your cost",
         )
     return Policy(

@@ -33,8 +33,8 @@ from freezeframe_schemas.fixture import Fixture
 
 _MADE: Final = "; ".join(f"{kind.name} ({kind.makes})" for kind in EXPORTS.values())
 COMMAND: Final = Command(
-    description="DEST is a file, - for stdout, or the URL of a backend that takes OTLP. What leaves is what is stored: the "
-    "redacted content. A run that was never redacted is refused.",
+    description="DEST is a file, - for stdout, or the URL of a backend that accepts OTLP. An export holds what the "
+    "store holds: the redacted content. A run that was never redacted is refused.",
     examples={
         "freezeframe export last --to otlp run.jsonl": "spans, as any OTLP backend takes them",
         "freezeframe export 4bf92f35 --to phoenix http://127.0.0.1:6006": "to a backend",
@@ -53,7 +53,9 @@ COMMAND: Final = Command(
         ),
         option("--sql", metavar="QUERY", help="runs whose ids are in the first column of this query"),
         option("--limit", type=positive, default=1000, metavar="N", help="at most N runs by SQL (default: 1000)"),
-        option("--each", choices=["run", "call"], default="run", help="a dataset's rows: a run (default), or each model call"),
+        option(
+            "--each", choices=["run", "call"], default="run", help="rows of a dataset: one per run (default), or per model call"
+        ),
         flag("--unredacted", "export runs that were never redacted"),
         JSON,
         STORE,
@@ -129,7 +131,7 @@ def _write(runs: Iterable[Exported], kind: ExportKind, export: Export, destinati
 def _write_directory(runs: Iterable[Exported], kind: ExportKind, export: Export, directory: Path) -> None:
     """Write a file for each run, named after it."""
     if directory.exists() and not directory.is_dir():
-        raise ConfigError(f"{directory}: is a file; {kind.name} holds one run a file", do="name a directory")
+        raise ConfigError(f"{directory}: is a file; {kind.name} holds one run per file", do="name a directory")
     export.form = kind.forms[0]
     for run in runs:
         _write_pieces(kind.write([run], export), str(directory / f"{run.run_id}.{export.form}"))

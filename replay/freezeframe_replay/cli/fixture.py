@@ -23,7 +23,7 @@ COMMAND: Final = Command(
         "freezeframe fixture 4bf92f35 -o tests/regressions/late-order": "files only",
         "freezeframe fixture 4bf92f35 -o tests/regressions/late-order --pytest": "and a test",
         "freezeframe fixture forks/a -o tests/regressions/a --pytest": "a fixture, as a test",
-        "freezeframe fixture last -o tests/golden/order --pytest --expect identical": "a good run that is to stay as it is",
+        "freezeframe fixture last -o tests/golden/order --pytest --expect identical": "a good run that must stay as it is",
     },
     takes_program=True,
     options=(

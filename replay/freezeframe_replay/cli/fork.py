@@ -25,9 +25,9 @@ from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_schemas.errors import ConfigError
 
 COMMAND: Final = Command(
-    description="The thing changed is a tool's result, a model's answer or the input. The replay of a fork answers as recorded "
-    "up to the changed step and gives the changed answer there; the first request that the recording does not hold "
-    "shows what the code makes of it, and `replay DIR --live model` goes on from there. A fork can be forked.",
+    description="Change a tool's result, a model's answer or the input. The replay of a fork answers as recorded up "
+    "to the changed step and gives the changed answer there. The first request that the recording does not hold "
+    "shows what the code does with it, and `replay DIR --live model` goes on from there. You can fork a fork.",
     examples={
         "freezeframe fork last -o forks/a --step 2 --result '[]'": "the tool finds nothing",
         """freezeframe fork last -o forks/b --step 2 --set '[0].id="AC-9"'""": "one field of its result",
@@ -38,8 +38,8 @@ COMMAND: Final = Command(
         RUN_OR_FIXTURE,
         new_directory(of="fork"),
         option("--step", type=positive, metavar="N", help="the step whose answer to change, as numbered by `freezeframe show`"),
-        option("--result", metavar="JSON", help="what the tool or retriever returns (@FILE reads it from there)"),
-        option("--response", metavar="TEXT", help="what the model says (@FILE reads it from there)"),
+        option("--result", metavar="JSON", help="what the tool or retriever returns (@FILE reads it from a file)"),
+        option("--response", metavar="TEXT", help="what the model says (@FILE reads it from a file)"),
         repeatable(
             "--set",
             metavar="PATH=JSON",

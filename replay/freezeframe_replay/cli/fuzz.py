@@ -25,13 +25,13 @@ _AIMS = ("prompt", "result", "chunks", "order")
 
 COMMAND: Final = Command(
     replay_error=EXIT_CODES[Verdict.INCOMPARABLE],
-    description="The question is typed differently, a tool returns less or fails, a stream is cut in other places, concurrent "
-    "answers arrive in a different order. Offline, the model is held to what it said, so you see what the code "
-    "makes of it. The same seed tries the same perturbations.",
+    description="The question is typed differently, a tool returns less or fails, a stream is cut in other places, "
+    "concurrent answers arrive in a different order. Offline, the model keeps to its recorded answers, so you see "
+    "what the code does with the change. The same seed tries the same perturbations.",
     examples={
         "freezeframe fuzz last": "twenty perturbations, offline",
         "freezeframe fuzz last --aim result --rounds 50 -o flips": "tool results; keep what flips",
-        "freezeframe fuzz last --aim prompt --live model": "what the real model makes of a typo",
+        "freezeframe fuzz last --aim prompt --live model": "what the real model does with a typo",
     },
     exit_codes={
         0: "no perturbation flips it",
@@ -45,7 +45,7 @@ COMMAND: Final = Command(
         option("--seed", type=int, default=1, metavar="N", help="the same seed tries the same perturbations (default: 1)"),
         repeatable("--aim", choices=_AIMS, help="perturb only this (repeatable; default: all)"),
         repeatable("--live", choices=["model"], help="ask the model for real"),
-        option("-o", "--output", type=Path, metavar="DIR", help="write each run that flips there as a fixture"),
+        option("-o", "--output", type=Path, metavar="DIR", help="write each run that flips to this directory, as a fixture"),
         options.timeout(of="one replay"),
         flag("--all", "also list the perturbations that flip nothing"),
         options.QUIET,

@@ -43,13 +43,13 @@ _BUSY: Final = frozenset({429, 503})
 
 _HELD: Final = "; ".join(f"{kind.name} ({kind.holds})" for kind in RECORDINGS.values())
 COMMAND: Final = Command(
-    description="SOURCE is a file, or a directory of such files. OTLP comes as JSON lines, one JSON document, or protobuf, as "
-    "the file exporter of the OpenTelemetry Collector writes it, too. A file of any other kind is read to its end before it is "
-    "sent. What is stored already is not stored twice, so the command can be repeated.",
+    description="SOURCE is a file, or a directory of such files. OTLP can be JSON lines, one JSON document, or "
+    "protobuf, also as the file exporter of the OpenTelemetry Collector writes it. A file of any other kind is read "
+    "to its end before it is sent. Spans that are already stored are not stored twice, so you can repeat the command.",
     examples={
         "freezeframe import otlp spans.jsonl": "one file",
-        "freezeframe import otlp traces/ --dry-run": "what a replay will lack; sends nothing",
-        "freezeframe import otlp spans.jsonl --from 4001": "go on where it stopped",
+        "freezeframe import otlp traces/ --dry-run": "show what a replay will lack; send nothing",
+        "freezeframe import otlp spans.jsonl --from 4001": "continue where it stopped",
         "freezeframe import vcr tests/cassettes/": "each cassette as a run",
     },
     options=(
@@ -153,7 +153,7 @@ def _send(request: OtlpRequest, file: Path, kind: str, home: Home, port: int) ->
     where = f"{file}, request {request.number}"
     headers = {"Content-Type": request.content_type, **bearer(read_token(home.directory, SENDER))}
     asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/{request.signal}", data=request.body, headers=headers)
-    again = f"what came before is stored; go on with `freezeframe import {kind} {file} --from {request.number}`"
+    again = f"everything before it is stored; continue with `freezeframe import {kind} {file} --from {request.number}`"
     for tried in range(_TRIES):
         try:
             with opener(LOOPBACK).open(asked, timeout=_TIMEOUT_S) as answer:

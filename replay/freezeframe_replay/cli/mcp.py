@@ -15,13 +15,13 @@ from freezeframe_replay.mcp.answers import LEAST_TOKENS, MOST_TOKENS, USUAL_TOKE
 from freezeframe_schemas.errors import ConfigError
 
 COMMAND: Final = Command(
-    description="A client starts it and talks to it over standard input and output; for Claude Code, type once: claude mcp add "
-    "freezeframe -- freezeframe mcp. Its tools find runs, say why they failed, replay them with the code of this folder, and "
-    "write tests into it. They start nothing else: no tool takes a command.",
+    description="A client starts this command and talks to it over standard input and output. For Claude Code, type "
+    "once: claude mcp add freezeframe -- freezeframe mcp. Its tools find runs, say why they failed, replay them with "
+    "the code of this folder, and write tests into it. They start nothing else: no tool takes a command.",
     examples={
         "freezeframe mcp": "what a client starts, in the folder of the agent's code",
         "freezeframe mcp --project ~/support-bot": "the code is elsewhere",
-        "freezeframe mcp --http 4330": "over HTTP, for clients that start no programs",
+        "freezeframe mcp --http 4330": "over HTTP, for clients that cannot start programs",
         "freezeframe mcp -- python agent.py": "replays start this program in place of the recorded entry point",
     },
     takes_program=True,
@@ -32,7 +32,7 @@ COMMAND: Final = Command(
             type=positive,
             default=USUAL_TOKENS,
             metavar="N",
-            help=f"tokens of an answer, about, unless a call names a budget (default: {USUAL_TOKENS})",
+            help=f"approximate size of an answer in tokens, unless a call sets a budget (default: {USUAL_TOKENS})",
         ),
         option(
             "--http",

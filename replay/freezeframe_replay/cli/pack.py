@@ -29,19 +29,19 @@ _DIGITS: Final = 12
 
 
 COMMAND: Final = Command(
-    description="The file holds the redacted recording, the files of the recorded commit that this folder held, the lock file, "
-    "and run.html, a page that opens without anything. Code is not redacted; files that hold keys by their name, and what git "
-    "ignores, are left out.",
+    description="The file holds the redacted recording, the files of the recorded commit that this folder held, the "
+    "lock file, and run.html, a self-contained page. Code is not redacted; files that hold keys by their name, and "
+    "files that git ignores, are left out.",
     examples={
         "freezeframe pack 4bf92f35 -o bug.ffz": "in the agent's folder",
         "freezeframe pack 4bf92f35 -o bug.ffz --code now": "with the files as they are, uncommitted changes included",
         "freezeframe pack 4bf92f35 -o bug.ffz --code none": "the recording and its page only",
-        "freezeframe replay bug.ffz --packed-code": "where it was sent to",
+        "freezeframe replay bug.ffz --packed-code": "on the machine of the recipient",
         "tar xzf bug.ffz": "to read run.html, and the code",
     },
     options=(
         RUN_OR_FIXTURE,
-        option("-o", "--output", type=Path, required=True, metavar="FILE", help="the file to write; it ends in .ffz"),
+        option("-o", "--output", type=Path, required=True, metavar="FILE", help="file to write; its name ends in .ffz"),
         option(
             "--code",
             choices=list(_CODE),
@@ -179,7 +179,7 @@ def _warnings(fixture: Fixture, code: Code | None) -> Iterator[str]:
         )
     script = fixture.entry.file
     if script and not Path(script).is_absolute() and Path(script).as_posix() not in code.files:
-        yield f"warning: {printable(script)}, where the run begins, is not among the packed files: start in the agent's folder"
+        yield f"warning: {printable(script)}, where the run begins, is not packed: run this in the agent's folder"
 
 
 def _lines(output: Path, recorded: Recorded, code: Code | None) -> Iterator[str]:

@@ -15,9 +15,9 @@ from freezeframe_replay.process.programs import collector_settings, record_progr
 from freezeframe_schemas.errors import ConfigError
 
 COMMAND: Final = Command(
-    description="For programs that are not Python, or must not be touched: the base URLs of SDKs are set for the program, and "
-    "a proxy on loopback sends each call on and records it. `freezeframe run` sees more of a Python program. The exit code is "
-    "the program's.",
+    description="For programs that are not Python, or that you must not change. The program is started with the base "
+    "URLs of its SDKs set to a proxy on loopback, which forwards each call and records it. For a Python program, "
+    "`freezeframe run` records more. The exit code is the program's.",
     examples={
         "freezeframe record -- node agent.mjs": "then: freezeframe replay last",
         "freezeframe record --file spans.jsonl -- ./agent": "to a file, no collector needed",
@@ -27,7 +27,7 @@ COMMAND: Final = Command(
     takes_program=True,
     options=(
         option("--file", metavar="PATH", help="write spans to this file as OTLP/JSON lines, not redacted, and send none"),
-        option("--endpoint", metavar="URL", help="the collector's address (default: that of the data directory's)"),
+        option("--endpoint", metavar="URL", help="the collector's address (default: the data directory's collector)"),
         option("--service-name", metavar="NAME", help="service.name of the spans (default: the program's name)"),
         flag(
             "--mcp",

@@ -42,7 +42,7 @@ COMMAND: Final = Command(
         "freezeframe redact --policy minimal a.jsonl b.jsonl": "several files, under another policy",
         "freezeframe redact --text notes.txt": "one text instead of JSON lines",
         "freezeframe redact --dry-run --json lines.jsonl": "counts only, for a script; no value shown",
-        "echo 'mail jane@corp.io' | freezeframe redact --text --explain": "what was found, where, by what",
+        "echo 'mail jane@corp.io' | freezeframe redact --text --explain": "what was found, where, and by which detector",
         "freezeframe redact --rotate-key --tenant acme": "the next key of a tenant",
         "freezeframe redact spans.jsonl > redacted.jsonl": "what `freezeframe run --file` wrote; it still replays",
     },
@@ -63,13 +63,13 @@ COMMAND: Final = Command(
             help="directory of the keys (default: that of the local data directory, if there is one)",
         ),
         flag("--text", "read each file as one text, and write the redacted text"),
-        flag("--dry-run", "write counts of findings by class and detector, and no text at all"),
+        flag("--dry-run", "write only counts of findings by class and detector, no text"),
         flag(
             "--explain",
-            "say for each finding which detector and row of rules found it, and for names what the learned evidence says",
+            "show for each finding which detector and row of rules found it, and for names what the learned evidence says",
         ),
         flag("--json", "with --dry-run or --list-keys: write JSON, for a script"),
-        flag("--list-keys", "say which keys there are, and nothing of their secrets"),
+        flag("--list-keys", "list the keys, without their secrets"),
         flag("--rotate-key", "start the tenant's next key; existing surrogates stay as they are"),
     ),
 )
@@ -138,7 +138,7 @@ def _run(arguments: argparse.Namespace, redactor: Redactor) -> int:
         tally.print(redactor.policy, as_json=arguments.json)
     if redactor.collisions:
         print(
-            f"freezeframe redact: {redactor.collisions} values got a surrogate that another value has: short codes have few",
+            f"freezeframe redact: {redactor.collisions} values share a surrogate with others: short codes have few",
             file=sys.stderr,
         )
     return status

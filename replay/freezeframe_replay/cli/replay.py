@@ -35,8 +35,8 @@ _MOST_TURNS: Final = 10_000
 
 COMMAND: Final = Command(
     replay_error=EXIT_CODES[Verdict.INCOMPARABLE],
-    description="The recorded entry point is called with the recorded (redacted) input; sockets are fenced, tools are not "
-    "called. After `--`, give a program to start instead.",
+    description="The recorded entry point is called with the recorded (redacted) input; sockets are fenced, and "
+    "tools are not called. After `--`, name a program to start instead.",
     examples={
         "freezeframe replay 4bf92f35": "a run in the store",
         "freezeframe replay tests/regressions/late-order": "a fixture: no store needed",
@@ -60,7 +60,7 @@ COMMAND: Final = Command(
     options=(
         one_of(
             option("run", metavar="RUN_OR_FIXTURE", nargs="?", help=options.TARGET_HELP),
-            option("--session", metavar="ID", help="replay all runs of this conversation, the first one first"),
+            option("--session", metavar="ID", help="replay all runs of this conversation, oldest first"),
         ),
         options.IGNORE,
         options.LIVE,
@@ -141,7 +141,7 @@ def _replay_session(arguments: argparse.Namespace) -> int:
     place = options.place_of(arguments)
     rows = open_store(place).list_runs(_MOST_TURNS, session=arguments.session, order="start_time ASC, trace_id")
     if not rows:
-        raise RunError(f"session {arguments.session}: found no run of it", do="list the runs with `freezeframe runs`")
+        raise RunError(f"session {arguments.session}: no such session in the store", do="list the runs with `freezeframe runs`")
     codes: list[int] = []
     for number, row in enumerate(rows, 1):
         print(f"turn {number} of {len(rows)}: {row.name}", flush=True)

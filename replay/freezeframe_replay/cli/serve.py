@@ -29,14 +29,14 @@ from freezeframe_schemas.exchange import Exchange, Kind, Request
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
 
 COMMAND: Final = Command(
-    description="SDKs reach the server through their base URL. The program after `--` is started with the variables for that; "
-    "without a program they are printed. A tool that the program asks for at $FREEZEFRAME_TOOLS_URL/NAME, or over MCP at "
-    "$FREEZEFRAME_MCP_URL, is answered from the run; its own tools run for real.",
+    description="SDKs reach the server through their base URL. The program after `--` is started with the variables "
+    "for that; without a program, they are printed. A tool that the program requests at $FREEZEFRAME_TOOLS_URL/NAME, "
+    "or over MCP at $FREEZEFRAME_MCP_URL, is answered from the run; the program's own tools run for real.",
     examples={
         "freezeframe serve 4bf92f35 -- node agent.mjs": "start the program, then report where it left the run",
         "freezeframe serve tests/regressions/late-order --port 8000": "until Ctrl-C",
         "freezeframe serve 4bf92f35 9c1e77d0 --port 8000": "several at once, below /-/run/ID",
-        "freezeframe serve 4bf92f35 --live-miss -- node agent.mjs": "ask the real model what the run does not hold; recorded",
+        "freezeframe serve 4bf92f35 --live-miss -- node agent.mjs": "let the real model answer what the run lacks; recorded",
         "freezeframe serve 4bf92f35 --mcp": "its tools as an MCP server over stdin and stdout",
     },
     exit_codes={
@@ -74,9 +74,9 @@ def execute(arguments: argparse.Namespace) -> int:
         hand_on_lines(url)
         return 0
     if arguments.program and len(arguments.runs) > 1:
-        raise ConfigError("a program is answered from one run", do="name one, or start the program yourself")
+        raise ConfigError("a program can be answered from only one run", do="name one, or start the program yourself")
     if arguments.live_miss and (arguments.mcp or not arguments.program):
-        raise ConfigError("--live-miss requires a program after `--`, and is not for --mcp")
+        raise ConfigError("--live-miss requires a program after `--`, and does not work with --mcp")
     runs = [_served(arguments, named) for named in arguments.runs]
     if arguments.live_miss:
         return _report(arguments, runs, _run_with_misses(arguments, runs[0]))

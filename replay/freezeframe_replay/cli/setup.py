@@ -18,12 +18,13 @@ from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.local_tokens import SENDER, read_token
 
 COMMAND: Final = Command(
-    description="Claude Code, Codex CLI and Gemini CLI then send what they do, each session as a run"
-    " (docs/guides/coding-agents.md). --write also writes the collector's token into their file, which only you can read then.",
+    description="Claude Code, Codex CLI and Gemini CLI then send what they do, each session as a run "
+    "(docs/guides/coding-agents.md). --write also writes the collector's token into their file, which only you can "
+    "read from then on.",
     examples={
         "freezeframe setup claude-code": "the lines for your shell",
         "freezeframe setup codex": "the lines for ~/.codex/config.toml",
-        "freezeframe setup gemini --write": "put them into ~/.gemini/.env",
+        "freezeframe setup gemini --write": "write them to ~/.gemini/.env",
     },
     options=(
         option("agent", choices=sorted(AGENTS), help="the program"),
@@ -48,7 +49,7 @@ def execute(arguments: argparse.Namespace) -> int:
     elif not changed:
         print(f"{path}: nothing to change")
     else:
-        print(f"wrote {path}" + ("" if backup is None else f", the file before is {backup}"))
+        print(f"wrote {path}" + ("" if backup is None else f"; the previous file is {backup}"))
     return 0
 
 

@@ -12,15 +12,15 @@ from freezeframe_replay.mcp.skill import PATH, skill_text
 from freezeframe_schemas.errors import ConfigError
 
 COMMAND: Final = Command(
-    description="Reproduce, fix, prove, lock in: which tool of `freezeframe mcp`, or which command, and when.",
+    description="Reproduce, fix, prove, lock in: which tool of `freezeframe mcp`, or which command, to use, and when.",
     examples={
         "freezeframe skill": "read it",
         "freezeframe skill --write": "for Claude Code, in this project",
-        "freezeframe skill --plain": "without a head, for AGENTS.md: add >> AGENTS.md",
+        "freezeframe skill --plain": "without front matter, for AGENTS.md: add >> AGENTS.md",
     },
     options=(
         flag("--write", f"write it to {PATH}"),
-        flag("--plain", "leave out the head that Claude Code reads"),
+        flag("--plain", "leave out the front matter that Claude Code reads"),
         flag("--force", "overwrite a file that differs"),
         JSON,
     ),

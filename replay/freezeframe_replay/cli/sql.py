@@ -27,7 +27,7 @@ COMMAND: Final = Command(
     },
     options=(
         option("query", metavar="QUERY", help="one SELECT statement, or - to read it from stdin"),
-        option("--format", choices=["table", "json", "csv"], default="table", help="how to write (default: table)"),
+        option("--format", choices=["table", "json", "csv"], default="table", help="output format (default: table)"),
         repeatable("-p", "--parameter", metavar="NAME=VALUE", help="value of {NAME:Type} in the query (repeatable)"),
         option("--width", type=int, default=80, metavar="N", help="cut a table's cells at N characters (default: 80)"),
         STORE,

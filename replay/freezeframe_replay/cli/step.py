@@ -18,8 +18,8 @@ from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_t
 
 COMMAND: Final = Command(
     replay_error=EXIT_CODES[Verdict.INCOMPARABLE],
-    description="Shows the call about to be made. Stops in the program's own code: its frames and their variables, the request "
-    "beside the recorded one, and the answer that is waiting. Another N moves back or forward.",
+    description="Shows the call that is about to be made: the frames of the program's own code with their variables, "
+    "the request next to the recorded one, and the recorded answer. Another N moves back or forward.",
     examples={
         "freezeframe step last --until 4": "before the fourth step",
         "freezeframe step tests/regressions/late-order --until 2 -- python agent.py": "another program",

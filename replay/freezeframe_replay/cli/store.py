@@ -261,5 +261,5 @@ _TEXTS: Final[Mapping[str, Callable[[Answer], str]]] = {
     "optimize": lambda answer: f"{size_text(answer['disk_bytes_before'])} before, {size_text(answer['disk_bytes'])} now",
     "check": _check_text,
     "expire": _days_text,
-    "search-index": lambda _: "the index is built, and kept for what comes",
+    "search-index": lambda _: "the index is built; new data is indexed as it is stored",
 }

@@ -17,8 +17,8 @@ from freezeframe_schemas.errors import ConfigError
 
 _TENANT: Final = option("--tenant", default="default", help="whose run it is (default: default)")
 COMMAND: Final = Command(
-    description="A collector with `vault = true` in [redaction] seals the original of each surrogate, under a key for each "
-    "run. Whoever may read the vault's keys may reveal: keep them where only that person can.",
+    description="A collector with `vault = true` in [redaction] seals the original of each surrogate, under a key "
+    "for each run. Anyone who can read the vault's keys can reveal originals: keep them where only that person can.",
     examples={
         "freezeframe vault reveal u7k3q9x2mfa@dq2x7kq.example.com --who 'A. Officer' --why T-71": "one value; logged first",
         "freezeframe vault log": "every reveal, and what was forgotten",
@@ -72,7 +72,7 @@ def _reveal(place: VaultPlace, arguments: argparse.Namespace) -> int:
     original = place.open().reveal(arguments.tenant, arguments.surrogate, who=who, reason=why, subject=arguments.run)
     if original is None:
         print(
-            "freezeframe vault: the vault holds nothing for this surrogate (or no longer does); the question is in the log",
+            "freezeframe vault: the vault holds nothing for this surrogate (or no longer does); the request is logged",
             file=sys.stderr,
         )
         return 1

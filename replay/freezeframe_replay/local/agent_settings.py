@@ -100,7 +100,7 @@ def _into_claude_code(text: str, receiver: Receiver, overwrite: bool) -> str:
     settings = _object(text)
     env: Any = settings.setdefault("env", {})
     if not isinstance(env, dict):
-        raise ConfigError('found "env" that is not an object', do="mend the file first")
+        raise ConfigError('"env" is not an object', do="fix the file first")
     ours = _with_header(_claude_code(receiver), receiver)
     if not overwrite:
         _refuse_others(env, ours)
@@ -114,9 +114,9 @@ def _object(text: str) -> dict[str, Any]:
     try:
         settings: Any = json.loads(text) if text.strip() else {}
     except ValueError as error:
-        raise ConfigError(f"not JSON: {error}", do="mend the file first, or add the lines by hand") from None
+        raise ConfigError(f"not valid JSON: {error}", do="fix the file first, or add the lines by hand") from None
     if not isinstance(settings, dict):
-        raise ConfigError("found no JSON object", do="mend the file first")
+        raise ConfigError("not a JSON object", do="fix the file first")
     return settings
 
 
@@ -128,7 +128,7 @@ def _refuse_others(found: Mapping[str, Any], ours: Mapping[str, str]) -> None:
         other.append(_HEADERS)
     if other:
         raise ConfigError(
-            f"{', '.join(other)}: set to something else already", do="overwrite with --force (the file is backed up)"
+            f"{', '.join(other)}: already set to something else", do="overwrite with --force (the file is backed up)"
         )
 
 
@@ -147,9 +147,9 @@ def _into_codex(text: str, receiver: Receiver, overwrite: bool) -> str:
     try:
         found = tomllib.loads(rest)
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"not TOML: {error}", do="mend the file first, or add the lines by hand") from None
+        raise ConfigError(f"not valid TOML: {error}", do="fix the file first, or add the lines by hand") from None
     if "otel" in found:
-        raise ConfigError("has an [otel] table already", do="put the lines there by hand: leave out --write to see them")
+        raise ConfigError("already has an [otel] table", do="add the lines by hand: leave out --write to see them")
     return _with_ours(rest, _codex_lines(receiver))
 
 

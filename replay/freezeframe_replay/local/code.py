@@ -77,7 +77,7 @@ def code_of_commit(directory: Path, commit: str) -> Code:
     """
     if not _COMMIT.fullmatch(commit):  # it comes from the recording, and git would take a word with a dash for an option
         raise ConfigError(
-            f"commit {commit!r:.60}: found no hexadecimal id",
+            f"commit {commit!r:.60}: not a hexadecimal id",
             do="pack the files as they are (--code now), or none (--code none)",
         )
     listed = [
@@ -161,7 +161,7 @@ def _why_not(item: _Listed) -> str:
         return "a link or a submodule"
     if _SECRET_NAME.fullmatch(name) or not _SECRET_FOLDERS.isdisjoint(folders):
         return "may hold secrets, by its name"
-    return "" if is_safe(item.path) else "its name is not one on every system"
+    return "" if is_safe(item.path) else "its name is not valid on every system"
 
 
 def _secret_in(name: str, content: bytes) -> str:
