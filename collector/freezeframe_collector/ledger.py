@@ -57,7 +57,7 @@ def load_ledger(directory: Path) -> Ledger:
     except (ValueError, KeyError, TypeError) as error:
         raise StoreError(
             f"{path}: the ledger cannot be read ({type(error).__name__})",
-            do="restore the file; without it the segments beside it may be stored twice",
+            do="restore the file; without it the segments next to it may be stored twice",
         ) from None
 
 

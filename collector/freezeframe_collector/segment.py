@@ -113,7 +113,7 @@ class Segment:
                 # A file system without links.
                 shutil.copyfile(self.path, kept)
             except FileNotFoundError:
-                _LOG.error("%s is gone; there is nothing to keep", self.path)
+                _LOG.error("%s no longer exists; there is nothing to keep", self.path)
 
     def discard(self) -> None:
         """Delete the files of a segment that is off the books."""

@@ -326,10 +326,10 @@ class Reporter:
         held, done = self._casts.state(), self._settler.state
         return (
             ("casts_open_runs", "Runs whose private values are remembered.", held.open_runs),
-            ("casts_unsettled_runs", "Runs with stored spans that are to be gone through again.", held.unsettled_runs),
-            ("casts_dropped_early_total", "Casts destroyed before their grace time, for want of room.", held.dropped_early),
+            ("casts_unsettled_runs", "Runs whose stored spans will be read and, if need be, rewritten.", held.unsettled_runs),
+            ("casts_dropped_early_total", "Casts destroyed before their grace time, to make room.", held.dropped_early),
             ("runs_settled_total", "Runs that were settled.", done.settled_runs),
-            ("spans_rewritten_total", "Stored spans rewritten, since a later one told what they hold.", done.rewritten_spans),
+            ("spans_rewritten_total", "Stored spans rewritten after a later one showed what they hold.", done.rewritten_spans),
             ("settle_failures_total", "Tries to settle runs that failed.", done.failures),
         )
 

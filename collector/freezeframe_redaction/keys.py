@@ -114,7 +114,7 @@ def keys_apart(data: Path, name: str, chosen: Path | None = None) -> Path:
         if chosen is None or (chosen.exists() and chosen.samefile(link)):
             return link
         raise ConfigError(
-            f"{link}: found keys here, expected them in {chosen}", do="move the files there and remove the folder"
+            f"{link}: the keys are here, expected them in {chosen}", do="move the files there and remove the folder"
         )
     if chosen is None and link.is_symlink():
         if not link.is_dir():
@@ -171,7 +171,7 @@ def _order(key: TenantKey) -> tuple[str, int]:
 def _create(directory: Path, tenant: str, version: int) -> TenantKey:
     if not _TENANT.fullmatch(tenant):
         raise ConfigError(
-            f"tenant name: found {len(tenant)} characters that make no file name",
+            f"tenant name: found {len(tenant)} characters that are not a valid file name",
             do="use letters, digits, dot, dash and underscore, 64 at most",
         )
     path = directory / f"{tenant}.{version}.key.json"

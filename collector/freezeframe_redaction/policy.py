@@ -251,7 +251,7 @@ def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
     example = str(table.get("example", ""))
     before, check = tuple(_strings(table, "before", faults)), table.get("check", [])
     if (before or check) and not pattern:
-        faults.append(f"{where}: before and check: they require a pattern")
+        faults.append(f"{where}: before and check require a pattern")
     if check and (fault := _fault_of_check(check, example)):
         faults.append(f"{where}: check: {fault}")
     if pattern and (fault := _fault_of(pattern, example)):

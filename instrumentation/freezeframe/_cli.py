@@ -27,7 +27,7 @@ examples:
   freezeframe run -- uvicorn app:app                               capture a server, each request as its own run
   freezeframe run --file spans.jsonl -- python agent.py            write the spans to a file, no collector needed
 
-exit code: that of the command; 126 or 127 where it cannot be started.
+exit code: that of the command; 126 or 127 if it cannot be started.
 """
 
 _DRAIN_HELP: Final = """\

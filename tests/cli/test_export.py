@@ -306,7 +306,7 @@ def test_a_run_that_was_never_redacted_is_refused_and_no_file_is_left(
     ("arguments", "told"),
     [
         (["--to", "nothing", "x"], "--to nothing: expected one of otlp, "),
-        (["--to", "otlp", "run.txt"], "cannot tell the form of otlp"),
+        (["--to", "otlp", "run.txt"], "cannot tell the format of otlp"),
         (["--to", "vcr", "http://127.0.0.1:9"], "found a URL, expected a file"),
         (["--to", "otlp", "ftp://127.0.0.1:9"], "expected http://HOST:4318"),
         (["--to", "otlp", "http://127.0.0.1:9"], "does not answer"),

@@ -196,10 +196,10 @@ def test_the_page_of_a_file_loads_nothing_and_runs_nothing() -> None:
 
 
 HOSTILE: dict[str, tuple[Callable[[dict[str, bytes]], Mapping[str, bytes]], str]] = {
-    "changed code": (lambda f: {**with_pack({**f, "code/a.py": b"a"}), "code/a.py": b"b"}, "'code/a.py' has another SHA-256"),
+    "changed code": (lambda f: {**with_pack({**f, "code/a.py": b"a"}), "code/a.py": b"b"}, "'code/a.py' has another hash"),
     "code added": (lambda f: {**with_pack(f), "code/a.py": b"b"}, "'code/a.py' is not named"),
     "code gone": (lambda f: {**with_pack({**f, "code/a.py": b"a"}), **f}, "'code/a.py' "),
-    "changed page": (lambda f: {**with_pack({**f, "run.html": b"a"}), "run.html": b"b"}, "'run.html' has another SHA-256"),
+    "changed page": (lambda f: {**with_pack({**f, "run.html": b"a"}), "run.html": b"b"}, "'run.html' has another hash"),
     "code in a fixture": (lambda f: {**f, "code/a.py": b""}, "no pack.json, so nothing says"),
     "above": (lambda f: with_pack({**f, "code/../../a.py": b""}), "not a file of a fixture or a pack"),
     "git": (lambda f: with_pack({**f, "code/.git/config": b""}), "not a file of a fixture or a pack"),
@@ -208,7 +208,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, bytes]], Mapping[str, bytes]], str]
     "file and folder": (lambda f: with_pack({**f, "code/a": b"", "code/a/b": b""}), "cannot be read as a fixture archive"),
     "other file": (lambda f: with_pack({**f, "conftest.py": b""}), "not a file of a fixture or a pack"),
     "version": (lambda f: with_pack(f, version=9), "pack format version 9, this library reads version 1"),
-    "format": (lambda f: with_pack(f, format="zip"), "not of a freezeframe pack"),
+    "format": (lambda f: with_pack(f, format="zip"), "not from a freezeframe pack"),
     "no files": (lambda f: with_pack(f, files=[]), "pack.json: not readable"),
     "not JSON": (lambda f: {**f, "pack.json": b"["}, "pack.json: not valid JSON"),
     "many": (lambda f: {**f, **{f"code/{number}": b"" for number in range(60)}}, "more than 50 files"),

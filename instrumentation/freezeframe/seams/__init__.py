@@ -62,12 +62,12 @@ SEAMS: Final = (
     ),
     *(
         Seam(module=f"langgraph.pregel.{name}", installer="langgraph", distribution="langgraph", captures=what)
-        for name, what in (("_loop", "states at node borders, where asked for"), ("main", "graphs that begin in the middle"))
+        for name, what in (("_loop", "states at node borders, if requested"), ("main", "graphs that begin in the middle"))
     ),
     *(
         Seam(module=f"workflows.{name}", installer="llama_workflows", distribution="llama-index-workflows", captures=what)
         for name, what in (
-            ("runtime.control_loop.runner", "states after steps, where asked for"),
+            ("runtime.control_loop.runner", "states after steps, if requested"),
             ("workflow", "workflows that begin in the middle"),
         )
     ),
@@ -93,7 +93,7 @@ SEAMS: Final = (
     Seam(module="strands.tools.decorator", installer="strands", distribution="strands-agents", captures="decorated tools"),
     Seam(module="strands.tools.tools", installer="strands", distribution="strands-agents", captures="tools of modules"),
     *(
-        Seam(module=module, installer=installer, distribution=distribution, captures="databases, where asked for")
+        Seam(module=module, installer=installer, distribution=distribution, captures="databases, if requested")
         for module, installer, distribution in (
             ("aiosqlite.core", "sqlite", "aiosqlite"),
             ("redis.client", "redis", "redis"),

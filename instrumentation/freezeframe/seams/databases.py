@@ -109,7 +109,7 @@ def tell(describe: calls.Describe) -> None:
     """Note that the run asks a database that is not recorded."""
     if _port.recorder() is not None and not current_place().inside_call:
         with guard("databases.tell"):
-            unmarked.note(GapKind.DATABASE, "asks the database", describe().name.partition(" ")[0])
+            unmarked.note(GapKind.DATABASE, "queries the database", describe().name.partition(" ")[0])
 
 
 # -- results of statements --------------------------------------------------------------------------------------------------

@@ -289,7 +289,7 @@ def end_of_stream(answer: Exchange) -> BaseException | None:
             return recorded_error(answer)  # None if the answer was cut and the client did not notice
         case Completion.CLOSED_EARLY:
             return ReplayMiss(
-                f"{answer.name} (span {answer.span_id}): the application reads on; in the recording it closed the stream "
+                f"{answer.name} (span {answer.span_id}): the application keeps reading; in the recording it closed the stream "
                 f"after {len(answer.response.chunks)} chunks, so what follows was never received"
             )
         case _:

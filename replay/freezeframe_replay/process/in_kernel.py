@@ -118,5 +118,5 @@ def _run_cell(shell: Any, text: str) -> None:
         except StopIteration as end:
             result = end.value
         else:
-            raise ReplayError("the cell waits for something, and has no await")
+            raise ReplayError("the cell waits for something, but has no await")
     shell.events.trigger("post_run_cell", result)

@@ -36,7 +36,7 @@ Run {run} as it was recorded, {exchanges} exchanges.
 record.jsonl holds one line for the run and one for each call that it made to a model, a tool or another service, in the order
 in which they were issued: what was sent and what came back, byte for byte (base64), with the SHA-256 of each body. Every line
 holds the SHA-256 of the line before it, and seal.json that of the last one. So the one value in seal.json stands for the whole
-record: keep it elsewhere (a ticket, a mail, a ledger), and any later change of the record can be told.
+record: keep it elsewhere (a ticket, a mail, a ledger), and any later change of the record can be detected.
 
 To check the record, with Python 3.8 or newer and nothing else:
 

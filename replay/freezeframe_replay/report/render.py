@@ -201,7 +201,7 @@ def how_far(outline: Outline) -> str:
         return ""
     steps = [node for node in outline.nodes if node.step is not None]
     if not steps:
-        return "no step was recorded; a process that is killed takes those of its last moments with it"
+        return "no step was recorded; a killed process loses the steps of its last moments"
     last = max(steps, key=lambda node: node.step or 0)
     count = "1 step" if len(steps) == 1 else f"{len(steps)} steps"
     name = last.detail if last.kind == Kind.MODEL and last.detail else last.name

@@ -164,7 +164,7 @@ def _langsmith_runs(base: str, path: str, limit: int, get: Get) -> Iterator[List
 def _tempo_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
     """Tempo searches at a path of its own; Jaeger lists only the traces of a service that is named."""
     if "/api/v2/traces" not in path:
-        raise ConfigError(f"store: {base}{path} lists no runs", do="name the run by its trace id")
+        raise ConfigError(f"store: {base}{path} cannot list runs", do="name the run by its trace id")
     for item in as_objects(as_object(get(f"{base}/api/search?limit={limit}")).get("traces")):
         took, start = item.get("durationMs"), as_text(item.get("startTimeUnixNano")) or ""
         yield ListedRun(
@@ -295,7 +295,7 @@ def list_backend_runs(url: str, limit: int, *, environ: Mapping[str, str] = os.e
     """
     backend, base, path, get = _door(url, environ)
     if backend.runs is None:
-        raise ConfigError(f"store: {shown_address(url)} lists no runs", do="name the run by its trace id")
+        raise ConfigError(f"store: {shown_address(url)} cannot list runs", do="name the run by its trace id")
     try:
         return list(backend.runs(base, path, limit, get))[:limit]
     except ValueError as error:
@@ -319,7 +319,7 @@ def _door(store: str, environ: Mapping[str, str]) -> tuple[Backend, str, str, Ge
     name, _, protocol = parts.scheme.partition("+")
     if name not in BACKENDS or protocol not in {"http", "https"}:
         if parts.scheme in {"clickhouse", "clickhouses"}:
-            raise ConfigError(f"store: {shown_address(store)} lists no runs", do="name the run by its trace id")
+            raise ConfigError(f"store: {shown_address(store)} cannot list runs", do="name the run by its trace id")
         raise ConfigError(f"store: found {shown_address(store)}, expected one of: " + "; ".join(URLS))
     headers = {**credentials(store), **headers_in(environ, HEADERS_VARIABLE)}
 

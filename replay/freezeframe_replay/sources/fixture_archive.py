@@ -180,7 +180,7 @@ def unpacked(
         except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
             raise FixtureError(
                 f"{path}: cannot be read as a fixture archive: {error}",
-                do="get it again: from who sent it, or from the replay service (GET /api/v1/runs/ID/fixture)",
+                do="get it again from whoever sent it, or from the replay service (GET /api/v1/runs/ID/fixture)",
             ) from error
         if "manifest.json" not in found:
             raise FixtureError(f"{path}: no manifest.json in it, expected the files of one fixture")
@@ -238,7 +238,7 @@ def _checked(path: Path, directory: Path, found: Mapping[str, str]) -> Pack | No
     pack = _read_pack(path, directory / _PACK)
     for name in sorted({*found, *pack.files} - {_PACK}):
         if found.get(name) != pack.files.get(name):
-            state = "is missing" if name not in found else "is not named" if name not in pack.files else "has another SHA-256"
+            state = "is missing" if name not in found else "is not named" if name not in pack.files else "has another hash"
             raise FixtureError(f"{path}: {name!r:.100} {state}: edited or damaged since it was packed", do="get it again")
     return pack
 
@@ -249,7 +249,7 @@ def _read_pack(path: Path, file: Path) -> Pack:
     except (ValueError, RecursionError) as error:
         raise FixtureError(f"{path}: {_PACK}: not valid JSON: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise FixtureError(f"{path}: {_PACK}: not of a freezeframe pack")
+        raise FixtureError(f"{path}: {_PACK}: not from a freezeframe pack")
     if document.get("version") != VERSION:
         raise FixtureError(
             f"{path}: pack format version {document.get('version')!r:.40}, this library reads version {VERSION}",

@@ -35,7 +35,7 @@ def git(directory: Path, *arguments: str, given: bytes = b"", do: str | None = N
     if done.returncode:
         command = " ".join(itertools.takewhile(lambda word: not word.startswith("-"), arguments[:2]))
         said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ConfigError(f"{directory}: git {command} failed: {said[-1] if said else 'without a word'}", do=do)
+        raise ConfigError(f"{directory}: git {command} failed: {said[-1] if said else 'no error message'}", do=do)
     return done.stdout
 
 

@@ -63,7 +63,7 @@ def _of_text(path: Path) -> Iterator[OtlpRequest]:
                 yield _document(path)
                 return
             if signal is None:
-                raise WireError(f"{path}, request {number}: found no OTLP/JSON, expected an object with {', '.join(_FIELDS)}")
+                raise WireError(f"{path}, request {number}: not OTLP/JSON, expected an object with {', '.join(_FIELDS)}")
             yield OtlpRequest(number=number, signal=signal, content_type=JSON, body=line)
 
 
@@ -71,7 +71,7 @@ def _document(path: Path) -> OtlpRequest:
     body = path.read_bytes()
     signal = _signal_of(body)
     if signal is None:
-        raise WireError(f"{path}: found no OTLP/JSON, expected an object with {', '.join(_FIELDS)}")
+        raise WireError(f"{path}: not OTLP/JSON, expected an object with {', '.join(_FIELDS)}")
     return OtlpRequest(number=1, signal=signal, content_type=JSON, body=body)
 
 

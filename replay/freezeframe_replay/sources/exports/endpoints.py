@@ -92,7 +92,7 @@ class Sender:
 
     def _answer(self, request: urllib.request.Request) -> bytes:
         shown = shown_address(request.full_url)
-        again = f"{self._sent:,} spans were taken before it; the command can be repeated, spans keep their ids"
+        again = f"{self._sent:,} spans were accepted before it; you can repeat the command, because spans keep their ids"
         problem: FreezeframeError = RetryableStoreError(f"{shown}: not asked")
         for tried in range(_TRIES):
             try:

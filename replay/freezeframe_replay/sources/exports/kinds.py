@@ -93,7 +93,7 @@ def form_of(kind: ExportKind, destination: str) -> str:
     if found in kind.forms or len(kind.forms) == 1 or destination == "-":
         return found if found in kind.forms else kind.forms[0]
     ends = ", ".join(f".{form}" for form in kind.forms)
-    raise ConfigError(f"{destination}: cannot tell the form of {kind.name}", do=f"give a name that ends in one of {ends}")
+    raise ConfigError(f"{destination}: cannot tell the format of {kind.name}", do=f"give a name that ends in one of {ends}")
 
 
 # -- HTTP calls -----------------------------------------------------------------------------------------------------------
@@ -105,7 +105,7 @@ def _http_calls(runs: Iterable[Exported], export: Export, *, unanswered: bool = 
         for exchange in run.exchanges:
             response = exchange.response
             if not exchange.request.method:
-                export.left_out["call", "of functions (tools, retrieval, MCP), which are no HTTP"] += 1
+                export.left_out["call", "of functions (tools, retrieval, MCP), which are not HTTP"] += 1
             elif exchange.request.omitted or response.omitted:
                 export.left_out["call", "whose bodies were not recorded"] += 1
             elif response.status is None and not unanswered:
@@ -113,7 +113,7 @@ def _http_calls(runs: Iterable[Exported], export: Export, *, unanswered: bool = 
             else:
                 export.written += 1
                 if response.completion is Completion.BROKEN:
-                    export.left_out["ending", "of an answer that broke off: what had come is written as a whole one"] += 1
+                    export.left_out["ending", "of an answer that broke off: written as a complete one"] += 1
                 yield exchange
 
 

@@ -183,7 +183,7 @@ def _of_batch(files: Iterable[Path]) -> Iterator[HttpCall]:
             with placed(file, f"line {line.number}"):
                 item = as_object(line.value)
                 if not isinstance(item.get("custom_id"), str):
-                    raise ValueError("custom_id: expected text; this is no line of a batch")
+                    raise ValueError("custom_id: expected text; this is not a line of a batch")
                 if "response" in item or "result" in item:
                     results.append((file, line.number, line.offset))
                 else:
@@ -193,7 +193,7 @@ def _of_batch(files: Iterable[Path]) -> Iterator[HttpCall]:
             item = as_object(line_at(file, offset))
             place = requests.get(str(item["custom_id"]))
             if place is None:
-                raise ValueError("found no request of this custom_id; put the request file beside it, and name the directory")
+                raise ValueError("found no request of this custom_id; put the request file next to it, and name the directory")
             call = _call_of_batch(as_object(line_at(*place)), item)
         yield call
 

@@ -68,7 +68,7 @@ def read_claude_code(path: Path, origin: Origin) -> Iterator[Conversation]:
         with placed(path, f"line {number}"):
             record = as_object(value)
             if not isinstance(record.get("type"), str):
-                raise ValueError("type: expected text; this is no session of Claude Code")
+                raise ValueError("type: expected text; this is not a session of Claude Code")
             session = as_text(record.get("sessionId")) or session
             _add(threads, record)
     for inside, thread in threads.items():

@@ -69,7 +69,7 @@ class _Session:
             record = {"type": "session_meta", "timestamp": record.get("timestamp"), "payload": record}
         kind = as_text(record.get("type"))
         if kind is None and "record_type" not in record:
-            raise ValueError("type: expected text; this is no session of Codex CLI")
+            raise ValueError("type: expected text; this is not a session of Codex CLI")
         payload = as_object(record.get("payload")) or {}
         at = iso_time(record.get("timestamp"), "timestamp") if "timestamp" in record else self._at
         match kind:

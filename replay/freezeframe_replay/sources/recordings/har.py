@@ -58,7 +58,7 @@ def _calls(path: Path) -> Iterator[HttpCall]:
     calls = each(path, "entry", items_of(path, "log", "entries", other=check), _call_of)
     yield from (call for call in calls if call is not None)
     if not seen:
-        raise WireError(f"{path}: found no HAR version, expected one of {', '.join(_VERSIONS)}")
+        raise WireError(f"{path}: no HAR version, expected one of {', '.join(_VERSIONS)}")
 
 
 def _is_http(entry: JsonObject) -> bool:
@@ -107,7 +107,7 @@ def _bytes(part: JsonObject, where: str) -> bytes:
         try:
             return base64.b64decode(text, validate=True)
         except binascii.Error:
-            raise ValueError(f"{where}.text: says base64, and is not") from None
+            raise ValueError(f"{where}.text: is marked as base64 but does not decode") from None
     return text.encode("utf-8", "surrogatepass")
 
 

@@ -66,14 +66,14 @@ def _of_zip(path: Path, note: Other) -> Iterator[Any]:
     try:
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:
             if "header.json" not in archive.namelist():
-                raise WireError(f"{path}: found no header.json: the evaluation has not ended, or this is no log of Inspect")
+                raise WireError(f"{path}: found no header.json: the evaluation has not ended, or this is not a log of Inspect")
             for name, value in as_object(_member(path, file, archive.getinfo("header.json"))).items():
                 note(name, value)
             for info in archive.infolist():
                 if info.filename.startswith(_SAMPLES):
                     yield _member(path, file, info)
     except (zipfile.BadZipFile, ValueError, NotImplementedError, EOFError) as error:
-        raise WireError(f"{path}: no log of Inspect that can be read: {error}") from None
+        raise WireError(f"{path}: not a readable log of Inspect: {error}") from None
 
 
 def _member(path: Path, file: BinaryIO, info: zipfile.ZipInfo) -> Any:

@@ -99,7 +99,7 @@ def _values(data: bytes, depth: int) -> Iterator[Any]:
             raise ValueError("found no length of a value")
         end = colon + 1 + int(data[at:colon])
         if end >= len(data):
-            raise ValueError("a value is longer than what is around it")
+            raise ValueError("a value is longer than the value around it")
         yield _read(data[colon + 1 : end], data[end : end + 1], depth=depth + 1)
         at = end + 1
 

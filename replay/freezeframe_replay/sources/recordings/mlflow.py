@@ -63,7 +63,7 @@ def _of_store(path: Path) -> Iterator[SpanRecord]:
                     span = mlflow_span(as_object(parse(content)), resources[trace])
                 yield span
     except sqlite3.Error as error:
-        raise WireError(f"{path}: no store of MLflow that can be read: {error}") from None
+        raise WireError(f"{path}: not a readable store of MLflow: {error}") from None
 
 
 def mlflow_resource(tags: Mapping[str, JsonValue]) -> Resource:

@@ -30,7 +30,7 @@ _OF_SWE_AGENT: Final = (
 _OF_ATIF: Final = "imported from an ATIF trajectory: it holds what was said; no parameters"
 _OF_WHO_AND_WHEN: Final = (
     "imported from Who&When: it holds what the agents said to each other; no model, parameters and times, and what an agent's "
-    "program wrote stands among it as a message"
+    "program wrote is in it as a message"
 )
 _ATIF_VERSION: Final = "ATIF-v1."
 

@@ -59,7 +59,7 @@ def _calls(path: Path) -> Iterator[HttpCall]:
 
     yield from each(path, "interaction", items, call_of)
     if not seen:
-        raise WireError(f"{path}: found no version at its end: it is cut, or not a cassette")
+        raise WireError(f"{path}: no version at its end: it is cut, or not a cassette")
 
 
 def _is_json(path: Path) -> bool:

@@ -32,7 +32,7 @@ def yaml_items_of(path: Path, names: frozenset[str], *, other: Other) -> Iterato
     try:
         import yaml
     except ImportError:
-        raise ConfigError(f"{path}: is YAML, and no module reads it", do="pip install pyyaml") from None
+        raise ConfigError(f"{path}: is YAML, which needs PyYAML to read", do="pip install pyyaml") from None
 
     with path.open("rb") as file:
         bounded = _Bounded(file)
