@@ -19,6 +19,7 @@ from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp"
+LANGGRAPH = "554bb01c4036783ed6077da86cd79476"
 
 
 @pytest.fixture(scope="module")
@@ -42,14 +43,18 @@ def test_an_imported_run_is_redacted_stored_once_and_reconstructed_from_the_stor
     file.write_text("\n".join(lines))
     for _ in range(2):
         assert imported(collector, str(file), str(RECORDED / "langgraph-chat-oi")) == 0
-        assert capsys.readouterr().out == "sent 4 requests of 2 files\n"
+        told = f"sent 4 requests of 2 files\n2 runs:\n  {span(1).trace_id}\n  {LANGGRAPH}\nnext: freezeframe runs\n"
+        assert capsys.readouterr().out == told
     place = Place(data=collector.data)
     run = load_run(place, span(1).trace_id)
     assert len(run.spans) == 3
     assert card not in str(run)
-    fixture = freeze(load_run(place, "554bb01c"))
+    fixture = freeze(load_run(place, LANGGRAPH))
     assert [step.exchange.kind.value for step in fixture.steps] == ["model", "tool", "tool", "model"]
     assert fixture.redaction.policy
+    assert main(["runs", "--json", "--data", str(collector.data)]) == 0
+    steps = {run["trace_id"]: run["steps"] for run in json.loads(capsys.readouterr().out)}
+    assert steps == {span(1).trace_id: 0, LANGGRAPH: 4}, "those of an instrumentation that is not ours, too"
 
 
 @pytest.mark.long
@@ -58,12 +63,13 @@ def test_a_request_that_is_refused_is_named_and_the_rest_goes_on_from_there(
 ) -> None:
     good = [json.dumps(spans_to_otlp_json([replace(span(100 + number), trace_id="c" * 32)])) for number in range(3)]
     file = tmp_path / "spans.jsonl"
-    file.write_text("\n".join([good[0], '{"resourceSpans": 5}', *good[1:]]))
+    file.write_text("\n".join([good[0], "", '{"resourceSpans": 5}', *good[1:]]))
     assert imported(collector, str(file)) == 1
     told = capsys.readouterr().err
-    assert f"{file}, request 2: refused with HTTP 400" in told
+    assert f"{file}, request 2 (line 3): refused with HTTP 400" in told
     assert "--from 2" in told
-    assert imported(collector, str(file), "--from", "3") == 0
+    assert imported(collector, str(file), "--from", "3", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == {"requests": 2, "rejected": 0, "unreadable": 0, "runs": ["c" * 32]}
     assert len(load_run(Place(data=collector.data), "c" * 32).spans) == 3
 
 
@@ -76,7 +82,7 @@ def test_messages_after_their_length_are_sent_one_by_one_and_a_cut_one_is_said(
     file = tmp_path / "spans.pb"
     file.write_bytes(framed)
     assert imported(collector, str(file)) == 0
-    assert capsys.readouterr().out == "sent 2 requests of 1 file\n"
+    assert "sent 2 requests of 1 file\n" in capsys.readouterr().out
     file.write_bytes(framed[:-3])
     assert imported(collector, str(file)) == 1
     assert "the last message is cut" in capsys.readouterr().err
@@ -88,6 +94,25 @@ def test_a_dry_run_prints_the_ledger_and_needs_no_collector(tmp_path: Path, caps
     assert "step 1, 4: response id: made up" in capsys.readouterr().out
     assert main(["import", "otlp", named, "--data", str(tmp_path)]) == 1
     assert "no collector is running" in capsys.readouterr().err
+
+
+def test_every_form_of_otlp_names_the_runs_in_it(tmp_path: Path) -> None:
+    """Protobuf and JSON, of spans and of log records."""
+    runs = {
+        file.name: {run for request in requests_of_file(file) for run in request.runs}
+        for folder in ("langgraph-chat-oi", "adk-logs-native")
+        for file in sorted((RECORDED / folder).iterdir())
+        if file.suffix in (".pb", ".json", ".jsonl")
+    }
+    assert runs
+    assert all(len(found) == 1 for found in runs.values()), runs
+
+
+def test_a_line_that_is_not_otlp_is_named_by_its_line(tmp_path: Path) -> None:
+    file = tmp_path / "spans.jsonl"
+    file.write_text("\n".join([json.dumps(spans_to_otlp_json([span(1)])), "", '{"resourceSpans": [']))
+    with pytest.raises(WireError, match=r"request 2 \(line 3\): not OTLP/JSON"):
+        list(requests_of_file(file))
 
 
 @pytest.mark.parametrize("content", [b"hello\n", b"{}", b"\x00\x01\x02\x03", b"\x0a\x03abc", b"[1]\n"])

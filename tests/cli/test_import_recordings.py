@@ -71,10 +71,11 @@ def test_an_imported_cassette_is_stored_once_and_replayed_as_identical_by_the_pr
     collector: CollectorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     agent = written(tmp_path, AGENT, "agent.py")
+    run_id = run_of("vcr", FILES["vcr"]).trace_id
     for _ in range(2):
         assert main(["import", "vcr", str(FILES["vcr"]), "--data", str(collector.data)]) == 0
-        assert capsys.readouterr().out == "sent 1 request of 1 file\n"
-    run_id = run_of("vcr", FILES["vcr"]).trace_id
+        told = f"sent 1 request of 1 file\n1 run:\n  {run_id}\nnext: freezeframe show {run_id[:12]}\n"
+        assert capsys.readouterr().out == told
     stored = load_run(Place(data=collector.data), run_id)
     assert len(stored.spans) == 3
     assert [span.attributes["gen_ai.usage.output_tokens"] for span in stored.spans if span.parent_span_id] == [62, 82]
@@ -248,6 +249,8 @@ def archive(*entries: Any, **others: Any) -> str:
         ("har", '{"log": {"version": "1.2", "entries": [' + "[" * 100_000, "nested deeper|not JSON, or cut"),
         ("har", b'{"log": "\xff"}', "not UTF-8"),
         ("har", "", "the file is cut"),
+        ("har", '{"log": {\n"version": "1.2",\n"entries": [\n{},\n{"a":\nb}]}}', "line 4, after item 0|entry 1"),
+        ("phoenix", '{"data": [' + "\n" * 70_000 + "{],\n1]}", "line 70001, after item 0: not JSON, or cut"),
         ("mitmproxy", b"9:4:type;4", "flow 1: the file is cut"),
         ("mitmproxy", b"GET / HTTP/1.1", "flow 1: found no length; the file is cut, or not one of mitmproxy"),
         ("mitmproxy", b"14:7:version;1:5#}", "flow 1: found version '5' of the format, expected 7 or newer"),
@@ -275,7 +278,9 @@ def archive(*entries: Any, **others: Any) -> str:
         ("opik", '{"trace": {},\n"spans": [{}]}', "span 1: start_time: expected a time"),
         ("opik", '{"trace": {},\n"others": []}', "found no array 'spans'"),
         ("weave", '[{"started_at": "2026-01-01"}]', "call 1: trace_id: expected text"),
-        ("jsonl", '{"request": 5}', "item 1: request: found int, expected an object"),
+        ("jsonl", '{"request": 5}', "line 1, item 1: request: found int, expected an object"),
+        ("jsonl", '\n\n{"request": 5}', "line 3, item 1: request: found int, expected an object"),
+        ("jsonl", '{"request": {}}\n\n{"request": ', "line 3: not JSON, or cut"),
         ("jsonl", '{"request": {}, "url": "file:///etc/passwd"}', "item 1: request: expected an http URL"),
         ("helicone", '[{"request_body": {}, "request_created_at": "noon"}]', "item 1: request_created_at: expected a time"),
         ("tau-bench", "{}", "found '{', expected"),
@@ -617,7 +622,7 @@ def test_of_several_files_those_that_cannot_be_read_are_named_and_the_others_are
     written(tmp_path, b"", "rollout-3.jsonl")
     assert main(["import", "codex", str(tmp_path), "--data", str(collector.data)]) == 1
     told = capsys.readouterr()
-    assert told.out == "sent 1 request of 3 files; could not be read: 1 file\n"
+    assert told.out.startswith("sent 1 request of 3 files; could not be read: 1 file\n1 run:\n")
     assert "rollout-2.jsonl, line 47: not JSON, or cut" in told.err
     assert f"no runs in {tmp_path / 'rollout-3.jsonl'}" in told.err
     stored = load_run(Place(data=collector.data), run_of("codex", SESSIONS["codex"]).trace_id)

@@ -19,7 +19,7 @@ from freezeframe_replay.cli.options import DATA, JSON, home_of, positive, print_
 from freezeframe_replay.local.daemon import collector_answers, flush
 from freezeframe_replay.local.home import Home, read_ports
 from freezeframe_replay.report.outline import Outline, outline_run
-from freezeframe_replay.report.render import counted, ledger_lines
+from freezeframe_replay.report.render import ID_DIGITS, counted, ledger_lines
 from freezeframe_replay.sources.http_door import LOOPBACK, opener
 from freezeframe_replay.sources.otlp_requests import JSON as JSON_TYPE
 from freezeframe_replay.sources.otlp_requests import METRICS, OtlpRequest, requests_of_file
@@ -39,7 +39,7 @@ _OTLP: Final = "otlp"
 _TRIES: Final = 8
 _TIMEOUT_S: Final = 60.0
 _BUSY: Final = frozenset({429, 503})
-
+_MOST_NAMED: Final = 10
 
 _HELD: Final = "; ".join(f"{kind.name} ({kind.holds})" for kind in RECORDINGS.values())
 COMMAND: Final = Command(
@@ -71,13 +71,14 @@ def execute(arguments: argparse.Namespace) -> int:
     files = _files(arguments)
     if arguments.dry_run:
         return _show(files, arguments)
-    sent = _send_all(files, arguments.kind, arguments.first, home_of(arguments))
+    sent, runs = _send_all(files, arguments.kind, arguments.first, home_of(arguments))
     if not sent["requests"] and not sent["unreadable"]:
         raise no_runs(*arguments.sources)
     if arguments.json:
-        print_json(dict(sent))
+        print_json({**sent, "runs": runs})
     else:
         print(f"sent {counted(sent['requests'], 'request')} of {counted(len(files), 'file')}" + _left_out(sent))
+        print(_next(runs), end="")
     return 1 if sent["rejected"] or sent["unreadable"] else 0
 
 
@@ -97,12 +98,23 @@ def _left_out(sent: Counter[str]) -> str:
     return "; ".join(["", *parts])
 
 
-def _send_all(files: list[Path], kind: str, first: int, home: Home) -> Counter[str]:
-    """Send every request of the files, from the `first` of the first file on."""
+def _next(runs: list[str]) -> str:
+    """Return the lines that name the runs, and what to type next."""
+    if not runs:
+        return ""
+    more = f"\n  and {len(runs) - _MOST_NAMED:,} more" if len(runs) > _MOST_NAMED else ""
+    named = "\n".join(f"  {run}" for run in runs[:_MOST_NAMED])
+    typed = f"freezeframe show {runs[0][:ID_DIGITS]}" if len(runs) == 1 else "freezeframe runs"
+    return f"{counted(len(runs), 'run')}:\n{named}{more}\nnext: {typed}\n"
+
+
+def _send_all(files: list[Path], kind: str, first: int, home: Home) -> tuple[Counter[str], list[str]]:
+    """Send every request of the files, from the `first` of the first file on; return what was done, and the runs' ids."""
     port = read_ports(home).get("http")
     if not port or not collector_answers(home):
         raise ConfigError(f"no collector is running for {home.directory}", do="start it with `freezeframe up`")
     sent: Counter[str] = Counter()
+    runs: dict[str, None] = {}
 
     def send(file: Path) -> None:
         for request in _requests(file, kind):
@@ -113,11 +125,12 @@ def _send_all(files: list[Path], kind: str, first: int, home: Home) -> Counter[s
                 continue
             sent["rejected"] += _send(request, file, kind, home, port)
             sent["requests"] += 1
+            runs.update(dict.fromkeys(request.runs))
         print(f"{file}: done", file=sys.stderr)
 
     sent["unreadable"] = _each(files, send)
     flush(home)
-    return sent
+    return sent, [*runs]
 
 
 def _each(files: list[Path], use: Callable[[Path], None]) -> int:
@@ -150,7 +163,7 @@ def _send(request: OtlpRequest, file: Path, kind: str, home: Home, port: int) ->
         WireError: the collector does not take it.
         FreezeframeError: it does not answer, or stays busy.
     """
-    where = f"{file}, request {request.number}"
+    where = f"{file}, {request.place}"
     headers = {"Content-Type": request.content_type, **bearer(read_token(home.directory, SENDER))}
     asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/{request.signal}", data=request.body, headers=headers)
     again = f"everything before it is stored; continue with `freezeframe import {kind} {file} --from {request.number}`"

@@ -92,7 +92,7 @@ def _table(runs: Sequence[RunRow]) -> str:
             moment(run.start_time),
             run.name,
             input_text(run.input),
-            str(run.exchanges),
+            str(run.steps),
             f"{run.input_tokens:,} > {run.output_tokens:,}",
             duration(run.ms),
             RunStatus(run.status).word,

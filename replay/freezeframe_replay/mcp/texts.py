@@ -37,7 +37,7 @@ def _row(row: RunRow) -> str:
         row.trace_id[:ID_DIGITS],
         moment(row.start_time),
         f"{RunStatus(row.status).word}{failed}",
-        counted(row.exchanges, "step"),
+        counted(row.steps, "step"),
         duration(row.ms),
         short(f"{row.name}({input_text(row.input)})", _TEXT),
     ]

@@ -105,11 +105,13 @@ class Outline:
     """What closes the gaps that keep it from the next level."""
     ledger: tuple[Loss, ...] = ()
     """What a run of another instrumentation does not hold, and where the value was taken from instead."""
+    reconstructed: int = 0
+    """Steps that such a run is reconstructed to."""
 
     @property
     def steps(self) -> int:
-        """Return how many recorded exchanges there are."""
-        return sum(1 for node in self.nodes if node.step is not None)
+        """Return how many steps a replay answers."""
+        return self.reconstructed or sum(1 for node in self.nodes if node.step is not None)
 
 
 def outline_run(run: Run, *, full: bool = False) -> Outline:
@@ -120,6 +122,7 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
     entry_span = next((span for span in run.spans if span.span_id == run.entry.span_id), run.spans[0])
     fields = _entry_fields(run.entry)
     asked = (entry_span.text(genai.INPUT_MESSAGES) or "").encode(errors="replace")  # as another instrumentation reports it
+    rebuilt = reconstruct(run) if can_be_reconstructed(run) else None
     fields["called_with"] = fields["called_with"] or input_preview({genai.INPUT_MESSAGES: asked})
     return Outline(
         **fields,
@@ -134,7 +137,8 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
         gaps=tuple(str(gap) for gap in run.gaps),
         cold=reached.cold,
         advice=tuple(dict.fromkeys(gap.do for gap in run.gaps if gap.kind in reached.blocking and gap.do)),
-        ledger=reconstruct(run).ledger if can_be_reconstructed(run) else (),
+        ledger=() if rebuilt is None else rebuilt.ledger,
+        reconstructed=0 if rebuilt is None else len(rebuilt.steps),
     )
 
 

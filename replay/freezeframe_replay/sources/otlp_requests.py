@@ -15,8 +15,10 @@ from typing import Any, Final
 from freezeframe_replay.sources.span_file import is_text
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import NO_LIMITS, decode_traces
-from freezeframe_schemas.otlp.logs import decode_logs
+from freezeframe_schemas.otlp.encode import encode_traces
+from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
 from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.wire.document import JsonObject, as_objects, as_text
 
 TRACES: Final = "traces"
 LOGS: Final = "logs"
@@ -25,6 +27,7 @@ JSON: Final = "application/json"
 PROTOBUF: Final = "application/x-protobuf"
 
 _FIELDS: Final = {"resourceSpans": TRACES, "resourceLogs": LOGS, "resourceMetrics": METRICS}
+_NO_OTLP: Final = f"not OTLP/JSON, expected an object with {', '.join(_FIELDS)}"
 _LENGTH: Final = 4
 _MOST_SPANS: Final = 256
 _ENOUGH_BYTES: Final = 4 * 1024 * 1024
@@ -40,6 +43,15 @@ class OtlpRequest:
     signal: str
     content_type: str
     body: bytes
+    runs: tuple[str, ...] = ()
+    """Ids of the traces that its spans belong to."""
+    line: int = 0
+    """Where it is in a file of lines."""
+
+    @property
+    def place(self) -> str:
+        """Return what names it in an error."""
+        return f"request {self.number}" + (f" (line {self.line})" if self.line else "")
 
 
 def requests_of_file(path: Path) -> Iterator[OtlpRequest]:
@@ -54,38 +66,56 @@ def requests_of_file(path: Path) -> Iterator[OtlpRequest]:
 def _of_text(path: Path) -> Iterator[OtlpRequest]:
     with path.open("rb") as lines:
         number = 0
-        for line in lines:
+        for place, line in enumerate(lines, 1):
             if not line.strip():
                 continue
             number += 1
-            signal = _signal_of(line)
-            if signal is None and number == 1:
-                yield _document(path)
+            request = _of_json(line, number, place)
+            if request is None and number == 1:
+                request = _of_json(path.read_bytes(), 1, 0)  # one document, over several lines
+                if request is None:
+                    raise WireError(f"{path}: {_NO_OTLP}")
+                yield request
                 return
-            if signal is None:
-                raise WireError(f"{path}, request {number}: not OTLP/JSON, expected an object with {', '.join(_FIELDS)}")
-            yield OtlpRequest(number=number, signal=signal, content_type=JSON, body=line)
+            if request is None:
+                raise WireError(f"{path}, request {number} (line {place}): {_NO_OTLP}")
+            yield request
 
 
-def _document(path: Path) -> OtlpRequest:
-    body = path.read_bytes()
-    signal = _signal_of(body)
-    if signal is None:
-        raise WireError(f"{path}: not OTLP/JSON, expected an object with {', '.join(_FIELDS)}")
-    return OtlpRequest(number=1, signal=signal, content_type=JSON, body=body)
-
-
-def _signal_of(body: bytes) -> str | None:
+def _of_json(body: bytes, number: int, line: int) -> OtlpRequest | None:
+    """Return the request that a JSON document is; None if it is none."""
     try:
         found: Any = json.loads(body)
     except (ValueError, RecursionError):
         return None
-    return next((signal for field, signal in _FIELDS.items() if isinstance(found, dict) and field in found), None)
+    signal = next((signal for field, signal in _FIELDS.items() if isinstance(found, dict) and field in found), None)
+    if signal is None:
+        return None
+    runs = _runs_told(found) if signal == TRACES else _runs_of_logs(body) if signal == LOGS else ()
+    return OtlpRequest(number=number, signal=signal, content_type=JSON, body=body, runs=runs, line=line)
+
+
+def _runs_told(document: JsonObject) -> tuple[str, ...]:
+    """Return the trace ids in a document, without reading its spans: a document may be large."""
+    scopes = (scope for part in as_objects(document.get("resourceSpans")) for scope in as_objects(part.get("scopeSpans")))
+    spans = (span for scope in scopes for span in as_objects(scope.get("spans")))
+    return tuple(dict.fromkeys(text.lower() for span in spans if (text := as_text(span.get("traceId")))))
+
+
+def _runs_of_logs(body: bytes) -> tuple[str, ...]:
+    try:
+        return _runs_of(decode_json_logs(body, NO_LIMITS).events.spans)
+    except WireError:
+        return ()  # the collector refuses it, and says why
+
+
+def _runs_of(spans: Iterable[SpanRecord]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(span.trace_id for span in spans))
 
 
 def _of_protobuf(path: Path) -> Iterator[OtlpRequest]:
     for number, body in enumerate(_messages(path), 1):
-        yield OtlpRequest(number=number, signal=_signal_of_bytes(path, number, body), content_type=PROTOBUF, body=body)
+        yield _of_bytes(path, number, body)
 
 
 def _messages(path: Path) -> Iterator[bytes]:
@@ -106,18 +136,25 @@ def _messages(path: Path) -> Iterator[bytes]:
             left -= _LENGTH + size
 
 
-def _signal_of_bytes(path: Path, number: int, body: bytes) -> str:
+def _of_bytes(path: Path, number: int, body: bytes) -> OtlpRequest:
     """Return what a message holds. The signals' messages look alike: only the spans or records in them tell."""
     try:
-        traces = decode_traces(body, NO_LIMITS)
-        if traces.spans:
-            return TRACES
-        logs = decode_logs(body, NO_LIMITS)
-        if logs.events.spans or logs.others:
-            return LOGS
+        spans, signal = decode_traces(body, NO_LIMITS).spans, TRACES
+        if not spans:
+            logs = decode_logs(body, NO_LIMITS)
+            spans, signal = logs.events.spans, LOGS if logs.events.spans or logs.others else ""
+        if signal:
+            return OtlpRequest(number=number, signal=signal, content_type=PROTOBUF, body=body, runs=_runs_of(spans))
     except WireError as error:
         raise WireError(f"{path}, request {number}: {error}") from error
     raise WireError(f"{path}, request {number}: {len(body):,} bytes that are not OTLP protobuf with spans or log records in it")
+
+
+def requests_of_spans(spans: Iterable[SpanRecord]) -> Iterator[OtlpRequest]:
+    """Yield the requests that carry the spans."""
+    for number, batch in enumerate(batches_of_spans(spans), 1):
+        body = encode_traces(batch)
+        yield OtlpRequest(number=number, signal=TRACES, content_type=PROTOBUF, body=body, runs=_runs_of(batch))
 
 
 def batches_of_spans(spans: Iterable[SpanRecord]) -> Iterator[list[SpanRecord]]:

@@ -27,7 +27,7 @@ STATUSES: Final[Mapping[str, str]] = {
 SORTS: Final[Mapping[str, str]] = {
     "started": "start_time",
     "entry": "name",
-    "steps": "exchanges",
+    "steps": "steps",
     "failed steps": "errors",
     "tokens": "input_tokens + output_tokens",
     "time": "ms",

@@ -55,6 +55,7 @@ class RunRow:
     ms: float
     spans: int
     exchanges: int
+    steps: int
     model_calls: int
     tool_calls: int
     errors: int

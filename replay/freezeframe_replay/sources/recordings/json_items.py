@@ -41,14 +41,17 @@ def placed(path: Path, where: str) -> Generator[None]:
 
 
 def each(path: Path, word: str, items: Iterable[Any], make: Callable[[JsonObject], Made]) -> Iterator[Made]:
-    """Yield what is made of each item; a fault names the item by its `word` and number, from 1.
+    """Yield what is made of each item; a fault names it by its `word` and number, from 1, and by its line if it has one.
 
     Raises:
         WireError: `make` raised a `ValueError`.
     """
     for number, item in enumerate(items, 1):
-        with placed(path, f"{word} {number}"):
-            made = make(as_object(item))
+        where, value = f"{word} {number}", item
+        if isinstance(item, Line):
+            where, value = f"line {item.number}, {where}", item.value
+        with placed(path, where):
+            made = make(as_object(value))
         yield made
 
 
@@ -137,7 +140,7 @@ def items_of(path: Path, *names: str, other: Other | None = None) -> Iterator[An
 
 
 def listed(path: Path, *names: str) -> Iterator[Any]:
-    """Yield the items of a file that is a JSON array, or an object that has one under one of `names`, or has one a line.
+    """Yield the items of a file that is a JSON array, or an object that has one under one of `names`; or each `Line`.
 
     Raises:
         WireError: as `items_of` and `lines_of`.
@@ -149,7 +152,7 @@ def listed(path: Path, *names: str) -> Iterator[Any]:
     elif (name := _name_of_list(head, names)) is not None:
         yield from items_of(path, name)
     else:
-        yield from (line.value for line in lines_of(path))
+        yield from lines_of(path)
 
 
 def _name_of_list(head: bytes, names: tuple[str, ...]) -> str | None:
@@ -194,7 +197,7 @@ class _Text:
         self._path, self._file = path, file
         self._held = ""
         self._at = 0
-        self._items = 0
+        self._items = self._lines = 0
         self._ended = False
         self._decoder = json.JSONDecoder()
 
@@ -250,24 +253,28 @@ class _Text:
             except ValueError as error:
                 if len(self._held) - self._at > LARGEST:
                     raise self.wrong(f"one value has more than {LARGEST:,} characters, or is not JSON") from None
-                if not self._read():
-                    told = error.msg if isinstance(error, json.JSONDecodeError) else "a number is too long"
-                    raise self.wrong(f"not JSON, or cut ({told})") from None
+                told, at = "a number is too long", 0
+                if isinstance(error, json.JSONDecodeError):
+                    told, at = error.msg, error.pos - self._at
+                if not self._read():  # what is held now begins with the value
+                    raise self.wrong(f"not JSON, or cut ({told})", at) from None
                 continue
             if end < len(self._held) or not self._read():  # a number might go on
                 self._at = end
                 return value
 
-    def wrong(self, what: str) -> WireError:
-        """Return an error that says where."""
-        return WireError(f"{self._path}, after item {self._items}: {what}")
+    def wrong(self, what: str, at: int | None = None) -> WireError:
+        """Return an error that says where: at the place `at` of what is held, by default where we are."""
+        line = 1 + self._lines + self._held.count("\n", 0, self._at if at is None else at)
+        return WireError(f"{self._path}, line {line}, after item {self._items}: {what}")
 
     def _read(self) -> bool:
         """Read as much again as is held, so that a long value is not tried too often; return whether there was more."""
-        if self._ended:
-            return False
+        self._lines += self._held.count("\n", 0, self._at)
         self._held = self._held[self._at :]
         self._at = 0
+        if self._ended:
+            return False
         piece = self._file.read(max(_PIECE, len(self._held)))
         self._ended = not piece
         self._held += piece

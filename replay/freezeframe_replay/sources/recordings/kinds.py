@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.sources.foreign import in_conventions
-from freezeframe_replay.sources.otlp_requests import PROTOBUF, TRACES, OtlpRequest, batches_of_spans
+from freezeframe_replay.sources.otlp_requests import OtlpRequest, requests_of_spans
 from freezeframe_replay.sources.recordings.api_calls import (
     read_batch,
     read_bedrock,
@@ -40,7 +40,6 @@ from freezeframe_replay.sources.recordings.trajectories import (
 )
 from freezeframe_replay.sources.recordings.vcr import read_cassette
 from freezeframe_schemas.errors import RunError, WireError
-from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
 
@@ -146,8 +145,7 @@ def requests_of_recording(path: Path, kind: RecordingKind) -> Iterator[OtlpReque
     origin = _origin(path, kind)
     if not sum(1 for _ in _read(path, kind, origin)):
         raise no_runs(path)
-    for number, spans in enumerate(batches_of_spans(_read(path, kind, origin)), 1):
-        yield OtlpRequest(number=number, signal=TRACES, content_type=PROTOBUF, body=encode_traces(spans))
+    yield from requests_of_spans(_read(path, kind, origin))
 
 
 def no_runs(*paths: Path) -> RunError:

@@ -28,6 +28,7 @@ SELECT
     if(empty(exchange_ids), c.calls, length(calls)) AS model_calls, -- Model calls
     arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 64, 4)) > 0, mapValues(r.marks)) AS tool_calls, -- Tool calls
     arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 128, 8)) > 0, mapValues(r.marks)) AS retrievals, -- Retrievals
+    if(empty(exchange_ids), model_calls + tool_calls + retrievals, exchanges) AS steps, -- Exchanges, or the calls that another instrumentation tells of
     arrayCount(mark -> bitAnd(mark, 1) > 0, mapValues(r.marks)) AS errors, -- Spans that failed
     if(empty(exchange_ids), c.input_tokens, arraySum(mark -> bitAnd(bitShiftRight(mark, 8), 268435455), mapValues(calls))) AS input_tokens, -- Tokens in, of all model calls
     if(empty(exchange_ids), c.output_tokens, arraySum(mark -> bitShiftRight(mark, 36), mapValues(calls))) AS output_tokens, -- Tokens out, of all model calls
