@@ -303,7 +303,7 @@ ROUTES: Final = (
     Route(
         method="POST",
         path=f"{_RUN}/replay",
-        summary="Re-enact the run offline with the code beside the data directory (freezeframe replay --json).",
+        summary="Re-enact the run offline with the code next to the data directory (freezeframe replay --json).",
         answer=Any,
         handler=_replay,
         faults=(401, 404, 422, 503),

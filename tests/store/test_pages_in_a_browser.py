@@ -515,7 +515,7 @@ def test_by_keys_alone_an_answer_is_changed_replayed_and_kept(pages: Pages, tmp_
     pages.browser.press("e")
     assert pages.browser.press("Enter", loads=True).startswith(f"{pages.run('failed')}/steps/2")
     text = pages.browser.press("f", loads=True)
-    assert "What if step 2, tool track had answered otherwise?" in text
+    assert "What if step 2, tool track had answered differently?" in text
     pages.browser.press("Control+a", *'{"place": "Bonn"}')
     text = pages.ended(pages.browser.press("Control+Enter", loads=True))
     assert "asked for as recorded" in text and 'returned "it is in Bonn"' in text
