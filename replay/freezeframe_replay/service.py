@@ -19,7 +19,7 @@ import os
 import secrets
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -29,8 +29,9 @@ from freezeframe_replay import service_api, service_labels, service_replays, ser
 from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.reading import LastReading
+from freezeframe_replay.service_history import History
 from freezeframe_replay.service_jobs import Jobs
-from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, STORE, TOKEN, html
+from freezeframe_replay.service_state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, LIVE, STORE, TOKEN, html
 from freezeframe_replay.sources.costs import Costs
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.labels import Label, Labels
@@ -55,6 +56,8 @@ _FOR_PROGRAMS: Final = ("/api/", "/links", "/healthz")
 """How the paths begin whose errors are JSON; all others are pages, and so are their errors."""
 _COMPRESSED_FROM: Final = 1000
 """Bytes below which compressing an answer gains nothing."""
+_SWEEP_S: Final = 3600.0
+"""How often it is looked which runs of kept replays are gone: as often as the collector drops what has expired."""
 _HEADERS: Final = {
     **ANSWER_HEADERS,
     "Referrer-Policy": "same-origin",  # with no-referrer a browser sends Origin: null with our own forms
@@ -62,18 +65,21 @@ _HEADERS: Final = {
 }
 
 
-def make_app(home: Home) -> web.Application:
+def make_app(home: Home, *, allow_live: bool = False) -> web.Application:
     """Return the application over the data directory's store, which is opened by the first request."""
     app = web.Application(middlewares=[_guard])
     app[HOME] = home
     app[DOOR] = Door(load_or_create_token(home.directory, READER))
     app[TOKEN] = secrets.token_urlsafe(24)
-    app[JOBS] = Jobs()
+    app[LIVE] = allow_live
+    history = History(home.directory)
+    app[JOBS] = Jobs(history)
     app[STORE] = KeptStore(lambda: store_url(home))
     app[LAST] = LastReading()
     app[LABELS] = Labels(app[STORE].use)
     app[COSTS] = Costs()
     app.on_cleanup.append(_close)
+    app.cleanup_ctx.append(lambda app: _sweeping(app, history))
     for module in (service_runs, service_replays, service_labels, service_sets, service_store, redirects, theme):
         app.add_routes(module.ROUTES)
     app.add_routes(ROUTES)
@@ -81,13 +87,13 @@ def make_app(home: Home) -> web.Application:
     return app
 
 
-async def serve(home: Home, port: int) -> None:
+async def serve(home: Home, port: int, *, allow_live: bool = False) -> None:
     """Serve until SIGTERM or SIGINT; the port is written to the data directory once it listens."""
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    runner = web.AppRunner(make_app(home), access_log=None)
+    runner = web.AppRunner(make_app(home, allow_live=allow_live), access_log=None)
     await runner.setup()
     site = web.TCPSite(runner, LOOPBACK, port)
     await site.start()
@@ -105,11 +111,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="freezeframe-replay-service", description="Serve runs and fixtures on loopback.")
     parser.add_argument("--data", type=Path, metavar="DIR", help="data directory")
     parser.add_argument("--port", type=int, default=4320, metavar="N", help="port (0: any free one; default: 4320)")
+    parser.add_argument("--allow-live", action="store_true", help="let pages ask models for real")
     arguments = parser.parse_args(argv)
     home = find_home(arguments.data)
     try:
         make_home(home)
-        asyncio.run(serve(home, arguments.port))
+        asyncio.run(serve(home, arguments.port, allow_live=arguments.allow_live))
     except (FreezeframeError, OSError) as error:
         print(f"freezeframe replay service: {error}", file=sys.stderr)
         return 1
@@ -155,6 +162,23 @@ def _list(request: web.Request) -> tuple[RunPage, Mapping[str, Label]]:
     query, labels = asked_runs(request.query), request.app[LABELS].of_runs()
     has_labels = any(found.label for found in labels.values())
     return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS], has_labels=has_labels)), labels
+
+
+async def _sweeping(app: web.Application, history: History) -> AsyncIterator[None]:
+    """Remove kept replays of runs that were deleted, now and then."""
+
+    async def sweep() -> None:
+        while True:
+            await asyncio.sleep(_SWEEP_S)
+            try:
+                await asyncio.to_thread(app[STORE].use, history.forget_gone)
+            except FreezeframeError as error:
+                _logger.warning("kept replays: not compared with the store: %s", error)
+
+    sweeping = asyncio.create_task(sweep())
+    yield
+    sweeping.cancel()
+    await asyncio.gather(sweeping, return_exceptions=True)
 
 
 async def _close(app: web.Application) -> None:

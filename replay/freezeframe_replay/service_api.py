@@ -212,17 +212,20 @@ async def _fork(request: web.Request) -> web.Response:
             text=f'fork: expected {{"step": N, "target": one of {", ".join(Target)}, "value": what is there instead}}'
         )
     run: Run = await asyncio.to_thread(load, request)
-    changed = fork(freeze(run), [Edit(target=Target(target), step=step, path=str(asked.get("path", "")), value=asked["value"])])
-    return await _replayed(request, changed, origin=run.trace_id)
+    origin = freeze(run)
+    edit = Edit(target=Target(target), step=step, path=str(asked.get("path", "")), value=asked["value"])
+    return await _replayed(request, fork(origin, [edit]), origin=origin, edit=edit)
 
 
-async def _replayed(request: web.Request, fixture: Fixture, *, origin: str = "") -> web.Response:
+async def _replayed(
+    request: web.Request, fixture: Fixture, *, origin: Fixture | None = None, edit: Edit | None = None
+) -> web.Response:
     """Re-enact a fixture, after what is being re-enacted already; the pages list it, too.
 
     Raises:
         FreezeframeError: the replay could not be made.
     """
-    job = request.app[JOBS].start(fixture, folder_of(request.app[HOME]), origin=origin)
+    job = request.app[JOBS].start(fixture, folder_of(request.app[HOME]), origin=origin, edit=edit)
     while not job.has_ended:
         await job.moved.wait()
     if job.report is None:

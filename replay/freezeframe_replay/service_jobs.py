@@ -1,6 +1,6 @@
-"""The replays that the service has made since it was started: how far the running one is, and what each found.
+"""The replays that the service makes and has made: how far the running one is, and what each found.
 
-They are kept in memory only, the newest ones: a report may hold variables of the reader's own code, which no file gets.
+The newest ones are at hand. What has ended is in the data directory as well (`service_history`), for after a restart.
 """
 
 from __future__ import annotations
@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import logging
+import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -15,20 +16,28 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.experiments.fork import Edit
+from freezeframe_replay.process.kept import kept_run, live_run, live_steps
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.web.replay import Replay
+from freezeframe_replay.report.spent import spent_on
+from freezeframe_replay.service_history import MOST_KEPT, History
+from freezeframe_replay.web.replay import Noted, Replay
 from freezeframe_schemas.divergence import Report, Served
-from freezeframe_schemas.errors import FreezeframeError, ReplayError
+from freezeframe_schemas.errors import FixtureError, FreezeframeError, ReplayError
+from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import Run
 
 _logger: Final = logging.getLogger(__name__)
-_MOST_KEPT: Final = 30
 
 
 @dataclass(slots=True, kw_only=True)
 class Job(Replay):
     """A replay that can be waited for, and ended."""
 
+    origin: Fixture
+    """The run itself, without a change."""
+    edit: Edit | None = None
     cancelled: threading.Event = field(default_factory=threading.Event)
     moved: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when something of this has changed; then another one takes its place."""
@@ -37,46 +46,75 @@ class Job(Replay):
 class Jobs:
     """All of them. One runs at a time: each is a process that runs the agent's code. Used in the event loop only."""
 
-    def __init__(self) -> None:
+    def __init__(self, history: History) -> None:
+        self._history = history
+        self._noted = {noted.number: noted for noted in history.noted()}
         self._jobs: dict[int, Job] = {}
-        self._number = 0
+        self._number = max(self._noted, default=0)
         self._turn = asyncio.Lock()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def start(self, fixture: Fixture, folder: Path, *, origin: str = "", changed: int | None = None) -> Job:
-        """Start a replay of a fixture, which is a fork if `origin` names a run, as soon as no other runs."""
+    def start(
+        self, fixture: Fixture, folder: Path, *, origin: Fixture | None = None, edit: Edit | None = None, live: bool = False
+    ) -> Job:
+        """Start a replay as soon as no other runs: of a run, or of the fork that `edit` made of the run `origin`.
+
+        If `live`, the models are asked for real where the recording holds no answer.
+        """
+        origin = origin or fixture
         self._number += 1
         job = Job(
             number=self._number,
-            run_id=origin or fixture.run_id,
+            run_id=origin.run_id,
+            origin=origin,
             fixture=fixture,
             folder=folder,
             started=dt.datetime.now(dt.UTC),
-            is_fork=bool(origin),
-            changed=changed,
+            is_fork=edit is not None,
+            edit=edit,
+            changed=None if edit is None else edit.step,
+            live=live,
         )
-        ended = [number for number, item in self._jobs.items() if item.has_ended]
-        for number in ended[: max(len(self._jobs) - _MOST_KEPT + 1, 0)]:
-            del self._jobs[number]
-        self._jobs[job.number] = job
+        self._put(job)
         task = asyncio.get_running_loop().create_task(self._run(job))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return job
 
-    def find(self, number: int) -> Job | None:
-        """Return the replay with this number, if it is kept."""
+    async def find(self, number: int, load: Callable[[str], Run]) -> Job | None:
+        """Return the replay with this number, if it is kept; `load` reads the run of one from before the last restart.
+
+        Raises:
+            RunError: its run was deleted, or has changed since.
+            FreezeframeError: it cannot be read.
+        """
+        noted = self._noted.get(number)
+        if noted is not None and not self._history.holds(noted):
+            self._jobs.pop(number, None)
+            del self._noted[number]
+        elif noted is not None and number not in self._jobs:
+            self._put(await asyncio.to_thread(self._history.open, noted, load, Job))
         return self._jobs.get(number)
 
-    def of_run(self, run_id: str) -> list[Job]:
+    def of_run(self, run_id: str) -> list[Noted]:
         """Return the replays of a run and of its forks, the newest first."""
-        return [job for job in reversed(self._jobs.values()) if job.run_id == run_id]
+        found = {**self._noted, **{job.number: job.noted for job in self._jobs.values() if job.number not in self._noted}}
+        own = [noted for noted in found.values() if noted.run_id == run_id]
+        there = [noted for noted in own if noted.number not in self._noted or self._history.holds(noted)]
+        return sorted(there, key=lambda noted: -noted.number)
 
     async def close(self) -> None:
         """End what runs."""
         for job in self._jobs.values():
             job.cancelled.set()
         await asyncio.gather(*self._tasks)
+
+    def _put(self, job: Job) -> None:
+        """Hold a replay at hand, in place of the oldest one."""
+        ended = [number for number, item in self._jobs.items() if item.has_ended]
+        for number in ended[: max(len(self._jobs) - MOST_KEPT + 1, 0)]:
+            del self._jobs[number]
+        self._jobs[job.number] = job
 
     async def _run(self, job: Job) -> None:
         loop = asyncio.get_running_loop()
@@ -89,13 +127,23 @@ class Jobs:
 
         async with self._turn:
             try:
-                job.report = await asyncio.to_thread(_reenact, job, on_look)
+                await asyncio.to_thread(_reenact, job, self._history.keys, on_look)
             except FreezeframeError as error:
                 job.error = error
             except Exception:
                 _logger.exception("replay %d of run %s: failed", job.number, job.run_id)
                 job.error = ReplayError("a fault of freezeframe; the log of the replay service has its stack")
         _move(job, job.served if job.report is None else len(job.report.served))
+        if not job.cancelled.is_set():
+            await self._keep(job)
+
+    async def _keep(self, job: Job) -> None:
+        try:
+            await asyncio.to_thread(self._history.keep, job)
+        except (OSError, FreezeframeError) as error:
+            _logger.error("replay %d of run %s: not kept: %s", job.number, job.run_id, error)
+            return
+        self._noted[job.number] = job.noted
 
 
 def _move(job: Job, served: int) -> None:
@@ -104,7 +152,26 @@ def _move(job: Job, served: int) -> None:
     moved.set()
 
 
-def _reenact(job: Job, on_look: Callable[[Mapping[int, Served]], None]) -> Report:
+def _reenact(job: Job, keys: Path, on_look: Callable[[Mapping[int, Served]], None]) -> None:
+    """Replay, and note what it found, and what it made for real."""
     if job.cancelled.is_set():
         raise ReplayError("the replay was cancelled")
-    return reenact(job.fixture, cwd=job.folder, policy=Policy(keep_frames=True), on_look=on_look)
+    policy = Policy(keep_frames=True, live=frozenset({Kind.MODEL} if job.live else ()))
+    with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
+        spans = Path(scratch, "spans.jsonl") if job.live else None
+        report = reenact(job.fixture, cwd=job.folder, policy=policy, on_look=on_look, keys=keys, spans=spans)
+        if spans is not None and report.live:
+            _note_live(job, report, spans, keys)
+    job.report = report
+
+
+def _note_live(job: Job, report: Report, spans: Path, keys: Path) -> None:
+    """Note what the live calls answered and cost, and the run that the replay became, if it came to an end."""
+    run = live_run(job.fixture, spans)
+    made = None if run is None else live_steps(run, report)
+    job.made_live = made or {}
+    job.spent = None if made is None else spent_on(made.values())
+    try:
+        job.kept = kept_run(job.fixture, spans, report, keys=keys)
+    except FixtureError as error:
+        job.not_kept = error.message

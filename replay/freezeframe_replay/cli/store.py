@@ -22,6 +22,7 @@ from freezeframe_replay.local.administration import Answer, Order, administratio
 from freezeframe_replay.local.home import STORE_VARIABLE
 from freezeframe_replay.local.target import open_store
 from freezeframe_replay.report.render import size_text, table_text
+from freezeframe_replay.service_history import History
 from freezeframe_schemas import genai
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError
@@ -106,6 +107,8 @@ def execute(arguments: argparse.Namespace) -> int:
         print("nothing was deleted", file=sys.stderr)
         return 1
     answer = give(order)
+    if order["action"] in ("delete", "expire") and not order.get("dry_run"):
+        _forget_replays(arguments)
     if arguments.json:
         print_json(answer)
     else:
@@ -149,6 +152,13 @@ def _confirmed(order: Mapping[str, Any], found: Answer) -> bool:
     return reply.strip().lower() in {"y", "yes"}
 
 
+def _forget_replays(arguments: argparse.Namespace, *changed: str) -> None:
+    """Remove the replays that the pages have kept of runs that are gone or changed."""
+    history = History(home_of(arguments).directory)
+    if history.noted():
+        history.forget_gone(open_store(place_of(arguments)), changed)
+
+
 # -- redacting again ----------------------------------------------------------------------------------------------------
 
 
@@ -180,6 +190,7 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     file.chmod(0o600)
     answer = give({**order, "file": str(file)})
     file.unlink()
+    _forget_replays(arguments, spans[0].trace_id)
     if arguments.json:
         print_json(answer)
     else:

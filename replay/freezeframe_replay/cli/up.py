@@ -42,6 +42,7 @@ COMMAND: Final = Command(
         option("--replay-port", type=port, default=_USUAL.replay, metavar="N", help="replay service (default: %(default)s)"),
         option("--config", type=Path, metavar="FILE", help="the collector's configuration file"),
         flag("--open-senders", "accept spans from senders without a token"),
+        flag("--allow-live", "let the pages replay with live calls of models, with the keys of this environment"),
         flag("--foreground", "run until Ctrl-C, then stop both"),
         option("--timeout", type=limit, default=60.0, metavar="S", help="seconds to wait for readiness (default: 60)"),
     ),
@@ -66,6 +67,7 @@ def execute(arguments: argparse.Namespace) -> int:
             config=arguments.config,
             timeout_s=arguments.timeout,
             open_senders=arguments.open_senders,
+            allow_live=arguments.allow_live,
         )
 
     if not arguments.foreground:

@@ -17,17 +17,15 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.engine.compare import Difference, first_difference, json_or_text
-from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.dataset import Dataset, Row
 from freezeframe_replay.experiments.gates import Gate, Gates, check_gates
 from freezeframe_replay.experiments.judge import Case, Judge, Judgement, ask_judge
 from freezeframe_replay.experiments.structure import Aspect, Structure, compare_structure
-from freezeframe_replay.process.kept import own_run
+from freezeframe_replay.process.kept import live_run, live_steps
 from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
 from freezeframe_replay.report.render import unquoted
 from freezeframe_replay.report.spent import Spent, spent_by, spent_on
-from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError
@@ -218,11 +216,9 @@ def _spent(fixture: Fixture, report: Report, spans: Path | None) -> Spent | None
     served = spent_by(fixture, {item.step for item in report.served})
     if not report.live:
         return served
-    run = own_run(load_runs_of_file(spans), fixture) if spans is not None and spans.exists() else None
-    asked = [] if run is None else [step for step in freeze(run).steps if step.inside is None]
-    if len(asked) != len(report.made):
-        return None
-    return served + spent_on(step for step, made in zip(asked, report.made, strict=True) if made.how == "live")
+    run = None if spans is None else live_run(fixture, spans)
+    live = None if run is None else live_steps(run, report)
+    return None if live is None else served + spent_on(live.values())
 
 
 def _judge_row(

@@ -85,6 +85,7 @@ def up(
     config: Path | None = None,
     timeout_s: float = 60.0,
     open_senders: bool = False,
+    allow_live: bool = False,
 ) -> None:
     """Start what does not run and wait until it is ready.
 
@@ -95,10 +96,13 @@ def up(
     make_home(home)
     remember_data_directory(home.directory)
     with _alone(home):
-        _start_missing(home, ports, say, config, timeout_s, open_senders=open_senders)
+        extra = {COLLECTOR: ["--open-senders"] * open_senders, REPLAY: ["--allow-live"] * allow_live}
+        _start_missing(home, ports, say, config, timeout_s, extra)
 
 
-def _start_missing(home: Home, ports: Ports, say: Say, config: Path | None, timeout_s: float, *, open_senders: bool) -> None:
+def _start_missing(
+    home: Home, ports: Ports, say: Say, config: Path | None, timeout_s: float, extra: Mapping[str, Sequence[str]]
+) -> None:
     missing = [name for name in NAMES if running(home, name) is None]
     _check_ports(ports, missing)
     started: list[str] = []
@@ -106,9 +110,7 @@ def _start_missing(home: Home, ports: Ports, say: Say, config: Path | None, time
         for name in missing:
             _ports_file(home, name).unlink(missing_ok=True)
             say(f"starting the {_TITLES[name]} ...")
-            command = _command(home, name, ports, config)
-            if open_senders and name == COLLECTOR:
-                command.append("--open-senders")
+            command = [*_command(home, name, ports, config), *extra[name]]
             processes.start(name, command, log=log_file(home, name), note_file=note_file(home, name))
             started.append(name)
             if why_not := _wait_until_it_answers(home, name, timeout_s):

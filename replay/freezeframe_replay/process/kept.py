@@ -6,7 +6,7 @@ This freezes a fix that was tried against the real model: its answers are in the
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -16,7 +16,7 @@ from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.errors import FixtureError
-from freezeframe_schemas.fixture import Fixture, Redaction
+from freezeframe_schemas.fixture import Fixture, Redaction, Step
 from freezeframe_schemas.run import Entry, EntryKind, Run, build_run
 
 if TYPE_CHECKING:
@@ -76,6 +76,21 @@ def own_run(runs: Sequence[Run], origin: Fixture) -> Run | None:
     entered = [run for run in runs if run.entry.kind is not None]
     alike = [run for run in entered if (run.entry.kind, run.entry.name) == (origin.entry.kind, origin.entry.name)]
     return next(reversed(alike or entered), None)
+
+
+def live_run(origin: Fixture, spans: Path) -> Fixture | None:
+    """Return what a replay of `origin` did, from the file of its spans, even if cut short; None if it recorded nothing."""
+    run = own_run(load_runs_of_file(spans), origin) if spans.exists() else None
+    return None if run is None else freeze(run)
+
+
+def live_steps(made: Fixture, report: Report) -> Mapping[int, Step] | None:
+    """Return the steps that were made for real, by the number of the call in the report; None if that cannot be told."""
+    steps = [step for step in made.steps if step.inside is None]
+    answered = [(number, call) for number, call in enumerate(report.made, 1) if call.how not in ("missed", "stopped")]
+    if len(steps) != len(answered):
+        return None
+    return {number: step for (number, call), step in zip(answered, steps, strict=True) if call.how == "live"}
 
 
 def _redacted(run: Run, redaction: Redaction, keys: Path | None) -> tuple[Run, Redaction]:

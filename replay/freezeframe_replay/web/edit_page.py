@@ -64,8 +64,13 @@ def find_editable(run: Run, outline: Outline, transcript: Transcript, step: int 
     return found
 
 
-def edit_page(run: Run, editable: Editable, *, text: str, wrong: str, folder: str, token: str) -> str:
-    """Return the page; `text` stands in the form, and `wrong` says what is wrong with it."""
+def edit_page(
+    run: Run, editable: Editable, *, text: str, wrong: str, folder: str, token: str, likely: str | None = None
+) -> str:
+    """Return the page; `text` stands in the form, and `wrong` says what is wrong with it.
+
+    `likely` is what live calls of the model may cost; None if they are not offered.
+    """
     named = run.trace_id[:ID_DIGITS]
     at = "" if editable.step is None else f" --step {editable.step}"
     return render(
@@ -78,6 +83,7 @@ def edit_page(run: Run, editable: Editable, *, text: str, wrong: str, folder: st
         wrong=wrong,
         folder=folder,
         token=token,
+        likely=likely,
         named=named,
         run_id=run.trace_id,
         run_link=f"/runs/{quote(run.trace_id)}",

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from freezeframe_replay.web.markup import render
-from freezeframe_replay.web.replay import Replay
+from freezeframe_replay.web.replay import Noted
 
 BARS: Final = 28
 """Bars of the small chart of each group."""
@@ -30,7 +30,7 @@ class Group(Protocol):
 def failures_page(
     groups: Sequence[Group],
     bars: Mapping[str, Sequence[int]],
-    replays: Mapping[str, Replay],
+    replays: Mapping[str, Noted],
     *,
     since: str,
     token: str,

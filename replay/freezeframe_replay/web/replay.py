@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import datetime as dt
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.engine.standstill import MOST_KEPT
 from freezeframe_replay.report.outline import outline_fixture
-from freezeframe_replay.report.render import report_text, unquoted
+from freezeframe_replay.report.render import cost_sum, counted, report_text, unquoted
+from freezeframe_replay.report.spent import Spent, spent_on
 from freezeframe_replay.report.tagged import call_text, error_text, outcome_text
 from freezeframe_replay.web.markup import render, words_apart
 from freezeframe_replay.web.step_pages import body_text
 from freezeframe_schemas.divergence import Divergence, Frame, Made, Report
 from freezeframe_schemas.errors import FreezeframeError
-from freezeframe_schemas.exchange import Exchange
-from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.exchange import Exchange, Kind
+from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.verdict import headline, verdict
 
 _MARKS: Final = {"exact": "good", "relaxed": "good", "live": "muted"}
@@ -47,6 +48,28 @@ class Row:
     made: Sequence[Made] = field(default=())
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What a list says of a replay."""
+
+    number: int
+    run_id: str
+    started_at: str
+    """In ISO 8601."""
+    is_fork: bool
+    live: bool
+    word: str
+    """Its state in a word."""
+    agrees: bool
+    """Whether it found what was recorded."""
+    has_ended: bool
+
+    @property
+    def started(self) -> dt.datetime:
+        """Return when it began."""
+        return dt.datetime.fromisoformat(self.started_at)
+
+
 @dataclass(slots=True, kw_only=True)
 class Replay:
     """One replay: waiting, running, or ended with a report or an error."""
@@ -65,6 +88,30 @@ class Replay:
     """Steps answered so far."""
     report: Report | None = None
     error: FreezeframeError | None = None
+    live: bool = False
+    """Whether models may be asked for real where the recording holds no answer."""
+    made_live: Mapping[int, Step] = field(default_factory=dict[int, Step])
+    """What was made for real, by the number of the call in the report."""
+    spent: Spent | None = None
+    """What those calls cost; None if it is not known."""
+    kept: Fixture | None = None
+    """The run that a replay with live answers became."""
+    not_kept: str = ""
+    """Why there is none."""
+
+    @property
+    def noted(self) -> Noted:
+        """Return what a list says of it."""
+        return Noted(
+            number=self.number,
+            run_id=self.run_id,
+            started_at=self.started.isoformat(),
+            is_fork=self.is_fork,
+            live=self.live,
+            word=self.word,
+            agrees=self.agrees,
+            has_ended=self.has_ended,
+        )
 
     @property
     def has_ended(self) -> bool:
@@ -95,8 +142,16 @@ def running_page(replay: Replay, *, now: dt.datetime, token: str) -> str:
     )
 
 
-def replay_page(replay: Replay, report: Report) -> str:
-    """Return the page of what a replay found."""
+def likely_cost(fixture: Fixture, *, after: int = 0, but: Collection[int] = ()) -> str:
+    """Return what the recorded calls of models after a step cost: about what they will cost if they are made for real."""
+    steps = [step for step in fixture.steps if step.number > after and step.number not in but]
+    calls = sum(step.exchange.kind is Kind.MODEL for step in steps)
+    spent = spent_on(steps)
+    return f"{counted(calls, 'call')}, {cost_sum(spent.usd, calls=calls, unknown=spent.unknown)}" if calls else "no calls"
+
+
+def replay_page(replay: Replay, report: Report, *, token: str = "") -> str:
+    """Return the page of what a replay found; with a token, a form offers to ask the model for real where it left the run."""
     outcome = "" if report.outcome is None else outcome_text(report.outcome)
     rows = aligned(replay.fixture, report, changed=replay.changed)
     places = {id(made): number for number, made in enumerate(report.made, 1)}
@@ -121,7 +176,25 @@ def replay_page(replay: Replay, report: Report) -> str:
         # if our own exception ended the program, the divergence above has said so
         outcome="" if outcome.startswith("raised ReplayMiss") else outcome,
         text=report_text(report),
+        token=token if _asks_model(report) else "",
+        likely=likely_cost(replay.fixture, but=[item.step for item in report.served]),
+        spent=_spent(replay, report),
     )
+
+
+def _asks_model(report: Report) -> bool:
+    """Return whether the program asked a model for something that the recording does not hold."""
+    return any(made.how == "missed" and made.call_kind == Kind.MODEL for made in report.made)
+
+
+def _spent(replay: Replay, report: Report) -> str:
+    """Return how many calls were made for real, and what they cost."""
+    if not replay.live:
+        return ""
+    calls = sum(call.call_kind == Kind.MODEL for call in report.live)
+    spent = replay.spent
+    paid = "cost unknown" if spent is None else cost_sum(spent.usd, calls=calls, unknown=spent.unknown)
+    return f"{counted(calls, 'call')} made for real: {paid}" if calls else "No call was made for real"
 
 
 def call_page(replay: Replay, report: Report, at: int) -> str:
@@ -130,7 +203,9 @@ def call_page(replay: Replay, report: Report, at: int) -> str:
     at = min(max(at, 1), max(last, 1))
     made = report.made[at - 1] if report.made else Made(call_kind="", name="no call", how="missed")
     before = report.made[at - 2] if at > 1 else None
-    exchange = next((step.exchange for step in replay.fixture.steps if step.number == made.step), None)
+    recorded = (step for step in replay.fixture.steps if step.number == made.step)
+    step = replay.made_live.get(at) or next(recorded, None)
+    exchange = None if step is None else step.exchange
     first = max(min(at - _NEAR, last - 2 * _NEAR), 1)
     near = list(enumerate(report.made, 1))[first - 1 : first + 2 * _NEAR]
     return render(

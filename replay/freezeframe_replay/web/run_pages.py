@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
@@ -17,7 +18,7 @@ from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.web.kit import ADDS
 from freezeframe_replay.web.links import Links, anchor_of, place_of
 from freezeframe_replay.web.markup import policy_of_a_file, render
-from freezeframe_replay.web.replay import Replay
+from freezeframe_replay.web.replay import Noted
 from freezeframe_replay.web.step_pages import steps_of_a_file
 from freezeframe_replay.web.timeline import ROWS, timeline
 from freezeframe_schemas.run import Run
@@ -46,7 +47,7 @@ def run_page(
     part: int = 1,
     only: str = "",
     token: str = "",
-    replays: Sequence[Replay] = (),
+    replays: Sequence[Noted] = (),
     labels: Mapping[str, Label] = {},
     transcript: Transcript | None = None,
     costs: Mapping[str, float | None] = {},
@@ -72,6 +73,7 @@ def run_page(
         "token": token,
         "version": version,
         "replays": replays,
+        "now": dt.datetime.now(dt.UTC),
         "label": labels.get(""),
         "labels": labels,
         "tabs": TABS,
