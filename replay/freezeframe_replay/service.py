@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import datetime as dt
+import hashlib
 import json
 import logging
 import os
@@ -154,7 +155,19 @@ async def _runs_page(request: web.Request) -> web.Response:
         page, labels = await asyncio.to_thread(_list, request)
     except web.HTTPBadRequest as error:
         return html(pages.runs_page(RunPage(), request.query, now=now, wrong=error.text or ""), status=400)
-    return html(pages.runs_page(page, request.query, now=now, labels=labels))
+    version = _version(page, labels) if request.query.get("live") and pages.may_follow(request.query) else ""
+    if version and request.headers.get("If-None-Match") == version:
+        return web.Response(status=304, headers={"ETag": version})
+    answer = html(pages.runs_page(page, request.query, now=now, labels=labels, version=version))
+    if version:
+        answer.headers["ETag"] = version
+    return answer
+
+
+def _version(page: RunPage, labels: Mapping[str, Label]) -> str:
+    """Return what changes as the list does."""
+    shown = [labels.get(row.trace_id) for row in page.rows]
+    return f'"{hashlib.sha256(repr((page, shown)).encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
 
 
 def _list(request: web.Request) -> tuple[RunPage, Mapping[str, Label]]:

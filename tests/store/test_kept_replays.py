@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tarfile
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -116,7 +116,7 @@ def record(home: Home, store: Store, question: str = "AC-1") -> Run:
 
 
 @asynccontextmanager
-async def service(home: Home, *, allow_live: bool = False) -> AsyncIterator[Client]:
+async def service(home: Home, *, allow_live: bool = False) -> AsyncGenerator[Client]:
     app = make_app(home, allow_live=allow_live)
     async with TestClient(TestServer(app), headers=bearer(read_token(home.directory, READER))) as client:
         yield client
@@ -166,19 +166,19 @@ async def test_a_fork_goes_on_with_the_model_only_where_the_service_was_started_
     assert provider == []
     async with service(home, allow_live=True) as client:
         form = await text(client, f"{path}?step=1")
-        assert "1 call, $0.00021" in form
+        assert "1 model call (cost: $0.00021)" in form
         _, offline = await submit(client, form, path, step="1", text="AC-2")
-        assert provider == [] and "Ask the model live" in offline and "1 call, $0.00021" in offline
+        assert provider == [] and "Ask the model live" in offline and "1 model call (cost: $0.00021)" in offline
         assert (await client.post(f"/replays/{number_of(offline)}/live", data={"token": "x"})).status == 403
         again = await submit(client, offline, f"/replays/{number_of(offline)}/live")
         at_once = await submit(client, form, path, step="1", text="AC-2", live="1")
         assert provider == ["say that AC-2 is in Lyon"] * 2
         for _, live in (again, at_once):
-            assert "1 call made for real: $0.00021" in live and "AC-2 is in Lyon" in live
+            assert "1 live model call (cost: $0.00021)" in live and "AC-2 is in Lyon" in live
         number = number_of(at_once[1])
         assert "AC-2 is in Lyon" in await text(client, f"/replays/{number}/calls?at=3")
     async with service(home) as client:  # and after a restart
-        assert "1 call made for real: $0.00021" in await text(client, f"/replays/{number}")
+        assert "1 live model call (cost: $0.00021)" in await text(client, f"/replays/{number}")
         assert "AC-2 is in Lyon" in await text(client, f"/replays/{number}/calls?at=3")
         body = await (await client.get(f"/replays/{number}/fixture?expect=identical")).read()
     with tarfile.open(fileobj=io.BytesIO(body)) as archive:

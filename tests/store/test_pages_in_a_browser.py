@@ -302,6 +302,41 @@ def test_a_run_that_goes_on_shows_its_new_steps_by_itself_until_it_ends(pages: P
     assert pages.browser.run("fetch('/').catch(error => error.name)") == "TypeError"
 
 
+def test_new_runs_come_into_the_list_that_is_followed_and_nothing_else_moves(pages: Pages) -> None:
+    """The row with the focus keeps it and what was marked stays marked; a page that is not followed asks for nothing."""
+    service = "followed"
+
+    def runs(*numbers: int) -> list[SpanRecord]:
+        spans = [
+            span for number in numbers for span in named(make_run(question=str(number)), f"{number:030x}fa", after_s=number)
+        ]
+        return [replace(span, resource=replace(span.resource, attributes={"service.name": service})) for span in spans]
+
+    def shown(number: int) -> str:
+        """Store one more run; return what the page says once it has come."""
+        pages.store.insert(runs(number), token=f"followed-{number}")
+        return str(
+            pages.browser.run(f"""new Promise((tell) => {{
+                const look = () => document.getElementById("r-{number:030x}fa") && said.textContent && tell(said.textContent);
+                new MutationObserver(look).observe(document.body, {{childList: true, subtree: true}}); look(); }})""")
+        )
+
+    pages.browser.show_as(width=1280)
+    pages.store.insert(runs(1, 2), token="followed")
+    assert "Reload" not in pages.open(f"/?service={service}")
+    assert pages.browser.run("fetch('/').catch(error => error.name)") == "TypeError"
+    assert "Reload" in pages.browser.click(".live a")
+    pages.browser.press("j", "j", "c")
+    assert shown(3) == "1 new"
+    rows = "[...document.querySelectorAll('.runs tbody tr .what .preview')].map(cell => cell.textContent)"
+    assert pages.browser.run(rows) == ['"3"', '"2"', '"1"']
+    focused = "document.activeElement.closest('tr')"
+    assert pages.browser.run(f"[{focused}.id, {focused}.className]") == [f"r-{1:030x}fa", "marked"]
+    assert "1–3 of 3" in pages.browser.run("document.querySelector('.pager').textContent")
+    assert "Follow new runs" in pages.browser.click(".live a")
+    assert pages.browser.run("fetch('/').catch(error => error.name)") == "TypeError"
+
+
 def test_the_columns_of_a_comparison_are_wide(pages: Pages) -> None:
     """No value column below 24 characters, no letter to a line; one below the other on a phone."""
     path = f"/diff?before={pages.runs['wordy']}&after={pages.runs['other']}"

@@ -116,7 +116,7 @@ function press(event) {
   action();
 }
 
-// Ask for the page of a run that goes on, less often while nothing comes, and put in what is new.
+// Ask for a page that goes on, a run's or the list's, less often while nothing comes, and put in what is new.
 async function follow(version, wait) {
   if (!version) return;
   await new Promise((done) => setTimeout(done, wait));
@@ -125,17 +125,31 @@ async function follow(version, wait) {
     const answer = await fetch(location.href, { headers: { "If-None-Match": version } });
     if (answer.status === 200) {
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const steps = () => document.querySelectorAll(STOPS).length;
-      const [before, newest] = [steps(), versionOf(page)];
+      const known = new Set([...document.querySelectorAll(STOPS)].map((stop) => stop.id));
+      const newest = versionOf(page);
       addCopyButtons(page);
       renew(document.querySelector("main"), page.querySelector("main"));
-      say(steps() > before ? `${steps() - before} new` : "Changed");
-      return follow(newest, SOON);
+      const fresh = [...document.querySelectorAll(STOPS)].filter((stop) => !known.has(stop.id));
+      fresh.forEach((stop) => stop.classList.add("fresh"));
+      say(fresh.length ? `${fresh.length} new` : "Changed");
+      return follow(newest, document.querySelector(".runs") ? 3 * SOON : SOON);
     }
+    if (answer.status !== 304) say(`The service answers with status ${answer.status}; trying again`);
   } catch {
-    // the service was stopped; it may come back
+    say("The service does not answer; trying again");
   }
   return follow(version, Math.min(wait * 1.5, LATE));
+}
+
+// The parts of an element by what makes them the same ones later: their id, else their kind, counted.
+function named(parent) {
+  const parts = new Map();
+  for (const part of parent.children) {
+    let name = part.id || `${part.tagName} ${part.className}`;
+    while (parts.has(name)) name += "+";
+    parts.set(name, part);
+  }
+  return parts;
 }
 
 function versionOf(page) {
@@ -143,16 +157,22 @@ function versionOf(page) {
 }
 
 // Make an element like a newer one, and leave alone what says the same and what somebody has opened or is typing in.
+// What stays is never moved: it would lose the focus.
 function renew(old, fresh) {
-  const [before, now] = [[...old.children], [...fresh.children]]; // what is put in leaves the newer one
-  now.forEach((part, at) => {
-    const was = before[at];
-    if (!was) return old.append(part);
+  const [before, now] = [named(old), named(fresh)];
+  before.forEach((part, name) => now.has(name) || part.remove());
+  let next = old.firstElementChild;
+  now.forEach((part, name) => {
+    const was = before.get(name);
+    if (was !== next || !was) {
+      was?.remove();
+      return old.insertBefore(part, next);
+    }
+    next = was.nextElementSibling;
     if (was.isEqualNode(part)) return;
-    if (was.matches("section, table, tbody") && was.tagName === part.tagName) return renew(was, part);
+    if (was.matches("section, table, tbody, tr") && was.tagName === part.tagName) return renew(was, part);
     if (!was.matches("details[open], :focus-within, :has(details[open])")) was.replaceWith(part);
   });
-  before.slice(now.length).forEach((part) => part.remove());
 }
 
 // Offer tables and columns for the word before the cursor of a question in SQL: Tab takes the first, Escape none of them.

@@ -13,7 +13,7 @@ from freezeframe_replay.sources.run_list import NEWEST, SORTS, RunPage
 from freezeframe_replay.web.markup import render
 from freezeframe_schemas.lifecycle import RunStatus
 
-FILTERS: Final = ("words", "service", "user", "since", "status", "sort", "agent", "model", "day", "label")
+FILTERS: Final = ("words", "service", "user", "since", "status", "sort", "agent", "model", "day", "label", "live")
 """What the list takes from its address."""
 _TABS: Final = {"": "All", "failed": "Failed", "partly": "Ok, with failed steps", "unfinished": "Unfinished", "ok": "Ok"}
 _COLUMNS: Final = (
@@ -32,7 +32,13 @@ _NUMBERS: Final = frozenset({"steps", "failed steps", "tokens", "cost", "time"})
 
 
 def runs_page(
-    page: RunPage, filters: Mapping[str, str], *, now: dt.datetime, wrong: str = "", labels: Mapping[str, Label] = {}
+    page: RunPage,
+    filters: Mapping[str, str],
+    *,
+    now: dt.datetime,
+    wrong: str = "",
+    labels: Mapping[str, Label] = {},
+    version: str = "",
 ) -> str:
     """Return a page of the list below the form that filters it.
 
@@ -42,6 +48,7 @@ def runs_page(
         now: the time, for how long ago a run began.
         wrong: what is wrong with a filter.
         labels: trace id -> what a reader said of the run.
+        version: what the script asks by whether there is something new; empty if the page shows what it showed.
     """
     kept = {name: filters.get(name, "") for name in FILTERS}
     sort = kept["sort"] or NEWEST
@@ -50,10 +57,12 @@ def runs_page(
         "runs.html",
         page=page,
         filters=kept,
-        asked=any(text for name, text in kept.items() if name != "sort"),
+        asked=any(text for name, text in kept.items() if name not in ("sort", "live")),
         now=now,
         wrong=wrong,
         labels=labels,
+        version=version,
+        may_follow=may_follow(filters),
         columns=[_column(name, key, sort, kept) for name, key in _COLUMNS],
         statuses=[
             {"name": name, "count": page.counts.get(key, 0), "chosen": key == kept["status"], "link": _link(kept, status=key)}
@@ -62,12 +71,18 @@ def runs_page(
         facets=[facet for name, values in page.facets.items() if (facet := _facet(name, values, kept))],
         links={
             "first": _link(kept),
+            "live": _link(kept, live="" if version else "1"),
             "previous": _link(kept, before=rows[0].trace_id) if rows else "",
             "next": _link(kept, after=rows[-1].trace_id) if rows else "",
         },
         inputs=[input_text(row.input)[:160] for row in rows],
         failed=[max(row.errors - (row.status == RunStatus.FAILED), 0) for row in rows],  # the entry point is no step
     )
+
+
+def may_follow(filters: Mapping[str, str]) -> bool:
+    """Return whether new runs would stand at the top of this page of the list."""
+    return not (filters.get("after") or filters.get("before")) and filters.get("sort", "") in ("", NEWEST)
 
 
 def closed_page(here: str) -> str:
@@ -117,4 +132,6 @@ def _facet(name: str, values: Sequence[tuple[str, int]], filters: Mapping[str, s
 
 def _link(filters: Mapping[str, str], **changes: str) -> str:
     query = {name: text for name, text in {**filters, **changes}.items() if text and (name, text) != ("sort", NEWEST)}
+    if not may_follow(query):
+        query.pop("live", None)
     return f"/?{urlencode(query)}" if query else "/"

@@ -147,7 +147,8 @@ def likely_cost(fixture: Fixture, *, after: int = 0, but: Collection[int] = ()) 
     steps = [step for step in fixture.steps if step.number > after and step.number not in but]
     calls = sum(step.exchange.kind is Kind.MODEL for step in steps)
     spent = spent_on(steps)
-    return f"{counted(calls, 'call')}, {cost_sum(spent.usd, calls=calls, unknown=spent.unknown)}" if calls else "no calls"
+    cost = cost_sum(spent.usd, calls=calls, unknown=spent.unknown)
+    return f"{counted(calls, 'model call')} (cost: {cost})" if calls else "no model call"
 
 
 def replay_page(replay: Replay, report: Report, *, token: str = "") -> str:
@@ -193,8 +194,8 @@ def _spent(replay: Replay, report: Report) -> str:
         return ""
     calls = sum(call.call_kind == Kind.MODEL for call in report.live)
     spent = replay.spent
-    paid = "cost unknown" if spent is None else cost_sum(spent.usd, calls=calls, unknown=spent.unknown)
-    return f"{counted(calls, 'call')} made for real: {paid}" if calls else "No call was made for real"
+    paid = "unknown" if spent is None else cost_sum(spent.usd, calls=calls, unknown=spent.unknown)
+    return f"{counted(calls, 'live model call')} (cost: {paid})" if calls else "No live model call was needed"
 
 
 def call_page(replay: Replay, report: Report, at: int) -> str:
