@@ -323,9 +323,9 @@ def test_new_runs_come_into_the_list_that_is_followed_and_nothing_else_moves(pag
 
     pages.browser.show_as(width=1280)
     pages.store.insert(runs(1, 2), token="followed")
-    assert "Reload" not in pages.open(f"/?service={service}")
+    assert "Refresh" not in pages.open(f"/?service={service}")
     assert pages.browser.run("fetch('/').catch(error => error.name)") == "TypeError"
-    assert "Reload" in pages.browser.click(".live a")
+    assert "Refresh" in pages.browser.click(".live a")
     pages.browser.press("j", "j", "c")
     assert shown(3) == "1 new"
     rows = "[...document.querySelectorAll('.runs tbody tr .what .preview')].map(cell => cell.textContent)"
