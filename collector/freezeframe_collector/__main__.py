@@ -11,8 +11,8 @@ from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from freezeframe_collector.config import Scalar
-from freezeframe_collector.config_file import load_config, read_config, refuse
+from freezeframe_collector.settings.config import Scalar
+from freezeframe_collector.settings.config_file import load_config, read_config, refuse
 from freezeframe_schemas.errors import FreezeframeError
 
 _EXAMPLES = """\
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if options.check:
             config, faults = read_config(options.config, os.environ, overrides)
             # Imported here, as below: --help needs no redactor and no gRPC.
-            from freezeframe_collector.check import file_faults, warnings
+            from freezeframe_collector.settings.check import file_faults, warnings
 
             refuse([*faults, *file_faults(config)])
             for warning in warnings(config):

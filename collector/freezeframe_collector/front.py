@@ -15,22 +15,22 @@ from pathlib import Path
 from aiohttp import web
 
 from freezeframe_collector.admission import ByteBudget
-from freezeframe_collector.auth import Authenticator
 from freezeframe_collector.batch import LogDoor
 from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal
-from freezeframe_collector.config import CollectorConfig
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
-from freezeframe_collector.policies import load_policies
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.processors.seal import Sealer
 from freezeframe_collector.receivers.grpc import GrpcReceiver
 from freezeframe_collector.receivers.http import HttpReceiver
 from freezeframe_collector.receivers.pages import Pages
-from freezeframe_collector.tls import grpc_credentials, http_context
-from freezeframe_redaction.keys import KeyRing, keys_apart, load_or_create_keys
-from freezeframe_redaction.vault_keys import vault_of
+from freezeframe_collector.settings.auth import Authenticator
+from freezeframe_collector.settings.config import CollectorConfig
+from freezeframe_collector.settings.policies import load_policies
+from freezeframe_collector.settings.tls import grpc_credentials, http_context
+from freezeframe_redaction.keyring.keys import KeyRing, keys_apart, load_or_create_keys
+from freezeframe_redaction.keyring.vault_keys import vault_of
 from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.listeners import who_listens

@@ -20,8 +20,6 @@ from aiohttp import web
 from freezeframe_collector import facade
 from freezeframe_collector.admission import BudgetState
 from freezeframe_collector.casts.book import CastBook
-from freezeframe_collector.check import warnings
-from freezeframe_collector.config import CollectorConfig, config_from_values, config_values, is_reloaded, parse_tenant_days
 from freezeframe_collector.files import DirectoryLock, replace_durably
 from freezeframe_collector.front import (
     Front,
@@ -37,12 +35,20 @@ from freezeframe_collector.front import (
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.late_store import LateStore
 from freezeframe_collector.pipeline import Meter
-from freezeframe_collector.policies import Policies, load_policies, may_read_prose
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.processors.rewrite import Rewriter
 from freezeframe_collector.readers.sandbox import sandbox_state
 from freezeframe_collector.receivers.connections import BoundedRunner
 from freezeframe_collector.receivers.pages import PagesReceiver
+from freezeframe_collector.settings.check import warnings
+from freezeframe_collector.settings.config import (
+    CollectorConfig,
+    config_from_values,
+    config_values,
+    is_reloaded,
+    parse_tenant_days,
+)
+from freezeframe_collector.settings.policies import Policies, load_policies, may_read_prose
 from freezeframe_collector.settler import Settler
 from freezeframe_collector.store import Store, open_store
 from freezeframe_collector.store.parts import PartWatch
@@ -50,10 +56,10 @@ from freezeframe_collector.store.retention import Retention
 from freezeframe_collector.store.tiers import ColdTier
 from freezeframe_collector.sweeper import Sweeper
 from freezeframe_collector.telemetry import Reporter
-from freezeframe_collector.wal import Log
+from freezeframe_collector.wal.log import Log
 from freezeframe_collector.workers.pool import WorkerPool
 from freezeframe_collector.writer import SpanSink, Writer
-from freezeframe_redaction.keys import KeyRing
+from freezeframe_redaction.keyring.keys import KeyRing
 from freezeframe_schemas.data_directory import PORTS_FILE
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.local_tokens import ADMIN, READER, load_or_create_token

@@ -21,10 +21,10 @@ from freezeframe_collector.casts.book import CastBook
 from freezeframe_collector.files import free_bytes
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter
-from freezeframe_collector.segment import count_damaged
 from freezeframe_collector.settler import Settler
 from freezeframe_collector.store.parts import PartWatch
-from freezeframe_collector.wal import Log
+from freezeframe_collector.wal.log import Log
+from freezeframe_collector.wal.segment import count_damaged
 from freezeframe_collector.writer import Writer
 
 _RATE_S: Final = 60

@@ -18,12 +18,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from freezeframe_collector.config import StoreConfig
 from freezeframe_collector.files import replace_durably
 from freezeframe_collector.own_spans import OwnSpans, is_own
-from freezeframe_collector.segment import LoadedSpans, Segment
+from freezeframe_collector.settings.config import StoreConfig
 from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal import Log
+from freezeframe_collector.wal.log import Log
+from freezeframe_collector.wal.segment import LoadedSpans, Segment
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError, StoreError
 from freezeframe_schemas.otlp.encode import encode_traces

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from freezeframe_redaction.classes import CLASSES
+from freezeframe_redaction.policies.classes import CLASSES
 
 ONE_FOR_MANY: Final = frozenset({"DOB"})
 """Classes whose surrogates stand for many values on purpose: every day of a year becomes its first."""

@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.collisions import Collisions
-from freezeframe_redaction.custom import custom_replacement
 from freezeframe_redaction.originals import Originals
+from freezeframe_redaction.policies.classes import CLASSES
+from freezeframe_redaction.policies.custom import custom_replacement
 from freezeframe_redaction.prf import Prf
-from freezeframe_redaction.surrogates import number_for
+from freezeframe_redaction.surrogates.make import number_for
 
 _MOST_KEPT: Final = 100_000
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.collisions import ONE_FOR_MANY
+from freezeframe_redaction.policies.classes import CLASSES
 
 
 class Originals:

@@ -11,19 +11,19 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Self
 
-from freezeframe_redaction.cast import NOTHING, Cast, texts_of
-from freezeframe_redaction.casting import Casting, Indexes
+from freezeframe_redaction.casts.book import NOTHING, Cast, texts_of
+from freezeframe_redaction.casts.casting import Casting, Indexes
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline
 from freezeframe_redaction.detectors.people.evidence import Judgement
-from freezeframe_redaction.keys import TenantKey
-from freezeframe_redaction.listed import surrogates_of
+from freezeframe_redaction.keyring.keys import TenantKey
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.model import Redacted
-from freezeframe_redaction.policy import Policy
+from freezeframe_redaction.policies.policy import Policy
 from freezeframe_redaction.prf import Prf
+from freezeframe_redaction.redacting.spans import SpanRedaction
+from freezeframe_redaction.redacting.texts import Texts
 from freezeframe_redaction.scanner import Scanner
-from freezeframe_redaction.spans import SpanRedaction
-from freezeframe_redaction.texts import Texts
+from freezeframe_redaction.surrogates.listed import surrogates_of
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from freezeframe_redaction.keys import TenantKey
-from freezeframe_redaction.listed import surrogates_of
-from freezeframe_redaction.policy import Policy
+from freezeframe_redaction.keyring.keys import TenantKey
+from freezeframe_redaction.policies.policy import Policy
 from freezeframe_redaction.redactor import Redactor
+from freezeframe_redaction.surrogates.listed import surrogates_of
 from freezeframe_schemas.span import SpanRecord
 
 

@@ -10,20 +10,22 @@ from functools import lru_cache
 from itertools import accumulate
 from typing import Final, Self
 
-from freezeframe_redaction import detectors, encoded, linear, prose
-from freezeframe_redaction.classes import CLASSES
-from freezeframe_redaction.custom import custom_detectors
+from freezeframe_redaction import detectors
 from freezeframe_redaction.deadline import NEVER, Deadline
-from freezeframe_redaction.detectors import numbers, phone
+from freezeframe_redaction.detectors import encoded, numbers, phone
 from freezeframe_redaction.detectors.people import evidence, proposed
 from freezeframe_redaction.detectors.people.names import CLASS, MARKS
-from freezeframe_redaction.engine import Engine, settle
-from freezeframe_redaction.key_context import KeyContexts
-from freezeframe_redaction.known import Known
+from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_redaction.model import CLAIM, Candidate
-from freezeframe_redaction.policy import Policy
-from freezeframe_redaction.shapes import bare
-from freezeframe_redaction.view import View, may_differ, view_of
+from freezeframe_redaction.model_tier import prose
+from freezeframe_redaction.policies import linear
+from freezeframe_redaction.policies.classes import CLASSES
+from freezeframe_redaction.policies.custom import custom_detectors
+from freezeframe_redaction.policies.policy import Policy
+from freezeframe_redaction.surrogates.known import Known
+from freezeframe_redaction.surrogates.shapes import bare
+from freezeframe_redaction.triggers.engine import Engine, settle
+from freezeframe_redaction.triggers.view import View, may_differ, view_of
 
 _PRIORITY = {name: entry.priority for name, entry in CLASSES.items()} | {encoded.CLASS: 10}
 _KNOWN = "**"

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from freezeframe._injection import injected_environment
     from freezeframe._instrument import Handle, instrument
     from freezeframe._notebooks import load_ipython_extension, unload_ipython_extension
-    from freezeframe._run import current_run, flag, run
     from freezeframe._version import __version__
-    from freezeframe.seams.functions import retriever, tool
+    from freezeframe.runs.run import current_run, flag, run
+    from freezeframe.seams.functions.marked import retriever, tool
 
 __all__ = [
     "Handle",
@@ -38,15 +38,15 @@ __all__ = [
 _HOMES: Final = {
     "Handle": "_instrument",
     "__version__": "_version",
-    "current_run": "_run",
+    "current_run": "runs.run",
     "doctor": "_doctor",
-    "flag": "_run",
+    "flag": "runs.run",
     "injected_environment": "_injection",
     "instrument": "_instrument",
     "load_ipython_extension": "_notebooks",
-    "retriever": "seams.functions",
-    "run": "_run",
-    "tool": "seams.functions",
+    "retriever": "seams.functions.marked",
+    "run": "runs.run",
+    "tool": "seams.functions.marked",
     "unload_ipython_extension": "_notebooks",
 }
 """Public name -> its module. `test_each_public_name_is_found_where_the_types_say` keeps both lists together."""

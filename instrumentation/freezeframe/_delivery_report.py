@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from freezeframe._config import Settings, load_settings
-from freezeframe._export import Counts
+from freezeframe.export.pipeline import Counts
 from freezeframe_schemas.errors import ConfigError
 
 
@@ -36,7 +36,7 @@ def delivery_reports(settings: Settings | None = None) -> tuple[DeliveryReport, 
 
 
 def _compression(settings: Settings) -> Iterable[DeliveryReport]:
-    from freezeframe._compression import make_compression
+    from freezeframe.export.compression import make_compression
 
     compression = make_compression(settings.compression, settings.protocol)
     if compression.notice:

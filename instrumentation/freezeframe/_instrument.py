@@ -11,19 +11,20 @@ from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._config import USUAL_ENDPOINT, Root, Settings, load_settings
 from freezeframe._guard import guard, say_once
-from freezeframe._terminate import flush_before_exit, flush_before_termination
 from freezeframe._version import __version__
-from freezeframe.seams import _port, unmarked
+from freezeframe.export.terminate import flush_before_exit, flush_before_termination
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.unmarked import sights
 from freezeframe_schemas.data_directory import collector_url, find_data_directory
 from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
-    from freezeframe._delivery import CollectorExporter
-    from freezeframe._export import Counts, Exporter, Pipeline
-    from freezeframe._export_spool import SpoolingExporter
-    from freezeframe._process_root import ProcessRoot
-    from freezeframe._tracing import CaptureProcessor
-    from freezeframe.seams.recording import Recorder
+    from freezeframe.export.delivery import CollectorExporter
+    from freezeframe.export.pipeline import Counts, Exporter, Pipeline
+    from freezeframe.export.spooling import SpoolingExporter
+    from freezeframe.export.tracing import CaptureProcessor
+    from freezeframe.runs.process_root import ProcessRoot
+    from freezeframe.seams.recorder.recording import Recorder
 
 _NATIVE_SPANS: Final = ("ANTHROPIC_OPEN_TELEMETRY",)
 """SDKs that make their own LLM spans; ours hold more, and two spans per call would count every token twice."""
@@ -73,17 +74,18 @@ class Handle:
     def uninstrument(self) -> None:
         """Restore every library, deliver what is queued, and stop."""
         global _active
-        from freezeframe import _servers, _workers, seams
+        from freezeframe import seams
+        from freezeframe.hosts import applications, workers
 
         with _lock:
             if _active is self:
                 _active = None
-        _port.set_recorder(None)
-        unmarked.stop()
-        if _port.serving() is None:
+        switch.set_recorder(None)
+        sights.stop()
+        if switch.serving() is None:
             seams.uninstall()
-            _servers.uninstall()
-            _workers.uninstall()
+            applications.uninstall()
+            workers.uninstall()
         for take_back in self._unwatch:
             take_back()
         self._close()
@@ -93,7 +95,7 @@ class Handle:
         if self._closed:
             return
         self._closed = True
-        unmarked.stop()
+        sights.stop()
         if self._recorder is not None:
             with guard("close of exchanges"):
                 self._recorder.finish_all()
@@ -126,7 +128,7 @@ def instrument(
     TracerProvider, if one is set, is used and its exporters continue alongside ours; else ours is set.
 
     Calls outside any `freezeframe.run` belong to whatever span is current. If there is none, a whole script is one run
-    (`root`: "auto"), and a server's calls are their own traces; see `freezeframe._process_root.ProcessRoot`.
+    (`root`: "auto"), and a server's calls are their own traces; see `freezeframe.runs.process_root.ProcessRoot`.
 
     Args:
         endpoint: the collector's address; default: that of the one which runs for this project's data directory, else
@@ -155,9 +157,9 @@ def instrument(
     }
     with _lock:
         if _active is not None:
-            _port.instrumented()
+            switch.instrumented()
             # in a replay we called it, not the program: its options decide nothing there
-            if _port.serving() is None and any(value is not None for value in given.values()):
+            if switch.serving() is None and any(value is not None for value in given.values()):
                 say_once(
                     "instrument.again", "freezeframe: instrument() was already called; the first call's options stay in effect"
                 )
@@ -173,17 +175,18 @@ def active_handle() -> Handle | None:
 
 
 def _start(settings: Settings) -> Handle:
-    from freezeframe import _servers, _workers, seams
+    from freezeframe import seams
+    from freezeframe.hosts import applications, workers
 
     for variable in _NATIVE_SPANS:
         os.environ.setdefault(variable, "false")
-    if _port.serving() is not None:  # a replay answers; nothing is exported
+    if switch.serving() is not None:  # a replay answers; nothing is exported
         seams.install()
         return Handle(settings=settings)
     handle = start_recording(settings, make_exporter(settings))
     seams.install()
-    _servers.install(lambda: handle.flush(settings.terminate_timeout_s))
-    _workers.install(lambda: handle.flush(settings.exit_timeout_s))
+    applications.install(lambda: handle.flush(settings.terminate_timeout_s))
+    workers.install(lambda: handle.flush(settings.exit_timeout_s))
     atexit.register(handle._close)
     handle.watch_termination()
     handle.watch_exit()
@@ -196,7 +199,7 @@ def _flush_forked_workers(handle: Handle) -> None:
 
     ``with Pool() as pool`` ends all its workers by SIGTERM, even if the main process has no handler for it.
     """
-    from freezeframe.seams.patching import IMPORT_HOOK
+    from freezeframe.seams.recorder.patching import IMPORT_HOOK
 
     def arrange(util: Any) -> None:
         def in_child(owner: Handle) -> None:
@@ -213,12 +216,12 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
 
-    from freezeframe._environment import environment_attributes, program_name
-    from freezeframe._export import Pipeline
-    from freezeframe._process_root import ProcessRoot
-    from freezeframe._sampling import RunSampler, RunSampling
-    from freezeframe._tracing import CaptureProcessor, OwnIds, make_provider
-    from freezeframe.seams.recording import Recorder
+    from freezeframe.context.environment import environment_attributes, program_name
+    from freezeframe.export.pipeline import Pipeline
+    from freezeframe.export.sampling import RunSampler, RunSampling
+    from freezeframe.export.tracing import CaptureProcessor, OwnIds, make_provider
+    from freezeframe.runs.process_root import ProcessRoot
+    from freezeframe.seams.recorder.recording import Recorder
     from freezeframe_schemas import genai
 
     pipeline = Pipeline(
@@ -249,10 +252,10 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
         root=root,
         describe_spans=shared,
     )
-    _port.set_recorder(recorder)
+    switch.set_recorder(recorder)
     root.begin(recorder)
-    if _port.serving() is None:  # a replay has fences
-        unmarked.start()
+    if switch.serving() is None:  # a replay has fences
+        sights.start()
     if getattr(exporter, "waiting", 0):
         pipeline.wake()  # deliver what an earlier process left without waiting for a span
     return Handle(settings=settings, pipeline=pipeline, processor=processor, root=root, recorder=recorder)
@@ -263,8 +266,8 @@ def record_replay(file: str, *, service_name: str, root: Root) -> None:
 
     The tracer provider is ours, and the environment is read now, before the replay takes over clock and fences.
     """
-    from freezeframe._environment import environment_attributes
-    from freezeframe._tracing import make_provider
+    from freezeframe.context.environment import environment_attributes
+    from freezeframe.export.tracing import make_provider
 
     settings = load_settings({"file": file, "root": root, "record_hosts": ("*",)}, environ={})
     surroundings = environment_attributes()
@@ -279,7 +282,7 @@ def record_replay(file: str, *, service_name: str, root: Root) -> None:
 def make_exporter(settings: Settings) -> Exporter:
     """Return the exporter that the settings ask for."""
     if settings.file is not None:
-        from freezeframe._export_file import FileExporter
+        from freezeframe.export.file import FileExporter
 
         return FileExporter(settings.file)
     if settings.spool is False:
@@ -300,9 +303,9 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
     Raises:
         ConfigError: a library for the protocol is not installed, or the files for TLS cannot be used.
     """
-    from freezeframe._compression import make_compression
-    from freezeframe._delivery import CollectorExporter
-    from freezeframe._export_tls import TlsFiles
+    from freezeframe.export.compression import make_compression
+    from freezeframe.export.delivery import CollectorExporter
+    from freezeframe.export.tls import TlsFiles
 
     compression = make_compression(settings.compression, settings.protocol)
     if compression.notice:
@@ -312,11 +315,11 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
     if endpoint.startswith("https:"):
         tls.check()
     if settings.protocol == "grpc":
-        from freezeframe._export_grpc import GrpcWire
+        from freezeframe.export.otlp_grpc import GrpcWire
 
         wire = GrpcWire(endpoint=endpoint, headers=settings.headers, encoding=compression.name, tls=tls)
     else:
-        from freezeframe._export_http import HttpWire
+        from freezeframe.export.otlp_http import HttpWire
 
         wire = HttpWire(endpoint=endpoint, headers=settings.headers, encoding=compression.name, tls=tls)
     return CollectorExporter(wire, compression.compress)
@@ -328,7 +331,7 @@ def spool_directory(settings: Settings) -> str:
     Raises:
         ConfigError: none is named, and the user has no home directory.
     """
-    from freezeframe._default_spool import default_spool_directory
+    from freezeframe.export.default_spool import default_spool_directory
 
     return settings.spool if isinstance(settings.spool, str) else str(default_spool_directory(settings))
 
@@ -339,10 +342,10 @@ def make_default_spooling_exporter(settings: Settings) -> SpoolingExporter:
     Raises:
         ConfigError: it is not available here.
     """
-    from freezeframe._default_spool import LazySeal, check_seal
-    from freezeframe._export_spool import SpoolingExporter
-    from freezeframe._seal import make_seal
-    from freezeframe._spool import Spool
+    from freezeframe.export.default_spool import LazySeal, check_seal
+    from freezeframe.export.seal import make_seal
+    from freezeframe.export.spool import Spool
+    from freezeframe.export.spooling import SpoolingExporter
 
     check_seal(settings)
     spool = Spool(Path(spool_directory(settings)), limit_bytes=settings.spool_bytes, limit_days=settings.spool_days)
@@ -356,9 +359,9 @@ def make_spooling_exporter(settings: Settings, directory: str) -> SpoolingExport
     Raises:
         ConfigError: the directory or the key cannot be used, or a library for protecting the content is not installed.
     """
-    from freezeframe._export_spool import SpoolingExporter
-    from freezeframe._seal import make_seal
-    from freezeframe._spool import Spool
+    from freezeframe.export.seal import make_seal
+    from freezeframe.export.spool import Spool
+    from freezeframe.export.spooling import SpoolingExporter
 
     seal = make_seal(settings.spool_protection, settings.spool_key)
     spool = Spool(Path(directory), limit_bytes=settings.spool_bytes, limit_days=settings.spool_days)

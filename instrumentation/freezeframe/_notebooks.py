@@ -9,11 +9,11 @@ from collections.abc import Callable
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from freezeframe._context import RunContext, current_place
-from freezeframe._entry import EntryPoint, EntryScope
 from freezeframe._guard import guard
 from freezeframe._instrument import active_handle, instrument
-from freezeframe._reach import IN_KERNEL
+from freezeframe.context.current import RunContext, current_place
+from freezeframe.runs.entry import EntryPoint, EntryScope
+from freezeframe.runs.reach import IN_KERNEL
 from freezeframe_schemas import values
 from freezeframe_schemas.gaps import Gap, GapKind
 from freezeframe_schemas.run import CELL, EntryKind

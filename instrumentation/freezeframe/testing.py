@@ -15,8 +15,8 @@ from freezeframe_schemas.span import SpanRecord
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-    from freezeframe._export import Deadline, Fate
     from freezeframe._instrument import Handle
+    from freezeframe.export.pipeline import Deadline, Fate
 
 
 class MemoryExporter:
@@ -28,7 +28,7 @@ class MemoryExporter:
 
     def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
         """Keep the batch."""
-        from freezeframe._export import Fate
+        from freezeframe.export.pipeline import Fate
 
         del deadline
         with self._lock:
@@ -78,9 +78,10 @@ def capture(**options: Any) -> Generator[Captured]:
     Raises:
         RuntimeError: the process is instrumented already.
     """
-    from freezeframe import _instrument, _servers, seams
+    from freezeframe import _instrument, seams
     from freezeframe._config import load_settings
-    from freezeframe._tracing import OwnIds, make_provider
+    from freezeframe.export.tracing import OwnIds, make_provider
+    from freezeframe.hosts import applications
 
     class Counting(OwnIds):
         def __init__(self) -> None:
@@ -102,7 +103,7 @@ def capture(**options: Any) -> Generator[Captured]:
     settings = load_settings({"root": "never", **options}, environ={})
     handle = _instrument.start_recording(settings, exporter, provider=provider, environment=dict)
     seams.install()
-    _servers.install()
+    applications.install()
     try:
         yield Captured(handle, exporter, provider)
     finally:

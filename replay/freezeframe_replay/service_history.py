@@ -31,7 +31,7 @@ from freezeframe_schemas.records import from_json
 from freezeframe_schemas.run import Run
 
 if TYPE_CHECKING:
-    from freezeframe_replay.service_jobs import Job
+    from freezeframe_replay.service.jobs import Job
     from freezeframe_replay.sources.store import RunStore
 
 _logger: Final = logging.getLogger(__name__)

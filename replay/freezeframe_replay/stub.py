@@ -19,8 +19,9 @@ from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 
-from freezeframe.seams import Call, _port, serve, stop_serving
-from freezeframe.seams.responder import Feed
+from freezeframe.seams import Call, serve, stop_serving
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.responder import Feed
 from freezeframe_schemas.errors import ReplayMiss, WireError
 from freezeframe_schemas.exchange import Exchange, Kind, Request, Response
 from freezeframe_schemas.wire.answer import Answer, ToolCall
@@ -146,7 +147,7 @@ def model_stub() -> Generator[ModelStub]:
     from freezeframe import seams
     from freezeframe._instrument import active_handle
 
-    if _port.serving() is not None:
+    if switch.serving() is not None:
         raise RuntimeError("model_stub(): a replay or another stub is active in this process")
     stub = ModelStub()
     lent = [name for name in _KEYS if name not in os.environ]

@@ -66,7 +66,7 @@ def test_instrument_loads_neither_the_dialects_nor_what_only_an_agent_needs() ->
     start = "import os, freezeframe; freezeframe.instrument(endpoint='http://127.0.0.1:9', spool=False, root='never')"
     loaded = modules_loaded_by(start)
     late = ("asyncio", "ssl", "http", "email", "importlib.metadata", "tempfile", "zipfile", "freezeframe_schemas.wire")
-    assert "freezeframe._tracing" in loaded
+    assert "freezeframe.export.tracing" in loaded
     assert named(loaded, late) == set()
 
 

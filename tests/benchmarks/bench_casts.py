@@ -27,12 +27,12 @@ from freezeframe_collector.casts.book import CastBook
 from freezeframe_collector.casts.found import Found
 from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal
-from freezeframe_collector.config import CastConfig, RedactionConfig
 from freezeframe_collector.garbage import collect_rarely
-from freezeframe_collector.policies import load_policies
 from freezeframe_collector.processors.redact import RedactStage
-from freezeframe_redaction.cast import Cast, Member
-from freezeframe_redaction.keys import load_or_create_keys
+from freezeframe_collector.settings.config import CastConfig, RedactionConfig
+from freezeframe_collector.settings.policies import load_policies
+from freezeframe_redaction.casts.book import Cast, Member
+from freezeframe_redaction.keyring.keys import load_or_create_keys
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 

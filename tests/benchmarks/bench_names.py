@@ -24,8 +24,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 from name_documents import Possible, possible_names, project
 from name_evidence import is_sure, read_words
 
-from freezeframe_redaction import load_policy, prose
+from freezeframe_redaction import load_policy
 from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.model_tier import prose
 from freezeframe_redaction.scanner import Scanner
 
 READ = Path(__file__).parents[1] / "data" / "pii" / "names_read.jsonl"

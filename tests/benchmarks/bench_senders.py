@@ -23,7 +23,7 @@ from honest_senders import HonestSenders
 from hostile_senders import HostileSenders
 from running_collector import CollectorProcess
 
-from freezeframe_collector.config import CollectorConfig
+from freezeframe_collector.settings.config import CollectorConfig
 
 GOAL_S = 2.0
 

@@ -39,9 +39,9 @@ def freezeframe(url: str) -> Deliver:
 
 def freezeframe_deaf(url: str) -> Deliver:
     """Capture with this project, without the audit hook that hears of files, connections and programs in unmarked code."""
-    from freezeframe.seams import unmarked
+    from freezeframe.seams.unmarked import sights
 
-    unmarked.start = lambda: None
+    sights.start = lambda: None
     return freezeframe(url)
 
 

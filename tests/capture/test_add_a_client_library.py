@@ -22,6 +22,7 @@ from clients.provider import OVERLOADED, cut, recorded
 import freezeframe
 from freezeframe import seams
 from freezeframe._guard import RAISE_VARIABLE
+from freezeframe.seams import http
 from freezeframe.testing import capture
 from freezeframe_schemas.exchange import Completion, Kind
 
@@ -41,13 +42,13 @@ def toyhttp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
         (tmp_path / folder).mkdir()
         (tmp_path / folder / "toyhttp.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path / "library")
-    monkeypatch.setattr(seams, "__path__", [*seams.__path__, str(tmp_path / "seams")])
+    monkeypatch.setattr(http, "__path__", [*http.__path__, str(tmp_path / "seams")])
     call = ast.parse(ROW.strip(), mode="eval").body
     assert isinstance(call, ast.Call)
     row = seams.Seam(**{part.arg: ast.literal_eval(part.value) for part in call.keywords if part.arg})
     monkeypatch.setattr(seams, "SEAMS", (*seams.SEAMS, row))
     yield importlib.import_module("toyhttp")
-    for name in ("toyhttp", "freezeframe.seams.toyhttp"):
+    for name in ("toyhttp", "freezeframe.seams.http.toyhttp"):
         sys.modules.pop(name, None)
 
 

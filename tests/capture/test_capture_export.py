@@ -76,7 +76,7 @@ def collector() -> Iterator[Collector]:
 
 def recording_to(url: str, **options: Any) -> freezeframe.Handle:
     """Record into a collector with a separate provider, so that the process's global one stays unset."""
-    from freezeframe._tracing import make_provider
+    from freezeframe.export.tracing import make_provider
 
     settings = load_settings(
         {"endpoint": url, "root": "never", "spool": False, "batch_interval_s": 0.01, **options}, environ={}
@@ -151,7 +151,7 @@ def test_a_full_queue_drops_and_counts_and_the_application_goes_on(collector: Co
             self.free.wait()
             return super().export(records, deadline)
 
-    from freezeframe._tracing import make_provider
+    from freezeframe.export.tracing import make_provider
 
     exporter = Stuck()
     settings = load_settings({"max_queue_bytes": 100_000, "batch_interval_s": 0.0, "root": "never"}, environ={})

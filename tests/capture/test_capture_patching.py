@@ -11,7 +11,7 @@ import pytest
 import wrapt
 from capture_provider import Provider
 
-from freezeframe.seams.patching import Patches
+from freezeframe.seams.recorder.patching import Patches
 from freezeframe.testing import capture
 from freezeframe_schemas.exchange import Completion
 

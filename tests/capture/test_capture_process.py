@@ -185,7 +185,7 @@ def test_a_child_forked_while_the_export_thread_imports_delivers_its_spans(proje
         "        super().exec_module(module)\n"
         "class Finder:\n"
         "    def find_spec(self, name, path, target=None):\n"
-        "        if name == 'freezeframe._records':\n"
+        "        if name == 'freezeframe.export.records':\n"
         "            spec = importlib.machinery.PathFinder.find_spec(name, path)\n"
         "            spec.loader = Slow(name, spec.origin)\n"
         "            return spec\n"

@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 import freezeframe
-from freezeframe._sights import MAX_SIGHTS
-from freezeframe.seams import unmarked
+from freezeframe.context.sights import MAX_SIGHTS
+from freezeframe.seams.unmarked import sights
 from freezeframe.testing import capture
 from freezeframe_schemas.gaps import Gap, GapKind
 from freezeframe_schemas.run import build_run
@@ -131,7 +131,7 @@ def test_a_fault_of_ours_does_not_reach_the_program(tmp_path: Path, monkeypatch:
         raise ZeroDivisionError
 
     monkeypatch.delenv("FREEZEFRAME_RAISE", raising=False)
-    monkeypatch.setattr(unmarked, "_act", broken)
+    monkeypatch.setattr(sights, "_act", broken)
     assert heard("read", tmp_path, monkeypatch) == []
 
 
@@ -143,7 +143,7 @@ def test_after_capture_nothing_is_heard(tmp_path: Path, monkeypatch: pytest.Monk
         looked.append(event)
 
     heard("read", tmp_path, monkeypatch)
-    monkeypatch.setattr(unmarked, "_note", look)
+    monkeypatch.setattr(sights, "_note", look)
     (tmp_path / "data").read_text()
     agent("read", str(tmp_path))
     subprocess.run([sys.executable, "-c", ""], check=True)

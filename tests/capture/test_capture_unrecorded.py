@@ -15,7 +15,7 @@ from clients.provider import Provider as Script
 from clients.provider import recorded
 
 import freezeframe
-from freezeframe.seams import credentials
+from freezeframe.seams.recorder import credentials
 from freezeframe.testing import capture
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Request

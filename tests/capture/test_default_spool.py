@@ -16,7 +16,7 @@ from freezeframe import _instrument
 from freezeframe._config import load_settings
 from freezeframe._delivery_report import delivery_reports
 from freezeframe._instrument import spool_directory
-from freezeframe._spool import Header, Spool
+from freezeframe.export.spool import Header, Spool
 
 pytestmark = pytest.mark.long  # processes
 

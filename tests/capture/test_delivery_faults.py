@@ -19,7 +19,7 @@ from capture_provider import Provider
 import freezeframe
 from freezeframe import _instrument, seams
 from freezeframe._config import load_settings
-from freezeframe._tracing import make_provider
+from freezeframe.export.tracing import make_provider
 
 Options = dict[str, Any]
 Fault = Callable[[ExitStack, Path, pytest.MonkeyPatch], Options]

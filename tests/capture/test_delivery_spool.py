@@ -17,10 +17,10 @@ import freezeframe
 from freezeframe import _cli, _instrument, seams
 from freezeframe._config import load_settings
 from freezeframe._delivery_report import delivery_reports
-from freezeframe._export_spool import SpoolingExporter
-from freezeframe._seal import make_seal
-from freezeframe._spool import Header, Spool, SpoolFileError, SpoolFull
-from freezeframe._tracing import make_provider
+from freezeframe.export.seal import make_seal
+from freezeframe.export.spool import Header, Spool, SpoolFileError, SpoolFull
+from freezeframe.export.spooling import SpoolingExporter
+from freezeframe.export.tracing import make_provider
 from freezeframe_schemas.errors import ConfigError
 
 SECRET = "Maria Keller, maria.keller@example.org"

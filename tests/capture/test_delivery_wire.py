@@ -16,11 +16,11 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 from otlp_receiver import Receiver
 
-from freezeframe._compression import make_compression
 from freezeframe._config import load_settings
-from freezeframe._delivery import CollectorExporter, Unreachable
-from freezeframe._export import Deadline, Fate
 from freezeframe._instrument import make_collector_exporter
+from freezeframe.export.compression import make_compression
+from freezeframe.export.delivery import CollectorExporter, Unreachable
+from freezeframe.export.pipeline import Deadline, Fate
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 

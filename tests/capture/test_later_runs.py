@@ -14,11 +14,11 @@ from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 import freezeframe
-from freezeframe import _servers
-from freezeframe._context import RunContext
-from freezeframe._entry import EntryPoint, EntryScope
-from freezeframe.seams.patching import Patches
-from freezeframe.seams.shared_random import SHARED
+from freezeframe.context.current import RunContext
+from freezeframe.hosts import applications
+from freezeframe.runs.entry import EntryPoint, EntryScope
+from freezeframe.seams.draws.shared_random import SHARED
+from freezeframe.seams.recorder.patching import Patches
 from freezeframe.testing import capture
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.run import EntryKind, build_run
@@ -48,7 +48,7 @@ def ask(handler: Handler, path: str = "/chat", **scope: Any) -> None:
         del message
 
     patches = Patches()
-    patches.replace(Application, "__call__", _servers.around_asgi)
+    patches.replace(Application, "__call__", applications.around_asgi)
     asked: Any = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [], **scope}
     asyncio.run(Application()(asked, receive, send))
 
@@ -162,7 +162,7 @@ def numbers_of(span: SpanRecord) -> list[float]:
 
 
 def state_from(text: str) -> Any:
-    from freezeframe.seams import drawn
+    from freezeframe.seams.draws import drawn
 
     return vars(drawn)["_state_from_text"](text)
 

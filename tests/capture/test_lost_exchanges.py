@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable
 import pytest
 
 import freezeframe
-from freezeframe import _process_root
-from freezeframe._entry import EntryPoint
+from freezeframe.runs import process_root
+from freezeframe.runs.entry import EntryPoint
 from freezeframe.testing import capture
 from freezeframe_schemas import genai
 from freezeframe_schemas.gaps import GapKind
@@ -107,10 +107,10 @@ def test_a_scripts_first_calls_are_one_run_though_threads_make_them_at_once(monk
             everybody.wait(0.2)  # long enough for the others to get here as well, if they can
         return command_entry()
 
-    command_entry = _process_root.command_entry
-    monkeypatch.setattr(_process_root, "command_entry", slow_entry)
-    monkeypatch.setattr(_process_root, "is_script", lambda: True)
-    monkeypatch.setattr(_process_root, "SERVERS", frozenset())  # an earlier test may have loaded one
+    command_entry = process_root.command_entry
+    monkeypatch.setattr(process_root, "command_entry", slow_entry)
+    monkeypatch.setattr(process_root, "is_script", lambda: True)
+    monkeypatch.setattr(process_root, "SERVERS", frozenset())  # an earlier test may have loaded one
     with capture(root="auto") as captured:
         in_threads()
         captured.handle.uninstrument()

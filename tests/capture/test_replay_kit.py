@@ -23,9 +23,9 @@ from capture_provider import Provider
 import freezeframe
 from freezeframe import _instrument, seams
 from freezeframe._config import load_settings
-from freezeframe._enrich import region_of
-from freezeframe._environment import environment_attributes
-from freezeframe._tracing import make_provider
+from freezeframe.context.environment import environment_attributes
+from freezeframe.export.tracing import make_provider
+from freezeframe.seams.recorder.enrich import region_of
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.report.render import outline_text

@@ -14,10 +14,11 @@ from opentelemetry import context, trace
 from opentelemetry.sdk.trace import TracerProvider
 
 import freezeframe
-from freezeframe import _instrument, _sampling, seams
+from freezeframe import _instrument, seams
 from freezeframe._config import load_settings
-from freezeframe._sampling import HeldRuns, RunSampler, RunSampling, remote_parent
-from freezeframe._tracing import make_provider
+from freezeframe.export import sampling as _sampling
+from freezeframe.export.sampling import HeldRuns, RunSampler, RunSampling, remote_parent
+from freezeframe.export.tracing import make_provider
 from freezeframe.testing import MemoryExporter
 from freezeframe_schemas.lifecycle import settle
 from freezeframe_schemas.run import build_run

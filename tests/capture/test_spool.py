@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from freezeframe import _spool
-from freezeframe._spool import Header, Spool, SpoolFileError, SpoolFull
+from freezeframe.export import spool as _spool
+from freezeframe.export.spool import Header, Spool, SpoolFileError, SpoolFull
 from freezeframe_schemas.errors import ConfigError
 
 HEADER = Header(protection="encrypt", key="9f86d081", spans=12)

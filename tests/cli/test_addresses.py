@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from freezeframe_collector.config_file import load_config
+from freezeframe_collector.settings.config_file import load_config
 from freezeframe_collector.store import open_store
 from freezeframe_replay.cli import main
 from freezeframe_schemas.errors import FreezeframeError

@@ -11,7 +11,7 @@ import pytest
 from recorded_traffic import load_conversations
 from recording_files import CALLS, RECORDED_AS, Row, as_lines, run_of, written
 
-from freezeframe._enrich import genai_attributes
+from freezeframe.seams.recorder.enrich import genai_attributes
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Chunk, Exchange, Kind, Request, Response

@@ -13,7 +13,7 @@ from handmade_runs import make_run, tool_call
 from yarl import URL
 
 from freezeframe_replay.local.home import Home
-from freezeframe_replay.service import make_app
+from freezeframe_replay.service.app import make_app
 from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.run import build_run
@@ -180,7 +180,7 @@ async def test_a_refusal_and_a_fault_are_pages_for_people_too(client: Client, mo
     def fail(*_: object) -> None:
         raise ArithmeticError("a secret of the store")
 
-    monkeypatch.setattr("freezeframe_replay.service.asked_runs", fail)
+    monkeypatch.setattr("freezeframe_replay.service.app.asked_runs", fail)
     fault = await client.get("/")
     assert (fault.status, fault.content_type) == (500, "text/html")
     assert "Content-Security-Policy" in fault.headers

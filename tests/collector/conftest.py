@@ -18,14 +18,14 @@ import pytest
 from aiohttp import web
 
 from freezeframe_collector.admission import ByteBudget
-from freezeframe_collector.auth import Authenticator
-from freezeframe_collector.config import GrpcConfig, HttpConfig, StoreConfig, WalConfig
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
 from freezeframe_collector.receivers.grpc import GrpcReceiver
 from freezeframe_collector.receivers.http import HttpReceiver
+from freezeframe_collector.settings.auth import Authenticator
+from freezeframe_collector.settings.config import GrpcConfig, HttpConfig, StoreConfig, WalConfig
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.telemetry import Reporter
-from freezeframe_collector.wal import Log
+from freezeframe_collector.wal.log import Log
 from freezeframe_collector.writer import Writer
 from freezeframe_schemas.otlp.decode import Limits
 from freezeframe_schemas.span import Attributes, Resource, Scope, SpanRecord

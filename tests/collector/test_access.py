@@ -15,12 +15,12 @@ import pytest
 from certificates import Certificates, issue_certificates
 
 from freezeframe._config import load_settings
-from freezeframe._delivery import CollectorExporter, Unreachable
-from freezeframe._export import Deadline
 from freezeframe._instrument import make_collector_exporter
-from freezeframe_collector.auth import read_tokens
-from freezeframe_collector.config import TlsConfig
-from freezeframe_collector.tls import grpc_credentials, http_context
+from freezeframe.export.delivery import CollectorExporter, Unreachable
+from freezeframe.export.pipeline import Deadline
+from freezeframe_collector.settings.auth import read_tokens
+from freezeframe_collector.settings.config import TlsConfig
+from freezeframe_collector.settings.tls import grpc_credentials, http_context
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.otlp.encode import encode_traces

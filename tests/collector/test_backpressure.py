@@ -20,7 +20,7 @@ from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExport
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
-from freezeframe_collector.config import WalConfig
+from freezeframe_collector.settings.config import WalConfig
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import SpanRecord
 

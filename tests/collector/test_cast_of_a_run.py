@@ -18,17 +18,17 @@ from freezeframe_collector.casts.file import CastFile
 from freezeframe_collector.casts.found import Found
 from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal
-from freezeframe_collector.config import CastConfig, RedactionConfig, WalConfig
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
-from freezeframe_collector.policies import load_policies
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.processors.rewrite import Rewriter
 from freezeframe_collector.processors.seal import Sealer
-from freezeframe_collector.wal import Log
-from freezeframe_redaction.cast import Cast, Member
-from freezeframe_redaction.keys import KeyRing, TenantKey
+from freezeframe_collector.settings.config import CastConfig, RedactionConfig, WalConfig
+from freezeframe_collector.settings.policies import load_policies
+from freezeframe_collector.wal.log import Log
+from freezeframe_redaction.casts.book import Cast, Member
+from freezeframe_redaction.keyring.keys import KeyRing, TenantKey
+from freezeframe_redaction.keyring.vault import Vault
 from freezeframe_redaction.rewrite import redact_run
-from freezeframe_redaction.vault import Vault
 from freezeframe_schemas import genai
 from freezeframe_schemas.otlp.decode import NO_LIMITS
 from freezeframe_schemas.otlp.encode import encode_traces

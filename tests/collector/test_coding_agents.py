@@ -19,8 +19,8 @@ from google.protobuf.json_format import ParseDict
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 from running_collector import CollectorProcess
 
-from freezeframe_redaction.keys import TenantKey
-from freezeframe_redaction.policy import load_policy
+from freezeframe_redaction.keyring.keys import TenantKey
+from freezeframe_redaction.policies.policy import load_policy
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas.otlp.decode import Limits
 from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs

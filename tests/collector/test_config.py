@@ -11,9 +11,9 @@ import pytest
 from settings_pages import DOCS, pages
 
 from freezeframe_collector.__main__ import main
-from freezeframe_collector.check import warnings
-from freezeframe_collector.config import SETTINGS, CollectorConfig
-from freezeframe_collector.config_file import load_config
+from freezeframe_collector.settings.check import warnings
+from freezeframe_collector.settings.config import SETTINGS, CollectorConfig
+from freezeframe_collector.settings.config_file import load_config
 from freezeframe_schemas.errors import ConfigError
 
 

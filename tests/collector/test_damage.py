@@ -14,10 +14,10 @@ from running_collector import CollectorProcess
 from running_collector import span as sent_span
 
 from freezeframe_collector.batch import Batch
-from freezeframe_collector.config import WalConfig
 from freezeframe_collector.encoded import encode_spans
-from freezeframe_collector.wal import Log
-from freezeframe_collector.wal_format import HEADER_BYTES, parse_segment, segment_mark
+from freezeframe_collector.settings.config import WalConfig
+from freezeframe_collector.wal.format import HEADER_BYTES, parse_segment, segment_mark
+from freezeframe_collector.wal.log import Log
 from freezeframe_schemas.otlp.encode import encode_traces
 
 _REQUESTS, _SPANS = 5, 10

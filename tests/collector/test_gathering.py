@@ -11,12 +11,12 @@ import pytest
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
-from freezeframe_collector.config import WalConfig
 from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.gathering import Gathering
+from freezeframe_collector.settings.config import WalConfig
 from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal import Log
-from freezeframe_collector.wal_format import read_segment
+from freezeframe_collector.wal.format import read_segment
+from freezeframe_collector.wal.log import Log
 from freezeframe_schemas.span import SpanRecord
 
 Maker = Callable[..., SpanRecord]

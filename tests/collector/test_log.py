@@ -16,12 +16,12 @@ from log_batches import NEVER, batch, crash, numbers, sealed, span
 
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Batch
-from freezeframe_collector.config import WalConfig
 from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.files import DirectoryLock
-from freezeframe_collector.segment import LoadedSpans, count_damaged
-from freezeframe_collector.wal import Log
-from freezeframe_collector.wal_format import HEADER_BYTES, read_segment
+from freezeframe_collector.settings.config import WalConfig
+from freezeframe_collector.wal.format import HEADER_BYTES, read_segment
+from freezeframe_collector.wal.log import Log
+from freezeframe_collector.wal.segment import LoadedSpans, count_damaged
 from freezeframe_schemas.errors import ConfigError, StoreError, WireError
 from freezeframe_schemas.otlp.decode import Limits
 

@@ -8,9 +8,9 @@ import pytest
 from log_batches import NEVER, batch, crash, numbers, sealed
 
 from freezeframe_collector.audit import Audit, Counts
-from freezeframe_collector.config import WalConfig
-from freezeframe_collector.ledger import RememberedSpans
-from freezeframe_collector.wal import Log
+from freezeframe_collector.settings.config import WalConfig
+from freezeframe_collector.wal.ledger import RememberedSpans
+from freezeframe_collector.wal.log import Log
 
 
 def test_a_span_sent_again_is_a_duplicate_over_a_restart(tmp_path: Path) -> None:

@@ -13,9 +13,9 @@ import pytest
 from log_batches import NEVER, batch, crash, numbers, sealed
 
 from freezeframe_collector.admission import BusyError
-from freezeframe_collector.config import WalConfig
-from freezeframe_collector.segment import Segment, count_damaged
-from freezeframe_collector.wal import Log
+from freezeframe_collector.settings.config import WalConfig
+from freezeframe_collector.wal.log import Log
+from freezeframe_collector.wal.segment import Segment, count_damaged
 
 
 def test_a_full_log_refuses_and_keeps_what_it_has(tmp_path: Path) -> None:
@@ -98,7 +98,7 @@ from pathlib import Path
 sys.path += sys.argv[2:]
 import log_batches as t
 from freezeframe_collector.admission import BusyError
-from freezeframe_collector.wal import Log
+from freezeframe_collector.wal.log import Log
 log = Log(Path(sys.argv[1]), t.NEVER)
 log.append(t.batch(1))
 resource.setrlimit(resource.RLIMIT_FSIZE, (16384, 16384))
@@ -126,7 +126,7 @@ subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "none", sys.argv[1]],
 sys.path += sys.argv[2:]
 import log_batches as t
 from freezeframe_collector.admission import BusyError
-from freezeframe_collector.wal import Log
+from freezeframe_collector.wal.log import Log
 log = Log(Path(sys.argv[1]) / "wal", t.NEVER)
 log.append(t.batch(1))
 filler = Path(sys.argv[1]) / "filler"
@@ -194,7 +194,7 @@ def test_a_segment_whose_name_is_not_on_the_disk_takes_nothing(tmp_path: Path, m
         raise OSError(errno.EIO, "Input/output error")
 
     with monkeypatch.context() as patch:
-        patch.setattr("freezeframe_collector.segment.fsync_directory", broken)
+        patch.setattr("freezeframe_collector.wal.segment.fsync_directory", broken)
         with pytest.raises(BusyError, match="Input/output error"):
             log.append(batch(1))
     assert not [*log.directory.glob("*.open")]

@@ -18,8 +18,8 @@ import pytest
 
 from freezeframe._guard import RAISE_VARIABLE, guard
 from freezeframe_collector.pipeline import Stage
-from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.redact import RedactStage
+from freezeframe_collector.settings.policies import Policies
 from freezeframe_collector.store.engine import store_error
 from freezeframe_redaction import Redactor, load_or_create_keys, load_policy
 from freezeframe_redaction.detectors import ALL

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from freezeframe_collector.batch import Batch
-from freezeframe_collector.config import WalConfig
 from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.own_spans import SELF, OwnSpans, is_own
-from freezeframe_collector.wal import Log
+from freezeframe_collector.settings.config import WalConfig
+from freezeframe_collector.wal.log import Log
 from freezeframe_collector.writer import Writer
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.span import SpanRecord

@@ -11,7 +11,7 @@ import httpx
 import pytest
 from running_collector import PROTOBUF, CollectorProcess, span
 
-from freezeframe_redaction.policy import parse_policy
+from freezeframe_redaction.policies.policy import parse_policy
 from freezeframe_schemas.otlp.encode import encode_traces
 
 MAIL = 'name = "mail"\nversion = 1\nclasses = ["EMAIL"]\n'

@@ -27,7 +27,7 @@ from opentelemetry.proto.trace.v1.trace_pb2 import Span
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, SpanExporter
 
-from freezeframe_collector.config import WalConfig
+from freezeframe_collector.settings.config import WalConfig
 from freezeframe_schemas import genai
 from freezeframe_schemas.otlp.decode import Limits
 from freezeframe_schemas.otlp.encode import encode_traces

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from freezeframe._config import load_settings
-from freezeframe._delivery import CollectorExporter
-from freezeframe._export import Deadline, Fate
 from freezeframe._instrument import make_collector_exporter
+from freezeframe.export.delivery import CollectorExporter
+from freezeframe.export.pipeline import Deadline, Fate
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 

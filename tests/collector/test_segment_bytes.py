@@ -14,7 +14,7 @@ from log_batches import span
 
 from freezeframe_collector.audit import Counts
 from freezeframe_collector.encoded import EncodedSpan, encode_spans
-from freezeframe_collector.wal_format import (
+from freezeframe_collector.wal.format import (
     HEADER_BYTES,
     MAGIC,
     Damage,

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import time_machine
 
-from freezeframe_collector.config import StoreConfig, WalConfig
 from freezeframe_collector.pipeline import Stage
+from freezeframe_collector.settings.config import StoreConfig, WalConfig
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, WireError
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.otlp.encode import encode_traces

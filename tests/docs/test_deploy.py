@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe_collector.__main__ import main
-from freezeframe_collector.config_file import ENVIRONMENT_PREFIX, load_config
+from freezeframe_collector.settings.config_file import ENVIRONMENT_PREFIX, load_config
 
 DEPLOY = Path(__file__).parents[2] / "deploy"
 
@@ -70,7 +70,7 @@ def test_the_tokens_recipe_makes_a_file_that_is_read(tmp_path: Path) -> None:
     """The shell lines of `deploy/README.md`, run unchanged."""
     import subprocess
 
-    from freezeframe_collector.auth import Authenticator
+    from freezeframe_collector.settings.auth import Authenticator
 
     block = re.search(r"```\n(token=.*?)```", (DEPLOY / "README.md").read_text(), flags=re.DOTALL)
     assert block is not None

@@ -144,7 +144,7 @@ def test_the_licence_is_whole() -> None:
 
 
 def test_the_page_of_the_api_lists_every_route() -> None:
-    from freezeframe_replay.service_api import ROUTES
+    from freezeframe_replay.service.api import ROUTES
 
     page = (ROOT / "docs" / "http-api.md").read_text()
     assert re.findall(r"^\| `(\w+ /api/v1[^`]*)` \|", page, re.MULTILINE) == [

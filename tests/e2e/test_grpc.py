@@ -21,7 +21,7 @@ import pytest
 from grpc_shop import write_shop
 
 import freezeframe
-from freezeframe._grpc_server import around
+from freezeframe.hosts.grpc_server import around
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact

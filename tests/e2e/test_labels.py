@@ -13,7 +13,7 @@ from running_collector import CollectorProcess
 
 from freezeframe_replay.local.administration import administration
 from freezeframe_replay.local.home import Home
-from freezeframe_replay.service import make_app
+from freezeframe_replay.service.app import make_app
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(400)]

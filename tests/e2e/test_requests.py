@@ -24,8 +24,8 @@ import httpx
 import pytest
 from races import NEVER, Provider
 
-from freezeframe import _servers
-from freezeframe.seams.patching import Patches
+from freezeframe.hosts import applications
+from freezeframe.seams.recorder.patching import Patches
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
@@ -334,7 +334,7 @@ def test_a_server_sees_the_length_of_an_answer_as_without_us(answer: Iterable[by
     as_it_is = truth(call())
     with capture():
         patches = Patches()
-        patches.replace(Application, "__call__", _servers.around_wsgi)
+        patches.replace(Application, "__call__", applications.around_wsgi)
         assert truth(call()) == as_it_is
         assert list(call()) == pieces
 

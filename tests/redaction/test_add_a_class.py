@@ -8,7 +8,7 @@ import pytest
 from followed_page import ROOT, copy_package, follow, run_with
 
 import freezeframe_redaction
-from freezeframe_redaction.classes import CLASSES
+from freezeframe_redaction.policies.classes import CLASSES
 
 pytestmark = pytest.mark.long
 
@@ -16,9 +16,9 @@ _LAWS = """
 import json, sys
 from test_redaction_laws import _hold
 from freezeframe_redaction import load_policy
-from freezeframe_redaction.classes import CLASSES
+from freezeframe_redaction.policies.classes import CLASSES
 from freezeframe_redaction.detectors import ALL
-from freezeframe_redaction.policy import parse_policy
+from freezeframe_redaction.policies.policy import parse_policy
 
 (name,) = set(CLASSES) - set(sys.argv[1:])
 assert name in load_policy("strict").classes and name not in load_policy("minimal").classes

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from freezeframe_redaction import Cast, Redactor, TenantKey, load_policy
-from freezeframe_redaction.cast import Member
-from freezeframe_redaction.casting import Hit, merged
+from freezeframe_redaction.casts.book import Member
+from freezeframe_redaction.casts.casting import Hit, merged
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import SpanRecord
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.redact import RedactStage
+from freezeframe_collector.settings.policies import Policies
 from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys, load_policy
 from freezeframe_schemas.span import SpanRecord
 

@@ -8,7 +8,7 @@ from typing import Any
 import hyperscan
 import pytest
 
-from freezeframe_redaction.compiled import load_or_compile
+from freezeframe_redaction.triggers.compiled import load_or_compile
 
 EXPRESSIONS = [(b"[0-9]{3}-[0-9]{4}", 0), (b"@[a-z]+", 1)]
 

@@ -7,7 +7,8 @@ import json
 import pytest
 from redacted_again import again
 
-from freezeframe_redaction import Redactor, TenantKey, load_policy, spoken
+from freezeframe_redaction import Redactor, TenantKey, load_policy
+from freezeframe_redaction.surrogates import spoken
 
 KEY = TenantKey(id="test/1", secret=b"k" * 32)
 

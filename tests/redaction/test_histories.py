@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
-from freezeframe_redaction.histories import LEAST
+from freezeframe_redaction.redacting.histories import LEAST
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 

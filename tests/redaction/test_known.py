@@ -8,8 +8,8 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_redaction.known import Known
-from freezeframe_redaction.repeats import Repeats
+from freezeframe_redaction.redacting.repeats import Repeats
+from freezeframe_redaction.surrogates.known import Known
 
 _WORDS = st.sets(
     st.text("ab+ -_(", min_size=1, max_size=5).filter(lambda word: re.search("[ab]", word)), min_size=1, max_size=6

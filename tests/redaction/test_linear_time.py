@@ -19,8 +19,8 @@ import pytest
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
 from freezeframe_redaction.detectors import ALL
-from freezeframe_redaction.engine import settle
 from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.triggers.engine import settle
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import Event, SpanRecord
 

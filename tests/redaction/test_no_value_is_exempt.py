@@ -14,7 +14,7 @@ from redacted_again import again
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_redaction.prf import Prf
-from freezeframe_redaction.surrogates import number_for
+from freezeframe_redaction.surrogates.make import number_for
 
 POLICY = load_policy()
 REDACTOR = Redactor(POLICY, TenantKey(id="test/1", secret=b"k" * 32), cache_characters=100_000)

@@ -12,13 +12,13 @@ import pytest
 from phonenumbers import PhoneNumber, PhoneNumberFormat, PhoneNumberType
 from real_values import BANKS, draw_iban
 
-from freezeframe_redaction.checksums import iban, luhn
-from freezeframe_redaction.classes import CLASSES
 from freezeframe_redaction.detectors import national
-from freezeframe_redaction.national_checks import LETTERED, NUMBERS, always, may_be_issued
-from freezeframe_redaction.plans import national_kind
+from freezeframe_redaction.policies.classes import CLASSES
 from freezeframe_redaction.prf import Prf
-from freezeframe_redaction.shapes import bare, digits_of
+from freezeframe_redaction.rules.checksums import iban, luhn
+from freezeframe_redaction.rules.national_checks import LETTERED, NUMBERS, always, may_be_issued
+from freezeframe_redaction.surrogates.plans import national_kind
+from freezeframe_redaction.surrogates.shapes import bare, digits_of
 
 _PRF = Prf(b"k" * 32)
 _SOAK = int(os.environ.get("FREEZEFRAME_SOAK_VALUES", "100000"))

@@ -9,7 +9,7 @@ import pytest
 from redacted_again import again
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
-from freezeframe_redaction.checksums import luhn
+from freezeframe_redaction.rules.checksums import luhn
 from freezeframe_schemas.span import SpanRecord
 
 KEY = TenantKey(id="test/1", secret=b"k" * 32)

@@ -8,7 +8,7 @@ from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freezeframe_redaction.plans import is_assigned, is_assigned_in
+from freezeframe_redaction.surrogates.plans import is_assigned, is_assigned_in
 
 _CODES = sorted(phonenumbers.COUNTRY_CODE_TO_REGION_CODE)
 

@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.read_prose import ProseReader
-from freezeframe_redaction import Redactor, TenantKey, load_policy, prose, readings
-from freezeframe_redaction.keys import KeyRing
+from freezeframe_collector.settings.policies import Policies
+from freezeframe_redaction import Redactor, TenantKey, load_policy
+from freezeframe_redaction.keyring.keys import KeyRing
+from freezeframe_redaction.model_tier import prose, readings
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 from freezeframe_schemas.span import SpanRecord

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from redacted_again import again
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
-from freezeframe_redaction.checksums import base58check, iban, luhn_digit, mod97
+from freezeframe_redaction.rules.checksums import base58check, iban, luhn_digit, mod97
 
 KEY = TenantKey(id="test/1", secret=b"k" * 32)
 POLICY = load_policy()

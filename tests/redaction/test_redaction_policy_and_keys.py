@@ -18,11 +18,11 @@ from hypothesis import strategies as st
 from redacted_again import again
 
 from freezeframe_redaction import Policy, Redactor, TenantKey, load_or_create_keys, load_policy, redact_run
-from freezeframe_redaction.classes import CLASSES
-from freezeframe_redaction.keys import find_key, keys_apart
-from freezeframe_redaction.policy import BUILT_IN, CustomClass, parse_policy
-from freezeframe_redaction.vault import Vault
-from freezeframe_redaction.vault_keys import VaultPlace
+from freezeframe_redaction.keyring.keys import find_key, keys_apart
+from freezeframe_redaction.keyring.vault import Vault
+from freezeframe_redaction.keyring.vault_keys import VaultPlace
+from freezeframe_redaction.policies.classes import CLASSES
+from freezeframe_redaction.policies.policy import BUILT_IN, CustomClass, parse_policy
 from freezeframe_replay.cli import main
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError

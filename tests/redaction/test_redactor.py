@@ -17,11 +17,11 @@ import pytest
 from redacted_again import again
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy, redact
-from freezeframe_redaction.checksums import iban, luhn
 from freezeframe_redaction.detectors import ALL
 from freezeframe_redaction.detectors.numbers import RULES
 from freezeframe_redaction.model import Detector
-from freezeframe_redaction.vendors import VENDORS
+from freezeframe_redaction.rules.checksums import iban, luhn
+from freezeframe_redaction.rules.vendors import VENDORS
 
 DATA = Path(__file__).parents[1] / "data" / "pii"
 KEY = TenantKey(id="test/1", secret=b"k" * 32)

@@ -7,8 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from freezeframe_redaction.deadline import Deadline, OutOfTimeError
-from freezeframe_redaction.engine import settle
 from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.triggers.engine import settle
 
 PRIORITY = {"SECRET": 0, "CARD": 1, "EMAIL": 4, "PHONE": 5}
 RANKS = {"**": -2, "*": -1, "OWN": 3, **PRIORITY}

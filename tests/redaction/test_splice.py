@@ -10,8 +10,9 @@ from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freezeframe_redaction import Redactor, TenantKey, load_policy, splice, walk
-from freezeframe_redaction.key_context import KeyContexts
+from freezeframe_redaction import Redactor, TenantKey, load_policy
+from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.leaves.key_context import KeyContexts
 
 REDACTOR = Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 32))
 MAILS = ("bob.smith@gmail.com", "e.lang@corp-mail.io")

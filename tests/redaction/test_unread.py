@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 from freezeframe_collector.batch import Appended, Batch
-from freezeframe_collector.config import CollectorConfig, RedactionConfig, ServiceConfig
 from freezeframe_collector.front import build_pipeline, build_redaction
-from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.redact import RedactStage
+from freezeframe_collector.settings.config import CollectorConfig, RedactionConfig, ServiceConfig
+from freezeframe_collector.settings.policies import Policies
 from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys, load_policy
-from freezeframe_redaction.surrogates import BASE32
+from freezeframe_redaction.surrogates.make import BASE32
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.gaps import GapKind, span_gaps

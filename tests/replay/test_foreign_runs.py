@@ -21,7 +21,7 @@ import pytest
 
 from freezeframe.seams import Call
 from freezeframe_redaction import load_policy
-from freezeframe_redaction.keys import TenantKey
+from freezeframe_redaction.keyring.keys import TenantKey
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze

@@ -31,7 +31,7 @@ from freezeframe_replay.experiments.experiment import Finding, Result, RowResult
 from freezeframe_replay.experiments.gates import Gates, check_gates
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.spent import Spent
-from freezeframe_replay.service import make_app
+from freezeframe_replay.service.app import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas import genai
 from freezeframe_schemas.fixture import Fixture

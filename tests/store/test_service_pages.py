@@ -31,7 +31,7 @@ from freezeframe_replay.experiments.dataset import write_dataset
 from freezeframe_replay.experiments.experiment import Candidate, result_to_json, run_experiment
 from freezeframe_replay.experiments.gates import Gates
 from freezeframe_replay.local.home import Home
-from freezeframe_replay.service import make_app
+from freezeframe_replay.service.app import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.web.sql import COOKBOOK

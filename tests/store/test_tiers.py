@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from running_collector import COMMAND, CollectorProcess, span
 
-from freezeframe_collector.config_file import load_config
+from freezeframe_collector.settings.config_file import load_config
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.tiers import COLD_TABLES, ColdTier, cold_directory, set_cold_tier
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError

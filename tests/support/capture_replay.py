@@ -8,7 +8,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 
 from freezeframe.seams import Call, serve, stop_serving
-from freezeframe.seams.responder import EditRequest, Feed
+from freezeframe.seams.recorder.responder import EditRequest, Feed
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.keys import request_key

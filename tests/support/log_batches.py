@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from freezeframe_collector.batch import Batch
-from freezeframe_collector.config import WalConfig
 from freezeframe_collector.encoded import encode_spans
-from freezeframe_collector.segment import Segment
+from freezeframe_collector.settings.config import WalConfig
 from freezeframe_collector.store import Rejected
-from freezeframe_collector.wal import Log
+from freezeframe_collector.wal.log import Log
+from freezeframe_collector.wal.segment import Segment
 from freezeframe_schemas.span import Resource, Scope, SpanRecord
 
 NEVER = WalConfig(flush_interval_s=3600)

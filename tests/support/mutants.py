@@ -29,13 +29,13 @@ CORES: Final[dict[str, Sequence[str]]] = {
     "schemas/freezeframe_schemas/lifecycle.py": ["tests/schemas/test_lifecycle.py"],
     "schemas/freezeframe_schemas/run.py": ["tests/schemas/test_run.py"],
     "schemas/freezeframe_schemas/verdict.py": ["tests/schemas/test_verdict.py"],
-    "collector/freezeframe_redaction/engine.py:_rank settle _settled": ["tests/redaction/test_settle.py"],
-    "collector/freezeframe_collector/wal_format.py": [
+    "collector/freezeframe_redaction/triggers/engine.py:_rank settle _settled": ["tests/redaction/test_settle.py"],
+    "collector/freezeframe_collector/wal/format.py": [
         "tests/collector/test_segment_bytes.py",
         "tests/collector/test_damage.py",
     ],
-    "instrumentation/freezeframe/_sampling.py": ["tests/capture/test_sampling.py"],
-    "instrumentation/freezeframe/_spool.py": ["tests/capture/test_spool.py"],
+    "instrumentation/freezeframe/export/sampling.py": ["tests/capture/test_sampling.py"],
+    "instrumentation/freezeframe/export/spool.py": ["tests/capture/test_spool.py"],
     "replay/freezeframe_replay/engine/order.py": ["tests/replay/test_order.py"],
     "replay/freezeframe_replay/engine/moments.py": ["tests/replay/test_moments.py"],
     "replay/freezeframe_replay/engine/compare.py": ["tests/replay/test_compare.py"],

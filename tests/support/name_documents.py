@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_redaction import load_policy, walk
+from freezeframe_redaction import load_policy
 from freezeframe_redaction.detectors import people
 from freezeframe_redaction.detectors.lexicon import COMMON
 from freezeframe_redaction.detectors.people import evidence, names
+from freezeframe_redaction.leaves import walk
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.scanner import Scanner
 

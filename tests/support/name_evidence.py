@@ -25,8 +25,8 @@ import numpy as np
 from name_documents import Document, Possible, labelled, possible_names, recorded
 
 import freezeframe_redaction
-from freezeframe_redaction import prose, readings
 from freezeframe_redaction.detectors.people import evidence, names
+from freezeframe_redaction.model_tier import prose, readings
 
 OWN: Final = Path(__file__).parents[1] / "data" / "pii"
 FILE: Final = Path(freezeframe_redaction.__file__).parent / "lexicon" / "name_evidence.txt"

@@ -52,7 +52,7 @@ def main() -> None:
 
     freezeframe("up", *(f"--{name}-port=0" for name in ("grpc", "http", "clickhouse", "replay")))
     service = subprocess.Popen(
-        [sys.executable, "-m", "freezeframe_replay.service", "--data", str(data), "--port", "0"],
+        [sys.executable, "-m", "freezeframe_replay.service.app", "--data", str(data), "--port", "0"],
         stdout=subprocess.PIPE,
         text=True,
         cwd=project,

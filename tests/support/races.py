@@ -21,7 +21,8 @@ from loopback import send_json
 
 import freezeframe
 from freezeframe import seams
-from freezeframe.seams import _port, serve, stop_serving
+from freezeframe.seams import serve, stop_serving
+from freezeframe.seams.recorder import switch
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
@@ -178,7 +179,7 @@ def record(program: Program, rules: Mapping[str, tuple[str, ...]]) -> tuple[Fixt
     """Run the program once against a separate provider, which is gone afterwards."""
     with Provider(rules) as provider, capture() as captured:
         outcome = call(program, World(url=provider.url))
-        recorder = _port.recorder()
+        recorder = switch.recorder()
         assert recorder is not None
         recorder.finish_all()  # like the end of a process
         spans = captured.spans

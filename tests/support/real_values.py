@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from freezeframe_redaction import national_checks as check
-from freezeframe_redaction.checksums import IBAN_LENGTHS, iban, luhn, mod11_10, mod97
-from freezeframe_redaction.plans import is_assigned
-from freezeframe_redaction.shapes import digits_of
+from freezeframe_redaction.rules import national_checks as check
+from freezeframe_redaction.rules.checksums import IBAN_LENGTHS, iban, luhn, mod11_10, mod97
+from freezeframe_redaction.surrogates.plans import is_assigned
+from freezeframe_redaction.surrogates.shapes import digits_of
 
 _DRAWN: Final = {"n": "0123456789", "d": "123456789", "A": "ABCDEFGHJKLMNPRSTVWXYZ", "m": string.ascii_letters + string.digits}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from freezeframe._config import OPTIONS, variables
-from freezeframe_collector.config import SETTINGS, CollectorConfig, is_reloaded
+from freezeframe_collector.settings.config import SETTINGS, CollectorConfig, is_reloaded
 from freezeframe_schemas.settings import Setting
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -22,7 +22,7 @@ wins over the next. Generated from `freezeframe/_config.py` by `python tests/sup
 _COLLECTOR = """\
 # The collector's configuration
 
-Generated from `freezeframe_collector/config.py` by `python tests/support/settings_pages.py`; a test compares them.
+Generated from `freezeframe_collector/settings/config.py` by `python tests/support/settings_pages.py`; a test compares them.
 
 One TOML file, given as `freezeframe-collector --config FILE`. Every key is optional. `--check` reports every fault
 and exits. An environment variable overrides the file: `FREEZEFRAME_COLLECTOR__GRPC__PORT=0`.

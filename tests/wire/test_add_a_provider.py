@@ -19,7 +19,7 @@ import json
 import httpx
 from conventions_messages import from_json
 from dialects_page import dialects_page
-from freezeframe._environment import relevant_packages
+from freezeframe.context.environment import relevant_packages
 from freezeframe_schemas.vendors.genai_history import provider_of
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, edit_request
 from freezeframe_replay.stub import model_stub

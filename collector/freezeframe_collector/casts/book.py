@@ -16,7 +16,7 @@ from typing import Final
 
 from freezeframe_collector.casts.file import CastFile, SavedRun
 from freezeframe_collector.casts.found import Found, RunKey
-from freezeframe_collector.config import CastConfig
+from freezeframe_collector.settings.config import CastConfig
 
 NAME: Final = "casts.db"
 Listener = Callable[[RunKey, int, bytes], None]

@@ -10,7 +10,7 @@ from typing import Final
 
 from freezeframe_collector.casts.found import RunKey
 from freezeframe_collector.casts.sealing import Seal
-from freezeframe_redaction.cast import Cast
+from freezeframe_redaction.casts.book import Cast
 from freezeframe_schemas.errors import StoreError
 
 _LOG = logging.getLogger(__name__)

@@ -13,8 +13,8 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESSIV
 
 from freezeframe_collector.casts.found import RunKey
-from freezeframe_redaction.cast import Cast
-from freezeframe_redaction.keys import KeyRing, TenantKey
+from freezeframe_redaction.casts.book import Cast
+from freezeframe_redaction.keyring.keys import KeyRing, TenantKey
 from freezeframe_schemas.errors import StoreError
 
 _PURPOSE: Final = b"freezeframe cast"

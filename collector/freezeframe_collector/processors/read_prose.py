@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.seal import Sealer
+from freezeframe_collector.settings.policies import Policies
 from freezeframe_collector.store import Rejected
 from freezeframe_collector.writer import SpanSink
-from freezeframe_redaction.keys import KeyRing
+from freezeframe_redaction.keyring.keys import KeyRing
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError

@@ -15,11 +15,11 @@ from typing import Final
 
 from freezeframe_collector.casts.found import Found, RunKey, ends_run
 from freezeframe_collector.casts.known import Known, KnownCasts
-from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.seal import Sealer
-from freezeframe_redaction.cast import NOTHING, Cast
+from freezeframe_collector.settings.policies import Policies
+from freezeframe_redaction.casts.book import NOTHING, Cast
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance
-from freezeframe_redaction.keys import KeyRing
+from freezeframe_redaction.keyring.keys import KeyRing
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord

@@ -6,11 +6,11 @@ from collections.abc import Callable, Sequence
 
 from freezeframe_collector.casts.found import RunKey
 from freezeframe_collector.casts.sealing import Seal
-from freezeframe_collector.policies import Policies
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.processors.seal import Sealer
-from freezeframe_redaction.cast import texts_of
-from freezeframe_redaction.keys import KeyRing
+from freezeframe_collector.settings.policies import Policies
+from freezeframe_redaction.casts.book import texts_of
+from freezeframe_redaction.keyring.keys import KeyRing
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord

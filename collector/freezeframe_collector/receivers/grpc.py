@@ -22,11 +22,11 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsPar
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTracePartialSuccess, ExportTraceServiceResponse
 
 from freezeframe_collector.admission import SMALL_BYTES, BusyError, ByteBudget, Lease
-from freezeframe_collector.auth import Authenticator, UnauthenticatedError
-from freezeframe_collector.config import GrpcConfig
 from freezeframe_collector.pipeline import Decoder, Outcome, Pipeline
 from freezeframe_collector.receivers.compression import decompress
 from freezeframe_collector.receivers.unfinished import Unfinished, received_bytes
+from freezeframe_collector.settings.auth import Authenticator, UnauthenticatedError
+from freezeframe_collector.settings.config import GrpcConfig
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import decode_traces
 

@@ -13,9 +13,9 @@ from typing import Protocol, TypeVar
 from aiohttp import web
 
 from freezeframe_collector.admission import BusyError
-from freezeframe_collector.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.receivers.connections import BoundedRunner
 from freezeframe_collector.receivers.cross_origin import admit_origins
+from freezeframe_collector.settings.auth import Authenticator, UnauthenticatedError
 
 _T = TypeVar("_T")
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]

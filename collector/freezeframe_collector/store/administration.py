@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_collector.config import parse_tenant_days
+from freezeframe_collector.settings.config import parse_tenant_days
 from freezeframe_collector.store import deleting, retention
 from freezeframe_collector.store.backup import backup, restore
 from freezeframe_collector.store.engine import quote_text

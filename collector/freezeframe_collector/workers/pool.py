@@ -17,10 +17,10 @@ from typing import Any, Final
 from freezeframe_collector.admission import BudgetState, BusyError
 from freezeframe_collector.batch import Appended
 from freezeframe_collector.casts.book import CastBook
-from freezeframe_collector.config import CollectorConfig, Scalar, config_values
 from freezeframe_collector.front import port_taken, probe_port
 from freezeframe_collector.pipeline import Meter
-from freezeframe_collector.wal import Log
+from freezeframe_collector.settings.config import CollectorConfig, Scalar, config_values
+from freezeframe_collector.wal.log import Log
 from freezeframe_collector.workers.channel import (
     Channel,
     Kind,

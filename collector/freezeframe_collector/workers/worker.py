@@ -20,10 +20,10 @@ from typing import Any, Final
 from freezeframe_collector.admission import BusyError
 from freezeframe_collector.batch import Appended, Batch
 from freezeframe_collector.casts.known import KnownCasts
-from freezeframe_collector.config import config_from_values
 from freezeframe_collector.front import Front, build_own_spans, build_pipeline, build_redaction
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.pipeline import Pipeline
+from freezeframe_collector.settings.config import config_from_values
 from freezeframe_collector.telemetry import configure_logging, hide_exception_text
 from freezeframe_collector.workers.channel import (
     Channel,

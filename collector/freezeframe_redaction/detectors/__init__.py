@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from types import ModuleType
 
-from freezeframe_redaction import encoded
 from freezeframe_redaction.detectors import (
     addresses,
     assigned,
@@ -17,6 +16,7 @@ from freezeframe_redaction.detectors import (
     dates,
     documents,
     email,
+    encoded,
     iban,
     links,
     logins,
@@ -31,10 +31,10 @@ from freezeframe_redaction.detectors import (
     tables,
     wallets,
 )
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Detector, SurrogateClass
-from freezeframe_redaction.rows import made_of
-from freezeframe_redaction.rule_tables import Rules
-from freezeframe_redaction.surrogates import identifier
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.make import identifier
 
 FAMILIES: tuple[ModuleType | str, ...] = (
     email,

@@ -8,10 +8,10 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors.lexicon import COMMON, phrases
-from freezeframe_redaction.invented import holds_invented
+from freezeframe_redaction.detectors.rows import by_name, made_of, reaching
 from freezeframe_redaction.model import Candidate, Find
-from freezeframe_redaction.rows import by_name, made_of, reaching
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.invented import holds_invented
 
 CLASS = "ADDRESS"
 _RULES = Rules("addresses")

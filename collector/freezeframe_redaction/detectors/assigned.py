@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors.lexicon import phrases
+from freezeframe_redaction.detectors.rows import by_name, made_of, reaching, value
 from freezeframe_redaction.detectors.secrets import is_marked_secret
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import by_name, made_of, reaching, value
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
 
 CLASS = "SECRET"
 _RULES = Rules("assigned")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction import context
-from freezeframe_redaction.checksums import weighted
 from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.model import Candidate, Example
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules import context
+from freezeframe_redaction.rules.checksums import weighted
+from freezeframe_redaction.rules.read import Rules
 
 CLASS = "BANK_ACCOUNT"
 _RULES = Rules("bank")

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction import checksums, context
 from freezeframe_redaction.detectors import runs
-from freezeframe_redaction.invented import holds_invented
+from freezeframe_redaction.detectors.rows import made_of, reaching
 from freezeframe_redaction.model import Candidate, Example
-from freezeframe_redaction.rows import made_of, reaching
-from freezeframe_redaction.rule_tables import Rules
-from freezeframe_redaction.shapes import is_marked_card
+from freezeframe_redaction.rules import checksums, context
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.invented import holds_invented
+from freezeframe_redaction.surrogates.shapes import is_marked_card
 
 CLASS = "CARD"
 _RULES = Rules("card")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.checksums import luhn
+from freezeframe_redaction.detectors.rows import by_name, made_of, reaching, value
 from freezeframe_redaction.detectors.secrets import CLASS
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import by_name, made_of, reaching, value
-from freezeframe_redaction.rule_tables import Rules
-from freezeframe_redaction.shapes import digits_of
+from freezeframe_redaction.rules.checksums import luhn
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.shapes import digits_of
 
 _RULES = Rules("codes")
 _VALUE_FOR = _RULES.form("value_for")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
+from freezeframe_redaction.detectors.rows import by_name, made_of, reaching, value
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import by_name, made_of, reaching, value
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("documents")
 _ZONE_NAMES, _ZONE_NUMBERS = _RULES.form("zone_names"), _RULES.form("zone_numbers")

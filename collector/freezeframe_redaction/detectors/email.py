@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors.lexicon import phrases
-from freezeframe_redaction.mailboxes import AT, DOT, DOT_ONLY, SPOKEN
+from freezeframe_redaction.detectors.rows import by_name, made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.prf import BASE32
-from freezeframe_redaction.rows import by_name, made_of
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.mailboxes import AT, DOT, DOT_ONLY, SPOKEN
 
 CLASS = "EMAIL"
 _RULES = Rules("email")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction import checksums
+from freezeframe_redaction.detectors.rows import row
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import row
+from freezeframe_redaction.rules import checksums
 
 CLASS = "IBAN"
 _SHAPE = re.compile(r"[A-Za-z]{2} ?[0-9]{2}(?:[ .-]?[A-Za-z0-9]){11,31}")

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.detectors.secrets import is_marked_secret
-from freezeframe_redaction.plans import is_assigned
-from freezeframe_redaction.rows import made_of
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.plans import is_assigned
 
 _LEAST_PIECE = 10
 

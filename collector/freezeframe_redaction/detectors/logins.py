@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from freezeframe_redaction.detectors.assigned import CLASS, judge, judge_password
+from freezeframe_redaction.detectors.rows import by_name, made_of, reaching, value
 from freezeframe_redaction.detectors.secrets import is_marked_secret
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import by_name, made_of, reaching, value
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("logins")
 _LOGIN_LINE, _BESIDE, _PGPASS = map(_RULES.form, ("login_line", "beside", "pgpass"))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from freezeframe_redaction import checksums, context
 from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.model import Candidate, Example
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules import checksums, context
+from freezeframe_redaction.rules.read import Rules
 
 CLASS = "MEDID"
 _RULES = Rules("medical")

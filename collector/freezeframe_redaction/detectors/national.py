@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from freezeframe_redaction import context
 from freezeframe_redaction.detectors import runs
+from freezeframe_redaction.detectors.rows import reaching
 from freezeframe_redaction.model import Candidate, Detector, Example, Find
-from freezeframe_redaction.national_checks import LETTERED, Check, always, passes
-from freezeframe_redaction.national_checks import NUMBERS as ISSUED
-from freezeframe_redaction.rows import reaching
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules import context
+from freezeframe_redaction.rules.national_checks import LETTERED, Check, always, passes
+from freezeframe_redaction.rules.national_checks import NUMBERS as ISSUED
+from freezeframe_redaction.rules.read import Rules
 
 CLASS = "NATID"
 _RULES = Rules("national")

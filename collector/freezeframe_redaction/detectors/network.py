@@ -8,10 +8,10 @@ from __future__ import annotations
 import ipaddress
 import re
 
+from freezeframe_redaction.detectors.rows import by_name, made_of
 from freezeframe_redaction.model import CLAIM, Candidate
 from freezeframe_redaction.prf import BASE32, BASE62
-from freezeframe_redaction.rows import by_name, made_of
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("network")
 _VERSION, _NO_PERSON, _MAC = map(_RULES.form, ("version", "no_person", "mac"))

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction import context
-from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import bank, card, medical, national, phone, runs, ssn
 from freezeframe_redaction.model import EXAMINED, Candidate, Detector, Example
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules import context
+from freezeframe_redaction.rules.checksums import luhn
+from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("numbers")
 _TIMESTAMP = _RULES.form("timestamp")

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction import context
 from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.model import CLAIM, Candidate, Example
-from freezeframe_redaction.plans import is_assigned, is_assigned_in, is_assigned_somewhere, national_kind
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules import context
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.plans import is_assigned, is_assigned_in, is_assigned_somewhere, national_kind
 
 CLASS = "PHONE"
 _RULES = Rules("phone")

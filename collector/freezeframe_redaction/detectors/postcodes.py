@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.rows import made_of
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.detectors.rows import made_of
+from freezeframe_redaction.rules.read import Rules
 
 KIND = "postcode"
 """The surrogate of a postcode is as long as it, and not a street."""

@@ -6,8 +6,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from freezeframe_redaction import context
 from freezeframe_redaction.model import Candidate, Example
+from freezeframe_redaction.rules import context
 
 TRIGGERS = (r"(?#digits)[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
 """Nine digits in a row, with single separators. `numbers.find` judges what may come before them."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from freezeframe_redaction.detectors.rows import by_name, made_of
 from freezeframe_redaction.model import Candidate, Detector, Example, Find
-from freezeframe_redaction.rows import by_name, made_of
-from freezeframe_redaction.rule_tables import Rules
-from freezeframe_redaction.vendors import VENDORS, Vendor
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.rules.vendors import VENDORS, Vendor
 
 CLASS = "SECRET"
 _RULES = Rules("secrets")

@@ -11,10 +11,10 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from freezeframe_redaction.detectors import dates, postcodes
+from freezeframe_redaction.detectors.rows import by_name, made_of
 from freezeframe_redaction.detectors.tables import COLUMN_OF, Column, judge
 from freezeframe_redaction.model import EXAMINED, Candidate
-from freezeframe_redaction.rows import by_name, made_of
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("segments")
 _DATE = Column(class_="DOB", words="", look=re.compile(r"(?:19|20)[0-9]{6}"), is_marked=dates.is_surrogate)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction import context, spoken
-from freezeframe_redaction.checksums import luhn
 from freezeframe_redaction.detectors import phone
+from freezeframe_redaction.detectors.rows import reaching
 from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.rows import reaching
-from freezeframe_redaction.shapes import is_marked_card
+from freezeframe_redaction.rules import context
+from freezeframe_redaction.rules.checksums import luhn
+from freezeframe_redaction.surrogates import spoken
+from freezeframe_redaction.surrogates.shapes import is_marked_card
 
 _REACH = 320
 """Characters that the longest run may take before the trigger's end, or after it."""

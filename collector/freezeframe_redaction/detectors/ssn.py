@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from freezeframe_redaction import context
 from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.model import CLAIM, Candidate, Example
+from freezeframe_redaction.rules import context
 
 CLASS = "US_SSN"
 

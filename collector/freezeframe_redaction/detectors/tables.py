@@ -14,11 +14,11 @@ from typing import Any
 
 from freezeframe_redaction.detectors import dates, secrets
 from freezeframe_redaction.detectors.people.names import is_known, is_plainly_given
-from freezeframe_redaction.invented import holds_invented
+from freezeframe_redaction.detectors.rows import made_of, never
 from freezeframe_redaction.model import EXAMINED, Candidate
-from freezeframe_redaction.plans import national_kind
-from freezeframe_redaction.rows import made_of, never
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.invented import holds_invented
+from freezeframe_redaction.surrogates.plans import national_kind
 
 _RULES = Rules("columns")
 

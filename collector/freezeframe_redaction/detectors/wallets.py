@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction import checksums
+from freezeframe_redaction.detectors.rows import by_name, made_of, reaching, value
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import by_name, made_of, reaching, value
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules import checksums
+from freezeframe_redaction.rules.read import Rules
 
 CLASS = "CRYPTO"
 _RULES = Rules("wallets")

@@ -14,11 +14,12 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
-from freezeframe.seams import lanes, races, randoms, uuids
-from freezeframe.seams._port import Databases, serving, start_serving, stop_serving
-from freezeframe.seams.patching import IMPORT_HOOK, Patches
-from freezeframe.seams.responder import Call, EditRequest, Responder
-from freezeframe.seams.shared_random import SHARED
+from freezeframe.seams.draws import randoms, uuids
+from freezeframe.seams.draws.shared_random import SHARED
+from freezeframe.seams.order import lanes, races
+from freezeframe.seams.recorder.patching import IMPORT_HOOK, Patches
+from freezeframe.seams.recorder.responder import Call, EditRequest, Responder
+from freezeframe.seams.recorder.switch import Databases, serving, start_serving, stop_serving
 
 __all__ = [
     "SEAMS",
@@ -48,60 +49,104 @@ class Seam:
 
 
 SEAMS: Final = (
-    Seam(module="httpx", installer="httpx", distribution="httpx", captures="model calls and tools' HTTP, each attempt"),
-    Seam(module="httpx2", installer="httpx", distribution="httpx2", captures="model calls and tools' HTTP, each attempt"),
-    Seam(module="urllib3.connectionpool", installer="urllib3", distribution="urllib3", captures="model calls and tools' HTTP"),
-    Seam(module="requests.adapters", installer="requests", distribution="requests", captures="its calls of urllib3, by name"),
-    Seam(module="langchain_core.tools.base", installer="langchain", distribution="langchain-core", captures="tools"),
-    Seam(module="langchain_core.retrievers", installer="langchain", distribution="langchain-core", captures="retrievers"),
+    Seam(module="httpx", installer="http.httpx", distribution="httpx", captures="model calls and tools' HTTP, each attempt"),
+    Seam(module="httpx2", installer="http.httpx", distribution="httpx2", captures="model calls and tools' HTTP, each attempt"),
+    Seam(
+        module="urllib3.connectionpool",
+        installer="http.urllib3",
+        distribution="urllib3",
+        captures="model calls and tools' HTTP",
+    ),
+    Seam(
+        module="requests.adapters", installer="http.requests", distribution="requests", captures="its calls of urllib3, by name"
+    ),
+    Seam(module="langchain_core.tools.base", installer="frameworks.langchain", distribution="langchain-core", captures="tools"),
+    Seam(
+        module="langchain_core.retrievers",
+        installer="frameworks.langchain",
+        distribution="langchain-core",
+        captures="retrievers",
+    ),
     Seam(
         module="langchain_core.vectorstores.base",
-        installer="langchain",
+        installer="frameworks.langchain",
         distribution="langchain-core",
         captures="stores",
     ),
     *(
-        Seam(module=f"langgraph.pregel.{name}", installer="langgraph", distribution="langgraph", captures=what)
+        Seam(module=f"langgraph.pregel.{name}", installer="frameworks.langgraph", distribution="langgraph", captures=what)
         for name, what in (("_loop", "states at node borders, if requested"), ("main", "graphs that begin in the middle"))
     ),
     *(
-        Seam(module=f"workflows.{name}", installer="llama_workflows", distribution="llama-index-workflows", captures=what)
+        Seam(
+            module=f"workflows.{name}",
+            installer="frameworks.llama_workflows",
+            distribution="llama-index-workflows",
+            captures=what,
+        )
         for name, what in (
             ("runtime.control_loop.runner", "states after steps, if requested"),
             ("workflow", "workflows that begin in the middle"),
         )
     ),
-    Seam(module="agents.tool", installer="openai_agents", distribution="openai-agents", captures="function tools"),
-    Seam(module="openfeature.api", installer="openfeature", distribution="openfeature-sdk", captures="values of feature flags"),
-    Seam(module="aiohttp.client", installer="aiohttp", distribution="aiohttp", captures="model calls and tools' HTTP"),
-    Seam(module="botocore.httpsession", installer="botocore", distribution="botocore", captures="Bedrock and other AWS calls"),
+    Seam(module="agents.tool", installer="frameworks.openai_agents", distribution="openai-agents", captures="function tools"),
     Seam(
-        module="botocore.endpoint", installer="botocore", distribution="botocore", captures="edits of a replay, before signing"
+        module="openfeature.api",
+        installer="frameworks.openfeature",
+        distribution="openfeature-sdk",
+        captures="values of feature flags",
     ),
-    Seam(module="botocore.credentials", installer="botocore", distribution="botocore", captures="no key needed in a replay"),
-    Seam(module="mcp.shared.jsonrpc_dispatcher", installer="mcp", distribution="mcp", captures="requests of MCP clients"),
-    Seam(module="mcp.shared.session", installer="mcp", distribution="mcp", captures="requests of sessions"),
-    Seam(module="mcp.client.stdio", installer="mcp", distribution="mcp", captures="servers over stdio"),
-    Seam(module="mcp.client.sse", installer="mcp", distribution="mcp", captures="servers over SSE"),
+    Seam(module="aiohttp.client", installer="http.aiohttp", distribution="aiohttp", captures="model calls and tools' HTTP"),
     Seam(
-        module="pydantic_ai.tool_manager", installer="pydantic_ai", distribution="pydantic-ai-slim", captures="tools of agents"
+        module="botocore.httpsession",
+        installer="http.botocore",
+        distribution="botocore",
+        captures="Bedrock and other AWS calls",
     ),
-    Seam(module="crewai.tools.base_tool", installer="crewai", distribution="crewai", captures="tools"),
-    Seam(module="crewai.tools.structured_tool", installer="crewai", distribution="crewai", captures="structured tools"),
-    Seam(module="smolagents.tools", installer="smolagents", distribution="smolagents", captures="tools"),
-    Seam(module="google.adk.tools.base_tool", installer="google_adk", distribution="google-adk", captures="tools"),
-    Seam(module="strands.tools.decorator", installer="strands", distribution="strands-agents", captures="decorated tools"),
-    Seam(module="strands.tools.tools", installer="strands", distribution="strands-agents", captures="tools of modules"),
+    Seam(
+        module="botocore.endpoint",
+        installer="http.botocore",
+        distribution="botocore",
+        captures="edits of a replay, before signing",
+    ),
+    Seam(
+        module="botocore.credentials", installer="http.botocore", distribution="botocore", captures="no key needed in a replay"
+    ),
+    Seam(module="mcp.shared.jsonrpc_dispatcher", installer="rpc.mcp", distribution="mcp", captures="requests of MCP clients"),
+    Seam(module="mcp.shared.session", installer="rpc.mcp", distribution="mcp", captures="requests of sessions"),
+    Seam(module="mcp.client.stdio", installer="rpc.mcp", distribution="mcp", captures="servers over stdio"),
+    Seam(module="mcp.client.sse", installer="rpc.mcp", distribution="mcp", captures="servers over SSE"),
+    Seam(
+        module="pydantic_ai.tool_manager",
+        installer="frameworks.pydantic_ai",
+        distribution="pydantic-ai-slim",
+        captures="tools of agents",
+    ),
+    Seam(module="crewai.tools.base_tool", installer="frameworks.crewai", distribution="crewai", captures="tools"),
+    Seam(
+        module="crewai.tools.structured_tool", installer="frameworks.crewai", distribution="crewai", captures="structured tools"
+    ),
+    Seam(module="smolagents.tools", installer="frameworks.smolagents", distribution="smolagents", captures="tools"),
+    Seam(module="google.adk.tools.base_tool", installer="frameworks.google_adk", distribution="google-adk", captures="tools"),
+    Seam(
+        module="strands.tools.decorator",
+        installer="frameworks.strands",
+        distribution="strands-agents",
+        captures="decorated tools",
+    ),
+    Seam(
+        module="strands.tools.tools", installer="frameworks.strands", distribution="strands-agents", captures="tools of modules"
+    ),
     *(
         Seam(module=module, installer=installer, distribution=distribution, captures="databases, if requested")
         for module, installer, distribution in (
-            ("aiosqlite.core", "sqlite", "aiosqlite"),
-            ("redis.client", "redis", "redis"),
-            ("redis.asyncio.client", "redis", "redis"),
-            ("sqlalchemy.engine.default", "sqlalchemy", "sqlalchemy"),
-            ("psycopg", "psycopg", "psycopg"),
+            ("aiosqlite.core", "databases.sqlite", "aiosqlite"),
+            ("redis.client", "databases.redis", "redis"),
+            ("redis.asyncio.client", "databases.redis", "redis"),
+            ("sqlalchemy.engine.default", "databases.sqlalchemy", "sqlalchemy"),
+            ("psycopg", "databases.psycopg", "psycopg"),
             *(
-                (f"pymongo.{name}", "mongo", "pymongo")
+                (f"pymongo.{name}", "databases.mongo", "pymongo")
                 for name in (
                     "pool_shared",
                     "synchronous.pool",
@@ -110,11 +155,16 @@ SEAMS: Final = (
                     "asynchronous.mongo_client",
                 )
             ),
-            ("bson.objectid", "mongo", "pymongo"),
+            ("bson.objectid", "databases.mongo", "pymongo"),
         )
     ),
     *(
-        Seam(module=f"llama_index.core.{name}", installer="llama_index", distribution="llama-index-core", captures=what)
+        Seam(
+            module=f"llama_index.core.{name}",
+            installer="frameworks.llama_index",
+            distribution="llama-index-core",
+            captures=what,
+        )
         for name, what in (
             ("tools.function_tool", "function tools"),
             ("tools.query_engine", "query engines as tools"),
@@ -125,15 +175,15 @@ SEAMS: Final = (
 )
 
 _OTHERS: Final = (
-    ("http.client", "http_client"),  # of the standard library
-    ("sqlite3", "sqlite"),
+    ("http.client", "http.http_client"),  # of the standard library
+    ("sqlite3", "databases.sqlite"),
     # patched only to name the run's actions there
-    ("websockets.client", "sessions"),
-    ("grpc._channel", "sessions"),
-    ("grpc.aio._channel", "sessions"),
+    ("websockets.client", "unmarked.sessions"),
+    ("grpc._channel", "unmarked.sessions"),
+    ("grpc.aio._channel", "unmarked.sessions"),
     # around that, what records and serves
-    ("grpc._channel", "grpc_client"),
-    ("grpc.aio._channel", "grpc_client"),
+    ("grpc._channel", "rpc.grpc_client"),
+    ("grpc.aio._channel", "rpc.grpc_client"),
 )
 """Modules that belong to no distribution's row, with their installers."""
 
@@ -160,13 +210,13 @@ def install() -> None:
 
 
 def _install_task_races(module: ModuleType) -> None:
-    from freezeframe.seams import task_races
+    from freezeframe.seams.order import task_races
 
     task_races.install(_patches)
 
 
 def _install_numpy(module: ModuleType) -> None:
-    from freezeframe.seams import numpy_random
+    from freezeframe.seams.draws import numpy_random
 
     numpy_random.install(module, _patches)
 
@@ -199,7 +249,7 @@ def serve(
     SHARED.turn_on()
     if "waits" not in _installed:
         _installed.add("waits")
-        from freezeframe.seams import waits
+        from freezeframe.seams.order import waits
 
         waits.install(_patches)
 

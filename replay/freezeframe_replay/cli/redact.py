@@ -14,11 +14,11 @@ import orjson
 
 from freezeframe_redaction import detectors
 from freezeframe_redaction.detectors.people.evidence import Judgement
-from freezeframe_redaction.keys import TenantKey, load_or_create_keys
-from freezeframe_redaction.listed import surrogates_of
+from freezeframe_redaction.keyring.keys import TenantKey, load_or_create_keys
 from freezeframe_redaction.model import Finding
-from freezeframe_redaction.policy import Policy, load_policy
+from freezeframe_redaction.policies.policy import Policy, load_policy
 from freezeframe_redaction.redactor import Redactor
+from freezeframe_redaction.surrogates.listed import surrogates_of
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_schemas.data_directory import KEYS, find_data_directory
 from freezeframe_schemas.errors import ConfigError, WireError

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
-from freezeframe_redaction.vault_keys import VaultPlace, vault_of
+from freezeframe_redaction.keyring.vault_keys import VaultPlace, vault_of
 from freezeframe_replay.cli.command import Command, option
 from freezeframe_replay.cli.options import DATA, JSON
 from freezeframe_schemas.data_directory import find_data_directory

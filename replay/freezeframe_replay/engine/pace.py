@@ -31,7 +31,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from freezeframe.seams import waits
+from freezeframe.seams.order import waits
 from freezeframe_replay.engine import threads
 from freezeframe_schemas.errors import ReplayMiss
 

@@ -28,8 +28,8 @@ from freezeframe_schemas.divergence import Uncompared, Why
 from freezeframe_schemas.fixture import Redaction
 
 if TYPE_CHECKING:
-    from freezeframe_redaction.keys import TenantKey
-    from freezeframe_redaction.marker import Value
+    from freezeframe_redaction.keyring.keys import TenantKey
+    from freezeframe_redaction.marks.marker import Value
 
 _WORD: Final = re.compile(r"[^\W\d_][\w'-]*")
 _NAME: Final = "PERSON"
@@ -91,7 +91,7 @@ class PrivateValues:
         self._uncompared: dict[tuple[str, str, str], Pair] = {}
         """Class, original and surrogate -> every pair that was assumed."""
         if redaction.policy:
-            from freezeframe_redaction.marker import TOKEN, Marker
+            from freezeframe_redaction.marks.marker import TOKEN, Marker
             from freezeframe_replay.engine.freeze import policy_of
 
             self._marker = Marker(policy_of(redaction), redaction.surrogates, key)
@@ -210,7 +210,7 @@ class PrivateValues:
         made.has_words = True
         if value.text == word:
             return True
-        from freezeframe_redaction.marker import Value
+        from freezeframe_redaction.marks.marker import Value
 
         other = Value(class_=_NAME, text=word)
         return self._stands_for(value, other, made) if value.is_known else self._clash(made, _OTHER)
@@ -221,7 +221,7 @@ class PrivateValues:
         address = self._marker.address_of(now) if was.isdigit() else None
         if address is None:
             return False
-        from freezeframe_redaction.marker import Value
+        from freezeframe_redaction.marks.marker import Value
 
         return self._note(made, address, Value(class_=address.class_, text=was), Why.DERIVED)
 

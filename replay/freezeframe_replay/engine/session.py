@@ -18,9 +18,10 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 from urllib.request import getproxies
 
-from freezeframe._context import current_place
-from freezeframe.seams import Call, http
-from freezeframe.seams.responder import Feed
+from freezeframe.context.current import current_place
+from freezeframe.seams import Call
+from freezeframe.seams.http import adapter
+from freezeframe.seams.recorder.responder import Feed
 from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.ends import Ends
 from freezeframe_replay.engine.lookup import Found, Lookup
@@ -47,7 +48,7 @@ from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import RequestKey
 
 if TYPE_CHECKING:
-    from freezeframe_redaction.keys import TenantKey
+    from freezeframe_redaction.keyring.keys import TenantKey
 
 _STRICT: Final = Policy()
 
@@ -172,7 +173,7 @@ class ReplaySession:
 
     def _waits_in_vain(self, answer: Exchange) -> BaseException:
         """Return what a call raises if the run abandoned it and this program does not."""
-        recorded = http.recorded_error(answer)
+        recorded = adapter.recorded_error(answer)
         if recorded is not None and self._ends.was_cut_off():
             return recorded  # the caller that ended the run also ended this call
         known = self._missed or self._left  # leftovers of a finished run are not part of it

@@ -21,7 +21,7 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from freezeframe.seams import waits
+from freezeframe.seams.order import waits
 from freezeframe_replay.engine.standstill import is_of_program
 
 _TASKS: Final = Path("/proc/self/task")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from freezeframe.seams.http import recorded_error
+from freezeframe.seams.http.adapter import recorded_error
 from freezeframe_replay.engine.pace import Pace
 from freezeframe_schemas.divergence import Divergence, DivergenceKind
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, format_lane

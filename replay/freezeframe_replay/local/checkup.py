@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from freezeframe._config import USUAL_ENDPOINT
 from freezeframe._delivery_report import delivery_reports
-from freezeframe_redaction.keys import read_key_file
+from freezeframe_redaction.keyring.keys import read_key_file
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home, pages_port
 from freezeframe_replay.sources.store import open_runs

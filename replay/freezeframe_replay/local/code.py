@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from freezeframe._environment import LOCK_FILES, find_lock_file, lock_file
+from freezeframe.context.environment import LOCK_FILES, find_lock_file, lock_file
 from freezeframe_replay.sources.fixture_archive import is_safe
 from freezeframe_replay.sources.git import git
 from freezeframe_schemas.errors import ConfigError

@@ -230,7 +230,7 @@ def _command(home: Home, name: str, ports: Ports, config: Path | None) -> list[s
             *("--http-port", str(ports.http)),
             *("--clickhouse-port", str(ports.clickhouse)),
         ]
-    return [sys.executable, "-m", "freezeframe_replay.service", "--data", str(home.directory), "--port", str(ports.replay)]
+    return [sys.executable, "-m", "freezeframe_replay.service.app", "--data", str(home.directory), "--port", str(ports.replay)]
 
 
 def _check_ports(ports: Ports, missing: Sequence[str]) -> None:

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe._environment import DATABASES_VARIABLE
+from freezeframe.context.environment import DATABASES_VARIABLE
 from freezeframe_replay.process.entry_point import find_entry_point, is_called
 from freezeframe_replay.process.requests import answer_request
 from freezeframe_replay.process.tasks import call_task
@@ -32,7 +32,7 @@ from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.run import EntryKind
 
 if TYPE_CHECKING:
-    from freezeframe._streams import StandardStreams
+    from freezeframe.runs.streams import StandardStreams
     from freezeframe.seams import Databases
     from freezeframe_redaction import TenantKey
     from freezeframe_replay.engine.policy import Policy
@@ -63,9 +63,9 @@ def activate() -> None:
     if directory is None or _state:
         return
     import freezeframe
-    from freezeframe import _servers
+    from freezeframe.hosts import applications
     from freezeframe.seams import serve
-    from freezeframe.seams.framework_state import BEGINNINGS
+    from freezeframe.seams.frameworks.framework_state import BEGINNINGS
     from freezeframe_replay.engine.policy import Policy, policy_from_json
     from freezeframe_replay.engine.request_edit import edit_request
     from freezeframe_replay.process.isolate import fence_sockets, keep_byte_code_of_settled_sources, restore_random
@@ -96,7 +96,7 @@ def activate() -> None:
     )
     freezeframe.instrument()
     if fixture.entry.kind is EntryKind.REQUEST:
-        _servers.install()
+        applications.install()
     fence_sockets(lambda address: _refusal(session, address), session.is_open)
     clock.start()
     _quiet_misses()
@@ -157,7 +157,7 @@ def _open_session(fixture: Fixture, policy: Policy) -> tuple[ReplaySession, Fenc
 def _record(fixture: Fixture, *, is_first: bool) -> None:
     """Listen to what the program prints, for its outcome; record the replay, if it is to be kept."""
     from freezeframe._instrument import record_replay
-    from freezeframe._streams import StandardStreams
+    from freezeframe.runs.streams import StandardStreams
 
     if fixture.entry.kind is EntryKind.COMMAND and is_first:
         _state["streams"] = streams = StandardStreams()

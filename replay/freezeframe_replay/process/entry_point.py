@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from freezeframe._reach import import_root, is_nested
-from freezeframe.seams.functions import Binder
+from freezeframe.runs.reach import import_root, is_nested
+from freezeframe.seams.functions.marked import Binder
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture
 

@@ -17,8 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe._context import current_place
-from freezeframe.seams._port import STAND_IN_PROGRAM
+from freezeframe.context.current import current_place
+from freezeframe.seams.recorder.switch import STAND_IN_PROGRAM
 from freezeframe_replay.engine.policy import Fence
 
 SYSTEM: Final = ("/bin", "/dev", "/etc", "/lib", "/lib64", "/proc", "/sbin", "/sys", "/usr")

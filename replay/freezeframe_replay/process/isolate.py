@@ -14,7 +14,7 @@ from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from typing import Any
 
-from freezeframe.seams.shared_random import SHARED
+from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.run import Entry
 

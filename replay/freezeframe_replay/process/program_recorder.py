@@ -14,8 +14,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from freezeframe._enrich import describe_exchange
-from freezeframe._export import Deadline, Exporter, Fate
+from freezeframe.export.pipeline import Deadline, Exporter, Fate
+from freezeframe.seams.recorder.enrich import describe_exchange
 from freezeframe_replay.engine.speak import plain
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Lane, Request, Response

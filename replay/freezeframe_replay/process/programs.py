@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._config import Settings, load_settings
-from freezeframe._environment import git_attributes, lock_file, time_zone, told_environment
-from freezeframe._export import Fate
 from freezeframe._instrument import make_exporter
 from freezeframe._version import __version__
+from freezeframe.context.environment import git_attributes, lock_file, time_zone, told_environment
+from freezeframe.export.pipeline import Fate
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.process.program_recorder import Program, ProgramRecorder
 from freezeframe_replay.process.record_proxy import Known, recording_proxy
@@ -29,7 +29,7 @@ from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.span import AttributeValue
 
 if TYPE_CHECKING:
-    from freezeframe_redaction.keys import TenantKey
+    from freezeframe_redaction.keyring.keys import TenantKey
 
 _GRACE_S: Final = 5.0
 

@@ -18,8 +18,8 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from freezeframe._cleaning import clean_headers, clean_request
-from freezeframe.seams import http as http_seam
-from freezeframe.seams.body import Body
+from freezeframe.seams.http import adapter as http_seam
+from freezeframe.seams.recorder.body import Body
 from freezeframe_replay.process.forward import Forwarder, pieces_of
 from freezeframe_replay.process.loopback_http import LOOPBACK, LoopbackHandler, LoopbackServer, listening
 from freezeframe_replay.process.mcp_stdio import CALLS_VARIABLE

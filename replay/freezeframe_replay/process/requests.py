@@ -1,7 +1,7 @@
 """Calls an application with a recorded request, in process: no port is opened, and lifespan is run around it as a server does.
 
 What the application answers is recorded and compared where it was recorded, around the application itself
-(`freezeframe._servers`).
+(`freezeframe.hosts.applications`).
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Final
 from unittest.mock import Mock
 from urllib.parse import quote
 
-from freezeframe._grpc_server import METHOD
-from freezeframe._servers import Message, is_asgi
-from freezeframe._sockets import RECEIVED
+from freezeframe.hosts.applications import Message, is_asgi
+from freezeframe.hosts.grpc_server import METHOD
+from freezeframe.hosts.web_sockets import RECEIVED
 from freezeframe_replay.process.servicers import call_servicer
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
@@ -30,7 +30,7 @@ def answer_request(app: Any, given: Mapping[str, Any], output: str | None) -> No
 
     Args:
         app: an ASGI, WSGI or aiohttp application, or a servicer of gRPC.
-        given: the request, as `freezeframe._servers` recorded it.
+        given: the request, as `freezeframe.hosts.applications` recorded it.
         output: the recorded response, which says when the client went away; None if the application raised.
     """
     if type(app).__module__ == "aiohttp.web_app":

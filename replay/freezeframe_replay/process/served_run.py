@@ -18,7 +18,7 @@ from freezeframe_schemas.wire.document import JsonObject, JsonValue
 from freezeframe_schemas.wire.registry import NEEDS_ITS_HOST, PROVIDERS, Provider, dialect_named
 
 if TYPE_CHECKING:
-    from freezeframe_redaction.keys import TenantKey
+    from freezeframe_redaction.keyring.keys import TenantKey
 
 TOOLS_VARIABLE: Final = "FREEZEFRAME_TOOLS_URL"
 """Where a served program asks for a tool as plain HTTP."""

@@ -1,6 +1,6 @@
 """Calls a servicer of gRPC with a recorded request, in process: no server, no port.
 
-What it answers is recorded and compared where it was recorded, around its method (`freezeframe._grpc_server`).
+What it answers is recorded and compared where it was recorded, around its method (`freezeframe.hosts.grpc_server`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Any
 
-from freezeframe._grpc_server import LEFT, RECEIVED, around
-from freezeframe.seams.grpc_messages import message_from_json
+from freezeframe.hosts.grpc_server import LEFT, RECEIVED, around
+from freezeframe.seams.rpc.grpc_messages import message_from_json
 from freezeframe_schemas.errors import ReplayError
 
 
@@ -22,7 +22,7 @@ def call_servicer(servicer: Any, given: Mapping[str, Any], left_after: int | Non
 
     Args:
         servicer: the servicer, or a function that answers one method.
-        given: the request, as `freezeframe._grpc_server` recorded it.
+        given: the request, as `freezeframe.hosts.grpc_server` recorded it.
         left_after: after how many messages of the answer the client went away.
 
     Raises:

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Generator, Mapping
 from pathlib import Path
 
-from freezeframe._environment import lock_file
+from freezeframe.context.environment import lock_file
 from freezeframe_replay.sources.git import checked_out, git_text
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, ReplayError

@@ -12,8 +12,8 @@ from types import SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
-from freezeframe._context import RunContext
-from freezeframe._entry import EntryPoint, EntryScope
+from freezeframe.context.current import RunContext
+from freezeframe.runs.entry import EntryPoint, EntryScope
 from freezeframe_schemas import values
 from freezeframe_schemas.run import Entry, EntryKind
 
@@ -24,7 +24,7 @@ def call_task(task: Any, entry: Entry, given: Mapping[str, Any]) -> None:
     Args:
         task: what the task's module has under its name: a function, or the framework's object around it.
         entry: the recorded entry point.
-        given: its input, as `freezeframe._workers` recorded it.
+        given: its input, as `freezeframe.hosts.workers` recorded it.
     """
     point = EntryPoint(
         kind=EntryKind.TASK, name=entry.name, target=entry.target, file=entry.file, input=values.encode(dict(given))

@@ -25,7 +25,8 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from freezeframe._cleaning import clean_headers, clean_url
-from freezeframe.seams import Call, http
+from freezeframe.seams import Call
+from freezeframe.seams.http import adapter
 from freezeframe_replay.process.loopback_http import LOOPBACK, TO_PREFIX, LoopbackHandler, LoopbackServer, listening
 from freezeframe_replay.process.served_run import AT_PREFIX, MCP_PATH, TOOLS_PATH, ServedRun
 from freezeframe_replay.process.served_tools import SEAM, ToolFailure
@@ -156,10 +157,10 @@ class _Handler(LoopbackHandler):
 
 def call_of(request: Request, body: bytes, lane: Lane = ()) -> Call:
     """Return a request from outside as the call that a session answers."""
-    subject = http.subject_of(request, body)
+    subject = adapter.subject_of(request, body)
     return Call(
         kind=subject.kind,
-        name=http.name_of(request.method, request.url),
+        name=adapter.name_of(request.method, request.url),
         seam=SEAM,
         request=request,
         dialect=subject.dialect,
@@ -173,9 +174,9 @@ def answer_with(handler: LoopbackHandler, exchange: Exchange) -> None:
     response = exchange.response
     if response.completion is Completion.NONE:  # the run got no answer: neither does this client
         return handler.hang_up()
-    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in http.served_headers(exchange)]
-    status, reason = response.status or 200, http.served_reason(exchange)
-    ended = http.end_of_stream(exchange) is None  # the HTTP body did, whatever happened to the answer in it
+    headers = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in adapter.served_headers(exchange)]
+    status, reason = response.status or 200, adapter.served_reason(exchange)
+    ended = adapter.end_of_stream(exchange) is None  # the HTTP body did, whatever happened to the answer in it
     if ended and len(response.chunks) <= 1:
         return handler.send_whole(status, response.body, headers, reason)
     handler.send_head(status, reason, headers)

@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
-from freezeframe._environment import LOCK_FILES
+from freezeframe.context.environment import LOCK_FILES
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.fixture import Fixture, load_fixture
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable
 
 from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import made_of
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
 
 SAYS_NAME = phrases("announced.says_name")
 """After these a word is a name, whatever it looks like."""

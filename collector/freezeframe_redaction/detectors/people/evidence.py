@@ -21,8 +21,8 @@ from typing import Final
 
 from freezeframe_redaction.detectors.lexicon import COMMON, COUNTRIES, GIVEN, NAMED_AFTER, SURNAMES
 from freezeframe_redaction.detectors.people import names
-from freezeframe_redaction.invented import is_invented
 from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.surrogates.invented import is_invented
 
 _WORD: Final = re.compile(r"[^\W_]+")
 _NAME_WORD: Final = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{names.MARKS}]|['’](?=[^\W\d_]))*")

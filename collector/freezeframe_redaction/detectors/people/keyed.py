@@ -6,9 +6,9 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import made_of
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
 
 _PEOPLES_LABELS = phrases("keyed.peoples_labels")  # fmt: skip
 """Labels of people and of nothing else: what follows one need not be on any list."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from freezeframe_redaction.detectors.lexicon import phrases
 from freezeframe_redaction.detectors.people import announced, names
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import made_of
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
 
 _ENGLISH = phrases("kin.english")
 _ENGLISH_WORDS = frozenset(_ENGLISH)

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, NAMED_AFTER, SURNAMES, phrases
-from freezeframe_redaction.invented import holds_invented
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.invented import holds_invented
 
 CLASS = "PERSON"
 _RULES = Rules("common")

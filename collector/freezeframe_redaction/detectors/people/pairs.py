@@ -6,10 +6,10 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import announced, names
-from freezeframe_redaction.invented import holds_invented
+from freezeframe_redaction.detectors.rows import made_of, reaching
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import made_of, reaching
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.invented import holds_invented
 
 _RULES = Rules("people_pairs")
 _NAMED_AFTER, _RUN_BEFORE, _IN_CAPITALS = map(_RULES.form, ("named_after", "run_before", "in_capitals"))

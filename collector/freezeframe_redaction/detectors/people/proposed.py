@@ -12,7 +12,7 @@ from typing import Final
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN
 from freezeframe_redaction.detectors.people import evidence, names
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
 
 _LEAST_LETTERS: Final = 3
 _CAPITALISED: Final = re.compile(r"[A-Z][a-z]{2,}")

@@ -9,9 +9,9 @@ from functools import cache
 
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.people.names import CLASS
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import made_of
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
 
 _LETTERS = rf"(?:[^\W\d_a-zA-Z]|[{names.MARKS}])"
 _RULES = Rules("people_scripts", {"letters": _LETTERS})

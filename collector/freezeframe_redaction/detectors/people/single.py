@@ -6,10 +6,10 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
-from freezeframe_redaction.invented import is_invented
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import made_of
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.invented import is_invented
 
 _SPEECH = frozenset(phrases("single.speech"))
 _DOING = frozenset(phrases("single.doing"))

@@ -6,9 +6,9 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
 from freezeframe_redaction.detectors.people import announced, names
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.rows import made_of
-from freezeframe_redaction.rule_tables import Rules
+from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("people_small")
 _SMALL_WORDS = _RULES.form("small_words")

@@ -11,9 +11,9 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from freezeframe._cleaning import clean_headers, clean_request
-from freezeframe._enrich import describe_exchange, genai_attributes, span_name
-from freezeframe.seams.credentials import is_look_up
-from freezeframe.seams.http import is_telemetry, name_of, subject_of
+from freezeframe.seams.http.adapter import is_telemetry, name_of, subject_of
+from freezeframe.seams.recorder.credentials import is_look_up
+from freezeframe.seams.recorder.enrich import describe_exchange, genai_attributes, span_name
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Response
 from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json

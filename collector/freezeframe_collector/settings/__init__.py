@@ -1,0 +1,1 @@
+"""The collector's settings, and what they name: policies, certificates, tokens."""

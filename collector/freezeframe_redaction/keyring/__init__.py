@@ -1,0 +1,1 @@
+"""Keys, and the vault that they open."""

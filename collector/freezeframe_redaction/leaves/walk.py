@@ -1,0 +1,377 @@
+"""Walk a text that may be JSON down to its leaves.
+
+Strings inside JSON that are JSON again are walked too. Keys are context for their values, and separate leaves if they do not
+look like identifiers. orjson does the parsing; if its result may differ from the text (repeated keys, lone surrogates), the
+slower parser that keeps everything takes over. Text that is not JSON is one leaf. `splice` writes changed leaves back.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, Final, cast
+
+import orjson
+
+from freezeframe_redaction.deadline import NEVER, Deadline
+from freezeframe_redaction.leaves.key_context import FIELD_VALUES, LEAST_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
+
+_LEAST_FLOAT: Final = 1e6
+"""Spreadsheets export whole numbers with ``.0`` at the end; smaller ones are measurements."""
+MAX_DEPTH: Final = 8
+"""JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
+_CHANNEL_IDS: Final = ("index", "item_id", "output_index", "content_index", "summary_index", "type", "object")
+_DELTA_KEYS: Final = frozenset(
+    "delta content text arguments partial_json thinking reasoning reasoning_content refusal transcript completion response"
+    " input generated_text outputText summary_text yields".split()
+)
+"""Keys under which providers send text piece by piece, and the one under which we keep what a generator yielded."""
+_YIELDS: Final = "yields"
+_ROW_KEYS: Final = frozenset(["rows", "data", "values"])
+"""Keys of the rows of a table, next to the key ``columns``."""
+_JSON_BEGINS: Final = frozenset('{[" \t\r\n')
+_JSON_ENDS: Final = frozenset('}]" \t\r\n')
+_JSON_BRACKETS: Final = frozenset(["{}", "[]", '""'])
+_LONGEST_WORD: Final = 24
+_SHORT_PIECE: Final = 12
+"""Mean length of the pieces of a model's stream, at most: each is a token or a few."""
+_LONGEST_NAME: Final = 40
+_MOST_WORDS: Final = 20_000
+
+Channel = tuple[object, ...]
+"""What distinguishes the streams inside one answer: the indices and ids around a delta, and its keys."""
+Span = tuple[int, int, str]
+"""Start, end, and a note: the new text of an edit, or whatever belongs to a finding."""
+
+
+class Leaf:
+    """One string or long number of a document."""
+
+    __slots__ = ("channel", "child", "edits", "findings", "forms", "is_number", "ordinal", "prefix", "text")
+
+    def __init__(self, text: str, prefix: str, ordinal: int, is_number: bool = False) -> None:
+        self.text = text
+        self.prefix = prefix
+        """Its key as context, ``"phone: "``, or nothing."""
+        self.ordinal = ordinal
+        """Its position among all strings and numbers of its document."""
+        self.is_number = is_number
+        self.child: Node | None = None
+        self.channel: Channel | None = None
+        """Which stream of deltas the text is a piece of, if it is one."""
+        self.edits: Sequence[Span] = ()
+        """What is replaced in the text, in order, without overlap."""
+        self.findings: Sequence[Span] = ()
+        """What was found in the text; the note is the redactor's."""
+        self.forms: Sequence[tuple[str, str]] = ()
+        """What replaces forms of the run's values in it, each with its class."""
+
+
+class Node:
+    """A text and its leaves, in the order of the text."""
+
+    __slots__ = ("leaves", "raw", "starts", "whole")
+
+    def __init__(self, raw: str, leaves: list[Leaf], *, whole: bool = False, starts: Sequence[int] = ()) -> None:
+        self.raw = raw
+        self.leaves = leaves
+        self.whole = whole
+        """The text is not JSON: its one leaf is all of it."""
+        self.starts = starts
+        """The text is the lines of a stream: each leaf has a tree of its own, whose text begins here."""
+
+
+def plant(
+    text: str, keys: KeyContexts, key: str = "", parent: str = "", *, stream: bool = False, deadline: Deadline = NEVER
+) -> Node:
+    """Return the tree of the text found under the key.
+
+    `stream` marks one event of a stream. `keys` says what keys say about their values.
+
+    Raises:
+        OutOfTimeError: the deadline has passed; it is checked once for each text inside the text.
+    """
+    return _plant(text, keys, key, parent, 0, () if stream else None, deadline)
+
+
+def plant_number(value: int, keys: KeyContexts, key: str, parent: str = "") -> Node | None:
+    """Return the tree of a number found under the key, or None if it is too short to be private."""
+    if value < keys.least(key, parent):
+        return None
+    text = str(value)
+    return Node(text, [Leaf(text, keys.prefix(key, parent), 0, is_number=True)], whole=True)
+
+
+def leaves_of(node: Node) -> Iterator[Leaf]:
+    """Yield the leaves that hold text or numbers, in order, through all depths."""
+    for leaf in node.leaves:
+        if leaf.child is None:
+            yield leaf
+        else:
+            yield from leaves_of(leaf.child)
+
+
+def looks_like_json(text: str) -> bool:
+    """Whether the text begins and ends like a JSON object, array or string that is worth parsing."""
+    if len(text) < 5 or text[-1] not in _JSON_ENDS:
+        return False
+    bare = text.strip(" \t\r\n")
+    return bare[:1] + bare[-1:] in _JSON_BRACKETS
+
+
+def _plant(
+    text: str, keys: KeyContexts, key: str, parent: str, depth: int, channel: Channel | None, deadline: Deadline
+) -> Node:
+    deadline.check()
+    if depth < MAX_DEPTH and looks_like_json(text):
+        for load in (orjson.loads, _load_pairs):
+            walk = _Walk(keys, depth, channel, deadline)
+            try:
+                strings = walk.value(load(text), key, parent, 0) - walk.numbers
+            except (ValueError, RecursionError):
+                continue
+            if load is _load_pairs or walk.saw_all(text, strings):
+                return Node(text, walk.leaves)
+    if depth < MAX_DEPTH and holds_events(text):
+        lines = _plant_events(text, keys, key, parent, depth, deadline)
+        if lines is not None:
+            return lines
+    return Node(text, [Leaf(text, keys.prefix(key, parent), 0)], whole=True)
+
+
+def holds_events(text: str) -> bool:
+    """Whether the text may hold the lines of a stream, as someone pastes them or a tool prints them."""
+    return "data: {" in text or '"delta":' in text
+
+
+_EVENT = re.compile(r"^(?:data: ?)?(\{.*\})[ \t]*\r?$", re.MULTILINE)
+_FEWEST_EVENTS: Final = 2
+_NO_TEXT: Final = frozenset(["", "data:"])
+
+
+def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: int, deadline: Deadline) -> Node | None:
+    """Return the tree of a text with several lines of JSON, whose deltas spell one text; None if it has no such lines."""
+    events = list(_EVENT.finditer(text))
+    if len(events) < _FEWEST_EVENTS:
+        return None
+    channel: Channel = (object(),)  # another dump of events in the same span is another stream
+    leaves: list[Leaf] = []
+    starts: list[int] = []
+
+    def add(start: int, end: int, channel: Channel | None) -> None:
+        leaf = Leaf(text[start:end], "", len(leaves))
+        leaf.child = _plant(leaf.text, keys, key, parent, depth + 1 if channel else MAX_DEPTH, channel, deadline)
+        leaves.append(leaf)
+        starts.append(start)
+
+    last = 0
+    for event in events:
+        if text[last : event.start(1)].strip() not in _NO_TEXT:
+            add(last, event.start(1), None)
+        add(*event.span(1), channel)
+        last = event.end(1)
+    if text[last:].strip():
+        add(last, len(text), None)
+    return Node(text, leaves, starts=starts)
+
+
+def _load_pairs(text: str) -> Any:
+    """Parse JSON with each object as a tuple of pairs, repeated keys and all.
+
+    Raises:
+        ValueError: the text is not JSON.
+    """
+    return json.loads(text, object_pairs_hook=tuple)
+
+
+_words: set[str] = set()
+"""Values seen that are words like ``assistant``: they hold nothing, unless their key makes them a name or a password."""
+
+
+class _Walk:
+    """One pass over a parsed document. Each method takes the ordinal of the first string or number and returns the next one."""
+
+    __slots__ = ("_channel", "_deadline", "_depth", "_keys", "_quotes", "_stream", "leaves", "numbers")
+
+    def __init__(self, keys: KeyContexts, depth: int, channel: Channel | None, deadline: Deadline) -> None:
+        self._keys = keys
+        self._deadline = deadline
+        self._depth = depth
+        self._stream = channel is not None
+        self._channel = channel
+        self._quotes = 0
+        self.leaves: list[Leaf] = []
+        self.numbers = 0
+
+    def saw_all(self, raw: str, strings: int) -> bool:
+        """Whether every string of the text was seen: repeated keys would leave quotation marks over."""
+        return raw.count('"') - self._quotes == 2 * strings and (self._quotes == 0 or "\\u0022" not in raw)
+
+    def value(self, value: Any, key: str, parent: str, ordinal: int) -> int:
+        """Walk any value."""
+        kind = type(value)
+        if kind is str:
+            return self._text(value, self._keys.prefix(key, parent), key, parent, ordinal)
+        if kind is list:
+            return self._list(value, key, parent, ordinal)
+        if kind is dict:
+            return self._object(value.items(), value, key, ordinal)
+        if kind is tuple:
+            return self._object(value, dict(value), key, ordinal)
+        if kind is int or (kind is float and value > _LEAST_FLOAT and value.is_integer()):
+            self._number(int(value), key, parent, ordinal)
+        if kind is int or kind is float:
+            self.numbers += 1
+            return ordinal + 1
+        return ordinal
+
+    def _object(self, pairs: Iterable[tuple[str, Any]], held: Mapping[str, Any], key: str, ordinal: int) -> int:
+        if self._stream or "delta" in held:
+            return self._event(pairs, held, key, ordinal)
+        keys = self._keys
+        wanted = keys.wanted
+        if not FIELD_VALUES.isdisjoint(held):
+            key = field_name(held, key, keys)
+        around = keys[key].prefix
+        quiet = self._channel is None
+        # Most of an agent's JSON is plain keys, words like ``assistant`` and lists of objects: these take no call of a method.
+        for name, item in pairs:
+            prefix, defers, plain, _ = keys[name]
+            if not plain:
+                self._key(name, ordinal)
+            ordinal += 1
+            kind = type(item)
+            if kind is str:
+                if defers and around:
+                    prefix = around if name in SPEAKS_FOR_PARENT else f"{key} {name}: "
+                if item in _words and quiet and not prefix and item not in wanted:
+                    ordinal += 1
+                else:
+                    ordinal = self._text(item, prefix, name, key, ordinal)
+            elif kind is dict:
+                ordinal = self._object(item.items(), item, name, ordinal)
+            elif kind is list:
+                if name in _ROW_KEYS and "columns" in held:
+                    ordinal = self._rows(item, held["columns"], name, key, ordinal)
+                else:
+                    ordinal = self._list(item, name, key, ordinal)
+            elif item is not None and item is not True and item is not False:
+                ordinal = self.value(item, name, key, ordinal)
+        return ordinal
+
+    def _rows(self, rows: list[Any], columns: Any, key: str, parent: str, ordinal: int) -> int:
+        """Walk rows whose columns are named once: ``{"columns": ["id", "ssn"], "rows": [[1, "536-22-8713"]]}``."""
+        if type(columns) is not list or not all(type(column) is str for column in cast("list[Any]", columns)):
+            return self._list(rows, key, parent, ordinal)
+        for row in rows:
+            if type(row) is list and len(cast("list[Any]", row)) == len(cast("list[Any]", columns)):
+                for column, cell in zip(cast("list[str]", columns), cast("list[Any]", row), strict=True):
+                    ordinal = self.value(cell, column, key, ordinal)
+            else:
+                ordinal = self.value(row, key, parent, ordinal)
+        return ordinal
+
+    def _list(self, items: list[Any], key: str, parent: str, ordinal: int) -> int:
+        if len(items) == 2 and type(items[0]) is str and type(items[1]) is str and self._is_name(items[0]):
+            # A pair, as headers are kept: the first names the second.
+            return self.value(items[1], items[0], key, self.value(items[0], key, parent, ordinal))
+        outer = self._channel
+        if key == _YIELDS and outer is None and _spell_one_text(items):
+            self._channel = (object(),)  # what another generator yielded is another text
+        for item in items:
+            if type(item) is dict:
+                ordinal = self._object(item.items(), item, key, ordinal)
+            else:
+                ordinal = self.value(item, key, parent, ordinal)
+        self._channel = outer
+        return ordinal
+
+    def _is_name(self, text: str) -> bool:
+        return len(text) < _LONGEST_NAME and text.isascii() and self._keys[text].prefix != ""
+
+    def _event(self, pairs: Iterable[tuple[str, Any]], held: Mapping[str, Any], key: str, ordinal: int) -> int:
+        """Walk an object that holds a delta, or any object of a stream: pieces of text get the channel that they belong to."""
+        keys, outer = self._keys, self._channel
+        ids: Channel | None = None
+        for name, item in pairs:
+            prefix, defers, plain, _ = keys[name]
+            if not plain:
+                self._key(name, ordinal)
+            ordinal += 1
+            if item is None or item is True or item is False:
+                continue
+            # Channels are for pieces and for what may contain pieces; most of an event is neither.
+            if (name == "delta" or outer is not None) and (name in _DELTA_KEYS or type(item) is not str):
+                if ids is None:
+                    ids = tuple([str(held[part]) for part in _CHANNEL_IDS if part in held])
+                self._channel = (*(outer or ()), *ids, name)
+                ordinal = self.value(item, name, key, ordinal)
+                self._channel = outer
+            elif not prefix and not defers and type(item) is str and item in _words and item not in keys.wanted:
+                ordinal += 1
+            else:
+                ordinal = self.value(item, name, key, ordinal)
+        return ordinal
+
+    def _key(self, name: str, ordinal: int) -> None:
+        """Keep a key that may hold private data."""
+        self._quotes += name.count('"')
+        self.leaves.append(Leaf(name, "", ordinal))
+
+    def _number(self, value: int, key: str, parent: str, ordinal: int) -> None:
+        if value >= LEAST_NUMBER and value >= self._keys.least(key, parent):
+            self.leaves.append(Leaf(str(value), self._keys.prefix(key, parent), ordinal, is_number=True))
+
+    def _text(self, text: str, prefix: str, key: str, parent: str, ordinal: int) -> int:
+        is_piece = self._channel is not None and key in _DELTA_KEYS
+        if '"' in text:
+            self._quotes += text.count('"')
+        elif len(text) < _LONGEST_WORD and not is_piece and _is_word(text):
+            if (prefix and len(text) > 2) or text in self._keys.wanted:
+                self.leaves.append(Leaf(text, prefix, ordinal))
+            return ordinal + 1
+        if not text:
+            return ordinal + 1
+        leaf = Leaf(text, prefix, ordinal)
+        if is_piece and self._channel is not None:
+            leaf.channel = (*self._channel, key)
+        elif (text[0] in _JSON_BEGINS and looks_like_json(text)) or holds_events(text):
+            child = _plant(text, self._keys, key, parent, self._depth + 1, None, self._deadline)
+            if not child.whole:
+                leaf.child = child
+        self.leaves.append(leaf)
+        return ordinal + 1
+
+
+def _spell_one_text(items: list[Any]) -> bool:
+    """Whether yielded texts are pieces of one, as a model streams them, and not values of their own: they carry its spaces.
+
+    Lines do so, too, and short pieces with a line break; one line among longer texts is a value like them.
+    """
+    texts = [item for item in items if type(item) is str and item]
+    for item in items:
+        if type(item) is dict:
+            texts += [text for name, text in item.items() if name in _DELTA_KEYS and type(text) is str and text]
+    seams = [one[-1] + next_[0] for one, next_ in pairwise(texts)]
+    if any(" " in seam or "\t" in seam for seam in seams):
+        return True
+    spaced = sum(seam[0].isspace() or seam[1].isspace() for seam in seams)
+    return spaced == len(seams) > 0 or (spaced > 0 and sum(map(len, texts)) <= _SHORT_PIECE * len(texts))
+
+
+def is_plain(text: str) -> bool:
+    """Whether the text is a word in small letters, as programs use them: as a whole value it holds nothing by itself."""
+    return text.islower() and text.isidentifier() and text.isascii()
+
+
+def _is_word(text: str) -> bool:
+    if text in _words:
+        return True
+    if len(text) > 2 and not is_plain(text):
+        return False
+    if len(_words) >= _MOST_WORDS:
+        _words.clear()
+    _words.add(text)
+    return True

@@ -1,0 +1,247 @@
+"""Marks: a text with each private value in it as a token, and what is known about the value behind a token.
+
+A recorded text holds surrogates; a live one holds surrogates that the replay handed out, and whatever the program adds.
+Both are marked in the same way, so that texts that agree around their values can be compared value by value
+(`freezeframe_replay` does). A token names its value: equal values have equal tokens, in every text of one `Marker`.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from freezeframe_redaction.detectors import encoded
+from freezeframe_redaction.keyring.keys import TenantKey
+from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.leaves.streams import gather
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.policies.classes import CLASSES
+from freezeframe_redaction.policies.custom import custom_replacement
+from freezeframe_redaction.policies.policy import Policy
+from freezeframe_redaction.prf import Prf
+from freezeframe_redaction.redacting import repeats
+from freezeframe_redaction.scanner import Scanner, parts_of
+from freezeframe_redaction.surrogates.make import number_for
+from freezeframe_redaction.triggers.view import View
+
+_SALT: Final = secrets.token_hex(4)
+"""Drawn anew by each process, so that no text already holds what looks like a token."""
+TOKEN: Final = re.compile(f"<{_SALT}([A-Z_0-9]+):([0-9]+)>")
+"""A token: the class, and the number of the value. In ASCII, so that no escape of JSON changes it."""
+_RUN: Final = re.compile(r"[^\W_]+")
+_LEAST_PIECE: Final = 5
+"""Letters and digits of the shortest part of a surrogate that says where a value comes from."""
+_COMMON_PIECES: Final = frozenset({"example", "com", "street"})
+"""Parts that surrogates share with ordinary texts."""
+_MARKS_OF_SECRETS: Final = ("rdx", "facade")
+"""The other parts of a secret's surrogate come from its kind: ``github_pat``, ``BEGIN PRIVATE KEY``."""
+_NINES: Final = re.compile(r"9{3,4}")
+_COARSE: Final = "DOB"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Value:
+    """One private value as it appears in a text. Its `repr` may be an original: it is never printed."""
+
+    class_: str
+    text: str
+    kind: str = ""
+    is_known: bool = False
+    """It is one of the recording's surrogates."""
+
+    @property
+    def canonical(self) -> str:
+        """Return what is equal about equal values of the class."""
+        entry = CLASSES.get(self.class_)
+        return entry.canonical(self.text, self.kind) if entry else self.text
+
+    @property
+    def is_shared(self) -> bool:
+        """Return whether, taken as a surrogate, it stands for several values: a code of nines, a year of birth."""
+        return self.class_ == _COARSE or _NINES.fullmatch(self.text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Mark:
+    start: int
+    end: int
+    value: Value
+
+
+class Marker:
+    """Marks texts under one policy and one set of known surrogates (a fixture's). Lives as long as one replay.
+
+    It remembers every text and every leaf: a replay needs most texts twice, and agents send their history with every turn.
+    """
+
+    def __init__(self, policy: Policy, surrogates: Mapping[str, str], key: TenantKey | None = None) -> None:
+        self._scanner = Scanner(policy, surrogates)
+        self._surrogates = surrogates
+        self._prf = None if key is None else Prf(key.secret)
+        self._numbers: dict[Value, int] = {}
+        self._values: list[Value] = []
+        self._texts: dict[str, str] = {}
+        self._marks: dict[tuple[str, str], Sequence[_Mark]] = {}
+        self._derived: dict[str, bool] = {}
+
+    @property
+    def has_key(self) -> bool:
+        """Return whether values can be compared, not only distinguished."""
+        return self._prf is not None
+
+    def mark(self, text: str) -> str:
+        """Return the text with each finding and each known surrogate as a token."""
+        held = self._texts.get(text)
+        if held is None:
+            held = self._texts[text] = self._mark_anew(text)
+        return held
+
+    def value(self, number: int) -> Value:
+        """Return the value that a token's number refers to."""
+        return self._values[number]
+
+    def surrogate_of(self, value: Value) -> str | None:
+        """Return what the key makes of a value; None without the key."""
+        if self._prf is None:
+            return None
+        entry = CLASSES.get(value.class_)
+        if entry is None:
+            return custom_replacement(self._prf, value.class_, value.text)
+        return entry.replace(self._prf, value.text, value.kind)
+
+    def stands_for(self, surrogate: Value, original: Value) -> bool:
+        """Return whether the key makes this surrogate from the original. Only with the key."""
+        made = self.surrogate_of(original)
+        if made is None or self._prf is None:
+            return False
+        if surrogate.text.isdigit() and original.text.isdigit() and not made.isdigit():  # a code that is a number in JSON
+            made = number_for(self._prf, made, original.text)
+        return made == surrogate.text or (
+            surrogate.is_known
+            and Value(class_=surrogate.class_, text=made, kind=surrogate.kind).canonical == surrogate.canonical
+        )
+
+    def is_derived(self, value: Value) -> bool:
+        """Return whether a value that is not a surrogate was made from one: it holds a part of one, or is a part of one."""
+        held = self._derived.get(value.text)
+        if held is None:
+            bare = _bare(value.text)
+            whole, pieces = self._pieces
+            held = self._derived[value.text] = len(bare) >= _LEAST_PIECE and (
+                any(bare in surrogate for surrogate in whole) or any(piece in bare for piece in pieces)
+            )
+        return held
+
+    def address_of(self, house_number: str) -> Value | None:
+        """Return the surrogate that begins with a house number; None also for a short one, which may be any number."""
+        return self._addresses.get(house_number)
+
+    @property
+    def holds_addresses(self) -> bool:
+        """Return whether `address_of` may find one."""
+        return bool(self._addresses)
+
+    @cached_property
+    def _addresses(self) -> Mapping[str, Value]:
+        found = (
+            Value(class_=class_, text=text, is_known=True) for text, class_ in self._surrogates.items() if class_ == "ADDRESS"
+        )
+        return {number: one for one in found if (number := one.text.partition(" ")[0]).isdigit() and len(number) > 2}
+
+    @cached_property
+    def _pieces(self) -> tuple[frozenset[str], frozenset[str]]:
+        """All surrogates, letters and digits only, and the parts by which one is known inside another text."""
+        whole: set[str] = set()
+        runs: set[str] = set()
+        for text, class_ in self._surrogates.items():
+            own = [run for run in _RUN.findall(text.lower()) if run not in _COMMON_PIECES]
+            if class_ == "SECRET":
+                own = [run for run in own if any(mark in run for mark in _MARKS_OF_SECRETS)]
+            if class_ != _COARSE:
+                whole.add("".join(own))
+                runs.update(own)
+        return frozenset(whole), frozenset(piece for piece in runs | whole if len(piece) >= _LEAST_PIECE)
+
+    # -- reading a text --------------------------------------------------------------------------------------------------
+
+    def _token(self, value: Value) -> str:
+        number = self._numbers.get(value)
+        if number is None:
+            number = len(self._values)
+            self._values.append(value)  # first, so that every thread that sees the number finds the value
+            self._numbers[value] = number
+        return f"<{_SALT}{value.class_}:{number}>"
+
+    def _mark_anew(self, text: str) -> str:
+        node = walk.plant(text, self._scanner.keys)
+        leaves, streams = gather([node], self._scanner.keys)
+        for leaf, marks in zip(leaves, self._marks_in(leaves), strict=True):
+            edits: list[walk.Span] = []
+            for mark in marks:
+                if mark.value.class_ == encoded.CLASS:
+                    inner = self.mark(mark.value.text)
+                    if inner != mark.value.text:
+                        edits.append((mark.start, mark.end, f"<{encoded.CLASS} {inner}>"))
+                else:
+                    edits.append((mark.start, mark.end, self._token(mark.value)))
+            leaf.edits = edits
+        for stream in streams:
+            stream.distribute(cut=False)
+        return splice.render(node)
+
+    def _marks_in(self, leaves: Sequence[walk.Leaf]) -> list[Sequence[_Mark]]:
+        """Return the marks of each leaf, in order: a name that was found once is marked wherever it is in the text."""
+        unknown = list({key: None for leaf in leaves if (key := (leaf.text, leaf.prefix)) not in self._marks})
+        fresh: dict[tuple[str, str], Sequence[_Mark]] = dict.fromkeys(unknown, ())
+        for index, (view, found) in self._scanner.scan(unknown, report_known=True).items():
+            fresh[unknown[index]] = [mark for candidate, _ in found for mark in self._marks_of(candidate, view)]
+        self._marks.update(fresh)
+        out = [self._marks[leaf.text, leaf.prefix] for leaf in leaves]
+        names = {
+            word: mark.value
+            for leaf, marks in zip(leaves, out, strict=True)
+            for mark in marks
+            if mark.value.class_ == repeats.CLASS and repeats.is_telling(word := leaf.text[mark.start : mark.end])
+        }
+        if names:
+            search = repeats.Repeats(names)
+            for index, leaf in enumerate(leaves):
+                more = [] if leaf.is_number else search.find(leaf.text, [(mark.start, mark.end, "") for mark in out[index]])
+                if more:
+                    beside = [_Mark(start, end, names[leaf.text[start:end]]) for start, end in more]
+                    out[index] = sorted([*out[index], *beside], key=lambda mark: mark.start)
+        return out
+
+    def _marks_of(self, candidate: Candidate, view: View) -> list[_Mark]:
+        """Return the values of a finding, in offsets of the leaf."""
+        class_ = candidate.class_
+        if class_ == encoded.CLASS:
+            span = (candidate.start, candidate.end)
+            inner = encoded.decode(view.text[slice(*span)]) or ""
+            return [_Mark(*view.to_original(*span), Value(class_=class_, text=inner))]
+        return [
+            _Mark(
+                *view.to_original(*span),
+                Value(class_=class_, text=text, kind=candidate.kind, is_known=self._surrogates.get(text) == class_),
+            )
+            for span in parts_of(candidate, view.text)
+            for text in (view.text[slice(*span)],)
+        ]
+
+
+def without_values(marked: str) -> str:
+    """Return a marked text with its tokens by class only: the same for all texts that agree around their values."""
+    return TOKEN.sub(r"<\1>", marked)
+
+
+def with_texts(marked: str, text_of: Callable[[int], str]) -> str:
+    """Return a marked text with the caller's text for each token."""
+    return TOKEN.sub(lambda token: text_of(int(token[2])), marked)
+
+
+def _bare(text: str) -> str:
+    return "".join(_RUN.findall(text)).lower()

@@ -1,0 +1,1 @@
+"""The optional model that reads prose for what rules cannot find."""

@@ -1,0 +1,336 @@
+"""Policies: what is redacted, under a name and a hash that every span carries.
+
+A policy is a TOML file; three are built in (``strict``, ``minimal``, ``off``). Any change to its meaning changes its hash.
+
+    name = "acme"
+    version = 1
+    classes = "all"                  # or "minimal" (credentials and payment data), or a list of classes
+    except = ["IP"]                  # classes taken off again
+    allow = ["support@acme.com"]     # values that are never findings
+    model_tier = true                # names and addresses that rules do not see; needs `freezeframe[names]`
+    allow_patterns = ["[^@]+@acme\\\\.com"]
+
+    [[class]]
+    name = "EMPLOYEE_ID"
+    pattern = "EMP-[0-9]{6}"         # Vectorscan and Python syntax
+    keys = ["employee_no"]           # the whole value of such a key is a finding
+    example = "EMP-123456"
+    before = ["staff no", "badge"]   # one of these must stand in front of what the pattern finds
+    check = ["luhn"]                 # its check digits, as in `rules/national.toml`
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import tomllib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, cast
+
+import hyperscan
+import orjson
+
+from freezeframe_redaction.policies import linear
+from freezeframe_redaction.policies.classes import CLASSES
+from freezeframe_redaction.rules import national_checks
+from freezeframe_redaction.surrogates.shapes import bare
+from freezeframe_redaction.triggers.compiled import fires_in
+from freezeframe_schemas.errors import ConfigError
+
+_VERSION = 1
+BUILT_IN = ("strict", "minimal", "off")
+"""Policies that come with the package, by name."""
+_KEYS = frozenset({"name", "version", "classes", "except", "allow", "allow_patterns", "class", "model_tier"})
+_CLASS_KEYS = frozenset({"name", "pattern", "keys", "example", "before", "check"})
+_REFUSED = "the trigger engine refuses it"
+_CLASS_NAME = re.compile(r"[A-Z][A-Z0-9_]{1,31}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CustomClass:
+    """A class of values that the user defined."""
+
+    name: str
+    pattern: str = ""
+    keys: tuple[str, ...] = ()
+    example: str = ""
+    before: tuple[str, ...] = ()
+    """Words of which one must stand in front of what the pattern finds; none: it needs no word."""
+    check: str = ""
+    """Steps of a check of what it finds, as JSON (`national_checks.every`)."""
+
+    @property
+    def meaning(self) -> list[object]:
+        """Everything that decides what is found."""
+        more = [sorted(self.before), self.check] if self.before or self.check else []
+        return [self.name, self.pattern, sorted(self.keys), *more]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Policy:
+    """What to redact. Equal content means equal hash."""
+
+    name: str
+    classes: frozenset[str]
+    """Built-in classes that are on."""
+    custom: tuple[CustomClass, ...] = ()
+    allow: frozenset[str] = frozenset()
+    """Lower-cased values that are never findings."""
+    allow_patterns: tuple[str, ...] = ()
+    model_tier: bool = False
+    """Whether prose goes through the model tier before it is stored."""
+
+    @property
+    def hash(self) -> str:
+        """Twelve hex digits over everything that decides what is redacted."""
+        content = {
+            "version": _VERSION,
+            "classes": sorted(self.classes),
+            "custom": [custom.meaning for custom in self.custom],
+            "allow": sorted(self.allow),
+            "allow_patterns": sorted(self.allow_patterns),
+            "model_tier": self.model_tier,
+        }
+        return hashlib.sha256(orjson.dumps(content)).hexdigest()[:12]
+
+    @property
+    def label(self) -> str:
+        """``name@hash``, as stamped on spans."""
+        return f"{self.name}@{self.hash}"
+
+    @property
+    def text(self) -> str:
+        """The policy as a TOML file that gives it again, with every class written out."""
+        lines = [
+            f"name = {_toml(self.name)}",
+            f"version = {_VERSION}",
+            f"classes = {_toml(sorted(self.classes))}",
+            f"allow = {_toml(sorted(self.allow))}",
+            f"allow_patterns = {_toml(sorted(self.allow_patterns))}",
+            f"model_tier = {_toml(self.model_tier)}",
+        ]
+        for custom in self.custom:
+            lines += ["", "[[class]]", f"name = {_toml(custom.name)}"]
+            lines += [f"pattern = {_toml(custom.pattern)}"] if custom.pattern else []
+            lines += [f"keys = {_toml(sorted(custom.keys))}", f"example = {_toml(custom.example)}"]
+            lines += [f"before = {_toml(sorted(custom.before))}"] if custom.before else []
+            lines += [f"check = {_toml(orjson.loads(custom.check))}"] if custom.check else []
+        return "\n".join(lines) + "\n"
+
+    @property
+    def redacts(self) -> bool:
+        """Whether the policy redacts anything at all."""
+        return bool(self.classes or self.custom)
+
+
+def load_policy(name_or_path: str | Path = "strict") -> Policy:
+    """Return a built-in policy by name, or the one in a TOML file.
+
+    ``off`` must be typed out and warns on standard error each time it is loaded.
+
+    Raises:
+        ConfigError: there is no such policy, or the file is not a policy; all faults are named at once.
+    """
+    text = str(name_or_path)
+    if text in BUILT_IN:
+        source = (files("freezeframe_redaction") / "policies" / f"{text}.toml").read_text("utf-8")
+        where = f"policy {text}"
+    else:
+        path = Path(name_or_path)
+        try:
+            source = path.read_text("utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            raise ConfigError(
+                f"redaction policy {text!r}: neither built in ({', '.join(BUILT_IN)}) nor a readable file"
+                f" ({type(error).__name__})",
+                do="give one of the names, or the path of a TOML file",
+            ) from None
+        where = str(path)
+    policy = parse_policy(source, where)
+    if not policy.redacts:
+        print(
+            f"freezeframe: WARNING: REDACTION IS OFF (policy {policy.label}):"
+            " personal data and credentials are kept as they are",
+            file=sys.stderr,
+        )
+    return policy
+
+
+def parse_policy(source: str, where: str = "policy") -> Policy:
+    """Return the policy that the TOML text describes.
+
+    Raises:
+        ConfigError: the text is not a policy; all faults are named at once.
+    """
+    try:
+        raw = cast("Mapping[str, Any]", tomllib.loads(source))
+    except tomllib.TOMLDecodeError as error:
+        raise ConfigError(f"{where}: not valid TOML: {error}") from None
+    faults = _unknown(raw, _KEYS)
+    if raw.get("version") != _VERSION:
+        faults.append(f"version: found {raw.get('version')!r}, expected {_VERSION}")
+    name = raw.get("name")
+    if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
+        faults.append(f"name: found {name!r}, expected letters, digits, dot, dash, underscore")
+        name = "invalid"
+    classes = _classes(raw, faults)
+    if not classes and not raw.get("class") and name != "off":
+        faults.append("classes: nothing would be redacted; a policy that redacts nothing must be named 'off'")
+    custom = tuple(_custom(index, entry, faults) for index, entry in enumerate(_tables(raw, faults)))
+    patterns = _strings(raw, "allow_patterns", faults)
+    faults.extend(f"allow_patterns: {pattern!r}: {fault}" for pattern in patterns if (fault := _fault_of_allowed(pattern)))
+    policy = Policy(
+        name=name,
+        classes=frozenset(classes),
+        custom=custom,
+        allow=frozenset(value.lower() for value in _strings(raw, "allow", faults)),
+        allow_patterns=tuple(patterns),
+        model_tier=raw.get("model_tier", False) is True,
+    )
+    if not isinstance(raw.get("model_tier", False), bool):
+        faults.append(f"model_tier: found {raw['model_tier']!r}, expected true or false")
+    if faults:
+        raise ConfigError(f"{where}: " + "; ".join(faults), do="see docs/redaction.md, section Policies")
+    return policy
+
+
+def _toml(value: Any) -> str:
+    """Return the value as TOML writes it: as JSON does, except for tables, and one character that JSON need not escape."""
+    if isinstance(value, dict):
+        return f"{{ {', '.join(f'{name} = {_toml(held)}' for name, held in cast('dict[str, Any]', value).items())} }}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_toml, cast('list[Any]', value)))}]"
+    return orjson.dumps(value).decode().replace("\x7f", "\\u007f")
+
+
+def _classes(raw: Mapping[str, Any], faults: list[str]) -> set[str]:
+    given: Any = raw.get("classes", "all")
+    named = {"all": set(CLASSES), "minimal": {name for name, entry in CLASSES.items() if entry.minimal}}
+    chosen = named[given] if isinstance(given, str) and given in named else set(_strings(raw, "classes", faults))
+    dropped = set(_strings(raw, "except", faults))
+    unknown = sorted((chosen | dropped) - set(CLASSES))
+    faults.extend(f"unknown class {entry!r}, {_meant(entry, CLASSES)}" for entry in unknown)
+    return chosen & set(CLASSES) - dropped
+
+
+def _tables(raw: Mapping[str, Any], faults: list[str]) -> list[Any]:
+    value: Any = raw.get("class", [])
+    if isinstance(value, list):
+        return cast("list[Any]", value)
+    faults.append(f"class: found {type(value).__name__}, expected [[class]] tables")
+    return []
+
+
+def _strings(raw: Mapping[str, Any], key: str, faults: list[str]) -> list[str]:
+    value: Any = raw.get(key, [])
+    if isinstance(value, list) and all(isinstance(item, str) for item in cast("list[Any]", value)):
+        return cast("list[str]", value)
+    faults.append(f"{key}: expected a list of strings")
+    return []
+
+
+def _custom(index: int, entry: Any, faults: list[str]) -> CustomClass:
+    where = f"class {index + 1}"
+    if not isinstance(entry, dict):
+        faults.append(f"{where}: expected a table")
+        return CustomClass(name="INVALID")
+    table = cast("dict[str, Any]", entry)
+    faults.extend(f"{where}: {fault}" for fault in _unknown(table, _CLASS_KEYS))
+    name, pattern = str(table.get("name", "")), str(table.get("pattern", ""))
+    if not _CLASS_NAME.fullmatch(name) or name in CLASSES:
+        faults.append(f"{where}: name: found {name!r}, expected capitals and underscores, and no built-in class")
+    keys = tuple(_strings(table, "keys", faults))
+    if not all(key.strip() for key in keys):
+        faults.append(f"{where}: keys: found an empty one")
+    if not pattern and not keys:
+        faults.append(f"{where}: requires a pattern or keys")
+    example = str(table.get("example", ""))
+    before, check = tuple(_strings(table, "before", faults)), table.get("check", [])
+    if (before or check) and not pattern:
+        faults.append(f"{where}: before and check require a pattern")
+    if check and (fault := _fault_of_check(check, example)):
+        faults.append(f"{where}: check: {fault}")
+    if pattern and (fault := _fault_of(pattern, example)):
+        faults.append(f"{where}: {fault}")
+    checked = orjson.dumps(check, option=orjson.OPT_SORT_KEYS).decode() if check else ""
+    return CustomClass(name=name, pattern=pattern, keys=keys, example=example, before=before, check=checked)
+
+
+def _fault_of_check(steps: Any, example: str) -> str:
+    """Return what is wrong with the steps of a check, or nothing."""
+    if not isinstance(steps, list) or not all(map(_is_step, cast("list[Any]", steps))):
+        return "expected a list of steps as in rules/national.toml"
+    holds = national_checks.passes(national_checks.every(cast("list[Any]", steps)), bare(example).upper())
+    return "" if holds else "the example does not pass it"
+
+
+def _is_step(step: Any) -> bool:
+    """Whether `national_checks` can go through the step, whatever the value."""
+    if not isinstance(step, dict):
+        return isinstance(step, str) and step in national_checks.NAMED
+    table = cast("dict[str, Any]", step)
+    known = all(name in _STEP_PARTS and _STEP_PARTS[name](value) for name, value in table.items())
+    decides = len(table.keys() & {"sum", "born", "of", "between", "begins", "not"}) == 1
+    return known and decides and ("sum" not in table or "gives" in table) and ("of" not in table or "at" in table)
+
+
+def _are_texts(value: Any) -> bool:
+    return isinstance(value, list) and bool(value) and all(isinstance(one, str) and one for one in cast("list[Any]", value))
+
+
+_STEP_PARTS: dict[str, Callable[[Any], bool]] = {
+    "sum": lambda value: isinstance(value, list) and bool(value) and all(type(one) is int for one in cast("list[Any]", value)),
+    "gives": lambda value: isinstance(value, str) and bool(value),
+    "at": lambda value: type(value) is int and value >= 0,
+    "letters": lambda value: _are_texts(value) and len(value) == 2 and len(value[0]) == len(value[1]),
+    "otherwise": _is_step,
+    "born": lambda value: isinstance(value, str) and "m" in value and "d" in value,
+    "months": lambda value: type(value) is int and value > 0,
+    "days": lambda value: type(value) is int and value > 0,
+    "of": lambda value: isinstance(value, str) and bool(value),
+    "between": lambda value: _are_texts(value) and len(value) == 2,
+    "begins": _are_texts,
+    "not": _are_texts,
+}
+
+
+def _fault_of(pattern: str, example: str) -> str:
+    """Return what is wrong with a pattern that is to be looked for inside texts, or nothing."""
+    if fault := _fault_of_allowed(pattern):
+        return f"pattern: {fault}"
+    if linear.Whole([pattern]).match(""):
+        return "pattern matches the empty text"
+    try:
+        found = fires_in(pattern, example)
+    except hyperscan.error as error:
+        return f"pattern: {_REFUSED}: {str(error).rstrip('.')}"
+    return "" if found else "example: expected a text that the pattern finds, even inside a longer text (no ^ and $)"
+
+
+def _fault_of_allowed(pattern: str) -> str:
+    """Return what is wrong with a pattern that is to match whole values, or nothing."""
+    try:
+        re.compile(pattern)
+        linear.Whole([pattern])
+    except re.error as error:
+        return str(error)
+    except linear.PatternRefused as refusal:
+        return f"{_REFUSED}: {refusal}"
+    return ""
+
+
+def _unknown(table: Mapping[str, Any], known: frozenset[str]) -> list[str]:
+    """Return a fault for each unknown key."""
+    return [f"unknown key {key!r}, {_meant(key, known)}" for key in table if key not in known]
+
+
+def _meant(name: str, known: Iterable[str]) -> str:
+    """Return which name may be meant, or all of them."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"expected one of {', '.join(names)}"

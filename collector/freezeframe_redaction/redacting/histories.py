@@ -1,0 +1,238 @@
+"""Texts that grow: with every turn an agent sends what it sent the turn before, and some more messages.
+
+If a JSON text is an earlier one of its run with objects added after the last object of a list, only these are redacted; the
+rest is taken from the earlier result. The result is the same as redacting the whole text, whatever is remembered (the law is
+`test_a_history_that_grows_becomes_what_it_becomes_as_a_whole`): a list's objects say nothing about each other, and if a name
+found in the new part also occurs in the old part, the whole text is redacted (`Settled.is_untouched_by`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final, cast
+
+import orjson
+
+from freezeframe_redaction.casts.book import NOTHING, Cast
+from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.memory import Memory
+from freezeframe_redaction.redacting.repeats import Repeats
+
+_MOST_OF_A_RUN: Final = 4
+"""Texts kept of one attribute of one run: agents that work in parallel each have their own history."""
+_WHITE: Final = " \t\r\n"
+_NOWHERE: Final = -1
+
+LEAST: Final = 400
+"""Characters; reading a shorter text takes less time than comparing it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What was found in the beginning of a history, or in what was added at one time: each was read as a text of its own."""
+
+    edits: Sequence[walk.Span]
+    """What was replaced, in offsets of that text."""
+    surrogates: Mapping[str, str]
+    names: Mapping[str, str]
+    """Words of names found in it, with their surrogates."""
+    start: int = 0
+    """Where it begins in the history. What follows the list belongs to the beginning, whose start is 0."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settled:
+    """What a whole text became, if nothing outside it affected that."""
+
+    text: str
+    parts: tuple[Part, ...]
+    cast: Cast = NOTHING
+    """With which it became that."""
+
+    @property
+    def has_edits(self) -> bool:
+        """Whether anything was replaced."""
+        return any(part.edits for part in self.parts)
+
+    def surrogates(self) -> dict[str, str]:
+        """Return the surrogates in it, with their classes."""
+        return {made: class_ for part in self.parts for made, class_ in part.surrogates.items()}
+
+    def names(self) -> dict[str, str]:
+        """Return the words of names found in it, with their surrogates."""
+        return {word: made for part in self.parts for word, made in part.names.items()}
+
+    def is_untouched_by(self, names: Repeats, original: str) -> bool:
+        """Whether none of the names that were found next to it occurs in the original text."""
+        return all(any(word in part.names for part in self.parts) for word in names.may_stand_in(original))
+
+
+@dataclass(frozen=True, slots=True)
+class _Earlier:
+    """An earlier text, and where its list ends, once that is known."""
+
+    raw: str
+    settled: Settled
+    rest: int = _NOWHERE
+    """Characters from the end of the list's last object to the end of the text."""
+    key: str = ""
+    """The key of the list."""
+
+
+@dataclass(frozen=True, slots=True)
+class Growth:
+    """How a text continues an earlier one, is the same, or is what that was before it grew."""
+
+    earlier: _Earlier
+    before: Settled
+    """What the text has in common with the earlier one."""
+    added: str
+    """The added objects as a separate list: as long as what was added, and one bracket. Empty if there are none."""
+    key: str
+    """The key of the list that they were added to."""
+    original: str
+    """The text of `before`."""
+
+    def texts(self) -> Iterator[tuple[str, str | None]]:
+        """Yield what each part was read as, and the key under which it was found; None: the text's own."""
+        parts, rest = self.before.parts, self.earlier.rest
+        ends = [*(part.start for part in parts[1:]), len(self.original) - rest]
+        yield self.original[: ends[0]] + self.original[-rest:], None
+        for part, end in zip(parts[1:], ends[1:], strict=True):
+            yield f"[{self.original[part.start + 1 : end]}]", self.key
+
+    def after(self, text: str, fresh: Mapping[int, Part], cast: Cast) -> Settled:
+        """Return what the text becomes, given what was found anew in parts, and in `added` as one part more, with the cast."""
+        end = len(self.original) - self.earlier.rest
+        parts = [replace(fresh.get(at, part), start=part.start) for at, part in enumerate(self.before.parts)]
+        if len(parts) in fresh:
+            parts.append(replace(fresh[len(parts)], start=end))
+        first, later = parts[0], parts[1:]
+        at = later[0].start if later else len(text)
+        by = len(text) - self.earlier.rest - at
+        made = [
+            *(edit for edit in first.edits if edit[1] <= at),
+            *((start + part.start, end + part.start, new) for part in later for start, end, new in part.edits),
+            *((start + by, end + by, new) for start, end, new in first.edits if start >= at),
+        ]
+        return Settled(splice.apply(text, made), tuple(parts), cast)
+
+
+class Histories:
+    """The latest texts of each attribute of each run. Safe to share between threads."""
+
+    def __init__(self, characters: int) -> None:
+        """`characters` bounds what is kept."""
+        self._kept = Memory[tuple[str, str], tuple[_Earlier, ...]](characters)
+
+    def recall(self, run: str, name: str, text: str) -> Settled | None:
+        """Return what exactly this text became, if it is kept under the name."""
+        for earlier in self._kept.get((run, name)) or ():
+            if earlier.raw == text:
+                return earlier.settled
+        return None
+
+    def grown(self, run: str, name: str, text: str, key: str) -> Growth | None:
+        """Return how the text, found under the key, continues or repeats one kept under the name; None if it does not."""
+        for earlier in self._kept.get((run, name)) or ():
+            growth = _growth(earlier, text, key)
+            if growth is not None:
+                return growth
+        return None
+
+    def keep(self, run: str, name: str, text: str, settled: Settled, growth: Growth | None) -> None:
+        """Keep a text, in place of the one that it continues."""
+        before = self._kept.get((run, name)) or ()
+        if growth is None:
+            if any(earlier.raw == text and earlier.settled.cast is settled.cast for earlier in before):
+                return
+            entry = _Earlier(text, settled)
+            before = tuple(earlier for earlier in before if earlier.raw != text)
+        elif len(text) < len(growth.earlier.raw):
+            return
+        else:
+            entry = _Earlier(text, settled, growth.earlier.rest, growth.key)
+            before = tuple(earlier for earlier in before if earlier.raw is not growth.earlier.raw)
+        kept = (entry, *before[: _MOST_OF_A_RUN - 1])
+        self._kept.put({(run, name): kept}, sum(2 * len(earlier.raw) for earlier in kept))
+
+
+def _growth(earlier: _Earlier, text: str, key: str) -> Growth | None:
+    raw = earlier.raw
+    if text[:64] != raw[:64]:
+        return None
+    if len(text) <= len(raw):
+        return _repeated(earlier, text)
+    known = earlier.rest != _NOWHERE
+    at = len(raw) - earlier.rest if known else _common(raw, text)
+    if not 0 < at < len(raw) or raw[at - 1] != "}" or text[at] != ",":
+        return None
+    if known and not text.startswith(raw[:at]):
+        return None
+    rest = raw[at:]
+    if not text.endswith(rest):
+        return None
+    if not known:
+        found = _key_of_list(raw, at, key)
+        if found is None:
+            return None
+        earlier = _Earlier(raw, earlier.settled, len(rest), found)
+    added = f"[{text[at + 1 : len(text) - len(rest)]}]"
+    return Growth(earlier, earlier.settled, added, earlier.key, raw) if _holds_objects(added) else None
+
+
+def _repeated(earlier: _Earlier, text: str) -> Growth | None:
+    """Return the text as what the earlier one was before it grew, or is."""
+    settled, raw = earlier.settled, earlier.raw
+    at = len(text) - earlier.rest
+    starts = [part.start for part in settled.parts[1:]]
+    if earlier.rest == _NOWHERE or at not in (*starts, len(raw) - earlier.rest):
+        return None
+    if text[:at] != raw[:at] or text[at:] != raw[-earlier.rest :]:
+        return None
+    count = starts.index(at) + 1 if at in starts else len(settled.parts)
+    return Growth(earlier, replace(settled, parts=settled.parts[:count]), "", earlier.key, text)
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many characters the texts have in common from the beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if other.startswith(one[low:middle], low):
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _key_of_list(raw: str, at: int, key: str) -> str | None:
+    """Return the key of the list that ends at the offset of the JSON text; None if it is not the text or a field of it."""
+    rest = raw[at:].strip(_WHITE)
+    if rest == "]":
+        return key
+    if rest[0] != "]":
+        return None
+    # If the bracket were inside a string, an odd number of quotation marks would follow it, and `behind` would not parse.
+    try:
+        behind: Any = orjson.loads('{"":[' + rest)
+        whole: Any = orjson.loads(raw)
+    except orjson.JSONDecodeError:
+        return None
+    if not isinstance(behind, dict) or not isinstance(whole, dict):
+        return None
+    # The text after the list has the remaining keys, in their order; repeated keys would not match.
+    later = list(islice(cast("dict[str, Any]", behind), 1, None))
+    keys = list(cast("dict[str, Any]", whole))
+    place = len(keys) - len(later) - 1
+    return keys[place] if place >= 0 and keys[place + 1 :] == later else None
+
+
+def _holds_objects(added: str) -> bool:
+    try:
+        items: Any = orjson.loads(added)
+    except orjson.JSONDecodeError:
+        return False
+    return all(isinstance(item, dict) for item in items) and bool(items)

@@ -1,0 +1,236 @@
+"""Redact whole spans: name, status, attributes, events, links and resource, and the bodies of exchanges with their chunks.
+
+Protocol values stay unchanged, because a replay needs them and the provider checks them. What cannot be read is left out and
+named, never passed through.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Final, TypeVar
+
+import orjson
+
+from freezeframe_redaction.casts.book import NOTHING
+from freezeframe_redaction.casts.casting import Casting
+from freezeframe_redaction.deadline import NEVER, UNBOUNDED, Allowance, Deadline, OutOfTimeError
+from freezeframe_redaction.keyring.keys import TenantKey
+from freezeframe_redaction.leaves.bodies import Plan, plan_body
+from freezeframe_redaction.leaves.key_context import KeyContexts
+from freezeframe_redaction.leaves.unread import CLASS as UNREAD
+from freezeframe_redaction.leaves.unread import REQUEST_TOO_SLOW, shorten, why_unread
+from freezeframe_redaction.redacting.shared import Shared
+from freezeframe_redaction.redacting.texts import Texts
+from freezeframe_redaction.redacting.work import Work, is_kept
+from freezeframe_redaction.surrogates.listed import surrogates_of
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import FreezeframeError
+from freezeframe_schemas.exchange import with_plain_bodies
+from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope, SpanRecord
+
+_Item = TypeVar("_Item", SpanRecord, Resource, Scope)
+_Made = tuple[_Item, Mapping[str, str]]
+"""What became of something, and the surrogates in it."""
+
+_BODIES: Final = (
+    (genai.REQUEST_BODY, genai.REQUEST_HEADERS, genai.REQUEST_BODY_OMITTED, ""),
+    (genai.RESPONSE_BODY, genai.RESPONSE_HEADERS, genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES),
+)
+"""Body, headers, why there is no body, sizes of its chunks."""
+_LEFT_TO_READ: Final = (64 << 10, 0)
+"""Characters that are still read of what took too long as a whole: two seconds' worth of the densest private data, or none."""
+
+
+class SpanRedaction:
+    """Redacts spans under one policy and key."""
+
+    def __init__(self, texts: Texts, *, policy_label: str, key: TenantKey, deadline: Callable[[], Deadline]) -> None:
+        """`deadline` makes a new one, for a span or for what spans share."""
+        self._texts = texts
+        self._deadline = deadline
+        self._policy_label = policy_label
+        self._key = key
+        self._resources = Shared(
+            lambda resource, allowance: self._in_time(resource, self._redact_resource, allowance),
+            lambda resource: resource.attributes or resource.schema_url,
+        )
+        self._scopes = Shared(
+            lambda scope, allowance: self._in_time(scope, self._redact_scope, allowance),
+            lambda scope: scope.name or scope.version or scope.attributes or scope.schema_url,
+        )
+
+    def over(self, texts: Texts) -> SpanRedaction:
+        """Return the same over other texts."""
+        return SpanRedaction(texts, policy_label=self._policy_label, key=self._key, deadline=self._deadline)
+
+    def stamp(self, span: SpanRecord) -> SpanRecord:
+        """Return the span unchanged, with policy and key."""
+        return with_plain_bodies(span).with_attributes(self._stamp(span))
+
+    def redact(self, span: SpanRecord, allowance: Allowance = UNBOUNDED, casting: Casting | None = None) -> SpanRecord:
+        """Return the span redacted and stamped (see `Redactor.redact_span`), with what the cast knows replaced."""
+        reason = why_unread(allowance)
+        resource, of_resource = self._resources.get(span.resource, allowance)
+        scope, of_scope = self._scopes.get(span.scope, allowance)
+
+        def redact(item: SpanRecord, deadline: Deadline) -> _Made[SpanRecord]:
+            return self._redact(item, deadline, casting)
+
+        made, surrogates = self._in_time(with_plain_bodies(span), redact, allowance)
+        surrogates = {**surrogates, **of_resource, **of_scope}
+        stamp = self._stamp(made)
+        # Surrogates of an earlier pass stay listed: the span still holds them.
+        listed = surrogates_of([made]) | surrogates
+        stamp[genai.REDACTION_SURROGATES] = orjson.dumps(listed, option=orjson.OPT_SORT_KEYS).decode()
+        if UNREAD in surrogates.values():
+            stamp[genai.REDACTION_UNREAD] = reason
+        return replace(made, attributes={**made.attributes, **stamp}, resource=resource, scope=scope)
+
+    def _in_time(self, item: _Item, redact: Callable[[_Item, Deadline], _Made[_Item]], allowance: Allowance) -> _Made[_Item]:
+        """Return the item redacted; of one that takes too long the longest texts are hashed, then all of them.
+
+        Raises:
+            FreezeframeError: even that took too long.
+        """
+        reason = why_unread(allowance)
+        is_over = reason == REQUEST_TOO_SLOW
+        if not is_over:
+            with suppress(OutOfTimeError):
+                return redact(item, self._deadline())
+        for most in _LEFT_TO_READ[is_over:]:
+            if allowance.to_hash.has_passed():
+                break
+            shorter, hashes = shorten(item, most, self._texts.maker.prf, is_kept)
+            with suppress(OutOfTimeError):
+                made, surrogates = redact(_without_hashed_bodies(item, shorter, reason), self._deadline())
+                return made, {**surrogates, **hashes}
+        raise FreezeframeError(reason)
+
+    def rewrite(self, span: SpanRecord, casting: Casting) -> SpanRecord:
+        """Return a redacted span with what the cast knows replaced; the same object if that is nothing."""
+        made, surrogates = self._redact(span, NEVER, casting)
+        if not surrogates:
+            return span
+        listed = orjson.dumps({**surrogates_of([span]), **surrogates}, option=orjson.OPT_SORT_KEYS).decode()
+        return made.with_attributes({genai.REDACTION_SURROGATES: listed})
+
+    def _redact(self, span: SpanRecord, deadline: Deadline, casting: Casting | None = None) -> _Made[SpanRecord]:
+        work = Work(self._texts, deadline, span.trace_id, casting)
+        cast = NOTHING if casting is None else casting.cast
+        keys = self._texts.keys_for(casting)
+        bodies = [body for names in _BODIES if (body := _plan(keys, span.attributes, deadline, *names)) is not None]
+        for body in bodies:
+            work.nodes.extend(body.plan.nodes)
+        texts = [work.text(body.plan.text, "", body.body_name) for body in bodies]
+        name, status, state = work.text(span.name), work.text(span.status_message), work.text(span.trace_state)
+        attributes = work.attributes(span.attributes, planned=[body.body_name for body in bodies])
+        events = [(event, work.text(event.name), work.attributes(event.attributes)) for event in span.events]
+        links = [(link, work.text(link.trace_state), work.attributes(link.attributes)) for link in span.links]
+        work.settle()
+        if casting is not None and (work.learnt_late or work.missed(cast)):
+            return self._redact(span, deadline, casting)
+        work.finish()
+        for body, text in zip(bodies, texts, strict=True):
+            body.put(attributes, text.made)
+        made = replace(
+            span,
+            name=name.made,
+            status_message=status.made,
+            attributes=attributes,
+            events=tuple(replace(event, name=text.made, attributes=made) for event, text, made in events),
+            trace_state=state.made,
+            links=tuple(
+                replace(link, trace_state=text.made, attributes=made) if made or text.made else link
+                for link, text, made in links
+            ),
+        )
+        return made, work.surrogates
+
+    def _stamp(self, span: SpanRecord) -> dict[str, AttributeValue]:
+        """Return the policy, and the ids of the keys whose surrogates the span may hold, this one last, joined by commas."""
+        return {
+            genai.REDACTION_POLICY: self._policy_label,
+            genai.REDACTION_KEY_ID: _with_last(span.text(genai.REDACTION_KEY_ID), self._key.id),
+            genai.REDACTION_KEY_CHECK: _with_last(span.text(genai.REDACTION_KEY_CHECK), self._key.check),
+        }
+
+    def _redact_resource(self, resource: Resource, deadline: Deadline) -> _Made[Resource]:
+        work = Work(self._texts, deadline)
+        schema_url, attributes = work.text(resource.schema_url), work.attributes(resource.attributes)
+        work.settle()
+        work.finish()
+        return replace(resource, attributes=attributes, schema_url=schema_url.made), work.surrogates
+
+    def _redact_scope(self, scope: Scope, deadline: Deadline) -> _Made[Scope]:
+        work = Work(self._texts, deadline)
+        name, version, url = work.text(scope.name), work.text(scope.version), work.text(scope.schema_url)
+        attributes = work.attributes(scope.attributes)
+        work.settle()
+        work.finish()
+        return replace(scope, name=name.made, version=version.made, attributes=attributes, schema_url=url.made), work.surrogates
+
+
+def _without_hashed_bodies(item: _Item, shorter: _Item, reason: str) -> _Item:
+    """Return the item with a reason in place of each body of which there is only the hash."""
+    if not isinstance(item, SpanRecord):
+        return shorter
+    attributes = dict(shorter.attributes)
+    for body, _, omitted, sizes in _BODIES:
+        if attributes.get(body) != item.attributes.get(body):
+            _omit(attributes, body, omitted, sizes, f"{reason}: {attributes[body]}")
+    return replace(shorter, attributes=attributes)
+
+
+def _omit(attributes: dict[str, AttributeValue], body: str, omitted: str, sizes: str, reason: str) -> None:
+    """Put the reason in place of a body, which then has no chunks."""
+    del attributes[body]
+    attributes[omitted] = reason
+    if sizes in attributes:
+        attributes[sizes] = ()
+        attributes.pop(genai.RESPONSE_CHUNK_OFFSETS_NS, None)
+
+
+def _with_last(earlier: str | None, last: str) -> str:
+    return ",".join([*(item for item in (earlier or "").split(",") if item and item != last), last])
+
+
+@dataclass(frozen=True, slots=True)
+class _PlannedBody:
+    """One body of the span, with the attributes that go with it."""
+
+    plan: Plan
+    original: str | bytes
+    body_name: str
+    omitted_name: str
+    sizes_name: str
+
+    def put(self, attributes: dict[str, AttributeValue], made: str) -> None:
+        """Write the finished body into the attributes; `made` is what the plan's text became."""
+        outcome = self.plan.finish(made)
+        if outcome.omitted:
+            _omit(attributes, self.body_name, self.omitted_name, self.sizes_name, outcome.omitted)
+        elif outcome.body is not self.original:
+            attributes[self.body_name] = outcome.body
+            if outcome.sizes:
+                attributes[self.sizes_name] = outcome.sizes
+
+
+def _plan(
+    keys: KeyContexts,
+    attributes: Attributes,
+    deadline: Deadline,
+    body_name: str,
+    headers_name: str,
+    omitted_name: str,
+    sizes_name: str,
+) -> _PlannedBody | None:
+    body = attributes.get(body_name)
+    if not isinstance(body, str | bytes) or not body:
+        return None
+    sizes = attributes.get(sizes_name) if sizes_name else None
+    borders = tuple(size for size in sizes if isinstance(size, int)) if isinstance(sizes, tuple) else ()
+    headers = attributes.get(headers_name)
+    plan = plan_body(keys, body, borders, headers if isinstance(headers, str) else "", deadline)
+    return _PlannedBody(plan, body, body_name, omitted_name, sizes_name)

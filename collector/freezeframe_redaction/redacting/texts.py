@@ -1,0 +1,396 @@
+"""Find and replace values in trees of texts: the core that `redactor`, whole spans and bodies share.
+
+Detection looks at one leaf and its key, and names found in one leaf are looked for in the others of the same value or span: the
+result does not depend on order, batch, process or machine. What was worked out is remembered per leaf and per text, because
+agents send their whole history with every turn.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Final, Self, cast
+
+from freezeframe_redaction.casts.book import LONGEST, NOTHING, Cast, Member
+from freezeframe_redaction.casts.casting import Casting, merged
+from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
+from freezeframe_redaction.detectors import encoded
+from freezeframe_redaction.detectors.people import evidence
+from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.leaves.key_context import KeyContexts
+from freezeframe_redaction.leaves.streams import gather
+from freezeframe_redaction.maker import Maker
+from freezeframe_redaction.memory import Memory
+from freezeframe_redaction.model import Candidate, Finding, Redacted
+from freezeframe_redaction.redacting import repeats
+from freezeframe_redaction.redacting.histories import Growth, Histories, Part, Settled
+from freezeframe_redaction.scanner import Scanner, parts_of
+from freezeframe_redaction.surrogates.make import LEAST_LISTED
+from freezeframe_redaction.triggers.view import View, spell_like
+from freezeframe_schemas.span import AttributeValue
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What a leaf's text becomes. Offsets are those of the leaf."""
+
+    edits: tuple[walk.Span, ...]
+    findings: tuple[tuple[int, int, str, str], ...]
+    """Start, end, class, detector."""
+    surrogates: tuple[tuple[str, str], ...]
+    """Surrogate and class, per edit."""
+    names: tuple[tuple[str, str], ...]
+    """Words of names that can be looked for by themselves, with their surrogates."""
+    found: Cast = NOTHING
+    """The values, for the cast of the run."""
+
+
+CLEAN: Final = Outcome((), (), (), ())
+
+
+class _Found:
+    """What was found in one value so far, and until when to look."""
+
+    __slots__ = ("casting", "deadline", "findings", "surrogates")
+
+    def __init__(self, deadline: Deadline, casting: Casting | None = None) -> None:
+        self.deadline = deadline
+        self.casting = casting
+        self.findings: list[Finding] = []
+        self.surrogates: dict[str, str] = {}
+
+
+class Texts:
+    """Replaces every finding in texts by its surrogate. Safe to share between threads."""
+
+    def __init__(self, scanner: Scanner, maker: Maker, cache_characters: int) -> None:
+        """`cache_characters` bounds the leaves, and as well the texts and the histories, that are remembered."""
+        self.keys = scanner.keys
+        self._scanner = scanner
+        self.maker = maker
+        self._cache_characters = cache_characters
+        self._leaves = Memory[tuple[str, str], Outcome](cache_characters)
+        self._texts = Memory[tuple[str, str], Settled](cache_characters)
+        self.histories = Histories(cache_characters)
+
+    def knowing(self, surrogates: Mapping[str, str]) -> Self:
+        """Return the same that leaves these surrogates alone as well, and remembers no text: what it makes of one differs."""
+        return type(self)(self._scanner.knowing(surrogates), self.maker, self._cache_characters)
+
+    def keys_for(self, casting: Casting | None) -> KeyContexts:
+        """Return what a walk knows of keys, and which words it shall see for the cast."""
+        return self.keys if casting is None else casting.keys(self.keys)
+
+    # -- one value -----------------------------------------------------------------------------------------------------
+
+    def redact(
+        self, value: AttributeValue, path: tuple[str, ...] = (), deadline: Deadline = NEVER, casting: Casting | None = None
+    ) -> Redacted:
+        """Return the value with every finding replaced (see `Redactor.redact`), and what the cast knows.
+
+        Raises:
+            OutOfTimeError: the deadline has passed.
+        """
+        found = _Found(deadline, casting)
+        made = self._value(value, path, found)
+        return Redacted(value=made, findings=tuple(found.findings), surrogates=found.surrogates)
+
+    def opinions(self, text: str) -> Iterator[tuple[str, evidence.Judgement]]:
+        """Yield each name in the text that the rules accept and the learned evidence judges (see `Redactor.opinions`)."""
+        leaves = [(leaf.text, leaf.prefix) for leaf in walk.leaves_of(walk.plant(text, self.keys))]
+        for (_, prefix), (view, kept) in zip(leaves, self._scanner.before_evidence(leaves), strict=False):
+            for one in self._scanner.judged(view, kept, prefix, 0, len(view)):
+                yield view[one.item[0].start : one.item[0].end], one
+
+    def _value(self, value: AttributeValue, path: tuple[str, ...], found: _Found) -> AttributeValue:
+        if isinstance(value, str):
+            return self._text(value, path, found)
+        if value is None or isinstance(value, bool | float):
+            return value
+        if isinstance(value, int):
+            return self._number(value, path, found)
+        if isinstance(value, bytes):
+            return _redact_bytes(value, lambda text: self._text(text, path, found))
+        if isinstance(value, Mapping):
+            return {
+                self._text(name, (), found): self._value(item, (*path, name), found)
+                for name, item in cast("Mapping[str, AttributeValue]", value).items()
+            }
+        return tuple(self._value(item, path, found) for item in value)
+
+    def _text(self, text: str, path: tuple[str, ...], found: _Found) -> str:
+        return self._whole(walk.plant(text, self.keys_for(found.casting), *_names(path), deadline=found.deadline), found)
+
+    def _number(self, value: int, path: tuple[str, ...], found: _Found) -> int:
+        node = walk.plant_number(value, self.keys, *_names(path))
+        return value if node is None else int(self._whole(node, found))
+
+    def _whole(self, node: walk.Node, found: _Found) -> str:
+        self.settle([node], found.surrogates, with_findings=True, deadline=found.deadline, casting=found.casting)
+        for start, end, note in splice.findings_of(node):
+            class_, _, detector = note.partition("\x1f")
+            found.findings.append(Finding(class_=class_, start=start, end=end, detector=detector))
+        return splice.render(node)
+
+    # -- trees ---------------------------------------------------------------------------------------------------------
+
+    def settle(
+        self,
+        nodes: Sequence[walk.Node],
+        surrogates: dict[str, str],
+        *,
+        names: Mapping[str, str] = {},
+        with_findings: bool = False,
+        deadline: Deadline = NEVER,
+        casting: Casting | None = None,
+    ) -> dict[str, str]:
+        """Fill in the edits of every leaf below the nodes, in one pass of the engine, and collect the surrogates.
+
+        `names` are words of names found outside the nodes, with their surrogates; returned with those found in the nodes.
+        `casting` learns what is found, and replaces the forms of what it knows.
+
+        Raises:
+            OutOfTimeError: the deadline has passed.
+        """
+        leaves, streams = gather(nodes, self.keys_for(casting), deadline)
+        all_names = dict(names)
+        found: list[Cast] = []
+        for leaf, outcome in self._outcomes(leaves, deadline) if casting is None or casting.detects else ():
+            found.append(outcome.found)
+            if leaf.is_number:
+                outcome = self._as_number(leaf.text, outcome)
+            leaf.edits = outcome.edits
+            if with_findings:
+                leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
+            surrogates.update(outcome.surrogates)
+            all_names.update(outcome.names)
+        deadline.check()
+        if casting is not None:
+            casting.learn([*found, *_halves(leaves)] if found else ())
+        if all_names:
+            _repeat(all_names, leaves, with_findings=with_findings)
+        if casting is not None and casting.cast:
+            self._replace_forms(casting, leaves, surrogates)
+        for stream in streams:
+            stream.distribute()
+        return all_names
+
+    def _replace_forms(self, casting: Casting, leaves: Sequence[walk.Leaf], surrogates: dict[str, str]) -> None:
+        """Replace what the cast knows in the leaves, apart from surrogates."""
+        index = casting.index
+        for at, begins in index.begin_in([leaf.text for leaf in leaves]).items():
+            leaf = leaves[at]
+            hits = index.hits(leaf.text, begins)
+            if hits and (blocked := self._scanner.known_in(leaf.text)):
+                hits = index.hits(leaf.text, begins, blocked)
+            if leaf.is_number:
+                hits = [hit for hit in hits if hit.made.isdigit() and hit.made[0] != "0"]
+            if hits:
+                leaf.edits = merged(leaf.edits, hits)
+                leaf.forms = [(hit.made, hit.class_) for hit in hits]
+                surrogates.update(leaf.forms)
+
+    def recall(self, text: str, key: str, run: str = "") -> Settled | None:
+        """Return what a whole text became earlier: in the run, or anywhere."""
+        return (self._texts.get((text, f"{key}\0{run}")) if run else None) or self._texts.get((text, key))
+
+    def remember(self, text: str, key: str, settled: Settled, run: str = "") -> None:
+        """Remember what a whole text became."""
+        places = {(text, f"{key}\0{run}" if run else key): settled}
+        if run and not settled.has_edits:
+            places[text, key] = replace(settled, cast=NOTHING)
+        self._texts.put(places, 2 * len(text))
+
+    def finish(
+        self, text: str, nodes: Mapping[int, walk.Node], names: repeats.Repeats, growth: Growth | None, casting: Casting | None
+    ) -> tuple[str, Settled | None]:
+        """Return what the text became, whose settled node is all of it, or those of the parts that were read of what grew.
+
+        Returned as `Settled` too, unless something outside it affected that (a name, a stream).
+        """
+        cast = NOTHING if casting is None else casting.cast
+        parts = {at: self._part(node, casting) for at, node in nodes.items()}
+        if growth is not None:
+            made = growth.after(text, {at: part for at, (part, _) in parts.items()}, cast)
+        else:
+            part = parts[0][0]
+            made = Settled(splice.apply(text, part.edits), (part,), cast)
+        knows = all(known for _, known in parts.values()) and made.is_untouched_by(names, text)
+        return made.text, made if knows else None
+
+    def _part(self, node: walk.Node, casting: Casting | None) -> tuple[Part, bool]:
+        """Return what was found in a node; and False if that is not all: for a stream, or if it is forgotten.
+
+        With a cast for a number, too, which may have become another one than its outcome says.
+        """
+        surrogates: dict[str, str] = {}
+        own: dict[str, str] = {}
+        knows = True
+        for leaf in walk.leaves_of(node):
+            if leaf.channel is not None:
+                knows = False
+            elif leaf.edits:
+                outcome = self._leaves.get((leaf.text, leaf.prefix))
+                if outcome is None or (casting is not None and leaf.is_number):
+                    knows = False
+                    break
+                surrogates.update(leaf.forms)
+                surrogates.update(outcome.surrogates)
+                own.update(outcome.names)
+        return Part(splice.edits_of(node), surrogates, own), knows
+
+    # -- leaves --------------------------------------------------------------------------------------------------------
+
+    def _outcomes(self, leaves: Sequence[walk.Leaf], deadline: Deadline) -> list[tuple[walk.Leaf, Outcome]]:
+        """Return the leaves in which something was found, with what they become."""
+        found: list[tuple[walk.Leaf, Outcome]] = []
+        unknown: list[tuple[tuple[str, str], walk.Leaf]] = []
+        recall = self._leaves.get
+        for leaf in leaves:
+            wanted = (leaf.text, leaf.prefix)
+            outcome = recall(wanted)
+            if outcome is None:
+                unknown.append((wanted, leaf))
+            elif outcome is not CLEAN:
+                found.append((leaf, outcome))
+        if unknown:
+            made = dict.fromkeys([wanted for wanted, _ in unknown], CLEAN)
+            texts = list(made)
+            for index, (view, candidates) in self._scanner.scan(texts, deadline=deadline).items():
+                made[texts[index]] = self._outcome(texts[index][0], view, candidates, deadline)
+            # Only now: what another thread finds here has been looked at.
+            self._leaves.put(made, sum([len(text) for text, _ in texts]))
+            found.extend((leaf, outcome) for wanted, leaf in unknown if (outcome := made[wanted]) is not CLEAN)
+        return found
+
+    def _outcome(self, text: str, view: View, found: list[tuple[Candidate, str]], deadline: Deadline) -> Outcome:
+        edits: list[walk.Span] = []
+        findings: list[tuple[int, int, str, str]] = []
+        surrogates: list[tuple[str, str]] = []
+        names: list[tuple[str, str]] = []
+        members: list[Member] = []
+        pairs: list[tuple[str, ...]] = []
+        for count, (candidate, name) in enumerate(found):
+            if not count % EVERY:
+                deadline.check()
+            if candidate.class_ == encoded.CLASS:
+                self._inside(text, view, candidate, edits, findings, surrogates, deadline)
+                continue
+            changed = False
+            parts = parts_of(candidate, view.text)
+            spreads = candidate.class_ != repeats.CLASS or len(parts) > 1 or candidate.kind == "key"
+            for start, end in parts:
+                value = view.text[start:end]
+                made = self.maker.make(candidate.class_, candidate.kind, value)
+                if made == value:
+                    continue
+                left, right = view.to_original(start, end)
+                edits.append((left, right, made if view.origin is None else spell_like(text[left:right], made)))
+                surrogates.append((made, candidate.class_))
+                if len(value) <= LONGEST:
+                    one = Member(class_=candidate.class_, spelling=value, kind=candidate.kind, spreads=spreads)
+                    members.append(one)
+                if candidate.class_ == repeats.CLASS and repeats.is_telling(text[left:right]):
+                    names.append((text[left:right], made))
+                changed = True
+            if len(parts) > 1:
+                pairs.append(tuple(view.text[start:end] for start, end in parts))
+            if changed:
+                shown = candidate.shown or (candidate.start, candidate.end)
+                findings.append((*view.to_original(*shown), candidate.class_, name))
+        if not edits:
+            return CLEAN
+        found_here = Cast(members=tuple(members), pairs=tuple(pairs))
+        return Outcome(tuple(edits), tuple(findings), tuple(surrogates), tuple(names), found_here)
+
+    def _as_number(self, text: str, outcome: Outcome) -> Outcome:
+        """Return the outcome with a number for each surrogate that is not one: a code or a password may be a number in JSON."""
+        if all(new.isdigit() for _, _, new in outcome.edits):
+            return outcome
+        edits: list[walk.Span] = []
+        surrogates: list[tuple[str, str]] = []
+        for (start, end, new), (_, class_) in zip(outcome.edits, outcome.surrogates, strict=True):
+            if not new.isdigit():
+                new = self.maker.make_number(class_, new, text[start:end])
+            if new == text[start:end]:
+                continue
+            edits.append((start, end, new))
+            if end - start >= LEAST_LISTED:
+                surrogates.append((new, class_))
+        return replace(outcome, edits=tuple(edits), surrogates=tuple(surrogates)) if edits else CLEAN
+
+    def _inside(
+        self,
+        text: str,
+        view: View,
+        candidate: Candidate,
+        edits: list[walk.Span],
+        findings: list[tuple[int, int, str, str]],
+        surrogates: list[tuple[str, str]],
+        deadline: Deadline,
+    ) -> None:
+        """Redact what a blob of base64 spells; its findings are reported over the whole blob."""
+        blob = view.text[candidate.start : candidate.end]
+        inner = self.redact(encoded.decode(blob) or "", deadline=deadline)
+        if not inner.findings:
+            return
+        span = view.to_original(candidate.start, candidate.end)
+        made = encoded.encode(str(inner.value), blob)
+        edits.append((*span, made if view.origin is None else spell_like(text[slice(*span)], made)))
+        findings.extend((*span, finding.class_, finding.detector) for finding in inner.findings)
+        surrogates.extend(inner.surrogates.items())
+
+
+_FIRST: Final = re.compile(r"(?i)(?:.*[^a-z])?(?:(?:first|given|fore)(?:[_ -]?name)?|vorname|pr[eé]nom|nombre): ")
+_LAST: Final = re.compile(r"(?i)(?:.*[^a-z])?(?:(?:last|family|sur)(?:[_ -]?name)?|nachname|nom|apellidos?): ")
+_CAMEL: Final = re.compile("(?<=[a-z])(?=[A-Z])")
+
+
+def _halves(leaves: Sequence[walk.Leaf]) -> Iterator[Cast]:
+    """Yield the names whose words are values of keys: ``"first_name": "Maria", "last_name": "Keller"``."""
+    before: tuple[walk.Leaf, bool] | None = None
+    for leaf in leaves:
+        if not (leaf.prefix and leaf.edits):
+            continue
+        key = _CAMEL.sub("_", leaf.prefix)
+        is_first = _FIRST.fullmatch(key) is not None
+        if not is_first and _LAST.fullmatch(key) is None:
+            continue
+        if before is not None and before[1] != is_first and 0 < leaf.ordinal - before[0].ordinal <= _NEAR:
+            first, last = (leaf, before[0]) if is_first else (before[0], leaf)
+            yield Cast(pairs=((*first.text.split(), *last.text.split()),))
+            before = None
+        else:
+            before = leaf, is_first
+
+
+_NEAR: Final = 8
+"""Strings between the values of two keys of one object, at most."""
+
+
+def _names(path: tuple[str, ...]) -> tuple[str, str]:
+    """Return the key of a value and the key around it."""
+    return path[-1] if path else "", path[-2] if len(path) > 1 else ""
+
+
+def _repeat(names: Mapping[str, str], leaves: Sequence[walk.Leaf], *, with_findings: bool) -> None:
+    """Replace the names wherever else they occur in the leaves."""
+    search = repeats.Repeats(names)
+    for leaf in leaves:
+        spans = [] if leaf.is_number else search.find(leaf.text, leaf.edits)
+        if spans:
+            leaf.edits = sorted([*leaf.edits, *((start, end, names[leaf.text[start:end]]) for start, end in spans)])
+            if with_findings:
+                found = [(start, end, f"{repeats.CLASS}\x1fname found beside") for start, end in spans]
+                leaf.findings = sorted([*leaf.findings, *found])
+
+
+def _redact_bytes(value: bytes, redact_text: Callable[[str], str]) -> bytes:
+    """Redact bytes as UTF-8 text; if they are not, as Latin-1, in which every byte is a character."""
+    try:
+        text = value.decode()
+    except UnicodeDecodeError:
+        return redact_text(value.decode("latin-1")).encode("latin-1")
+    made = redact_text(text)
+    return value if made is text else made.encode("utf-8", "surrogatepass")

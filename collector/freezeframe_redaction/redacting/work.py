@@ -1,0 +1,293 @@
+"""What goes through the engine together of one span: all of its texts, with what is remembered of them and of its run.
+
+Protocol values stay unchanged, because a replay needs them and the provider checks them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from freezeframe_redaction.casts.book import Cast, texts_in
+from freezeframe_redaction.casts.casting import Casting
+from freezeframe_redaction.deadline import Deadline
+from freezeframe_redaction.leaves import splice, walk
+from freezeframe_redaction.redacting.histories import LEAST, Growth, Settled
+from freezeframe_redaction.redacting.repeats import Repeats
+from freezeframe_redaction.redacting.texts import Texts
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import Attributes, AttributeValue
+
+PROTOCOL: Final = frozenset(
+    {
+        genai.HTTP_REQUEST_METHOD, genai.SERVER_ADDRESS, genai.ERROR_TYPE, genai.EXCEPTION_TYPE, genai.SERVICE_NAME,
+        genai.VCS_REVISION, genai.VCS_BRANCH, genai.RUNTIME_NAME, genai.RUNTIME_VERSION, genai.FLAG_KEY, genai.FLAG_VARIANT,
+        genai.OPERATION_NAME, genai.PROVIDER_NAME, genai.REQUEST_MODEL, genai.REQUEST_PREVIOUS_RESPONSE_ID,
+        genai.RESPONSE_ID, genai.RESPONSE_MODEL, genai.RESPONSE_FINISH_REASONS, genai.TOOL_NAME, genai.TOOL_TYPE,
+        genai.TOOL_CALL_ID, genai.AGENT_ID, genai.AGENT_NAME, genai.AGENT_VERSION, genai.DATA_SOURCE_ID, genai.CONVERSATION_ID,
+        genai.OPENAI_SYSTEM_FINGERPRINT, genai.MCP_METHOD, genai.MCP_SESSION_ID, genai.RUN_ID, genai.TENANT, genai.ENTRY_KIND,
+        genai.ENTRY_TARGET, genai.ENTRY_RANDOM_STATE, genai.CLOCK_READINGS, genai.PACKAGES, genai.TIMEZONE,
+        genai.LOCK_FILE,
+        genai.LIBRARY_VERSION,
+        genai.EXCHANGE_KIND, genai.EXCHANGE_SEAM, genai.EXCHANGE_DIALECT, genai.EXCHANGE_LANE, genai.EXCHANGE_INSIDE,
+        genai.REQUEST_BODY_OMITTED,
+        genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES, genai.RESPONSE_CHUNK_OFFSETS_NS, genai.RESPONSE_COMPLETION,
+        genai.EMBEDDING_VERSION, genai.PROVIDER_REGION, genai.TOOL_DEFINITIONS_HASH, genai.USAGE_DETAILS,
+        genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_KEY_CHECK, genai.REDACTION_SURROGATES,
+        genai.REDACTION_UNREAD, genai.NORMALISED_FROM, genai.MENDED_TEXTS,
+        "agent.name", "agent_name",  # OpenInference's and Pydantic AI's; of an agent that is a program, called "Assistant"
+    }
+)  # fmt: skip
+"""Attributes that name things of the protocol: they stay, except an e-mail, a phone number or a credential put there."""
+_OWN: Final = frozenset(
+    {
+        genai.REDACTION_POLICY,
+        genai.REDACTION_KEY_ID,
+        genai.REDACTION_KEY_CHECK,
+        genai.REDACTION_SURROGATES,
+        genai.REDACTION_UNREAD,
+    }
+)
+_MISPLACED: Final = frozenset({"EMAIL", "PHONE", "SECRET", "URL_CRED"})
+_MAY_BE_MISPLACED: Final = re.compile(r"@|\+[0-9]")
+
+
+def is_kept(name: str, value: AttributeValue) -> bool:
+    """Whether an attribute stays without being read."""
+    return name in _OWN or (name in PROTOCOL and not _may_be_misplaced(value))
+
+
+def _may_be_misplaced(value: AttributeValue) -> bool:
+    parts = value if isinstance(value, tuple) else (value,)
+    return any(isinstance(part, str) and _MAY_BE_MISPLACED.search(part) for part in parts)
+
+
+class Text:
+    """A text of the span; `made` is what it becomes, once the work is settled."""
+
+    __slots__ = ("before", "growth", "history", "key", "made", "nodes", "text")
+
+    def __init__(self, text: str, key: str, history: str) -> None:
+        self.text = text
+        self.key = key
+        self.history = history
+        """The name under which its run's texts that it may continue are kept; empty if it cannot continue one."""
+        self.made = text
+        self.nodes: dict[int, walk.Node] = {}
+        """What is read: the whole text (0), or parts of what it continues, and what was added to that."""
+        self.before: Settled | None = None
+        """What the text became earlier."""
+        self.growth: Growth | None = None
+
+    @property
+    def known(self) -> tuple[Settled, str] | None:
+        """What the text, or the one that it continues, became earlier, and the text of that."""
+        if self.growth is not None:
+            return self.growth.before, self.growth.original
+        return None if self.before is None else (self.before, self.text)
+
+
+class Work:
+    """Everything of one span that goes through the engine together: one pass instead of one per attribute.
+
+    Texts that were settled before (the same tools, the same history in two spans) are recalled whole; of those that continue
+    another text of their run only what is new is read.
+    """
+
+    def __init__(self, texts: Texts, deadline: Deadline, run: str = "", casting: Casting | None = None) -> None:
+        self._redaction = texts
+        self._casting = casting
+        self._beside = Repeats(())
+        self._before_learning = 0
+        """How many of the nodes were walked before the span told what it holds."""
+        self._deadline = deadline
+        self._run = run
+        self._remembers = run if casting is not None else ""
+        """What texts become depends on the run, if it has a cast."""
+        self.learnt_late = False
+        """Something was found in a text that was taken for known at first; what was done before knows nothing of it."""
+        self._texts: list[Text] = []
+        self._values: list[AttributeValue] = []
+        """Those that are no text, and were read one by one."""
+        self._places: list[tuple[dict[str, AttributeValue], str, Text]] = []
+        self._numbers: list[tuple[dict[str, AttributeValue], str, walk.Node]] = []
+        self._names: list[tuple[dict[str, AttributeValue], str, Text]] = []
+        self.nodes: list[walk.Node] = []
+        self.surrogates: dict[str, str] = {}
+
+    def text(self, text: str, key: str = "", history: str = "") -> Text:
+        """Add a text, found under the key; `history` names the texts of the run that it may continue."""
+        if len(text) <= 2:
+            return Text(text, key, "")
+        if self._casting is not None and not self._casting.detects:
+            made = Text(text, key, "")
+            if self._casting.may_stand_in(text):
+                self._plant(made, 0, text, key)
+                self._texts.append(made)
+            return made
+        made = Text(text, key, history if len(text) >= LEAST and self._run and text[0] in "[{" else "")
+        histories = self._redaction.histories
+        made.before = self._redaction.recall(text, key, self._remembers)
+        if made.before is None and made.history:
+            made.before = histories.recall(self._run, history, text)
+        if made.before is not None and self._stale(made):
+            made.before = None
+        if made.before is None and made.history:
+            made.growth = histories.grown(self._run, history, text, key)
+            stale = self._stale(made)
+            if made.growth is not None and None in stale:
+                made.growth = None
+            elif made.growth is not None:
+                self._read(made, stale)
+        if made.before is None and made.growth is None:
+            self._plant(made, 0, text, key)
+        self._texts.append(made)
+        return made
+
+    def _plant(self, text: Text, at: int, raw: str, key: str) -> None:
+        text.nodes[at] = walk.plant(raw, self._redaction.keys_for(self._casting), key, deadline=self._deadline)
+        self.nodes.append(text.nodes[at])
+
+    def _read(self, text: Text, stale: Iterable[int | None]) -> None:
+        """Read parts of what the text continues, and what was added to it; nothing of that is read twice."""
+        growth = text.growth
+        if growth is None:
+            return
+        for at, (raw, key) in enumerate(growth.texts()):
+            if at in stale and at not in text.nodes:
+                self._plant(text, at, raw, text.key if key is None else key)
+        if growth.added and len(growth.before.parts) not in text.nodes:
+            self._plant(text, len(growth.before.parts), growth.added, growth.key)
+
+    def _stale(self, text: Text) -> list[int | None]:
+        """Return which parts of what is known become something else with the cast of now; ``[None]``: it cannot be told."""
+        known, casting = text.known, self._casting
+        if known is None or (casting is None and not known[0].cast):
+            return []
+        settled, original = known
+        if casting is None or (settled.has_edits and not settled.cast):  # that cast has not learnt what is in it
+            return [None]
+        needles = casting.needles(settled.cast)
+        if needles is not None and not needles.occur_in(original):
+            return []
+        if needles is None or text.growth is None:
+            return [None]
+        return [at for at, (raw, _) in enumerate(text.growth.texts()) if needles.occur_in(raw)]
+
+    def attributes(self, attributes: Attributes, planned: Sequence[str] = ()) -> dict[str, AttributeValue]:
+        """Add attributes; return what they are once the work is settled. Protocol values and what is `planned` stay."""
+        made = dict(attributes)
+        for name, value in attributes.items():
+            if not self._redaction.keys[name].plain:
+                self._names.append((made, name, self.text(name)))
+            if name in planned or value is None or isinstance(value, bool | float):
+                continue
+            if name in PROTOCOL:
+                self._protocol(made, name, value)
+                continue
+            if isinstance(value, str):
+                self._places.append((made, name, self.text(value, name, name)))
+            elif isinstance(value, int):
+                node = walk.plant_number(value, self._redaction.keys, name)
+                if node is not None:
+                    self.nodes.append(node)
+                    self._numbers.append((made, name, node))
+            else:
+                self._values.append(value)
+                redacted = self._redaction.redact(value, (name,), self._deadline, self._casting)
+                self.surrogates.update(redacted.surrogates)
+                made[name] = redacted.value
+        return made
+
+    def _protocol(self, made: dict[str, AttributeValue], name: str, value: AttributeValue) -> None:
+        """Add a protocol value; most hold nothing that does not belong there."""
+        if name in _OWN or not _may_be_misplaced(value):
+            return
+        redacted = self._redaction.redact(value, (name,), self._deadline)
+        if any(finding.class_ in _MISPLACED for finding in redacted.findings):
+            self.surrogates.update(redacted.surrogates)
+            made[name] = redacted.value
+
+    def settle(self) -> None:
+        """Work out what every text becomes."""
+        names: dict[str, str] = {}
+        before = None if self._casting is None else self._casting.cast
+        for text in self._texts:
+            if text.known is not None:
+                names.update(text.known[0].names())
+        names = self._redaction.settle(self.nodes, self.surrogates, names=names, deadline=self._deadline, casting=self._casting)
+        self._beside = Repeats(names)
+        casting = self._casting
+        cast = None if casting is None else casting.cast
+        is_same = cast is before
+        first = self._before_learning = len(self.nodes)
+        for text in self._texts:
+            if text.known is None:
+                continue
+            settled, original = text.known
+            stale = [] if is_same else self._stale(text)
+            if None in stale or (stale and text.growth is None) or not settled.is_untouched_by(self._beside, original):
+                text.before = text.growth = None
+                text.nodes = {}
+                self._plant(text, 0, text.text, text.key)
+            else:
+                self._read(text, stale)
+                for at, part in enumerate(settled.parts):
+                    if at not in text.nodes:
+                        self.surrogates.update(part.surrogates)
+        if len(self.nodes) > first:
+            again = self.nodes[first:]
+            self._redaction.settle(again, self.surrogates, names=names, deadline=self._deadline, casting=casting)
+        self.learnt_late = casting is not None and casting.cast is not cast
+
+    def missed(self, before: Cast) -> bool:
+        """Whether a form of what was found only later in the same span may stand in what was read before.
+
+        A walk drops words that are whole values, and lists are read before the rest.
+        """
+        casting = self._casting
+        if casting is None or casting.cast is before:
+            return False
+        needles = casting.needles(before)
+        if needles is not None and any(needles.occur_in(text) for value in self._values for text in texts_in(value)):
+            return True
+        raws = [node.raw for node in self.nodes[: self._before_learning]]
+        words = casting.plain_since(before)
+        return any(f'{word}"' in raw or f"{word}\\" in raw for word in words for raw in raws if word in raw)
+
+    def finish(self) -> None:
+        """Put what was worked out in the places of the span, and remember it."""
+        casting = self._casting
+        for text in self._texts:
+            settled = text.before
+            if casting is not None and not casting.detects:
+                text.made = splice.render(text.nodes[0])
+            elif settled is None:
+                text.made, settled = self._redaction.finish(text.text, text.nodes, self._beside, text.growth, casting)
+                if settled is not None and text.growth is None:  # what grew is kept only in place of what it grew from
+                    self._redaction.remember(text.text, text.key, settled, self._remembers)
+            else:
+                text.made = settled.text
+                if casting is not None and settled.cast is not casting.cast:
+                    settled = replace(settled, cast=casting.cast)
+                    self._redaction.remember(text.text, text.key, settled, self._remembers)
+            if settled is not None and text.history:
+                self._redaction.histories.keep(self._run, text.history, text.text, settled, text.growth)
+        for attributes, name, text in self._places:
+            attributes[name] = text.made
+        for attributes, name, node in self._numbers:
+            attributes[name] = int(splice.render(node))
+        self._rename()
+
+    def _rename(self) -> None:
+        """Put the new names of attributes in the places of the old ones, in one pass over each set of attributes."""
+        renamed: dict[int, tuple[dict[str, AttributeValue], dict[str, str]]] = {}
+        for attributes, name, text in self._names:
+            if text.made != name:
+                renamed.setdefault(id(attributes), (attributes, {}))[1][name] = text.made
+        for attributes, names in renamed.values():
+            held = [(names.get(name, name), value) for name, value in attributes.items()]
+            attributes.clear()
+            attributes.update(held)

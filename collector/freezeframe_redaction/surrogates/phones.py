@@ -1,0 +1,123 @@
+"""The digits of surrogates for phone numbers: numbers that nobody has, however they are written.
+
+A number of North America gets an area code that is never assigned; one with another country code, digits that the country's
+plan does not assign. Without the country code it may be a number of many countries, and their plans together assign nearly all:
+after a dialled zero comes a second one, which no number has; else it is one that is not assigned in any of the larger countries
+where the value is. It begins with a zero only if the value does, since no number in JSON does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from freezeframe_redaction.prf import DIGITS, Prf, again, spell
+from freezeframe_redaction.surrogates.plans import (
+    LONGEST_LOCAL,
+    assigning,
+    is_assigned,
+    is_assigned_after_zeros,
+    is_newly_assigned_in,
+)
+
+_ATTEMPTS: Final = 64
+"""Attempts to find a number that is nobody's; most often the first is."""
+_MOST_COMPARED: Final = 12
+"""Attempts that no larger region assigns, of which the one is taken that the fewest others do."""
+_FREE_ATTEMPTS: Final = 24
+"""Of these, those of a North American number that may have any area code of the form N9X."""
+_FREE_AREA: Final = "590"
+"""With which no other large plan has a number of ten digits that is written without a zero."""
+
+
+def make_phone(prf: Prf, digits: str, kind: str) -> str:
+    """Return as many digits for a phone number.
+
+    Args:
+        prf: under the key.
+        digits: all of the number, without an extension.
+        kind: ``international`` (with the country code), ``international00`` (after ``00``), ``nanp`` or ``national``.
+    """
+    if (len(digits) == 10 and kind == "nanp") or (len(digits) == 11 and digits[0] == "1" and kind in ("nanp", "international")):
+        # However it is written, it has the same ten digits: programs leave out the 1 in front, and put it back.
+        ten = digits[-10:]
+        with_one = assigning("1" + ten)[0]
+
+        def is_held(number: str) -> bool:
+            return is_assigned("1" + number) or any(is_newly_assigned_in("1" + number, region) for region in with_one)
+
+        return digits[:-10] + _nobodys(
+            (_north_american(prf, ten, attempt) for attempt in range(_ATTEMPTS)), is_held, assigning(ten)[0]
+        )
+    if kind.startswith("international"):
+        abroad = 2 if kind == "international00" else 0
+        length = abroad + _country_code_length(digits[abroad:])
+        head, body = digits[:length], digits[length:]
+        made = (head + _inland(prf, body, attempt, _head(attempt)) for attempt in range(_ATTEMPTS))
+        return _nobodys(made, lambda number: is_assigned(number[abroad:]))
+    if digits[0] == "0":
+        return _nobodys((_inland(prf, digits, attempt, "00") for attempt in range(_ATTEMPTS)), is_assigned_after_zeros)
+    made = (_inland(prf, digits, attempt, _bare_head(digits, attempt)) for attempt in range(_ATTEMPTS))
+    return _nobodys(made, lambda number: False, *assigning(digits))
+
+
+def _nobodys(
+    attempts: Iterable[str], is_held: Callable[[str], bool], large: Sequence[str] = (), small: Sequence[str] = ()
+) -> str:
+    """Return the first attempt that nobody holds, and that is assigned in none of the regions as it stands.
+
+    If there is none, one that no large region assigns, and the fewest small ones.
+    """
+    last, found = "", dict[str, int]()
+    for last in attempts:
+        if is_held(last) or any(is_newly_assigned_in(last, region) for region in large):
+            continue
+        found[last] = sum(is_newly_assigned_in(last, region) for region in small)
+        if not found[last] or len(found) == _MOST_COMPARED:
+            break
+    return min(found, key=found.__getitem__, default=last)
+
+
+def _north_american(prf: Prf, digits: str, attempt: int) -> str:
+    """Return ten digits whose area code (N9X) is never assigned.
+
+    Source: NANPA, "area codes": codes with 9 in the middle are reserved for expansion.
+    """
+    number = prf.number("PHONE", again(digits, attempt))
+    area = f"{2 + number % 7}9{number // 7 % 10}" if attempt < _FREE_ATTEMPTS else _FREE_AREA
+    return f"{area}{2 + number // 70 % 8}" + spell(number // 560, DIGITS, 6)
+
+
+def _inland(prf: Prf, canonical: str, attempt: int, head: str | None) -> str:
+    """Return as many digits, which begin with `head`, else with a digit that is no zero."""
+    number = prf.number("PHONE", again(canonical, attempt))
+    lead = str(1 + number % 9) if head is None else head
+    return (lead + spell(number // 9, DIGITS, len(canonical)))[: len(canonical)]
+
+
+def _head(attempt: int) -> str | None:
+    """Return how the digits after a country code begin: with zeros if the plan assigns nearly all others (France)."""
+    return None if attempt < 8 or attempt % 2 else "0" if attempt < 16 else "00"
+
+
+def _bare_head(digits: str, attempt: int) -> str | None:
+    """Return how a number begins that is written with neither country code nor zero.
+
+    No local number begins with a 1, and few others do.
+    """
+    if len(digits) > LONGEST_LOCAL and attempt < 4:
+        return None
+    return _FREE_AREA if len(digits) == 10 and attempt >= _FREE_ATTEMPTS else "1"
+
+
+_TWO_DIGIT_CODES = frozenset(
+    "20 27 30 31 32 33 34 36 39 40 41 43 44 45 46 47 48 49 51 52 53 54 55 56 57 58 60 61 62 63"
+    " 64 65 66 81 82 84 86 90 91 92 93 94 95 98".split()
+)
+
+
+def _country_code_length(digits: str) -> int:
+    """Return how many of the digits after ``+`` are the country code. Source: ITU-T E.164 list of country codes."""
+    if digits[:1] in ("1", "7"):
+        return 1
+    return 2 if digits[:2] in _TWO_DIGIT_CODES else 3

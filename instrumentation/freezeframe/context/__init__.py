@@ -1,0 +1,1 @@
+"""Where a piece of work belongs, and what its process is: run, lane, program, environment."""

@@ -1,0 +1,104 @@
+"""Sights: what the unmarked code of one run reached outside the process, each thing once; and the gaps they are."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
+
+MAX_SIGHTS: Final = 50
+"""Sights kept per run; the run says if there were more."""
+_PATHS: Final = frozenset({GapKind.FILE_READ, GapKind.FILE_WRITTEN, GapKind.DATABASE})
+_TRACKED: Final[dict[str, bool]] = {}
+"""File -> whether git tracks it. Asked once per process."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sight:
+    """The first time that a run did something."""
+
+    kind: GapKind
+    verb: str
+    what: str
+    """A path as the program opened it, ``host:port``, a program's name."""
+    by: str
+    """Name of the application's function, or of a library's module; empty if neither is on the stack."""
+    where: str
+    """``agent.py:41``."""
+
+
+class Sights:
+    """What the unmarked code of one run did, each once."""
+
+    __slots__ = ("_seen", "full", "own")
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[GapKind, str], Sight | None] = {}
+        self.own: set[str] = set()
+        """Files that the run made itself: reading them again is not an input."""
+        self.full = False
+
+    def is_new(self, kind: GapKind, what: str) -> bool:
+        """Return whether this is new and should be examined, and remember it as seen."""
+        if (kind, what) in self._seen or self.full:
+            return False
+        if len(self._seen) >= MAX_SIGHTS:
+            self.full = True
+            return False
+        self._seen[kind, what] = None
+        return True
+
+    def note(self, sight: Sight) -> None:
+        """Keep a sight."""
+        self._seen[sight.kind, sight.what] = sight
+
+    def gaps(self, entry: str) -> Iterator[Gap]:
+        """Yield what was seen as gaps; on the exporter's thread. `entry` is the qualified name of the entry point."""
+        seen = [sight for sight in list(self._seen.values()) if sight is not None]
+        tracked = _tracked_by_git(sight.what for sight in seen if sight.kind is GapKind.FILE_READ and sight.verb == "reads")
+        for sight in seen:
+            if sight.what not in tracked:
+                yield _gap(sight, entry)
+        if self.full:
+            yield Gap(kind=GapKind.UNSEEN, text=f"unmarked code reached over {MAX_SIGHTS} files, databases, hosts and programs")
+
+
+def _gap(sight: Sight, entry: str) -> Gap:
+    what = shown_path(sight.what) if sight.kind in _PATHS else sight.what
+    where = f" ({sight.where})" if sight.where else ""
+    if sight.kind is GapKind.TOOL_CHANGES:
+        do = f"return the change from {sight.by}, and make it where {sight.by} is called"
+        return Gap(kind=sight.kind, text=f"tool {sight.by}{where} {sight.verb} {what}, {NOT_REPEATED}", do=do)
+    by = sight.by or "a thread of a library"
+    if not sight.by or sight.where.startswith("<"):
+        do = "do it in a function marked @freezeframe.tool"
+    elif sight.by in (entry, "<module>"):
+        do = f"move it from {sight.where} into a function marked @freezeframe.tool"
+    else:
+        do = f"mark {sight.by}{where} with @freezeframe.tool"
+    if sight.kind is GapKind.DATABASE:
+        do = f"set record_databases (FREEZEFRAME_RECORD_DATABASES=1), or {do}"
+    return Gap(kind=sight.kind, text=f"{by}{where} {sight.verb} {what}, outside any tool", do=do)
+
+
+def shown_path(path: str) -> str:
+    """Return a path below the working directory as relative to it, of any other only the name."""
+    inside = os.path.relpath(path)
+    return os.path.basename(path) if inside.startswith(os.pardir) else inside
+
+
+def _tracked_by_git(paths: Iterable[str]) -> frozenset[str]:
+    """Return those of the paths that are files of the program's repository: the recorded commit holds them."""
+    from freezeframe.context.environment import git_output
+
+    known = _TRACKED
+    asked = [path for path in dict.fromkeys(paths) if path not in known]
+    for path in asked:
+        folder = Path(path).parent
+        inside = any((above / ".git").exists() for above in (folder, *folder.parents))
+        known[path] = bool(inside and git_output(folder, "ls-files", "--", path))
+    return frozenset(path for path, tracked in known.items() if tracked)

@@ -1,0 +1,108 @@
+"""The spool of a process that names none: on if its content can be sealed, below the user's state directory.
+
+One directory per collector, and for local collectors per project: what was recorded for one collector, under one token, is
+never delivered to another. Nothing is loaded and no key is created until there is something to keep or deliver.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+from urllib.parse import urlsplit
+
+from freezeframe._config import USUAL_ENDPOINT
+from freezeframe_schemas.data_directory import find_data_directory, state_directory
+from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.same_origin import is_loopback
+
+if TYPE_CHECKING:
+    from freezeframe._config import Settings
+    from freezeframe.export.seal import Seal
+    from freezeframe.export.spool import Claim, Header
+    from freezeframe_schemas.span import SpanRecord
+
+_DIGITS: Final = 16
+
+
+def default_spool_root() -> Path:
+    """Return the directory of all default spools of this user.
+
+    Raises:
+        ConfigError: the user has no home directory.
+    """
+    state = state_directory()
+    if state is None:
+        raise ConfigError(
+            "spool: the home directory is unknown", do="set HOME or XDG_STATE_HOME, or name a directory: spool=..."
+        )
+    return state / "spool"
+
+
+def default_spool_directory(settings: Settings) -> Path:
+    """Return the directory of the spool for this collector.
+
+    Raises:
+        ConfigError: the user has no home directory.
+    """
+    endpoint = settings.endpoint or USUAL_ENDPOINT  # not the port of today's collector: tomorrow's takes what waits
+    told = [endpoint, *(f"{name}={value}" for name, value in sorted(settings.headers))]
+    if _is_on_this_machine(endpoint):  # the port may be another project's collector's
+        told.append(str(find_data_directory()))
+    return default_spool_root() / hashlib.sha256("\0".join(told).encode()).hexdigest()[:_DIGITS]
+
+
+def check_seal(settings: Settings) -> None:
+    """Check that a spool's content can be protected here, without loading the libraries for it.
+
+    Raises:
+        ConfigError: a required library is not installed.
+    """
+    needed, extra = (
+        ("freezeframe_redaction", "redaction") if settings.spool_protection == "redact" else ("cryptography", "spool")
+    )
+    try:
+        found = find_spec(needed)
+    except ImportError:
+        found = None
+    if found is None:
+        raise ConfigError(
+            f"spool: {needed} is not installed, and the spool never holds clear text",
+            do=f"pip install 'freezeframe[{extra}]'",
+        )
+
+
+def _is_on_this_machine(endpoint: str) -> bool:
+    host = urlsplit(endpoint).hostname or ""
+    return is_loopback(host) or host.endswith(".localhost")
+
+
+class LazySeal:
+    """A seal that is built on first use: it loads libraries, and creates a key if there is none."""
+
+    def __init__(self, make: Callable[[], Seal]) -> None:
+        self._make = make
+        self._made: Seal | None = None
+
+    def _seal(self) -> Seal:
+        if self._made is None:
+            self._made = self._make()
+        return self._made
+
+    def seal(self, records: Sequence[SpanRecord]) -> tuple[Header, bytes]:
+        """Return a batch's header and its protected content.
+
+        Raises:
+            ConfigError: the key cannot be used.
+        """
+        return self._seal().seal(records)
+
+    def open(self, claim: Claim) -> bytes:
+        """Return the request that the batch holds.
+
+        Raises:
+            ConfigError: the key cannot be used.
+        """
+        return self._seal().open(claim)

@@ -1,0 +1,138 @@
+"""CollectorExporter: a batch on its way: encoded, compressed, retried while there is time, split if it is too large.
+
+The errors, by what to do about them::
+
+    DeliveryError
+      TryAgain      the collector is down or busy: the same batch, later
+      Unreachable   nothing accepts our batches at the moment, and trying again at once would not help
+      Refused       this batch will never be accepted
+        TooLarge    as one message; its halves may be accepted
+
+Source: OTLP 1.x specification, "OTLP/HTTP Response" and "OTLP/gRPC: Failures".
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from freezeframe._guard import say_once
+from freezeframe.export.otlp import encode_request
+from freezeframe.export.pipeline import Deadline, Fate
+from freezeframe_schemas.exchange import without_bodies
+from freezeframe_schemas.span import SpanRecord
+
+_FIRST_WAIT_S: Final = 1.0
+_LONGEST_WAIT_S: Final = 8.0
+_SEND_TIMEOUT_S: Final = 10.0
+
+
+class DeliveryError(ConnectionError):
+    """A batch was not accepted."""
+
+
+class TryAgain(DeliveryError):
+    """The collector is down or busy."""
+
+    def __init__(self, message: str, after_s: float | None = None) -> None:
+        super().__init__(message)
+        self.after_s = after_s
+        """The delay that the collector asked for (Retry-After, RetryInfo); None if it named none."""
+
+
+class Unreachable(DeliveryError):
+    """Batches are not accepted at the moment: no time left, no such path, no permission."""
+
+
+class Refused(DeliveryError):
+    """This batch will never be accepted."""
+
+
+class TooLarge(Refused):
+    """The batch is over the receiver's limit for one message."""
+
+
+class Wire(Protocol):
+    """One connection to a collector. It belongs to one thread, and starts afresh in a forked child."""
+
+    target: str
+    """Host, port and path, for messages."""
+
+    def send(self, body: bytes, timeout_s: float) -> int:
+        """Send one request and return how many of its spans the collector set aside.
+
+        Raises:
+            DeliveryError: it was not accepted.
+        """
+        ...
+
+    def close(self) -> None:
+        """Close the connection."""
+        ...
+
+
+class CollectorExporter:
+    """Delivers batches over a `Wire`."""
+
+    def __init__(self, wire: Wire, compress: Callable[[bytes], bytes]) -> None:
+        self._wire = wire
+        self._compress = compress
+        # Senders that lost the same collector must not come back in step. A separate generator leaves the application's alone.
+        self._random = random.Random()  # noqa: S311 - not a secret
+
+    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
+        """Send the batch, in halves if it is too large.
+
+        A span that alone is too large is sent without its bodies, and says so: a step that is known to be incomplete is worth
+        more than one that is missing without a trace. It is never spread over several spans: the collector redacts span by
+        span, and would not see a value that is cut in two.
+
+        Raises:
+            Unreachable: it was not accepted before the deadline.
+        """
+        try:
+            return self.post(encode_request(records), len(records), deadline)
+        except TooLarge as error:
+            if len(records) > 1:
+                half = len(records) // 2
+                return self.export(records[:half], deadline) + self.export(records[half:], deadline)
+            lean = without_bodies(records[0], f"over the receiver's limit ({error})")
+            if lean is records[0]:
+                return Fate(failed=1, why=str(error))
+            say_once("delivery.too_large", "freezeframe: %s; sent without its bodies, so that run cannot be replayed", error)
+            return self.export([lean], deadline)
+        except Refused as error:
+            return Fate(failed=len(records), why=str(error))
+
+    def post(self, body: bytes, spans: int, deadline: Deadline) -> Fate:
+        """Send an encoded request with this many spans; retry as long as the deadline allows.
+
+        Raises:
+            Refused: it will never be accepted.
+            Unreachable: it was not accepted before the deadline.
+        """
+        packed = self._compress(body)
+        wait_s = _FIRST_WAIT_S
+        while True:
+            try:
+                rejected = self._wire.send(packed, max(0.1, min(_SEND_TIMEOUT_S, deadline.left_s)))
+            except TryAgain as error:
+                if deadline.left_s <= 0:
+                    raise Unreachable(f"{self._wire.target}: {error}") from error
+                say_once("delivery.retry", "freezeframe: %s: %s; trying again", self._wire.target, error)
+                deadline.wait(min(wait_s if error.after_s is None else error.after_s, deadline.left_s))
+                wait_s = min(wait_s * 2, _LONGEST_WAIT_S) * self._random.uniform(0.8, 1.0)
+            except Unreachable as error:
+                raise Unreachable(f"{self._wire.target}: {error}") from error
+            else:
+                why = f"{self._wire.target}: the collector rejected {rejected} spans" if rejected else ""
+                return Fate(delivered=spans - rejected, failed=rejected, why=why)
+
+    def idle(self) -> bool:
+        """Do nothing: no batch waits here."""
+        return False
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._wire.close()

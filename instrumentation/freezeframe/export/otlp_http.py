@@ -1,0 +1,136 @@
+"""OTLP over HTTP, with the standard library's client: neither our seams nor other instrumentations see it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from typing import Any, Final
+
+from freezeframe._guard import guard, logger
+from freezeframe.export.delivery import Refused, TooLarge, TryAgain, Unreachable
+from freezeframe.export.tls import TlsFiles
+from freezeframe_schemas.local_tokens import SENDER, bearer, token_of
+
+_RETRYABLE: Final = frozenset({429, 502, 503, 504})
+_TOO_LARGE: Final = 413
+_UNAUTHORIZED: Final = 401
+HOW_TO_GET_IN: Final = (
+    ": the token is missing or unknown; set FREEZEFRAME_DATA to the collector's data directory, or send the token stored"
+    ' there: OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20$(cat .freezeframe/sender-token)"'
+)
+_BATCH_IS_WRONG: Final = frozenset({400, 415, 422})
+"""Anything else (401, 404, 500) says nothing about this batch."""
+
+
+class HttpWire:
+    """One connection, kept open."""
+
+    def __init__(
+        self, *, endpoint: str, headers: Sequence[tuple[str, str]], encoding: str = "none", tls: TlsFiles | None = None
+    ) -> None:
+        from urllib.parse import urlsplit
+
+        parts = urlsplit(endpoint)
+        self._secure = parts.scheme == "https"
+        self._tls = tls or TlsFiles()
+        self._host = parts.hostname or "127.0.0.1"
+        self._port = parts.port or (443 if self._secure else 4318 if self._host == "127.0.0.1" else 80)
+        path = parts.path.rstrip("/")
+        self._path = path if path.endswith("/v1/traces") else f"{path}/v1/traces"
+        self.target = f"{self._host}:{self._port}{self._path}"
+        self._headers = {"Content-Type": "application/x-protobuf", "User-Agent": "freezeframe", **dict(headers)}
+        self._is_given = any(name.lower() == "authorization" for name in self._headers)
+        if encoding != "none":
+            self._headers["Content-Encoding"] = encoding
+        self._connection: Any = None
+        self._pid = os.getpid()
+
+    def send(self, body: bytes, timeout_s: float) -> int:
+        """Post one request."""
+        import http.client
+
+        from freezeframe.seams.recorder.recording import while_sending
+
+        try:
+            connection = self._connect(timeout_s)
+            with while_sending():  # none of our own calls is recorded, or answered from a recording
+                headers = self._headers if self._is_given else {**self._headers, **self._local_token()}
+                connection.request("POST", self._path, body=body, headers=headers)
+                response = connection.getresponse()
+            answer = response.read()
+        except (OSError, http.client.HTTPException) as error:
+            self.close()
+            raise TryAgain(f"{type(error).__name__}: {error}") from error
+        if response.status < 300:
+            return _rejected_spans(answer, response.getheader("Content-Type") or "")
+        self.close()
+        said = f"answered {response.status}{HOW_TO_GET_IN if response.status == _UNAUTHORIZED else ''}"
+        if response.status in _RETRYABLE:
+            raise TryAgain(said, _seconds(response.getheader("Retry-After") or ""))
+        if response.status == _TOO_LARGE:
+            raise TooLarge(f"{self.target}: {said}, {len(body)} bytes")
+        raise (Refused if response.status in _BATCH_IS_WRONG else Unreachable)(said)
+
+    def _local_token(self) -> dict[str, str]:
+        """Look up the token for each batch: the collector may have started after this process."""
+        return bearer(token_of(self._host, self._port, SENDER))
+
+    def _connect(self, timeout_s: float) -> Any:
+        import http.client
+
+        if self._pid != os.getpid():  # the connection is the parent's: two processes would corrupt each other's requests
+            self._connection, self._pid = None, os.getpid()
+        if self._connection is None:
+            if self._secure:
+                self._connection = http.client.HTTPSConnection(
+                    self._host, self._port, timeout=timeout_s, context=self._tls.context()
+                )
+            else:
+                self._connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
+        elif self._connection.sock is not None:
+            self._connection.sock.settimeout(timeout_s)
+        return self._connection
+
+    def close(self) -> None:
+        """Close the connection."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+
+def _seconds(retry_after: str) -> float | None:
+    """Read Retry-After: seconds, or a date.
+
+    Source: RFC 9110, 10.2.3.
+    """
+    if retry_after.isdigit():
+        return float(retry_after)
+    if not retry_after:
+        return None
+    import datetime as dt
+    from email.utils import parsedate_to_datetime
+
+    try:
+        until = parsedate_to_datetime(retry_after)
+    except ValueError:
+        return None
+    return max(0.0, (until - dt.datetime.now(dt.UTC)).total_seconds()) if until.tzinfo else None
+
+
+def _rejected_spans(answer: bytes, content_type: str) -> int:
+    """Return how many spans the collector set aside, and log why."""
+    if not answer or "protobuf" not in content_type:
+        return 0
+    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
+
+    with guard("delivery.partial_success"):
+        return rejected_spans(ExportTraceServiceResponse.FromString(answer))
+    return 0
+
+
+def rejected_spans(response: Any) -> int:
+    """Return how many spans an ``ExportTraceServiceResponse`` sets aside, and log its reason."""
+    partial = response.partial_success
+    if partial.rejected_spans:
+        logger.warning("freezeframe: the collector rejected %d spans: %s", partial.rejected_spans, partial.error_message)
+    return int(partial.rejected_spans)

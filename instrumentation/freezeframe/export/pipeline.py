@@ -1,0 +1,387 @@
+"""Pipeline: from a finished span to a batch on the wire or in a file, on its own thread.
+
+The application's thread appends to a bounded queue and goes on. Nothing here blocks it, and nothing raises into it: what cannot
+be kept or sent is dropped, counted and reported. A forked child starts with an empty queue and its own thread.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from freezeframe._guard import guard, logger, report, say_once
+from freezeframe.context.current import PLACE, Lane, Place
+from freezeframe.export.call_ids import CallIds
+from freezeframe.seams.recorder.sink import Payload
+from freezeframe_schemas.span import Attributes, Resource, SpanRecord
+
+if TYPE_CHECKING:
+    from opentelemetry.sdk.trace import ReadableSpan
+
+
+class Deadline:
+    """The time until which a batch may be tried. The end of the process brings it forward and wakes any waiter."""
+
+    def __init__(self, timeout_s: float, *, hurry: threading.Event | None = None) -> None:
+        self._until_s = time.monotonic() + timeout_s
+        self._hurry = hurry or threading.Event()
+        self._inner: Deadline | None = None
+
+    def within(self, timeout_s: float) -> Deadline:
+        """Return a deadline for a first attempt that leaves at least half of the time for a second."""
+        self._inner = Deadline(min(timeout_s, self.left_s / 2), hurry=self._hurry)
+        return self._inner
+
+    @property
+    def left_s(self) -> float:
+        """Seconds left, negative once it has passed."""
+        return self._until_s - time.monotonic()
+
+    def bring_forward(self, timeout_s: float) -> None:
+        """Leave at most `timeout_s` from now."""
+        self._until_s = min(self._until_s, time.monotonic() + timeout_s)
+        if self._inner is not None:
+            self._inner.bring_forward(timeout_s / 2)
+        self._hurry.set()
+
+    def wait(self, seconds: float) -> None:
+        """Sleep before the next try; once the process is ending, at most a tenth of the time left."""
+        if self._hurry.wait(seconds):
+            time.sleep(max(0.0, min(seconds, self.left_s / 10)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """What became of the spans of a batch."""
+
+    delivered: int = 0
+    spooled: int = 0
+    """On the disk, to be delivered later."""
+    failed: int = 0
+    why: str = ""
+    """Why the failed ones failed."""
+
+    def __add__(self, other: Fate) -> Fate:
+        return Fate(
+            delivered=self.delivered + other.delivered,
+            spooled=self.spooled + other.spooled,
+            failed=self.failed + other.failed,
+            why=self.why or other.why,
+        )
+
+
+class Exporter(Protocol):
+    """The destination of batches. Only the pipeline's thread calls it."""
+
+    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
+        """Deliver the batch before the deadline; raise if all of it failed."""
+        ...
+
+    def idle(self) -> bool:
+        """Deliver a little of what waits, if there is time between batches; return whether there is more."""
+        ...
+
+    def close(self) -> None:
+        """Release all resources."""
+        ...
+
+
+@dataclass(slots=True)
+class Counts:
+    """What became of spans, for `doctor` and the log."""
+
+    exported: int = 0
+    dropped: int = 0
+    """Did not fit into the queue."""
+    failed: int = 0
+    """Could not be delivered."""
+    spooled: int = 0
+    """On the disk because the collector was down; a later process delivers them if this one does not."""
+
+    @property
+    def lost(self) -> int:
+        """Return how many spans are gone."""
+        return self.dropped + self.failed
+
+
+_Item = tuple["ReadableSpan", "Payload | None", int]
+
+
+class Pipeline:
+    """A bounded queue, a thread, and an exporter."""
+
+    def __init__(
+        self,
+        *,
+        exporter: Exporter,
+        environment: Callable[[], Attributes],
+        max_queue_bytes: int,
+        batch_bytes: int,
+        batch_interval_s: float,
+        export_timeout_s: float,
+    ) -> None:
+        self.counts = Counts()
+        self.exporter = exporter
+        self._environment = environment
+        self.max_queue_bytes = max_queue_bytes
+        self._batch_bytes = batch_bytes
+        self._batch_interval_s = batch_interval_s
+        self._export_timeout_s = export_timeout_s
+        self._extra: Attributes | None = None
+        self._call_ids = CallIds()
+        self._resources: dict[int, tuple[Any, Resource]] = {}
+        self._reset()
+        os.register_at_fork(before=self._wait_for_imports, after_in_child=self._reset)
+
+    def _reset(self) -> None:
+        """Start afresh: at first, and in a forked child, whose copy of the queue belongs to the parent."""
+        self._queue: deque[_Item] = deque()
+        self._queued_bytes = 0
+        self._busy = False
+        self._hurry = False
+        self._closing = False
+        self._draining = False
+        self._deadline: Deadline | None = None
+        self._in_flight = 0
+        self._due_s = math.inf
+        """When urgent spans are sent."""
+        self._prompt_from_s = 0.0
+        # Reentrant: a garbage collection meanwhile may drop a response, whose recording then ends here, on this thread.
+        self._changed = threading.Condition(threading.RLock())
+        self._thread: threading.Thread | None = None
+
+    def _wait_for_imports(self) -> None:
+        """Wait, before a fork, until our thread has finished the import it is in.
+
+        The child would have the module half made and no thread to finish it: it could never export a span.
+        """
+        with guard("pipeline.fork"):
+            for _ in range(_IMPORT_MS):
+                if self._thread is None or not is_importing(self._thread):
+                    break
+                self._thread.join(0.001)
+
+    def put(self, span: ReadableSpan, payload: Payload | None, *, promptly: bool = False) -> None:
+        """Take a finished span; it waits for others unless it is urgent. Never blocks longer than a short lock."""
+        size = size_of(span, payload)
+        with self._changed:
+            if self._closing:
+                return
+            if self._queued_bytes + size > self.max_queue_bytes:
+                self.counts.dropped += 1
+                dropped = self.counts.dropped
+            else:
+                dropped = 0
+                self._queue.append((span, payload, size))
+                self._queued_bytes += size
+                if self._thread is None:
+                    self._start()
+                if promptly:
+                    self._due_s = min(self._due_s, self._prompt_from_s)
+                if promptly or self._queued_bytes >= self._batch_bytes:
+                    self._changed.notify_all()
+        if dropped:
+            say_once(
+                "pipeline.dropped", "freezeframe: the queue is full (%d bytes), spans are being dropped", self.max_queue_bytes
+            )
+
+    def wake(self) -> None:
+        """Start the thread before the first span: the exporter has work to do."""
+        with self._changed:
+            if self._thread is None:
+                self._start()
+
+    def flush(self, timeout_s: float) -> bool:
+        """Deliver what is queued. Return whether all of it was delivered in time."""
+        deadline_s = time.monotonic() + timeout_s
+        with self._changed:
+            self._hurry = True
+            self._changed.notify_all()
+            while self._queue or self._busy:
+                left_s = deadline_s - time.monotonic()
+                if left_s <= 0 or self._thread is None or not self._thread.is_alive():
+                    break
+                self._changed.wait(min(left_s, 0.5))
+            self._hurry = False
+            return not self._queue and not self._busy
+
+    def flush_for_the_end(self, timeout_s: float) -> bool:
+        """Deliver what is queued, and limit a delivery in progress to that time too: the process is about to end."""
+        with self._changed:
+            self._export_timeout_s = min(self._export_timeout_s, timeout_s)
+            if self._deadline is not None:
+                self._deadline.bring_forward(timeout_s)
+        return self.flush(timeout_s)
+
+    def close(self, timeout_s: float) -> bool:
+        """Deliver what is queued, within `timeout_s`, and accept no more."""
+        done = self.flush_for_the_end(timeout_s)
+        if done:
+            self._drain(min(timeout_s, _DRAIN_AT_END_S))
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+            self.counts.failed += len(self._queue) + self._in_flight
+            thread = self._thread
+        if thread is None:
+            self._close_exporter()
+        elif done:
+            thread.join(min(timeout_s, _DRAIN_AT_END_S))
+        counts = self.counts
+        if counts.lost:
+            logger.warning(
+                "freezeframe: %d spans were delivered, %d spooled, %d did not fit the queue, %d could not be sent",
+                *(counts.exported, counts.spooled, counts.dropped, counts.failed),
+            )
+        return done
+
+    def _drain(self, timeout_s: float) -> None:
+        """Let the exporter deliver for a while what earlier processes left."""
+        deadline_s = time.monotonic() + timeout_s
+        with self._changed:
+            self._draining = self._thread is not None and self._thread.is_alive()
+            self._changed.notify_all()
+            while self._draining and (left_s := deadline_s - time.monotonic()) > 0:
+                self._changed.wait(min(left_s, 0.5))
+            self._draining = False
+
+    # -- the thread -----------------------------------------------------------------------------------------------------
+
+    def _start(self) -> None:
+        # The thread belongs to no run and takes no ordinal from the application's lanes.
+        token = PLACE.set(Place(lane=Lane()))
+        try:
+            self._thread = threading.Thread(target=self._work, name="freezeframe-export", daemon=True)
+            self._thread.start()
+        except RuntimeError:  # the interpreter is shutting down: no new threads
+            self._thread = None
+        finally:
+            PLACE.reset(token)
+
+    def _work(self) -> None:
+        from opentelemetry import context
+
+        # Neither our seams nor other instrumentations may see the exporter's work.
+        context.attach(context.set_value("suppress_instrumentation", True, context.Context()))
+        with guard("environment"):
+            self._extra = self._environment()
+        more = False
+        while True:
+            with self._changed:
+                if not self._queue and self._closing:
+                    break
+                if not more:
+                    self._wait_for_batch()
+                batch = self._take()
+                self._busy = bool(batch)
+                self._in_flight = len(batch)
+                deadline = self._deadline = Deadline(self._export_timeout_s)
+            more = False
+            try:
+                if batch:
+                    self._deliver(batch, deadline)
+                elif not self._hurry:
+                    more = self.exporter.idle()
+            except Exception as error:
+                with guard("pipeline"):
+                    report("pipeline", error)
+            finally:
+                with self._changed:
+                    self._busy = False
+                    self._in_flight = 0
+                    self._draining = self._draining and (more or bool(batch))
+                    self._changed.notify_all()
+        self._close_exporter()
+
+    def _close_exporter(self) -> None:
+        with guard("exporter.close"):
+            self.exporter.close()
+
+    def _wait_for_batch(self) -> None:
+        """Wait for a full batch, for the interval, or until an urgent span is due."""
+        until_s = time.monotonic() + self._batch_interval_s
+        while not (self._hurry or self._closing or self._draining or self._queued_bytes >= self._batch_bytes):
+            left_s = min(until_s, self._due_s) - time.monotonic()
+            if left_s <= 0:
+                break
+            self._changed.wait(left_s)
+        if self._due_s < math.inf:
+            self._due_s = math.inf
+            self._prompt_from_s = time.monotonic() + _PROMPT_EVERY_S
+
+    def _take(self) -> list[_Item]:
+        batch: list[_Item] = []
+        size = 0
+        while self._queue and (not batch or size + self._queue[0][2] <= self._batch_bytes):
+            item = self._queue.popleft()
+            size += item[2]
+            batch.append(item)
+        self._queued_bytes -= size
+        return batch
+
+    def _deliver(self, batch: list[_Item], deadline: Deadline) -> None:
+        records = [record for item in batch if (record := self._record(item)) is not None]
+        try:
+            fate = self.exporter.export(records, deadline)
+        except Exception as error:  # the network, the disk or the collector failed: never the application's concern
+            fate = Fate(failed=len(records), why=f"{type(error).__name__}: {error}")
+        self.counts.exported += fate.delivered
+        self.counts.spooled += fate.spooled
+        self.counts.failed += fate.failed + len(batch) - len(records)
+        if fate.failed:
+            say_once("pipeline.failed", "freezeframe: %d spans could not be delivered: %s", fate.failed, fate.why)
+
+    def _record(self, item: _Item) -> SpanRecord | None:
+        from freezeframe.export.records import record_from_span
+
+        span, payload, _ = item
+        record = None
+        with guard("record"):
+            record = record_from_span(span, self._resource(span), payload)
+            if payload is not None:
+                record = self._call_ids.link(record)
+        return record
+
+    def _resource(self, span: ReadableSpan) -> Resource:
+        """Return the span's resource with the environment's attributes, one object per SDK resource."""
+        from freezeframe.export.records import resource_from_sdk
+
+        known = self._resources.get(id(span.resource))
+        if known is None:
+            known = self._resources[id(span.resource)] = (span.resource, resource_from_sdk(span.resource, self._extra or {}))
+        return known[1]
+
+
+_PROMPT_EVERY_S = 0.05
+"""Minimum interval between early batches: many runs that begin at once share a request."""
+_DRAIN_AT_END_S = 2.0
+"""At the end of a process: the time for delivering what earlier ones left, and for a delivery in progress."""
+_IMPORT_MS = 2000
+"""Maximum time that a fork waits for an import on our thread. One takes milliseconds."""
+_SPAN_BYTES = 1000
+"""Approximate size of a span without content."""
+
+
+def size_of(span: ReadableSpan, payload: Payload | None) -> int:
+    """Return roughly how many bytes of memory a finished span holds."""
+    size = _SPAN_BYTES
+    for value in (span.attributes or {}).values():
+        size += len(value) if isinstance(value, str | bytes) else 16
+    return size if payload is None else size + payload.size
+
+
+def is_importing(thread: threading.Thread) -> bool:
+    """Return whether the thread is somewhere inside an import statement."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            return True
+        frame = frame.f_back
+    return False

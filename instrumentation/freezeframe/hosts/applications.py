@@ -1,0 +1,360 @@
+"""Requests to an application: each one that makes a call is a run, with nothing marked.
+
+ASGI and WSGI alike: the application object's own ``__call__`` is wrapped, so it does not matter which server calls it. A run's
+input is the request, its output the response; the server, middleware around the object, and lifespan are outside. A function
+marked with `freezeframe.run` that a request calls is a run of its own; then the request is not one.
+
+A replay calls the application with the recorded request, in process (`freezeframe_replay.process.requests`).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import io
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.context.current import current_place
+from freezeframe.hosts import aiohttp_server, grpc_server
+from freezeframe.hosts.request_runs import Asked, Request, asked_with, begin, forget
+from freezeframe.hosts.web_sockets import Talk, begin_talk, talk_inside
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.body import Body
+from freezeframe.seams.recorder.patching import IMPORT_HOOK, Patches
+
+APPLICATIONS: Final = (
+    ("starlette.applications", "Starlette"),  # and FastAPI
+    ("litestar.app", "Litestar"),
+    ("quart.app", "Quart"),
+    ("django.core.handlers.asgi", "ASGIHandler"),
+    ("django.core.handlers.wsgi", "WSGIHandler"),
+    ("flask.app", "Flask"),
+)
+"""Module and class of each framework's application."""
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class _Ends:
+    """What is done before a server ends the process: uvicorn does so by a signal, which skips every `atexit`."""
+
+    flush: Callable[[], object] | None = None
+
+
+_patches: Final = Patches()
+_ENDS: Final = _Ends()
+
+
+def install(flush: Callable[[], object] | None = None) -> None:
+    """Wrap the applications' classes: now if they are loaded, else when they are imported. `flush` delivers what is queued."""
+    _ENDS.flush = flush
+    for module, name in APPLICATIONS:
+        IMPORT_HOOK.when_imported(module, functools.partial(_install, name))
+    IMPORT_HOOK.when_imported("aiohttp.web_app", functools.partial(aiohttp_server.install, _patches))
+    IMPORT_HOOK.when_imported("grpc._utilities", functools.partial(grpc_server.install, _patches))
+
+
+def _install(name: str, module: ModuleType) -> None:
+    application = getattr(module, name)
+    _patches.replace(application, "__call__", around_asgi if is_asgi(application) else around_wsgi)
+
+
+def uninstall() -> None:
+    """Restore the classes."""
+    _patches.undo()
+    _ENDS.flush = None
+    forget()
+
+
+def is_asgi(application: type) -> bool:
+    """Return whether applications of this class are called as ASGI says, else as WSGI does."""
+    return inspect.iscoroutinefunction(application.__call__)
+
+
+def _is_run() -> bool:
+    return current_place().run is None and (switch.serving() is not None or switch.recorder() is not None)
+
+
+# -- ASGI ---------------------------------------------------------------------------------------------------------------
+
+
+def around_asgi(original: Any) -> Any:
+    # with the parameters of the original: uvicorn takes what can be called without any for a factory
+    @functools.wraps(original)
+    async def called(self: Any, scope: Message, receive: Receive, send: Send) -> None:
+        await _asgi(original, self, scope, receive, send)
+
+    return called
+
+
+async def _asgi(original: Any, app: Any, scope: Message, receive: Receive, send: Send) -> None:
+    if scope["type"] == "lifespan":
+        return await original(app, scope, receive, _flushed_first(send))
+    if scope["type"] not in ("http", "websocket") or not _is_run():
+        return await original(app, scope, receive, send)
+    if scope["type"] == "websocket":
+        talk: Talk | None = None
+        with guard("socket.begin"):
+            talk = begin_talk(app, scope, _asked_by_asgi("WEBSOCKET", scope))
+        call = functools.partial(original, app, scope)
+        return await (call(receive, send) if talk is None else talk_inside(talk, call, receive, send))
+    request: Request | None = None
+    with guard("request.begin"):
+        ahead = None
+        if switch.serving() is not None:  # a replay compares the whole request when it is entered
+            ahead = await _read_all(receive)
+            receive = _given_again(ahead, receive)
+        request = begin(app, _asked_by_asgi(scope["method"], scope), ahead)
+    if request is None:
+        return await original(app, scope, receive, send)
+    leave = request.scope.enter()
+    try:
+        await original(app, scope, _heard(request, receive), _told(request, send))
+    except BaseException as error:
+        leave()
+        request.end(error)
+        raise
+    leave()
+    with guard("request.route"):
+        path = getattr(scope.get("route"), "path", None)
+        request.route = f"{scope['method']} {path}" if isinstance(path, str) else ""
+    request.end()
+
+
+def _flushed_first(send: Send) -> Send:
+    async def told(message: Message) -> None:
+        if message["type"].startswith("lifespan.shutdown.") and _ENDS.flush is not None:
+            with guard("servers.flush"):
+                _ENDS.flush()
+        await send(message)
+
+    return told
+
+
+def _asked_by_asgi(method: str, scope: Message) -> Asked:
+    # as they are now: applications change their scope
+    path, query, headers, client = scope["path"], scope["query_string"], [*scope["headers"]], scope.get("client")
+
+    def given() -> dict[str, Any]:
+        return {
+            "method": method,
+            "path": path,
+            "query": query.decode("latin-1"),
+            "headers": asked_with(_texts(headers)),
+            "client": client[0] if client else "",
+        }
+
+    def first(names: tuple[str, ...]) -> str | None:
+        wanted = _in_bytes(names)
+        found = {name: value for name, value in headers if name in wanted}
+        return next((bytes(found[name]).decode("latin-1") for name in wanted if name in found), None) if found else None
+
+    return Asked(name=f"{method} {path}", first=first, given=given)
+
+
+@functools.lru_cache
+def _in_bytes(names: tuple[str, ...]) -> tuple[bytes, ...]:
+    return tuple(name.encode("latin-1") for name in names)
+
+
+def _texts(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
+    return [(bytes(name).decode("latin-1"), bytes(value).decode("latin-1")) for name, value in headers]
+
+
+def _heard(request: Request, receive: Receive) -> Receive:
+    async def heard() -> Message:
+        message = await receive()
+        with guard("request.receive"):
+            if message["type"] == "http.request":
+                request.body.add(bytes(message.get("body", b"")))
+            elif message["type"] == "http.disconnect":
+                request.client_left()
+        return message
+
+    return heard
+
+
+def _told(request: Request, send: Send) -> Send:
+    async def told(message: Message) -> None:
+        with guard("request.send"):
+            if message["type"] == "http.response.start":
+                request.status = message["status"]
+                request.headers = functools.partial(_texts, message.get("headers", ()))
+            elif message["type"] == "http.response.body":
+                request.gives(bytes(message.get("body", b"")))
+                request.is_answered = not message.get("more_body", False)
+        await send(message)
+
+    return told
+
+
+async def _read_all(receive: Receive) -> bytes:
+    body = b""
+    while True:
+        message = await receive()
+        body += bytes(message.get("body", b""))
+        if message["type"] != "http.request" or not message.get("more_body", False):
+            return body
+
+
+def _given_again(body: bytes, receive: Receive) -> Receive:
+    first: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
+
+    async def given() -> Message:
+        return first.pop() if first else await receive()
+
+    return given
+
+
+# -- WSGI ---------------------------------------------------------------------------------------------------------------
+
+
+def around_wsgi(original: Any) -> Any:
+    @functools.wraps(original)
+    def called(self: Any, environ: dict[str, Any], start_response: Any) -> Any:
+        return _wsgi(original, self, environ, start_response)
+
+    return called
+
+
+def _wsgi(original: Any, app: Any, environ: dict[str, Any], start_response: Any) -> Any:
+    if not _is_run():
+        return original(app, environ, start_response)
+    request: Request | None = None
+    with guard("request.begin"):
+        ahead = None
+        if switch.serving() is not None:
+            ahead = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+            environ["wsgi.input"] = io.BytesIO(ahead)
+        request = begin(app, _asked_by_wsgi(environ), ahead)
+        environ["wsgi.input"] = _Heard(environ["wsgi.input"], request.body)
+    if request is None:
+        return original(app, environ, start_response)
+
+    def started(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+        with guard("request.send"):
+            request.status = int(status.split(" ", 1)[0])
+            request.headers = [*headers].__iter__
+        return start_response(status, headers, *error)
+
+    leave = request.scope.enter()
+    try:
+        answer = original(app, environ, started)
+    except BaseException as error:
+        leave()
+        request.end(error)
+        raise
+    leave()
+    if not request.is_run and isinstance(answer, environ.get("wsgi.file_wrapper") or ()):
+        request.end()
+        return answer  # the server may send such a file by itself
+    return _SizedAnswer(answer, request) if hasattr(answer, "__len__") else _Answer(answer, request)
+
+
+class _Heard:
+    """The body of a request to WSGI: notes what the application reads of it."""
+
+    def __init__(self, stream: Any, body: Body) -> None:
+        self._stream = stream
+        self._body = body
+
+    def read(self, *size: int) -> bytes:
+        return self._note(self._stream.read(*size))
+
+    read1 = read
+
+    def readinto(self, buffer: Any) -> int:
+        data = self.read(len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def readline(self, *size: int) -> bytes:
+        return self._note(self._stream.readline(*size))
+
+    def readlines(self, *hint: int) -> list[bytes]:
+        return [self._note(line) for line in self._stream.readlines(*hint)]
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter(self.readline, b"")
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def _note(self, data: bytes) -> bytes:
+        with guard("request.receive"):
+            self._body.add(bytes(data))
+        return data
+
+
+class _Answer:
+    """The response of a WSGI application: notes its pieces, and runs the code that makes them inside the run."""
+
+    def __init__(self, answer: Iterable[bytes], request: Request) -> None:
+        self._answer = answer
+        self._pieces = iter(answer)
+        self._request = request
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self
+
+    def __next__(self) -> bytes:
+        leave = self._request.scope.enter()
+        try:
+            piece = next(self._pieces)
+        except BaseException as error:
+            leave()
+            if isinstance(error, StopIteration):
+                self._request.is_answered = True
+            else:
+                self._request.end(error)
+            raise
+        leave()
+        with guard("request.send"):
+            self._request.gives(piece)
+        return piece
+
+    def close(self) -> None:
+        """End the request. Servers call it in any case."""
+        try:
+            close = getattr(self._answer, "close", None)
+            if close is not None:
+                with self._request.scope.inside():
+                    close()
+        finally:
+            with guard("request.close"):
+                self._request.client_left()
+                self._request.end()
+
+
+class _SizedAnswer(_Answer):
+    """One whose length servers may ask for: of a single piece, it tells them the length of the body."""
+
+    def __len__(self) -> int:
+        return len(self._answer)  # pyright: ignore[reportArgumentType]  # it has one
+
+
+def _asked_by_wsgi(changing: Mapping[str, Any]) -> Asked:
+    environ = {**changing}  # as it is now: applications change it
+    method = environ["REQUEST_METHOD"]
+    path = (environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1").decode("utf-8", "replace")
+
+    def given() -> dict[str, Any]:
+        headers = [(name[5:].replace("_", "-"), value) for name, value in environ.items() if name.startswith("HTTP_")]
+        headers += [("content-type", environ["CONTENT_TYPE"])] if environ.get("CONTENT_TYPE") else []
+        return {
+            "method": method,
+            "path": path,
+            "query": environ.get("QUERY_STRING", ""),
+            "headers": asked_with(headers),
+            "client": environ.get("REMOTE_ADDR", ""),
+        }
+
+    def first(names: tuple[str, ...]) -> str | None:
+        keys = (f"HTTP_{name.upper().replace('-', '_')}" for name in names)
+        return next((environ[key] for key in keys if key in environ), None)
+
+    return Asked(name=f"{method} {path}", first=first, given=given)

@@ -1,0 +1,203 @@
+"""A request to an application as a run: what is recorded of it and of its response, and how a replay finds the application."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.context.current import RunContext
+from freezeframe.context.program import relative_path
+from freezeframe.runs.entry import EntryPoint, EntryScope
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.body import Body
+from freezeframe_schemas import values
+from freezeframe_schemas.gaps import Gap, GapKind
+from freezeframe_schemas.run import EntryKind
+
+_REQUEST_HEADERS: Final = frozenset(
+    "accept accept-language content-encoding content-type host idempotency-key last-event-id user-agent x-request-id".split()
+)
+"""Headers of a request that are recorded with their values. Others may be credentials, or say who asks."""
+_RESPONSE_HEADERS: Final = frozenset("content-encoding content-language content-type location retry-after".split())
+_FAILED: Final = 500
+_ANSWER_BYTES: Final = 1 << 20
+"""Of a response; of a longer one, size and SHA-256 are kept. A replay compares them, so no setting changes it."""
+_targets: Final[dict[int, tuple[Any, str, str | None]]] = {}
+"""Id of an application -> the application, where it is found, and that module's file."""
+
+
+@dataclass(slots=True, kw_only=True)
+class Request:
+    """One request while it is answered, and the run that it may be."""
+
+    scope: EntryScope
+    body: Body
+    """Of the request, as far as the application read it."""
+    answer: Body
+    status: int = 0
+    headers: Callable[[], Iterable[tuple[str, str]]] = tuple
+    """Returns those of the response."""
+    route: str = ""
+    """Method and path of the route, known once it is answered."""
+    is_answered: bool = False
+    left_after: int | None = None
+    """After how many pieces of the response the client went away."""
+
+    @property
+    def is_run(self) -> bool:
+        """Return whether a call was made in it, or a replay answers it."""
+        return self.scope.payload is not None or switch.serving() is not None
+
+    def gives(self, piece: bytes) -> None:
+        """Note a piece of the response."""
+        if piece:
+            self.answer.add(piece)
+
+    def client_left(self) -> None:
+        """Note that the client does not wait for the rest of the response."""
+        if not self.is_answered and self.left_after is None:
+            self.left_after = len(self.answer.pieces)
+
+    def end(self, error: BaseException | None = None) -> None:
+        """End the run, if it is one."""
+        output: str | None = None
+        with guard("request.end"):
+            payload = self.scope.payload
+            if payload is not None and switch.serving() is None:
+                payload.add_input("body", as_text(b"".join(self.body.pieces)))
+                if self.body.omitted is not None:
+                    payload.add_gap(_left_out(self.body.omitted))
+                if self.route:
+                    self.scope.rename(self.route)
+            if error is None and self.is_run:
+                output = values.encode(self._response())
+        self.scope.finish(output=output, error=error, failure=str(self.status) if self.status >= _FAILED else "")
+
+    def _response(self) -> dict[str, Any]:
+        pieces = [as_text(piece) for piece in self.answer.pieces]
+        body = {"yields": pieces} if len(pieces) > 1 else {"body": self.answer.omitted or (pieces or [""])[0]}
+        left = {} if self.left_after is None else {"client_left_after": self.left_after}
+        return {"status": self.status, "headers": _kept(self.headers(), _RESPONSE_HEADERS), **body, **left}
+
+
+@dataclass(slots=True, kw_only=True)
+class Asked:
+    """What a client asked, as the server gave it: nothing is made of it until it is known to be a run."""
+
+    name: str
+    """Method and path."""
+    first: Callable[[tuple[str, ...]], str | None]
+    """Returns the first header that is there, of these names in small letters."""
+    given: Callable[[], dict[str, Any]]
+    """Returns what is recorded."""
+
+
+def begin(app: Any, asked: Asked, ahead: bytes | None = None) -> Request:
+    """Begin what may be a run. `ahead`: the body, if it was read before the application does."""
+    recorder = switch.recorder()
+    body = Body(_ANSWER_BYTES if recorder is None else recorder.settings.max_body_bytes)
+    # the body as far as it was read when the first call is made: a run that is killed in that call has it
+    scope = begin_scope(
+        partial(target_of_application, app), asked, lambda: {"body": as_text(b"".join(body.pieces) if ahead is None else ahead)}
+    )
+    return Request(scope=scope, body=body, answer=Body(_ANSWER_BYTES))
+
+
+def begin_scope(where: Callable[[], tuple[str, str | None]], asked: Asked, came: Callable[[], Mapping[str, Any]]) -> EntryScope:
+    """Begin what may be a run.
+
+    Args:
+        where: returns where a replay finds what answers, and the file of that.
+        asked: what was asked.
+        came: returns what the client sent after its headers.
+    """
+
+    def point() -> EntryPoint:
+        target, file = where()
+        return EntryPoint(
+            kind=EntryKind.REQUEST,
+            name=asked.name,
+            target=target,
+            file=file,
+            input=values.encode({**asked.given(), **came()}),
+            gaps=() if target else (_UNREACHABLE,),
+        )
+
+    return EntryScope(point, RunContext(name=asked.name, session=asked.first(_session_headers()), is_implied=True))
+
+
+def as_text(data: bytes) -> str | bytes:
+    """Return the data as text, if it is UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
+def asked_with(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return the headers of a request that are recorded; in a replay, all that it has."""
+    if switch.serving() is not None:
+        return {name.lower(): value for name, value in headers}
+    recorder = switch.recorder()
+    asked = () if recorder is None else (name.lower() for name in recorder.settings.request_headers)
+    return _kept(headers, _REQUEST_HEADERS.union(_session_headers(), asked))
+
+
+def _session_headers() -> tuple[str, ...]:
+    recorder = switch.recorder()
+    return () if recorder is None else _in_small_letters(recorder.settings.session_headers)
+
+
+@functools.lru_cache
+def _in_small_letters(names: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(name.lower() for name in names)
+
+
+def forget() -> None:
+    """Forget the applications."""
+    _targets.clear()
+
+
+def _kept(headers: Iterable[tuple[str, str]], names: frozenset[str]) -> dict[str, str]:
+    return {name: value for name, value in ((name.lower(), value) for name, value in headers) if name in names}
+
+
+def _left_out(why: str) -> Gap:
+    return Gap(kind=GapKind.INPUT_OPAQUE, text=f"the request's body is not kept ({why})", do="raise max_body_bytes")
+
+
+_UNREACHABLE: Final = Gap(
+    kind=GapKind.ENTRY_UNREACHABLE,
+    text="the application is not a global of a module, so no other process can find it",
+    do="make it a global (app = create_app()), or start the server with --factory module:create_app",
+)
+
+
+def target_of_application(app: Any) -> tuple[str, str | None]:
+    """Return the ``module:name`` of an application and the module's file; an empty one if it has none."""
+    known = _targets.get(id(app))
+    if known is None or known[0] is not app:
+        found, module = _search(app) or ("", None)
+        file = None if module is None else getattr(module, "__file__", None)
+        known = _targets[id(app)] = (app, found, None if file is None else relative_path(file))
+    return known[1:]
+
+
+def _search(app: Any) -> tuple[str, ModuleType] | None:
+    # the program last: it may only have imported it
+    for module in sorted(sys.modules.values(), key=lambda module: getattr(module, "__name__", "") == "__main__"):
+        for name, value in list(getattr(module, "__dict__", {}).items()):
+            if value is app:
+                spec = getattr(module, "__spec__", None) if module.__name__ == "__main__" else None
+                return f"{module.__name__ if spec is None else spec.name}:{name}", module
+    for word in sys.argv[1:] if "--factory" in sys.argv else ():
+        module, _, name = word.partition(":")
+        if name.isidentifier() and callable(getattr(sys.modules.get(module), name, None)):
+            return f"{word}()", sys.modules[module]
+    return None

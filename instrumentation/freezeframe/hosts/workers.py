@@ -1,0 +1,307 @@
+"""Tasks of workers: each one that makes a call is a run, with nothing marked. Celery, Dramatiq, RQ, arq, AWS Lambda.
+
+A run's input is the task's arguments, its output the result; it begins where the worker calls the task and ends where it has
+the result. An attempt is a run: those of one task have its id (`RunContext.id`). A task called inside a run is a part of it.
+
+Each framework is a row of `FRAMEWORKS`: what is hooked once its module is imported. A replay calls the task's function
+(`freezeframe_replay.process.tasks`).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import sys
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.context.current import RunContext, current_place
+from freezeframe.runs.entry import EntryPoint, EntryScope
+from freezeframe.runs.reach import Reach, input_gaps
+from freezeframe.runs.run import file_of, target_of
+from freezeframe.seams.functions.marked import named
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.patching import IMPORT_HOOK, Patches
+from freezeframe_schemas import values
+from freezeframe_schemas.run import EntryKind
+
+
+@dataclass(slots=True, kw_only=True)
+class _Hooks:
+    """What is undone, and how spans are delivered before a process ends or is frozen."""
+
+    patches: Patches
+    undo: list[Callable[[], object]]
+    flush: Callable[[], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """One attempt at a task, while it runs."""
+
+    scope: EntryScope
+    inside: AbstractContextManager[None]
+
+
+_hooks: Final = _Hooks(patches=Patches(), undo=[], flush=lambda: None)
+_open: Final[dict[str, Task]] = {}
+"""Id of a task -> the attempt that is in progress."""
+
+
+def install(flush: Callable[[], object]) -> None:
+    """Hook the frameworks: now if they are loaded, else when they are imported. `flush` delivers what is queued."""
+    _hooks.flush = flush
+    for module, hook in FRAMEWORKS:
+        IMPORT_HOOK.when_imported(module, hook)
+
+
+def uninstall() -> None:
+    """Take the hooks out."""
+    _hooks.patches.undo()
+    while _hooks.undo:
+        _hooks.undo.pop()()
+    _hooks.flush = lambda: None
+
+
+def begin(
+    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, by: str, name: str, task_id: str, attempt: int = 0
+) -> Task | None:
+    """Begin what may be a run; None if it is part of one, or nothing is recorded.
+
+    Args:
+        function: the task's function.
+        args: its arguments.
+        kwargs: its arguments.
+        by: the framework, for the replay.
+        name: the task's name.
+        task_id: the id that all attempts at it share.
+        attempt: how many there were before.
+    """
+    if current_place().run is not None or switch.recorder() is None:
+        return None
+    function = named(function)
+    arguments = {str(number): value for number, value in enumerate(args, 1)} | kwargs
+    given = {"by": by, "args": list(args), "kwargs": kwargs, "id": task_id, "attempt": attempt}
+    return _enter(
+        EntryPoint(
+            kind=EntryKind.TASK,
+            name=name,
+            target=target_of(function),
+            file=file_of(function),
+            input=values.encode(given),
+            gaps=tuple(input_gaps(arguments)),
+            reach=_reach(function).gaps,
+        ),
+        task_id,
+    )
+
+
+@functools.lru_cache(maxsize=1000)
+def _reach(function: Any) -> Reach:
+    """Return whether another process finds the function. Under its name is whatever the framework made of it."""
+    reach = Reach(function, takes_self="." in function.__qualname__)
+    reach.marked = getattr(sys.modules.get(function.__module__), function.__name__, None)
+    reach.look()
+    return reach
+
+
+def _enter(point: EntryPoint, task_id: str) -> Task:
+    scope = EntryScope(point, RunContext(name=point.name, id=task_id, is_implied=True))
+    inside = scope.inside()
+    inside.__enter__()
+    return Task(scope=scope, inside=inside)
+
+
+def finish(task: Task | None, *, result: object = None, error: BaseException | None = None) -> None:
+    """End it."""
+    if task is None:
+        return
+    with guard("task.leave"):
+        task.inside.__exit__(None, None, None)
+    is_run = task.scope.payload is not None
+    task.scope.finish(output=values.encode(result) if is_run and error is None else None, error=error)
+
+
+# -- Celery --------------------------------------------------------------------------------------------------------------
+
+
+def _hook_celery(signals: ModuleType) -> None:
+    def began(task_id: str, task: Any, args: Any, kwargs: Any, **_: Any) -> None:
+        with guard("celery.begin"):
+            begun = begin(
+                task.run,
+                tuple(args),
+                dict(kwargs),
+                by="celery",
+                name=task.name,
+                task_id=task_id,
+                attempt=task.request.retries or 0,
+            )
+            if begun is not None:
+                _open[task_id] = begun
+
+    def ended(task_id: str, retval: Any, state: str | None, **_: Any) -> None:
+        with guard("celery.end"):
+            failed = retval if state != "SUCCESS" and isinstance(retval, BaseException) else None
+            finish(_open.pop(task_id, None), result=retval, error=failed)
+
+    def last(**_: Any) -> None:  # a forked worker exits by os._exit
+        with guard("celery.exit"):
+            _hooks.flush()
+
+    receivers = {"task_prerun": began, "task_postrun": ended, "worker_process_shutdown": last}
+    for name, receiver in receivers.items():
+        signal = getattr(signals, name)
+        signal.connect(receiver, weak=False)
+        _hooks.undo.append(functools.partial(signal.disconnect, receiver))
+
+
+# -- Dramatiq ------------------------------------------------------------------------------------------------------------
+
+
+def _hook_dramatiq(module: ModuleType) -> None:
+    def before(original: Any, broker: Any, signal: str, *args: Any, **options: Any) -> Any:
+        done = original(broker, signal, *args, **options)
+        if signal == "process_message":
+            with guard("dramatiq.begin"):
+                _begin_message(broker, args[0])
+        return done
+
+    def after(original: Any, broker: Any, signal: str, *args: Any, **options: Any) -> Any:
+        if signal == "process_message":
+            with guard("dramatiq.end"):
+                task = _open.pop(args[0].message_id, None)
+                finish(task, result=options.get("result"), error=options.get("exception"))
+        return original(broker, signal, *args, **options)
+
+    _hooks.patches.around(module.Broker, "emit_before", before)
+    _hooks.patches.around(module.Broker, "emit_after", after)
+
+
+def _begin_message(broker: Any, message: Any) -> None:
+    actor = broker.get_actor(message.actor_name)
+    task = begin(
+        actor.fn,
+        tuple(message.args),
+        dict(message.kwargs),
+        by="dramatiq",
+        name=message.actor_name,
+        task_id=message.message_id,
+        attempt=message.options.get("retries", 0),
+    )
+    if task is not None:
+        _open[message.message_id] = task
+
+
+# -- AWS Lambda ----------------------------------------------------------------------------------------------------------
+
+LAMBDA_CONTEXT: Final = (
+    "function_name",
+    "function_version",
+    "invoked_function_arn",
+    "memory_limit_in_mb",
+    "aws_request_id",
+    "log_group_name",
+    "log_stream_name",
+)
+"""Attributes of the second argument of a handler that are recorded. It also holds objects of the runtime."""
+
+
+def _hook_lambda(module: ModuleType) -> None:
+    def around(original: Any, client: Any, handler: Any, *args: Any, **options: Any) -> Any:
+        return original(client, functools.partial(_handle, handler), *args, **options)
+
+    _hooks.patches.around(module, "handle_event_request", around)
+
+
+def _handle(handler: Any, event: Any, context: Any) -> Any:
+    task = None
+    with guard("lambda.begin"):
+        about = {name: getattr(context, name, None) for name in LAMBDA_CONTEXT}
+        name = about["function_name"] or handler.__name__
+        task = begin(handler, (event, about), {}, by="lambda", name=name, task_id=str(about["aws_request_id"]))
+    try:
+        result = handler(event, context)
+    except BaseException as error:
+        _handled(task, error=error)
+        raise
+    _handled(task, result=result)
+    return result
+
+
+def _handled(task: Task | None, *, result: object = None, error: BaseException | None = None) -> None:
+    with guard("task.end"):
+        finish(task, result=result, error=error)
+        if task is not None and task.scope.payload is not None:
+            _hooks.flush()  # the process is frozen as soon as it has answered
+
+
+# -- RQ ------------------------------------------------------------------------------------------------------------------
+
+
+def _hook_rq(module: ModuleType) -> None:
+    def perform(original: Any, job: Any) -> Any:
+        task = None
+        with guard("rq.begin"):
+            attempt = job.number_of_retries or 0
+            given = (tuple(job.args or ()), dict(job.kwargs or {}))
+            task = begin(job.func, *given, by="rq", name=job.func_name, task_id=job.id, attempt=attempt)
+        try:
+            result = original(job)
+        except BaseException as error:
+            _handled(task, error=error)
+            raise
+        _handled(task, result=result)  # a work horse exits by os._exit
+        return result
+
+    _hooks.patches.around(module.Job, "perform", perform)
+
+
+# -- arq -----------------------------------------------------------------------------------------------------------------
+
+ARQ_CONTEXT: Final = ("job_id", "job_try", "enqueue_time", "score")
+"""Of the first argument of a task, what is recorded. It also holds connections, and what `on_startup` has put there."""
+
+
+def _hook_arq(module: ModuleType) -> None:
+    def made(original: Any, worker: Any, *args: Any, **options: Any) -> None:
+        original(worker, *args, **options)
+        with guard("arq.functions"):
+            for name, function in worker.functions.items():
+                worker.functions[name] = dataclasses.replace(function, coroutine=_attempt(function.coroutine, name))
+
+    _hooks.patches.around(module.Worker, "__init__", made)
+
+
+def _attempt(coroutine: Any, name: str) -> Any:
+    @functools.wraps(coroutine)
+    async def attempt(context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+        task = None
+        with guard("arq.begin"):
+            about = {key: context.get(key) for key in ARQ_CONTEXT}
+            tried = (about["job_try"] or 1) - 1
+            task_id = str(about["job_id"])
+            task = begin(coroutine, (about, *args), kwargs, by="arq", name=name, task_id=task_id, attempt=tried)
+        try:
+            result = await coroutine(context, *args, **kwargs)
+        except BaseException as error:
+            finish(task, error=error)
+            raise
+        finish(task, result=result)
+        return result
+
+    return attempt
+
+
+FRAMEWORKS: Final[tuple[tuple[str, Callable[[ModuleType], None]], ...]] = (
+    ("celery.signals", _hook_celery),
+    ("dramatiq.broker", _hook_dramatiq),
+    ("awslambdaric.bootstrap", _hook_lambda),
+    ("rq.job", _hook_rq),
+    ("arq.worker", _hook_arq),
+)
+"""Module -> what hooks it, with the module."""

@@ -1,0 +1,353 @@
+"""Entry points: the span that a run begins with, and what it was run with. For functions, blocks and whole processes alike."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+import time
+from collections.abc import Callable, Generator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from freezeframe._guard import guard
+from freezeframe.context.current import PLACE, Lane, Place, RunContext, current_place, leave
+from freezeframe.context.draws import Draws
+from freezeframe.context.environment import told_settings
+from freezeframe.context.program import program_file, relative_path
+from freezeframe.context.sights import Sights
+from freezeframe.runs.reach import command_gaps
+from freezeframe.seams.draws import randoms
+from freezeframe.seams.draws.shared_random import SHARED
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.responder import Responder
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.gaps import Gap, gaps_to_json
+from freezeframe_schemas.run import EntryKind
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span
+
+    from freezeframe.seams.recorder.recording import Recorder
+    from freezeframe_schemas.span import Attributes, AttributeValue
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPoint:
+    """What is run, and with which input: enough to run it again."""
+
+    kind: EntryKind
+    name: str
+    target: str
+    file: str | None
+    input: str
+    """Tagged JSON."""
+    operation: str = genai.OP_INVOKE_WORKFLOW
+    gaps: tuple[Gap, ...] = ()
+    """The parts of the input that do not come back unchanged."""
+    reach: Callable[[], tuple[Gap, ...]] | None = None
+    """Returns what keeps another process from starting it; called on the exporter's thread."""
+
+
+class EntryPayload:
+    """What is kept with an entry span until its export."""
+
+    __slots__ = (
+        "_draws",
+        "_environment",
+        "_point",
+        "_random_state",
+        "error",
+        "exchanges",
+        "flags",
+        "is_drawn",
+        "output",
+        "readings",
+        "sights",
+        "unrecorded",
+    )
+
+    def __init__(
+        self,
+        point: EntryPoint,
+        flags: Mapping[str, object],
+        environment: Mapping[str, str],
+        readings: Mapping[str, list[str]] | None = None,
+        unrecorded: Mapping[str, int] | None = None,
+        random_state: object = None,
+        sights: Sights | None = None,
+        draws: Draws | None = None,
+    ) -> None:
+        self.sights = Sights() if sights is None else sights
+        self._draws = Draws() if draws is None else draws
+        self.unrecorded = {} if unrecorded is None else unrecorded
+        self.flags = flags
+        self.readings = {} if readings is None else readings
+        self._environment = environment
+        self.output: str | None = None
+        self.error: str | None = None
+        self.exchanges: int | None = None
+        """How many had ended when the run ended; None until then."""
+        self._point = point
+        self._random_state = random_state or random.getstate()
+        self.is_drawn = False
+        """The state of `random` is not what it was when the run began; see `note_draws`."""
+
+    @property
+    def size(self) -> int:
+        """Bytes held, roughly: a random state is 6 KiB of digits."""
+        return len(self._point.input) + len(self.output or "") + 8000
+
+    def beginning(self) -> EntryPayload:
+        """Return a copy of what is known when the run begins: the rest changes while the exporter reads it."""
+        copy = EntryPayload(self._point, dict(self.flags), self._environment, random_state=self._random_state)
+        copy.is_drawn = self.note_draws()
+        return copy
+
+    def note_draws(self) -> bool:
+        """Note, and return, whether the run drew so far, or something else did meanwhile: only then is its state worth 6 kB."""
+        self.is_drawn = self._draws.is_drawn or SHARED.is_changed(self._random_state)
+        return self.is_drawn
+
+    def rename(self, name: str) -> None:
+        """Change the run's name."""
+        self._point = replace(self._point, name=name)
+
+    def add_gap(self, gap: Gap) -> None:
+        """Add what does not come back unchanged of what the entry point was given after its start."""
+        self._point = replace(self._point, gaps=(*self._point.gaps, gap))
+
+    def add_input(self, name: str, value: object) -> None:
+        """Add what the entry point was given after its start."""
+        given = {**values.decode(self._point.input), name: value}
+        self._point = replace(self._point, input=values.encode(given))
+
+    def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
+        """Return the attributes of the span as an entry's."""
+        point = self._point
+        optional: dict[str, AttributeValue] = {
+            genai.ENTRY_FILE: point.file,
+            genai.ENTRY_OUTPUT: self.output,
+            genai.ENTRY_EXCHANGES: self.exchanges or None,
+            genai.ERROR_CHAIN: self.error,
+            genai.CLOCK_READINGS: json.dumps(self.readings) if self.readings else None,
+            genai.UNRECORDED_HTTP: json.dumps(self.unrecorded) if self.unrecorded else None,
+        }
+        with guard("entry.gaps"):
+            seen = (*self.sights.gaps(point.target.rpartition(":")[2]), *self._draws.gaps())
+            gaps = (*(point.reach() if point.reach else ()), *point.gaps, *seen)
+            optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None
+        attributes: dict[str, AttributeValue] = {
+            genai.OPERATION_NAME: point.operation,
+            (genai.AGENT_NAME if point.operation == genai.OP_INVOKE_AGENT else genai.WORKFLOW_NAME): point.name,
+            genai.ENTRY_KIND: point.kind.value,
+            genai.ENTRY_TARGET: point.target,
+            genai.ENTRY_INPUT: point.input,
+            genai.ENTRY_RANDOM_STATE: json.dumps(self._random_state) if self.is_drawn else genai.RANDOM_UNUSED,
+            genai.ENTRY_ENVIRONMENT: json.dumps(self._environment),
+            genai.FLAGS: values.encode(dict(self.flags)),
+        }
+        present = {name: value for name, value in optional.items() if value is not None}
+        return None, {**own, **attributes, **present}
+
+
+class EntryScope:
+    """A run in progress: recorded, reported to a replay, or (inside another run) a plain child span."""
+
+    __slots__ = ("_done", "_place", "_recorder", "_responder", "run")
+
+    def __init__(self, point: EntryPoint | Callable[[], EntryPoint], run: RunContext) -> None:
+        """Begin. `point` may return the entry point: for what is a run only if a call is made in it."""
+        outer = current_place()
+        self._done = False
+        self._responder: Responder | None = None
+        self._recorder: Recorder | None = None
+        if outer.run is not None and run.session is None:  # a marked function that a request of the conversation calls
+            run = replace(run, session=outer.run.session)
+        self.run = run
+        self._place = Place(lane=Lane(), run=run)
+        if outer.run is not None and not outer.takes_run:
+            self.run = replace(run, **outer.run.shared())
+            self._place = replace(outer, run=self.run)
+        elif (responder := switch.serving()) is not None:
+            self._responder = responder
+            point = point() if callable(point) else point
+            responder.enter(point.target, point.input)
+        recorder = switch.recorder()
+        if recorder is not None:
+            self._recorder = recorder
+            with guard("entry.start"):
+                self._start(recorder, point, outer)
+
+    def _start(self, recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], outer: Place) -> None:
+        run, context = self.run, _context_of_run(recorder, outer)
+        if run.is_implied and outer.takes_run:  # most requests make no call, and should cost next to nothing
+            from freezeframe.context import later
+
+            context = later.get_current() if context is None else context
+            run.span = later.LaterSpan(partial(_start_span, recorder, run.name, context, time.time_ns()))
+            run.begins.append(partial(_begin, recorder, point))
+            SHARED.begin(run.draws)
+            return
+        token = PLACE.set(self._place)  # so that the span's start sees the run's user and session
+        try:
+            run.span = recorder.tracer.start_span(run.name, context=context)
+        finally:
+            PLACE.reset(token)
+        if outer.takes_run and run.span.is_recording():
+            SHARED.begin(run.draws)
+            SHARED.mark(run.draws)  # before the program draws
+            _begin(recorder, point, run)
+
+    def rename(self, name: str) -> None:
+        """Change the run's name: a request's route is known once it is answered."""
+        if self.run.span is not None and self.payload is not None:
+            self.run.span.update_name(name)
+            self.payload.rename(name)
+
+    @property
+    def payload(self) -> EntryPayload | None:
+        """Return what is kept for the run's span; None if it is not recorded."""
+        return self.run.payload
+
+    @contextmanager
+    def inside(self) -> Generator[None]:
+        """Make the run the current one."""
+        undo = self.enter()
+        try:
+            yield
+        finally:
+            undo()
+
+    def enter(self) -> Callable[[], None]:
+        """Make the run the current one; return what undoes that, to be called in the same context."""
+        token = PLACE.set(self._place)
+        if self.run.span is None:
+            return partial(leave, token)
+        from freezeframe.context import later
+
+        otel_token = later.attach(later.set_span_in_context(self.run.span))
+
+        def undo() -> None:
+            leave(token)
+            later.detach(otel_token)
+
+        return undo
+
+    def finish(
+        self,
+        *,
+        output: str | None = None,
+        error: BaseException | None = None,
+        yields: list[Any] | None = None,
+        failure: str = "",
+    ) -> None:
+        """End the run with its output (tagged JSON) or the exception that it raised. Only the first call counts.
+
+        `yields`: what a generator yielded before it raised. `failure`: in what way an output tells of a failure, such as a
+        status of HTTP.
+        """
+        if self._done:
+            return
+        self._done = True
+        if self._responder is not None:
+            self._responder.leave(output, None if error is None else values.encode_exception(error, yields))
+        SHARED.end(self.run.draws)
+        span, payload = self.run.span, self.payload
+        if span is None:
+            return
+        if self.run.is_implied and payload is None:  # it made no call, so it is no run
+            # but if other spans stand below its own, it must end, or that is never sent
+            if self.run.tracers and getattr(span, "started", None) is not None:
+                span.end()
+            return
+        with guard("entry.finish"):
+            if error is not None:
+                self._mark_failed(span, error)
+            elif failure:
+                self._mark(span, failure)
+            if payload is not None and self._recorder is not None:
+                self._recorder.finish_results(self.run)
+                payload.output = output
+                payload.error = None if error is None else values.encode_exception(error, yields)
+                payload.exchanges = self._recorder.sink.counted(span)
+                payload.note_draws()
+                self._recorder.sink.expect(span, payload)
+        with guard("entry.end"):
+            span.end()
+
+    def _mark_failed(self, span: Span, error: BaseException) -> None:
+        span.record_exception(error)
+        self._mark(span, values.class_path(type(error)).replace(":", "."), str(error)[:500])
+
+    def _mark(self, span: Span, kind: str, text: str = "") -> None:
+        from opentelemetry.trace import Status, StatusCode
+
+        span.set_attribute(genai.ERROR_TYPE, kind)
+        span.set_status(Status(StatusCode.ERROR, text or None))
+
+
+def _context_of_run(recorder: Recorder, outer: Place) -> Context | None:
+    """Return the parent context of what begins at a place, None for the current one."""
+    if not outer.takes_run:
+        return None
+    if outer.run is None:
+        return recorder.root.context_for_run()
+    from opentelemetry.context import Context
+
+    return Context()
+
+
+def _start_span(recorder: Recorder, name: str, context: Context, start_ns: int) -> Span:
+    from freezeframe.context import later
+
+    token = later.attach(context)  # of the span around it: while it starts, it is not the current one itself
+    try:
+        return recorder.tracer.start_span(name, context=context, start_time=start_ns)
+    finally:
+        later.detach(token)
+
+
+def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run: RunContext) -> None:
+    """Tell that a run has begun."""
+    with guard("entry.announce"):
+        from freezeframe.context.later import LaterSpan
+
+        span = run.span = run.span.real() if isinstance(run.span, LaterSpan) else run.span
+        if span is None or not span.is_recording():
+            return
+        for reading in randoms.MADE_BEFORE:
+            run.note_reading(*reading)
+        run.payload = EntryPayload(
+            point() if callable(point) else point,
+            run.flags,
+            told_settings(recorder.settings),
+            run.readings,
+            run.unrecorded,
+            random_state=SHARED.state_of(run.draws),
+            sights=run.sights,
+            draws=run.draws,
+        )
+        recorder.sink.announce(span, run.payload.beginning())
+
+
+def command_entry(input_json: str | None = None, name: str | None = None) -> EntryPoint:
+    """Return this process as an entry point, by its command line. Its arguments are input, not part of the target."""
+    argv = ["python", *(relative_path(part) for part in sys.orig_argv[1:])]
+    given: dict[str, Any] = {"argv": argv}
+    if input_json is not None:
+        given["input"] = values.decode(input_json)
+    main = program_file()
+    file = relative_path(main) if main else None
+    return EntryPoint(
+        kind=EntryKind.COMMAND,
+        name=name or (Path(main).name if main else "python"),
+        target=file or "python",
+        file=file,
+        input=values.encode(given),
+        reach=command_gaps,
+    )

@@ -1,0 +1,251 @@
+"""Check whether a run can be started again in another process: its entry point found by name, its input rebuilt.
+
+Decided when a run is recorded, by doing what a replay does (`freezeframe_replay.process.child`): it imports the module, looks
+the function up by its qualified name, and calls it with the decoded input. Each function is checked once as an entry point.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import functools
+import inspect
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from freezeframe.context.program import SERVERS, program_file, relative_path
+from freezeframe_schemas.gaps import Gap, GapKind
+from freezeframe_schemas.rebuilding import lost_in_rebuilding
+
+_OWN_FILE: Final = "move it to a separate file, which a replay can import"
+IN_KERNEL: Final = (
+    "replay it in that kernel with %freezeframe_replay RUN, or move its code to a file, which a replay can import"
+)
+"""For what began in a notebook."""
+
+
+# -- the entry point ----------------------------------------------------------------------------------------------------
+
+
+def is_nested(target: str) -> bool:
+    """Return whether ``module:qualname`` names something inside a function, which no other process can look up."""
+    return "<locals>" in target
+
+
+def import_root(module: str, file: str) -> Path | None:
+    """Return the directory from which an import of `module` finds `file`; None if there is none."""
+    path = Path(file).resolve().with_suffix("")
+    if path.name == "__init__":
+        path = path.parent
+    parts = module.split(".")
+    return path.parents[len(parts) - 1] if list(path.parts[-len(parts) :]) == parts else None
+
+
+class Reach:
+    """Whether another process can find and call a marked function. One object per function; its gaps are read per run."""
+
+    __slots__ = ("_function", "_gaps", "_script", "marked", "takes_self")
+
+    def __init__(self, function: Any, *, takes_self: bool) -> None:
+        self._function = function
+        self._gaps: tuple[Gap, ...] | None = None
+        self._script: tuple[Path, str, str] | None = None
+        self.marked: Any = None
+        """The wrapper that `freezeframe.run` returned."""
+        self.takes_self = takes_self
+
+    def look(self) -> None:
+        """Look the function up as a replay will: while the program runs, because a script's module is cleared at exit."""
+        if self._gaps is None:
+            self._gaps = tuple(self._look())
+
+    def gaps(self) -> tuple[Gap, ...]:
+        """Return what keeps another process from calling it; on the exporter's thread, because it may read a script."""
+        if self._script is not None:
+            self._gaps = (*(self._gaps or ()), *_guarded(*self._script))
+            self._script = None
+        return self._gaps or ()
+
+    def _look(self) -> Iterator[Gap]:
+        function = inspect.unwrap(self._function)
+        if not hasattr(self._function, "__qualname__") or not hasattr(function, "__code__"):
+            kind = type(self._function).__qualname__
+            yield _unreachable(f"the entry point is a {kind}, which has no name to find it by", "mark a function")
+            return
+        name = self._function.__qualname__
+        shown = f"the entry point {name} ({_place(function)})"
+        if is_nested(name):
+            outer = name.partition(".<locals>")[0]
+            yield _unreachable(
+                f"{shown} is nested in the function {outer}, so no other process can find it",
+                f"define {name.rpartition('.')[2]} at the top level of its module",
+            )
+            return
+        module_name = self._function.__module__
+        module = sys.modules.get(module_name)
+        file = _source(function)
+        if module is None or file is None:
+            yield _unreachable(f"{shown} was defined in an interactive session or in code that is not in a file", _own_file())
+            return
+        if module_name == "__main__":
+            main = getattr(module, "__file__", None)
+            spec = getattr(module, "__spec__", None)
+            if main is None or Path(main).resolve() != Path(file).resolve():
+                yield _unreachable(
+                    f"{shown} is not in the file of the program, {_shown(main) if main else 'which has none'}", _OWN_FILE
+                )
+                return
+            module_name = spec.name if spec is not None else ""
+        if module_name and import_root(module_name, file) is None:
+            yield _unreachable(
+                f"{shown} is in the module {module_name}, which an import does not find in {_shown(file)}", _OWN_FILE
+            )
+            return
+        found = _look_up(module, name)
+        if not _leads_to(found, self.marked):
+            yield _unreachable(
+                f"{shown} is not what its module has under this name: found {_kind(found)}",
+                "keep the marked function under its own name, with @freezeframe.run outermost",
+            )
+        elif self.takes_self and not inspect.ismethod(found):
+            yield _unreachable(
+                f"{shown} is a method, and the object that it is called on is not recorded",
+                "mark a function that creates the object and calls the method",
+            )
+        elif self._function.__module__ == "__main__":
+            self._script = (Path(file), name, shown)
+
+
+def _unreachable(text: str, do: str) -> Gap:
+    return Gap(kind=GapKind.ENTRY_UNREACHABLE, text=text, do=do)
+
+
+def _own_file() -> str:
+    return IN_KERNEL if hasattr(builtins, "__IPYTHON__") else _OWN_FILE
+
+
+def _source(function: Any) -> str | None:
+    """Return the file of the function's code, if there is one."""
+    file = function.__code__.co_filename
+    return file if Path(file).is_file() else None
+
+
+def _place(function: Any) -> str:
+    return f"{_shown(function.__code__.co_filename)}:{function.__code__.co_firstlineno}"
+
+
+def _shown(file: str) -> str:
+    """Return the file relative to the working directory, else only its name: a path may hold a person's name."""
+    inside = relative_path(file)
+    return Path(file).name if Path(inside).is_absolute() else inside
+
+
+def _look_up(module: Any, qualname: str) -> Any:
+    found = module
+    for part in qualname.split("."):
+        found = getattr(found, part, None)
+    return found
+
+
+def _leads_to(found: Any, marked: Any) -> bool:
+    """Return whether calling `found` calls `marked`: it is the same function, or a decorator's wrapper that says so."""
+    for _ in range(50):
+        if found is marked:
+            return True
+        inner = getattr(found, "__func__", None) or getattr(found, "__wrapped__", None)
+        if inner is None or not callable(found):
+            return False
+        found = inner
+    return False
+
+
+def _kind(found: Any) -> str:
+    return "nothing" if found is None else "another function" if inspect.isroutine(found) else f"a {type(found).__qualname__}"
+
+
+def _guarded(file: Path, name: str, shown: str) -> Iterator[Gap]:
+    """Yield what the entry point needs from under a script's main guard, which a replay does not run."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return
+    guarded: set[str] = set()
+    open_: set[str] = set()
+    used: set[str] = set()
+    for statement in tree.body:
+        if isinstance(statement, ast.If) and _is_main_guard(statement.test):
+            guarded |= {bound for inner in statement.body for bound in _bound(inner)}
+        else:
+            open_ |= set(_bound(statement))
+            used |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    if name.partition(".")[0] in guarded - open_:
+        yield _unreachable(f"{shown} is defined under the main guard, which a replay does not enter", f"define {name} above it")
+    elif needed := sorted((guarded - open_) & used):
+        yield Gap(
+            kind=GapKind.MAIN_GUARD,
+            text=f"the program sets {', '.join(needed)} under its main guard, which a replay does not enter",
+            do=f"set {', '.join(needed)} above it",
+        )
+
+
+def _is_main_guard(test: ast.expr) -> bool:
+    return "__name__" in {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+
+
+def _bound(statement: ast.stmt) -> Iterator[str]:
+    """Yield the names that a statement binds in its module, without names local to functions."""
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        yield statement.name
+        return
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            yield from ((alias.asname or alias.name).partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+
+
+@functools.cache
+def command_gaps() -> tuple[Gap, ...]:
+    """Return what keeps this process from being started again by its command line."""
+    typed = hasattr(sys, "ps1") or sys.flags.interactive or hasattr(builtins, "__IPYTHON__")
+    given = program_file() is not None or {"-c", "-m"}.intersection(sys.orig_argv[1:])
+    if typed or not given:
+        return (_unreachable("the run began in an interactive session, or in a program read from standard input", _OWN_FILE),)
+    if SERVERS.intersection(sys.modules):
+        return (
+            _unreachable(
+                "the run is part of a server process, which a replay cannot start for one run",
+                "mark the function that does the work with @freezeframe.run",
+            ),
+        )
+    return ()
+
+
+# -- the input ----------------------------------------------------------------------------------------------------------
+
+
+def input_gaps(arguments: Mapping[str, object], *, is_passed: bool = True) -> Iterator[Gap]:
+    """Yield which parts of the input do not come back unchanged, by argument and type, never by value.
+
+    `is_passed`: a replay calls the entry point with it. Else the program builds it again, and it is only compared.
+    """
+    for name, value in arguments.items():
+        for lost in lost_in_rebuilding(value):
+            what = f"the argument {name}" if not lost.path else f"a part of the argument {name}"
+            if lost.opaque and is_passed:
+                yield Gap(
+                    kind=GapKind.INPUT_OPAQUE,
+                    text=f"{what}, a {lost.class_name}, cannot be rebuilt",
+                    do="mark a function that takes plain data: JSON types, dataclasses, pydantic models",
+                )
+            else:
+                yield Gap(
+                    kind=GapKind.INPUT_CHANGED,
+                    text=f"{what}, a {lost.class_name}, is recorded as plain data, or was too large to be checked",
+                    do="pass plain data: JSON types, dataclasses, pydantic models",
+                )
+            break  # one gap per argument: a list of a thousand requests has one cause

@@ -1,0 +1,187 @@
+"""What a program reads and prints, and its exit status: part of the input and the outcome of a whole process.
+
+Standard output is watched at the text layer (``print``, ``sys.stdout.write``). Standard input is watched where Python's
+own buffer reads it, and left alone on a terminal, where a person types.
+
+A process never learns its exit status: Python handles a ``SystemExit`` before anything else can see it. So we watch
+``sys.exit``, which argparse, click and most programs call. Where the text of the application shows that it may end in
+another way, or write bytes that bypass the text layer, we say that we do not know.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn, cast
+
+from freezeframe._guard import guard
+from freezeframe.seams.unmarked.sights import is_applications
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_LIMIT: Final = 1 << 20
+"""Characters, or bytes, beyond which a stream is not kept: a run's outcome is what a person reads."""
+
+_UNHEARD: Final = {
+    "exit": re.compile(rb"SystemExit\(|raise SystemExit|from sys import[\w\s,(]*\bexit|(?<![\w.])(?<!def )(?:exit|quit)\("),
+    "stdout_bytes": re.compile(rb"stdout\.buffer|stdout\.detach|fdopen\([^\n]*stdout|\bopen\(1\b|os\.write\(|\bdup2\("),
+}
+"""Part of the outcome -> text of an application in which that part may escape us."""
+
+
+class StandardStreams:
+    """Listens from `begin` to `end`."""
+
+    def __init__(self) -> None:
+        self._printed: list[str] | None = None
+        self._room = _LIMIT
+        self._read: _Listening | None = None
+        self._stdout: Any = None
+        self._stdin: Any = None
+        self._exit: Any = None
+        self._status: int | None = None
+
+    @property
+    def outcome(self) -> dict[str, Any]:
+        """Return the result of the process, as far as it was seen.
+
+        Shape: ``{"stdout": "It is in Lyon.\\n", "exit": 3}``; no ``exit`` for status 0. What is unknown is None, and so are
+        the ``stdout_bytes`` of an application that may write some.
+        """
+        escaped: dict[str, Any] = dict.fromkeys(_UNHEARD)
+        with guard("streams.outcome"), contextlib.suppress(OSError):  # a text that is gone, or in an archive: not known
+            texts = list(_application_texts())
+            escaped = {part: None for part, pattern in _UNHEARD.items() if any(map(pattern.search, texts))}
+        if self._status is not None:
+            escaped["exit"] = self._status
+        return {"stdout": self.printed, **{part: what for part, what in escaped.items() if what != 0}}
+
+    @property
+    def printed(self) -> str | None:
+        """Return what went to standard output; None if it was not seen, or is too much."""
+        return None if self._printed is None or self._room < 0 else "".join(self._printed)
+
+    @property
+    def read(self) -> str | bytes | None:
+        """Return what was read from standard input; None if nothing was, or too much."""
+        heard = None if self._read is None else self._read.heard
+        if not heard or len(heard) > _LIMIT:
+            return None
+        try:
+            return heard.decode()
+        except UnicodeDecodeError:
+            return bytes(heard)
+
+    def begin(self) -> None:
+        """Start to listen."""
+        with guard("streams.begin"):
+            self._listen_to_stdout()
+        with guard("streams.begin"):
+            self._listen_to_stdin()
+        with guard("streams.begin"):
+            self._listen_to_exit()
+
+    def end(self) -> None:
+        """Restore the streams, unless the program has replaced them since."""
+        if self._exit is not None and sys.exit is self._exit[1]:
+            sys.exit = self._exit[0]
+        if self._stdout is not None:
+            with contextlib.suppress(AttributeError):
+                del self._stdout.write
+            self._stdout = None
+        if self._stdin is not None and isinstance(getattr(sys.stdin, "buffer", None), io.BufferedReader):
+            if cast("Any", sys.stdin.buffer).raw is self._read:
+                sys.stdin = self._stdin
+            self._stdin = None
+
+    def _listen_to_stdout(self) -> None:
+        stdout: Any = sys.stdout
+        if not isinstance(stdout, io.TextIOWrapper) or "write" in vars(stdout):
+            return
+        printed = self._printed = []
+        write = stdout.write
+
+        def heard(text: str) -> int:
+            written = write(text)
+            if self._room >= 0:
+                self._room -= len(text)
+                printed.append(text)
+            return written
+
+        cast("Any", stdout).write = heard
+        self._stdout = stdout
+
+    def _listen_to_stdin(self) -> None:
+        stdin: Any = sys.stdin
+        buffer = getattr(stdin, "buffer", None)
+        if not isinstance(stdin, io.TextIOWrapper) or not isinstance(buffer, io.BufferedReader) or stdin.isatty():
+            return
+        self._read = _Listening(buffer.raw)
+        self._stdin = stdin
+        sys.stdin = io.TextIOWrapper(
+            io.BufferedReader(self._read), encoding=stdin.encoding, errors=stdin.errors, line_buffering=stdin.line_buffering
+        )
+
+    def _listen_to_exit(self) -> None:
+        original = sys.exit
+
+        def heard(status: Any = None, /) -> NoReturn:
+            """Exit the interpreter by raising SystemExit(status)."""
+            if status is None or isinstance(status, int):
+                self._status = (status or 0) & 0xFF
+            else:  # is printed
+                self._status = 1
+            original(status)
+
+        self._exit = original, heard
+        sys.exit = heard
+
+
+def _application_texts() -> Iterator[bytes]:
+    """Yield the text of each module of the application that was imported, and the code that was given as `-c`.
+
+    Raises:
+        OSError: a text cannot be read.
+    """
+    main = getattr(sys.modules.get("__main__"), "__loader__", None)  # Python deletes its `__file__` when it has run
+    script = getattr(main, "path", None)
+    files = {script: "__main__", **{getattr(module, "__file__", None): name for name, module in list(sys.modules.items())}}
+    for file, name in files.items():
+        if isinstance(file, str) and file.endswith((".py", script or ".py")) and is_applications(file, name):
+            yield Path(file).read_bytes()
+    if script is None:
+        yield " ".join(sys.orig_argv).encode(errors="replace")
+
+
+class _Listening(io.RawIOBase):
+    """A raw stream that keeps what is read from another."""
+
+    def __init__(self, raw: io.RawIOBase) -> None:
+        self._raw: Any = raw
+        self.heard = bytearray()
+        self.name = getattr(raw, "name", "<stdin>")
+        self.mode = "rb"
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int | None:
+        count = self._raw.readinto(buffer)
+        if count and len(self.heard) <= _LIMIT:
+            self.heard += memoryview(buffer)[:count]
+        return count
+
+    def fileno(self) -> int:
+        return self._raw.fileno()
+
+    def isatty(self) -> bool:
+        return self._raw.isatty()
+
+    def close(self) -> None:
+        if not self.closed:
+            super().close()
+            self._raw.close()

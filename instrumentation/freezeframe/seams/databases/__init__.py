@@ -1,0 +1,1 @@
+"""The seams of database drivers, used if the settings ask for them."""

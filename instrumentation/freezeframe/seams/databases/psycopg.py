@@ -1,0 +1,269 @@
+"""psycopg 3, sync and async: each `execute` of a cursor, and `executemany`. What the server gets and gives, as text.
+
+In a replay a connection leads to a stub on loopback, which gives psycopg the recorded results (`postgres_stub`).
+
+Not seen: `copy`, `stream`, pipelines, server-side cursors, notifications.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping
+from functools import cache, partial
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe.context.current import PLACE, current_place
+from freezeframe.seams.databases import statements
+from freezeframe.seams.databases.postgres_stub import PostgresStub
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.patching import Patches
+from freezeframe.seams.recorder.responder import Feed
+from freezeframe_schemas import values
+
+SYSTEM: Final = "postgresql"
+_FEED: Final = "psycopg parameters"
+_TOLD: Final = (
+    "server_version", "server_encoding", "client_encoding", "DateStyle", "IntervalStyle", "TimeZone", "integer_datetimes",
+    "standard_conforming_strings",
+)  # fmt: skip
+"""Parameters of the server that decide how values are read."""
+_USUAL: Final[Mapping[str, str]] = {
+    "server_version": "16.0", "server_encoding": "UTF8", "client_encoding": "UTF8", "DateStyle": "ISO, MDY",
+    "IntervalStyle": "postgres", "TimeZone": "UTC", "integer_datetimes": "on", "standard_conforming_strings": "on",
+}  # fmt: skip
+_OWN: Final = ("autocommit", "prepare_threshold", "context", "row_factory", "cursor_factory")
+"""Arguments of `connect` that are psycopg's, not the server's."""
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch ``psycopg``."""
+    for connection in (module.Connection, module.AsyncConnection):
+        patches.replace(connection, "connect", _connects)
+    patches.replace(module, "connect", lambda _: module.Connection.connect)
+    patches.around(module.Cursor, "execute", _execute)
+    patches.around(module.Cursor, "executemany", _executemany)
+    patches.around(module.AsyncCursor, "execute", _execute_async)
+    patches.around(module.AsyncCursor, "executemany", _executemany_async)
+    values.keep_state(module.Error, _diagnostics, _diagnose)
+
+
+def _connects(original: Any) -> Any:
+    def connect(cls: Any, conninfo: str = "", **kwargs: Any) -> Any:
+        if statements.is_served():
+            own = {name: kwargs[name] for name in _OWN if name in kwargs}
+            to = f"host=127.0.0.1 port={_stub().port()} user=replay dbname=replay sslmode=disable gssencmode=disable"
+            return original.__func__(cls, to, **own)
+        token = PLACE.set(statements.aside())
+        try:
+            return original.__func__(cls, conninfo, **kwargs)
+        finally:
+            PLACE.reset(token)
+
+    return classmethod(connect)
+
+
+@cache
+def _stub() -> PostgresStub:
+    return PostgresStub(_parameters)
+
+
+@cache
+def _parameters() -> Mapping[str, str]:
+    responder = switch.serving()
+    told = None if responder is None else responder.recall(Feed.READING, _FEED)
+    return _USUAL if told is None else json.loads(told)
+
+
+def _note_parameters(cursor: Any) -> None:
+    recorder, run = switch.recorder(), current_place().run
+    if recorder is not None and (run is None or _FEED not in run.readings):
+        found = {name: cursor.connection.info.parameter_status(name) for name in _TOLD}
+        (run or recorder.root).note_reading(_FEED, json.dumps({name: value for name, value in found.items() if value}))
+
+
+# -- what is asked --------------------------------------------------------------------------------------------------------
+
+
+def _asked(cursor: Any, query: Any, sets: Iterable[Any]) -> Callable[[], Any]:
+    """Return the description of a statement: as the program gives it, if that is plain data, else as the server gets it."""
+
+    def describe() -> Any:
+        given = [query, *sets]
+        if not isinstance(query, str) or values.is_opaque(values.encode(given)):
+            given = _as_sent(cursor, query, sets)
+        return statements.asked(SYSTEM, statements.operation_of(given[0]), *given)()
+
+    return describe
+
+
+def _as_sent(cursor: Any, query: Any, sets: Iterable[Any]) -> list[Any]:
+    from psycopg.adapt import Transformer
+
+    converted = cursor._query_cls(Transformer(cursor))
+    given: list[Any] = []
+    for number, parameters in enumerate(sets):
+        converted.dump(parameters) if number else converted.convert(query, parameters)
+        given.append([_readable(value) for value in converted.params or ()])
+    return [_readable(converted.query), *given]
+
+
+def _readable(value: Any) -> Any:
+    try:
+        return bytes(value).decode()
+    except (UnicodeDecodeError, TypeError):
+        return value if value is None else bytes(value)
+
+
+def _results(cursor: Any) -> list[dict[str, Any]]:
+    return [_result(result) for result in cursor._results]
+
+
+def _result(result: Any) -> dict[str, Any]:
+    columns = [
+        [result.fname(number).decode(), result.ftype(number), result.fmod(number), int(result.fformat(number))]
+        for number in range(result.nfields)
+    ]
+    rows = [[_value(result, row, number) for number in range(result.nfields)] for row in range(result.ntuples)]
+    has_rows = result.status == 2
+    return {"tag": (result.command_status or b"").decode(), "columns": columns if has_rows else None, "rows": rows}
+
+
+def _value(result: Any, row: int, column: int) -> Any:
+    value = result.get_value(row, column)
+    return _readable(value) if value is not None and not result.fformat(column) else value
+
+
+def _diagnostics(error: Any) -> dict[str, str]:
+    from psycopg.pq import DiagnosticField
+
+    if getattr(error, "_info", None) is None:
+        return {}
+    told = {field.name.lower(): getattr(error.diag, field.name.lower()) for field in DiagnosticField}
+    return {name: text for name, text in told.items() if text is not None}
+
+
+def _diagnose(error: Any, told: Mapping[str, str]) -> None:
+    """Give an exception of a replay what the server told; psycopg reads it from such a dict in one that was pickled, too."""
+    from psycopg.pq import DiagnosticField
+
+    error._info = {DiagnosticField[name.upper()]: text.encode() for name, text in told.items()}
+    error._encoding, error._pgconn = "utf-8", None
+
+
+def _nothing(query: Any) -> list[dict[str, Any]]:
+    word = statements.operation_of(query if isinstance(query, str) else "")
+    return [{"tag": word or "OK", "columns": [] if word in ("SELECT", "WITH", "SHOW") else None, "rows": []}]
+
+
+def _error() -> type[Exception]:
+    import psycopg
+
+    return psycopg.Error
+
+
+def _refusal(error: Any) -> list[dict[str, Any]]:
+    """Return an exception as the server tells it; nothing of one that psycopg raises before it asks."""
+    from psycopg.pq import DiagnosticField
+
+    fields = {chr(DiagnosticField[name.upper()]): text for name, text in _diagnostics(error).items()}
+    return [{"error": fields, "columns": None, "rows": [], "tag": ""}] if fields else []
+
+
+def _hand_over(cursor: Any, results: list[dict[str, Any]]) -> None:
+    _stub().answers[cursor.connection.info.backend_pid].extend(results)
+
+
+# -- execute --------------------------------------------------------------------------------------------------------------
+
+
+def _execute(original: Callable[..., Any], cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:
+    describe = _asked(cursor, query, [params])
+    real = partial(original, cursor, query, params, **options)
+
+    def done() -> list[dict[str, Any]]:
+        real()
+        _note_parameters(cursor)
+        return _results(cursor)
+
+    if statements.is_served():
+        error: Any = None
+        try:
+            _hand_over(cursor, statements.run(describe, done, nothing=_nothing(query)))
+        except _error() as told:
+            error = told
+        if error is not None:
+            _hand_over(cursor, _refusal(error))
+        found = real()  # raises it
+        if error is not None:
+            raise error
+        return found
+    if not statements.is_recorded():
+        statements.tell(statements.asked(SYSTEM, ""))
+        return real()
+    statements.run(describe, done)
+    return cursor
+
+
+async def _execute_async(original: Callable[..., Any], cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:
+    describe = _asked(cursor, query, [params])
+    real = partial(original, cursor, query, params, **options)
+
+    async def done() -> list[dict[str, Any]]:
+        await real()
+        _note_parameters(cursor)
+        return _results(cursor)
+
+    if statements.is_served():
+        error: Any = None
+        try:
+            _hand_over(cursor, await statements.run_async(describe, done, nothing=_nothing(query)))
+        except _error() as told:
+            error = told
+        if error is not None:
+            _hand_over(cursor, _refusal(error))
+        found = await real()  # raises it
+        if error is not None:
+            raise error
+        return found
+    if not statements.is_recorded():
+        statements.tell(statements.asked(SYSTEM, ""))
+        return await real()
+    await statements.run_async(describe, done)
+    return cursor
+
+
+def _executemany(original: Callable[..., Any], cursor: Any, query: Any, params_seq: Iterable[Any], **options: Any) -> Any:
+    if options.get("returning"):
+        statements.tell(statements.asked(SYSTEM, ""))
+        return original(cursor, query, params_seq, **options)
+    sets = list(params_seq)
+
+    def done() -> int:
+        original(cursor, query, sets, **options)
+        return cursor.rowcount
+
+    count = statements.run(_asked(cursor, query, sets), done, nothing=0)
+    if statements.is_served():
+        original(cursor, query, [], **options)  # begins a transaction, and forgets earlier results
+    cursor._rowcount = count
+    return None
+
+
+async def _executemany_async(
+    original: Callable[..., Any], cursor: Any, query: Any, params_seq: Iterable[Any], **options: Any
+) -> Any:
+    if options.get("returning"):
+        statements.tell(statements.asked(SYSTEM, ""))
+        return await original(cursor, query, params_seq, **options)
+    sets = list(params_seq)
+
+    async def done() -> int:
+        await original(cursor, query, sets, **options)
+        return cursor.rowcount
+
+    count = await statements.run_async(_asked(cursor, query, sets), done, nothing=0)
+    if statements.is_served():
+        await original(cursor, query, [], **options)
+    cursor._rowcount = count
+    return None

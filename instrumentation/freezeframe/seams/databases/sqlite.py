@@ -1,0 +1,325 @@
+"""sqlite3: statements of every connection that is made while databases are recorded, or answered in a replay.
+
+The classes of sqlite3 are written in C and cannot be patched, so `connect` makes connections of a subclass. In a replay they
+are real ones, to an empty database in memory: row factories, descriptions and types are sqlite3's own. What is asked outside
+the run (tables that are created at the start) is done there.
+
+Not seen: `backup`, `serialize`, blobs, and connections that were made before `instrument()`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import contextvars
+import functools
+import sqlite3
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.context.current import PLACE, current_place, leave
+from freezeframe.seams.databases import statements
+from freezeframe.seams.functions import calls
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.patching import Patches, importers
+from freezeframe_schemas import values
+
+if TYPE_CHECKING:
+    from freezeframe.seams.recorder.recording import Recording
+
+SYSTEM: Final = "sqlite"
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch ``sqlite3.connect``, wherever it was imported, or aiosqlite, whose threads ask for the task that waits."""
+    if module.__name__ == "aiosqlite.core":
+        patches.around(module.Connection, "_execute", _in_place)
+        return
+    original: Any = module.connect
+    ours: Any = functools.wraps(original)(functools.partial(_connect, original))
+    for holder, alias, _ in list(importers({"connect": original})):
+        patches.replace(holder, alias, lambda _: ours)
+
+
+async def _in_place(original: Any, connection: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return await original(connection, functools.partial(contextvars.copy_context().run, function), *args, **kwargs)
+
+
+def _connect(original: Any, *args: Any, **kwargs: Any) -> Any:
+    recorder = switch.recorder()
+    records = recorder is not None and recorder.settings.record_databases
+    if current_place().inside_call or not (records or statements.is_served()):
+        return original(*args, **kwargs)
+    given = args[5] if len(args) > 5 else kwargs.pop("factory", None)
+    factory = _watched_kind_of(sqlite3.Connection if given is None else given, _Connection)
+    if len(args) > 5:
+        return _opened(original, (*args[:5], factory, *args[6:]), kwargs)
+    return _opened(original, args, {**kwargs, "factory": factory})
+
+
+def _opened(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if statements.is_served():
+        kwargs.pop("uri", None)
+        return original(":memory:", *args[1:], **{name: value for name, value in kwargs.items() if name != "database"})
+    token = PLACE.set(statements.aside())
+    try:
+        return original(*args, **kwargs)
+    finally:
+        PLACE.reset(token)
+
+
+@functools.lru_cache(maxsize=100)
+def _watched_kind_of(kind: Any, ours: type) -> Any:
+    """Return a class like the program's, with ours next to that of sqlite3; its own if that cannot be."""
+    if isinstance(kind, type) and not issubclass(kind, ours) and issubclass(kind, ours.__mro__[1]):
+        with contextlib.suppress(TypeError):
+            bases = (ours,) if kind is ours.__mro__[1] else (kind, ours)
+            return type(kind)(kind.__name__, bases, {"__module__": kind.__module__, "__slots__": ()})
+    return kind
+
+
+class _Connection(sqlite3.Connection):
+    """A connection whose cursors are ours."""
+
+    __slots__ = ()
+
+    def cursor(self, factory: Any = sqlite3.Cursor) -> Any:
+        return super().cursor(_watched_kind_of(factory, _Cursor))
+
+    def execute(self, *args: Any) -> Any:
+        return _Connection.cursor(self).execute(*args)
+
+    def executemany(self, *args: Any) -> Any:
+        return _Connection.cursor(self).executemany(*args)
+
+    def executescript(self, *args: Any) -> Any:
+        return _Connection.cursor(self).executescript(*args)
+
+
+_FACTORY: Final[Any] = sqlite3.Cursor.row_factory
+"""Where sqlite3 keeps what it calls with each row."""
+
+
+class _Cursor(sqlite3.Cursor):
+    """A cursor that notes what the program takes of its rows; in a replay, one that gives that.
+
+    All of its work is sqlite3's own: only the function that makes something of each row is ours.
+    """
+
+    __slots__ = ("_result",)
+    _result: statements.Taken | statements.Given | None
+
+    def __new__(cls, *_: Any, **__: Any) -> Any:
+        self = super().__new__(cls)
+        self._result = None
+        return self
+
+    def execute(self, *args: Any) -> Any:  # type: ignore[override]  # as given
+        return self._ask("execute", args, statements.asked(SYSTEM, _operation(args), *args))
+
+    def executescript(self, *args: Any) -> Any:  # type: ignore[override]
+        return self._ask("executescript", args, statements.asked(SYSTEM, _operation(args), *args))
+
+    def executemany(self, *args: Any) -> Any:  # type: ignore[override]
+        sql, sets = args if len(args) == 2 else ("", ())
+        given: Iterator[Any] | None = None
+        if not isinstance(sets, list | tuple):
+            with contextlib.suppress(TypeError):  # sqlite3 says it better
+                given = iter(sets)
+        if given is None:
+            return self._ask("executemany", args, statements.asked(SYSTEM, _operation(args), *args))
+        if statements.is_served() and statements.is_in_run():
+            return self._all_at_once(sql, given)
+        passed = _Sets(given)
+        described = statements.asked(SYSTEM, _operation(args), sql, [])
+        return self._ask("executemany", (sql, passed.each()), lambda: passed.opened(described()), passed)
+
+    def _all_at_once(self, sql: str, given: Iterator[Any]) -> Any:
+        rows: list[Any] = []
+        failed: Exception | None = None
+        try:
+            rows.extend(given)
+        except Exception as error:
+            failed = error
+        self.executemany(sql, rows)
+        if failed is not None:
+            raise failed
+        return self
+
+    def _ask(self, how: str, args: tuple[Any, ...], describe: calls.Describe, sets: _Sets | None = None) -> Any:
+        self._leave()
+        real = functools.partial(getattr(super(), how), *args)
+        if statements.is_served():
+            if not statements.is_in_run():
+                real()
+                return self
+            given = statements.given(describe)
+            names = ", ".join('NULL AS "{}"'.format(name.replace('"', '""')) for name in given.columns or ("nothing",))
+            steps = given.steps if given.columns is not None else 0
+            rows = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {steps})"
+            super().execute(f"{rows} SELECT {names} FROM n LIMIT {steps}")
+            self._follow(given, _give)
+        elif statements.is_recorded():
+            taken = statements.take(describe, real, self) if sets is None else sets.taken(describe, real, self)
+            if taken is not None:
+                self._follow(taken, _note)
+        else:
+            statements.tell(statements.asked(SYSTEM, ""))
+            real()
+        return self
+
+    def _follow(self, result: statements.Taken | statements.Given, each: Any) -> None:
+        result.factory = _FACTORY.__get__(self)
+        _FACTORY.__set__(self, each)
+        self._result = result
+
+    def _leave(self) -> None:
+        result, self._result = self._result, None
+        if result is not None:
+            _FACTORY.__set__(self, result.factory)
+            if isinstance(result, statements.Taken):
+                result.end()
+
+    def close(self) -> None:
+        super().close()
+        self._leave()
+
+    # -- what comes back ------------------------------------------------------------------------------------------------
+
+    def _fetch(self, real: Callable[[], Any], *, wanted: int | None = 1) -> Any:
+        taken = self._result
+        if not isinstance(taken, statements.Taken):
+            return real()
+        before, taken.outside, taken.is_outside = taken.count, current_place(), False
+        token = PLACE.set(taken.inside)
+        try:
+            found = real()
+        except sqlite3.ProgrammingError:  # a closed cursor, another thread: nothing was asked of the database
+            raise
+        except BaseException as error:
+            is_end = isinstance(error, StopIteration)
+            if not taken.is_outside:
+                taken.end(rowcount=super().rowcount, is_whole=is_end, error=None if is_end else error)
+            raise
+        finally:
+            leave(token)
+        taken.rowcount = super().rowcount
+        came = taken.count - before
+        if wanted is None or came < wanted or wanted <= 0 < came:  # of no rows, `fetchmany` makes all that are left
+            taken.end(is_whole=True)
+        return found
+
+    def fetchone(self) -> Any:
+        return self._fetch(super().fetchone)
+
+    def fetchmany(self, *args: Any, **kwargs: Any) -> list[Any]:  # type: ignore[override]
+        wanted = args[0] if args else kwargs.get("size", self.arraysize)
+        return self._fetch(functools.partial(super().fetchmany, *args, **kwargs), wanted=wanted)
+
+    def fetchall(self) -> list[Any]:
+        return self._fetch(super().fetchall, wanted=None)
+
+    def __next__(self) -> Any:
+        return self._fetch(super().__next__)
+
+    @property
+    def row_factory(self) -> Any:
+        return _FACTORY.__get__(self) if self._result is None else self._result.factory
+
+    @row_factory.setter
+    def row_factory(self, factory: Any) -> None:  # type: ignore[override]  # a slot in sqlite3
+        if self._result is None:
+            _FACTORY.__set__(self, factory)
+        else:
+            self._result.factory = factory
+
+    @property
+    def description(self) -> Any:
+        return self._result.description if isinstance(self._result, statements.Given) else super().description
+
+    @property
+    def rowcount(self) -> int:
+        return self._result.rowcount if isinstance(self._result, statements.Given) else super().rowcount
+
+    @property
+    def lastrowid(self) -> int | None:
+        return self._result.lastrowid if isinstance(self._result, statements.Given) else super().lastrowid
+
+
+class _Sets:
+    """The parameters of `executemany` as sqlite3 takes them, one by one: the program may make them as it goes."""
+
+    __slots__ = ("_end", "_given", "_outside", "_recording", "_spans")
+
+    def __init__(self, given: Iterator[Any]) -> None:
+        from opentelemetry import context
+
+        self._given = given
+        self._outside, self._spans = current_place(), context.get_current()
+        self._recording: Recording | None = None
+        self._end = ""
+
+    def opened(self, call: calls.FunctionCall) -> calls.FunctionCall:
+        """Return the call without the end of its arguments, which come later."""
+        start, bracket, end = call.body.rpartition("]]")
+        self._end = bracket + end
+        return replace(call, body=start)
+
+    def taken(self, describe: calls.Describe, real: Callable[[], object], cursor: Any) -> statements.Taken | None:
+        """Execute and record it."""
+
+        def done() -> None:
+            try:
+                real()
+            finally:
+                if self._recording is not None:
+                    self._recording.request_body.add(self._end.encode())
+
+        return statements.take(describe, done, cursor, functools.partial(setattr, self, "_recording"))
+
+    def each(self) -> Iterator[Any]:
+        """Yield the parameters; the program makes each one where it is, not inside the call."""
+        from opentelemetry import context
+
+        lead = ""
+        while True:
+            token, inside = PLACE.set(self._outside), context.attach(self._spans)
+            try:
+                row = next(self._given)
+            except StopIteration:
+                return
+            finally:
+                context.detach(inside)
+                leave(token)
+            if self._recording is not None:
+                with guard("sqlite.parameters"):
+                    self._recording.request_body.add((lead + values.encode(row)).encode())
+            lead = ", "
+            yield row
+
+
+def _note(cursor: Any, row: Any) -> Any:
+    """Make of a row what the program makes of it, where the program is."""
+    taken = cursor._result
+    taken.add(row)
+    if taken.factory is None:
+        return row
+    token, taken.is_outside = PLACE.set(taken.outside), True
+    try:
+        made = taken.factory(cursor, row)
+    finally:
+        leave(token)
+    taken.is_outside = False
+    return made
+
+
+def _give(cursor: Any, _: Any) -> Any:
+    given = cursor._result
+    row = given.next()
+    return row if given.factory is None else given.factory(cursor, row)
+
+
+def _operation(args: tuple[Any, ...]) -> str:
+    return statements.operation_of(args[0] if args else "")

@@ -1,0 +1,293 @@
+"""Databases: what a run asks of them, as exchanges. One mechanism for all libraries; a seam says what a call asks and returns.
+
+With `record_databases`, a call inside a run is recorded: statement, parameters, and rows or what else comes back. A replay
+answers it from the recording, and no database is needed: a write is compared like any other call, and held back. What a tool
+asks is part of the tool. Without the option, a run that asks a database has that among its gaps.
+
+What a replayed program asks outside its entry point, while it is set up, was no part of the run: it gets nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from freezeframe._guard import guard
+from freezeframe.context.current import Place, RunContext, current_place
+from freezeframe.seams.functions import calls
+from freezeframe.seams.functions.calls import FunctionCall
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.unmarked import sights
+from freezeframe_schemas import values
+from freezeframe_schemas.exchange import Completion, Kind
+from freezeframe_schemas.gaps import GapKind
+
+if TYPE_CHECKING:
+    from freezeframe.seams.recorder.recording import Recording
+
+_T = TypeVar("_T")
+
+MAX_ROWS: Final = 100_000
+"""Rows that are kept of one result. If there are more, the run says so."""
+_ROWS_AT_ONCE: Final = 500
+"""Rows that become one piece of the recorded answer."""
+
+
+def is_recorded() -> bool:
+    """Return whether a call made here is an exchange."""
+    recorder, place = switch.recorder(), current_place()
+    if recorder is None or place.inside_call or not recorder.settings.record_databases:
+        return False
+    return place.run is not None or recorder.root.sights() is not None
+
+
+def is_served() -> bool:
+    """Return whether a call made here is answered in place of the database: always, if the run recorded its calls."""
+    return switch.serving() is not None and switch.databases() != "as they are" and not current_place().inside_call
+
+
+def is_in_run() -> bool:
+    """Return whether the running code is part of the run that is replayed."""
+    return switch.databases() == "everywhere" or current_place().run is not None
+
+
+def aside() -> Place:
+    """Return the place of what a replay does not do: opening the connection to a database."""
+    place = current_place()
+    return replace(place, lane=place.lane.aside(), inside_call=True)
+
+
+def operation_of(statement: object) -> str:
+    """Return the first word of a statement, in capitals."""
+    words = str(statement).split(None, 1)
+    return words[0].upper().strip("();") if words else ""
+
+
+def asked(system: str, operation: str, *arguments: object) -> calls.Describe:
+    """Return what describes a call: the database's name in the conventions, the operation, and what it is given."""
+    return lambda: FunctionCall.of(Kind.DATABASE, system, f"{system} {operation}".strip(), *arguments, kwargs={})
+
+
+def run(
+    describe: calls.Describe,
+    invoke: Callable[[], _T],
+    *,
+    nothing: object = None,
+) -> _T:
+    """Return what the database answers: as recorded in a replay, else from `invoke`.
+
+    Args:
+        describe: describes the call.
+        invoke: makes it.
+        nothing: what a replay returns outside the run.
+    """
+    if is_served():
+        return calls.run(describe, invoke) if is_in_run() else nothing  # type: ignore[return-value]  # as the adapter says
+    if is_recorded():
+        return calls.run(describe, invoke)
+    tell(describe)
+    return invoke()
+
+
+async def run_async(
+    describe: calls.Describe,
+    invoke: Callable[[], Awaitable[_T]],
+    *,
+    nothing: object = None,
+) -> _T:
+    """Like `run`, for an awaited call."""
+    if is_served():
+        if not is_in_run():
+            return nothing  # type: ignore[return-value]  # as the adapter says
+        return await calls.run_async(describe, invoke)
+    if is_recorded():
+        return await calls.run_async(describe, invoke)
+    tell(describe)
+    return await invoke()
+
+
+def tell(describe: calls.Describe) -> None:
+    """Note that the run asks a database that is not recorded."""
+    if switch.recorder() is not None and not current_place().inside_call:
+        with guard("databases.tell"):
+            sights.note(GapKind.DATABASE, "queries the database", describe().name.partition(" ")[0])
+
+
+# -- results of statements --------------------------------------------------------------------------------------------------
+
+
+class Taken:
+    """Records what the program takes of the result of one statement, row by row.
+
+    The exchange ends when the rows do, when the cursor is closed, executes again or is dropped, and with the run.
+    It must not hold the cursor: that would keep a lock in the database until the garbage collector comes.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_lead",
+        "_recording",
+        "_rows",
+        "_run",
+        "count",
+        "factory",
+        "inside",
+        "is_outside",
+        "outside",
+        "rowcount",
+    )
+
+    def __init__(self, recording: Recording, cursor: Any) -> None:
+        place = current_place()
+        self.outside = place
+        span_id = f"{recording.span.get_span_context().span_id:016x}"
+        self.inside = replace(place, lane=place.lane.aside(), inside_call=True, call_span_id=span_id)
+        """Where rows are fetched: functions of the program that the database calls are part of the call."""
+        self.factory: Any = None
+        """What the program makes of a row."""
+        self.is_outside = False
+        """That runs, or has raised."""
+        self.count = 0
+        self.rowcount: Any = None
+        self._recording: Recording | None = recording
+        self._run = place.run
+        self._lead = ""
+        self._rows: list[str] = []
+        with guard("databases.result"):
+            self.rowcount = _attribute(cursor, "rowcount")
+            head = {"columns": [column[0] for column in cursor.description or ()] if cursor.description else None}
+            head |= {"rowcount": self.rowcount, "lastrowid": _attribute(cursor, "lastrowid")}
+            recording.chunk(f'{values.encode(head)[:-1]}, "rows": ['.encode())
+            recorder = switch.recorder()
+            if recorder is not None:
+                recorder.results.add(self)
+
+    def add(self, row: Any) -> None:
+        """Note a row that the program takes, before it can change what is in it."""
+        self.count += 1
+        if self.count <= MAX_ROWS and self._recording is not None:
+            with guard("databases.row"):
+                self._rows.append(values.encode(list(row)))
+                if len(self._rows) == _ROWS_AT_ONCE:
+                    self._flush(self._recording)
+
+    def _flush(self, recording: Recording) -> None:
+        if self._rows:
+            recording.chunk((self._lead + ", ".join(self._rows)).encode())
+            self._lead = ", "
+            self._rows.clear()
+
+    def is_of(self, run: RunContext) -> bool:
+        """Return whether it belongs to a run."""
+        return self._run is not None and self._run.readings is run.readings
+
+    def end(self, *, is_whole: bool = False, error: BaseException | None = None, rowcount: Any = None) -> None:
+        """End the exchange, once. `is_whole`: the program has met the end of the rows."""
+        self.rowcount = self.rowcount if rowcount is None else rowcount
+        recording, self._recording = self._recording, None
+        if recording is None:
+            return
+        with guard("databases.end"):
+            self._flush(recording)
+            tail: dict[str, Any] = {"whole": is_whole, "rowcount_then": self.rowcount}
+            tail |= {"more": object()} if self.count > MAX_ROWS else {}
+            tail |= {} if error is None else {"error": error}
+            recording.chunk(f"], {values.encode(tail)[1:]}".encode())
+        recording.finish(Completion.COMPLETE if error is None else Completion.BROKEN, error)
+
+    def __del__(self) -> None:
+        self.end()
+
+
+class Given:
+    """The result of one statement in a replay: what the run took of it, and nothing else."""
+
+    __slots__ = ("_at", "_describe", "_told", "factory")
+
+    def __init__(self, told: dict[str, Any], describe: calls.Describe) -> None:
+        self._told = told
+        self._describe = describe
+        self._at = 0
+        self.factory: Any = None
+
+    def next(self) -> Any:
+        """Return the next row, None after the last.
+
+        Raises:
+            ReplayMiss: the run took no more rows, and so did not see whether there were any.
+            Exception: the one that the run got here.
+        """
+        if self._at < len(self._told["rows"]):
+            self._at += 1
+            return self._told["rows"][self._at - 1]
+        if (error := self._told.get("error")) is not None:
+            raise error
+        if not self.is_whole and is_in_run():
+            call = self._describe()
+            name = f"{call.name}: rows after the {self._at} that the run took"
+            calls.miss(lambda: replace(call, name=name, body=values.encode({"args": [name], "kwargs": {}})))
+        return None
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether the run met the end of the rows."""
+        return self._told.get("whole", "more" not in self._told)
+
+    @property
+    def steps(self) -> int:
+        """How many rows there are, or one more if what comes then is no end."""
+        return len(self._told["rows"]) + (not self.is_whole or "error" in self._told)
+
+    @property
+    def columns(self) -> list[str] | None:
+        """The names of the columns, None if there are no rows."""
+        return self._told["columns"]
+
+    @property
+    def description(self) -> tuple[tuple[Any, ...], ...] | None:
+        """What DB-API 2.0 tells of the columns."""
+        return None if self.columns is None else tuple((name, *(None,) * 6) for name in self.columns)
+
+    @property
+    def rowcount(self) -> Any:
+        """How many rows the statement met, as far as it has come."""
+        came = self._at >= len(self._told["rows"])
+        return self._told.get("rowcount_then", self._told["rowcount"]) if came else self._told["rowcount"]
+
+    @property
+    def lastrowid(self) -> Any:
+        """The id of the row that was inserted."""
+        return self._told["lastrowid"]
+
+
+def given(describe: calls.Describe, *, reads: bool = False) -> Given:
+    """Return what a replay answers to a statement: as recorded, and outside the run nothing, or no rows if it `reads`."""
+    nothing: dict[str, Any] = {"columns": [] if reads else None, "rows": [], "rowcount": -1, "lastrowid": None}
+    return Given(calls.run(describe, lambda: nothing, load=_load) if is_in_run() else nothing, describe)
+
+
+def take(
+    describe: calls.Describe, real: Callable[[], object], cursor: Any, started: Callable[[Recording], None] = lambda _: None
+) -> Taken | None:
+    """Execute a statement and record it; return what records its rows, None if it has none or is not recorded."""
+    recording = calls.begin(describe, real, started)
+    if recording is None:
+        return None
+    taken = Taken(recording, cursor)
+    if cursor.description is not None:
+        return taken
+    taken.end(is_whole=True)
+    return None
+
+
+def _load(text: str) -> dict[str, Any]:
+    told = values.decode(text)
+    return {**told, "rows": [tuple(row) for row in told["rows"]]}
+
+
+def _attribute(cursor: Any, name: str) -> Any:
+    try:
+        return getattr(cursor, name, None)
+    except Exception:  # drivers may refuse it, as DB-API 2.0 lets them
+        return None

@@ -1,0 +1,1 @@
+"""Random numbers and UUIDs, by lane."""

@@ -1,0 +1,253 @@
+"""The generator that the functions of `random` share: who draws from it, how far, and with which state runs began.
+
+`randoms` tells what is recorded of it.
+"""
+
+from __future__ import annotations
+
+import _thread
+import functools
+import os
+import random
+import threading
+from collections.abc import Callable
+from types import CodeType, FrameType
+from typing import Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.context.current import PLACE, Place, current_place
+from freezeframe.context.draws import Beginning, Draws, asker
+from freezeframe.seams.draws.drawn import GIVEN, GONE, Served, state_to_text
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.readings import draws_of, feed_of, note
+
+FILES: Final = (random.__file__, os.path.join(os.path.dirname(__file__), "randoms.py"))
+"""Of those who draw for the program."""
+_STATE_WORDS: Final = 624
+_NOWHERE: Final = object()
+"""Means that no place was read yet, not even None."""
+
+
+class _Shared:
+    """The shared generator: who draws from it, and how far."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()  # reentrant: a signal's handler may draw, too
+        self.generator: Any = None
+        self.getstate: Callable[[], Any] = random.getstate
+        self.words = 0
+        self._epoch = 0
+        self._epoch_state: tuple[int, ...] = ()
+        self._epoch_text = ""
+        self._began_at = 0
+        """The index into the state's words that the epoch began with."""
+        self._place: Place | None = None
+        self.code: CodeType | None = None
+        self.raw_place: object = _NOWHERE
+        self.thread = 0
+        self._file = ""
+        self._drawer: tuple[Draws, str] | None = None
+        self._row: list[str] | None = None
+        self._row_from = 0
+        self._made_gauss: tuple[Place, tuple[Draws, str] | None] | None = None
+        """The place that made the number that `gauss` will return next."""
+        self.served = Served()
+        self._beginning: Beginning | None = None
+        """Of the runs that began since the last draw."""
+        self._open = 0
+        """Runs in progress."""
+        self._is_off = False
+        """Draws are not counted: there is no run that they could be of."""
+        self._is_behind = False
+        """Some were not counted, so the epoch's state is not known yet."""
+        self._turnable: list[tuple[Any, Any, Any]] = []
+
+    def watch(self, generator: Any) -> None:
+        """Watch a generator from its present state on."""
+        self.generator, self.getstate = generator, generator.getstate
+        self._turnable, self._is_off = [], False
+        self.begin_epoch()
+        self.served = Served()
+
+    def after_fork(self) -> None:
+        """Make it usable in a newly forked process; `random` seeds it there."""
+        self.lock = threading.RLock()
+
+    def turnable(self, ours: Any, original: Any) -> Any:
+        """Return what calls `ours`, and `original` without any frame of Python between while draws are not counted."""
+        given = functools.update_wrapper(functools.partial(ours), original)
+        self._turnable.append((given, ours, original))
+        return given
+
+    def _turn(self, *, off: bool) -> None:
+        self._go_on_elsewhere()
+        self._is_off = off
+        for given, ours, original in self._turnable:
+            given.__setstate__((original if off else ours, (), {}, vars(given)))
+
+    def turn_on(self) -> None:
+        """Count draws again."""
+        with self.lock:
+            if self._is_off:
+                self._turn(off=False)
+                self._epoch, self.words, self._is_behind = self._epoch + 1, 0, True
+
+    def begin(self, draws: Draws) -> None:
+        """Begin a run: note how far the row had come."""
+        with self.lock:
+            self._open += 1
+            if self._is_off:
+                self.turn_on()
+            else:
+                self._go_on_elsewhere()
+            self._beginning = self._beginning or Beginning()
+            draws.is_open, draws.base, draws.beginning = True, (self._epoch, self.words), self._beginning
+
+    def end(self, draws: Draws) -> None:
+        """End it."""
+        with self.lock:
+            if draws.is_open:
+                draws.is_open = False
+                self._open -= 1
+                # its row ends with it; and if no run is left, the next draw finds nothing to count for
+                if not self._open or (self._drawer is not None and self._drawer[0] is draws):
+                    self._go_on_elsewhere()
+
+    def settle(self) -> None:
+        """Take the state that runs began with, before it changes."""
+        if self._is_behind:
+            self._epoch -= 1  # it has a number already
+            self.begin_epoch()
+        if self._beginning is not None:
+            self._beginning.state, self._beginning = self.getstate(), None
+
+    def mark(self, draws: Draws) -> Any:
+        """Return the generator's state, taken now, as the one that a run begins with."""
+        with self.lock:
+            self.settle()
+            self._go_on_elsewhere()
+            self._verify()
+            draws.base, draws.beginning = (self._epoch, self.words), Beginning()
+            draws.beginning.state = self.getstate()
+            return draws.beginning.state
+
+    def state_of(self, draws: Draws) -> Any:
+        """Return the state that a run began with, None if nothing is watched."""
+        with self.lock:
+            if draws.beginning.state is None and draws.beginning is self._beginning:
+                self.settle()
+            return draws.beginning.state
+
+    def is_changed(self, state: Any) -> bool:
+        """Return whether the generator is in another state."""
+        with self.lock:
+            return self.getstate() != state
+
+    def begin_epoch(self, text: str = "") -> None:
+        """Count from the generator's present state; `text` describes it, if there is a shorter form."""
+        self._go_on_elsewhere()
+        state = self.getstate()[1]
+        self._epoch += 1
+        self._epoch_state, self._epoch_text = state, text
+        self._began_at, self.words, self._is_behind = state[-1], 0, False
+
+    def come(self, frame: FrameType) -> None:
+        """Called when a frame is about to draw: the same code in the same place as last time, or another."""
+        raw, thread = PLACE.get(None), _thread.get_ident()
+        file = asker(frame, FILES)
+        if raw is self.raw_place and thread == self.thread and file is self._file:
+            return
+        self.settle()
+        place = current_place()
+        # Any code may call code in `random` itself.
+        self.code = None if frame.f_code.co_filename == FILES[0] else frame.f_code
+        self.raw_place, self.thread = raw, thread
+        if place is self._place and file is self._file:
+            return
+        draws = draws_of(place)
+        if draws is None and not self._open and not self._is_of_process():
+            self._turn(off=True)
+            return
+        drawer = None if draws is None else (draws, feed_of("random", place, file))
+        self._place, self._file = place, file
+        if drawer == self._drawer:
+            return
+        self._close_row()
+        self._drawer = drawer
+        if drawer is not None:
+            with guard("randoms.row"):
+                self._open_row(place, *drawer)
+
+    def _is_of_process(self) -> bool:
+        """Return whether what is drawn outside any run is of the process, which is one as a whole."""
+        recorder = switch.recorder()
+        return switch.serving() is not None or (recorder is not None and recorder.root.draws() is not None)
+
+    def come_anew(self, frame: FrameType) -> None:
+        """Begin a row with a frame, whatever drew before."""
+        self._go_on_elsewhere()
+        self.come(frame)
+
+    def take_gauss(self) -> None:
+        """Called when the current frame calls `gauss`, which returns the number made with the last one, for any lane."""
+        made, made_by = self.generator.gauss_next, self._made_gauss
+        if made is None:
+            self._made_gauss = None if self._place is None else (self._place, self._drawer)
+        elif made_by is None or made_by[1] != self._drawer:
+            self._close_row()
+            maker_place, maker = made_by or (None, None)
+            _note_gauss(self._place, self._drawer, f"{GIVEN}{made.hex()}")
+            _note_gauss(maker_place, maker, GONE)
+            self._go_on_elsewhere()
+
+    def _open_row(self, place: Place, draws: Draws, feed: str) -> None:
+        draws.is_drawn = True
+        self._verify()
+        if not draws.take():
+            return
+        base_epoch, base_words = draws.base or (self._epoch, 0)
+        if self._epoch != base_epoch and self._epoch not in draws.epochs:
+            draws.epochs.add(self._epoch)
+            text = self._epoch_text or state_to_text(self._epoch_state)
+            note(place, f"random-epoch {self._epoch - base_epoch}", text)
+        start = self.words - (base_words if self._epoch == base_epoch else 0)
+        self._row = note(place, feed, f"{self._epoch - base_epoch}+{start}")
+        self._row_from = self.words
+
+    def _close_row(self) -> None:
+        if self._row:
+            self._row[-1] += f":{self.words - self._row_from}"
+        self._row = None
+
+    def _go_on_elsewhere(self) -> None:
+        self._close_row()
+        self._place = self.code = self._drawer = None
+        self.raw_place = _NOWHERE
+
+    def _verify(self) -> None:
+        """Begin an epoch if the generator is not where our count puts it."""
+        expected = self._began_at if not self.words else (self._began_at + self.words - 1) % _STATE_WORDS + 1
+        if self.getstate()[1][-1] != expected:
+            drawer, place, code = self._drawer, self._place, self.code
+            self.begin_epoch()
+            self._drawer, self._place, self.code = drawer, place, code
+
+    def restore(self, state: Any) -> None:
+        """Put `random` into the state that the replayed run began with."""
+        with self.lock:
+            if self.generator is None:
+                random.setstate(state)
+                return
+            self.turn_on()
+            type(self.generator).setstate(self.generator, state)
+            self.begin_epoch()
+            self.served.restore(state)
+
+
+SHARED: Final = _Shared()
+os.register_at_fork(after_in_child=SHARED.after_fork)
+
+
+def _note_gauss(place: Place | None, drawer: tuple[Draws, str] | None, value: str) -> None:
+    if place is not None and drawer is not None and drawer[0].take():
+        note(place, drawer[1], value)

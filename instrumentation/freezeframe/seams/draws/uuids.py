@@ -1,0 +1,91 @@
+"""UUIDs: what `uuid.uuid4` and `uuid.uuid1` returned in a run, or in a script that is one as a whole; a replay repeats it.
+
+So do uuid4 and uuid7 of `uuid_utils.compat`, of which LangChain makes the ids of its messages.
+
+The functions themselves stay unchanged, because programs import them by name; we replace what they draw from, where the
+`uuid` module looks it up. Readings are kept by lane and by calling file, so a library that asks more often than it did
+does not shift anyone else's. `secrets` and `os.urandom` are left alone: what they return is meant to be secret.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.context.current import current_place
+from freezeframe.seams.recorder.patching import Patches
+from freezeframe.seams.recorder.readings import feed_of, note, recall
+
+_ASKER: Final = 3
+"""Frames from `_keep` up to the caller: our stand-in, the function of `uuid`, its caller."""
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Replace what the functions of ``uuid`` draw from."""
+    patches.replace(module, "os", _Os)
+    if getattr(module, "_generate_time_safe", None) is not None:
+        patches.replace(module, "_generate_time_safe", _wrap_time)
+
+
+def install_compat(module: ModuleType, patches: Patches) -> None:
+    """Replace what `uuid4` and `uuid7` of ``uuid_utils.compat`` draw from, if this version draws them so."""
+    for name in ("_uuid4_int", "_uuid7_int"):
+        if getattr(module, name, None) is not None:
+            patches.replace(module, name, _wrap_number)
+
+
+def _wrap_number(original: Callable[..., int]) -> Callable[..., int]:
+    @functools.wraps(original)
+    def number(*args: Any) -> int:
+        return int.from_bytes(_keep(16, lambda size: original(*args).to_bytes(size)))
+
+    return number
+
+
+class _Os:
+    """``os`` as `uuid` sees it."""
+
+    def __init__(self, original: Any) -> None:
+        self._original = original
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._original, name)
+
+    def urandom(self, size: int) -> bytes:
+        return _keep(size, os.urandom)
+
+
+def _wrap_time(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[bytes, Any]]:
+    @functools.wraps(original)
+    def generate_time_safe() -> tuple[bytes, Any]:
+        safely: list[Any] = [None]
+
+        def draw(size: int) -> bytes:
+            del size
+            drawn, safely[0] = original()
+            return drawn
+
+        return _keep(16, draw), safely[0]
+
+    return generate_time_safe
+
+
+def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
+    """Return the recorded bytes in a replay; else what is drawn, noted if a run is recorded."""
+    place = current_place()
+    # What a recorded tool draws is part of its work, which a replay does not do: if kept, it would go to the next caller.
+    if place.inside_call:
+        return draw(size)
+    feed = ""
+    with guard("uuids.feed"):
+        feed = feed_of("uuid", place, sys._getframe(_ASKER).f_code.co_filename)
+    recorded = recall(feed)
+    given = draw(size) if recorded is None else bytes.fromhex(recorded)
+    with guard("uuids.note"):
+        note(place, feed, given.hex())
+    return given

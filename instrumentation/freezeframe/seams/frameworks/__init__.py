@@ -1,0 +1,1 @@
+"""The seams of agent frameworks: their tools, retrievers, flags and states."""

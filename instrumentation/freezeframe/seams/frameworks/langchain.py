@@ -1,0 +1,73 @@
+"""LangChain and LangGraph: tools at ``BaseTool.run``/``arun``, retrievers at ``BaseRetriever.invoke``/``ainvoke``, and the
+searches of each vector store's class (these know the scores, which a retriever drops).
+
+Model calls are recorded at the HTTP seam, not here. Arguments that a framework injects (graph state, runtime, store)
+are left out: the model did not ask for them, and they hold objects that differ in each process.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe.seams.functions import calls
+from freezeframe.seams.recorder.patching import Patches
+from freezeframe_schemas.exchange import Kind
+
+SEAM: Final = "langchain"
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch ``langchain_core.tools.base``, ``langchain_core.retrievers`` or ``langchain_core.vectorstores.base``."""
+    if hasattr(module, "BaseTool"):
+        calls.watch_both(patches, module.BaseTool, "run", _describe_tool)
+    if hasattr(module, "BaseRetriever"):
+        calls.watch_both(patches, module.BaseRetriever, "invoke", _describe_retriever)
+    if hasattr(module, "VectorStore"):
+        _install_stores(module.VectorStore, patches)
+
+
+_SEARCHES: Final = (
+    "similarity_search",
+    "similarity_search_with_score",
+    "similarity_search_by_vector",
+    "max_marginal_relevance_search",
+)
+
+
+def _install_stores(base: Any, patches: Patches) -> None:
+    """Patch the searches that each store defines."""
+
+    def patch(store: Any) -> None:
+        for name in _SEARCHES:
+            calls.watch_both(patches, store, name, _describe_search)
+
+    patches.in_subclasses(base, patch)
+
+
+def _describe_search(store: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
+    given: Any = args[0] if args else kwargs.get("query", kwargs.get("embedding"))
+    extra = {name: value for name, value in kwargs.items() if name not in ("query", "embedding")}
+    named = {"query": given, **extra}
+    return calls.FunctionCall.of(Kind.RETRIEVAL, SEAM, type(store).__name__, *args[1:], kwargs=named)
+
+
+def _describe_tool(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
+    given: Any = args[0] if args else kwargs.get("tool_input")
+    named = _without_injected(tool, given) if isinstance(given, dict) else None
+    unnamed = (given,) if named is None else ()
+    return calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, *unnamed, kwargs=named or {}, call_id=kwargs.get("tool_call_id"))
+
+
+def _without_injected(tool: Any, given: dict[str, Any]) -> dict[str, Any]:
+    injected: Any = getattr(tool, "_injected_args_keys", frozenset())
+    filtered: Any = getattr(tool, "_filter_injected_args", None)
+    kept: Any = filtered(given) if callable(filtered) else given
+    return {name: value for name, value in kept.items() if name not in injected}
+
+
+def _describe_retriever(retriever: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
+    query: Any = args[0] if args else kwargs.get("input")
+    extra = {name: value for name, value in kwargs.items() if name not in ("input", "config")}
+    name = retriever.name if isinstance(getattr(retriever, "name", None), str) else type(retriever).__name__
+    return calls.FunctionCall.of(Kind.RETRIEVAL, SEAM, name, kwargs={"input": query, **extra})

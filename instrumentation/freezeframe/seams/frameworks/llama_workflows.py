@@ -1,0 +1,104 @@
+"""LlamaIndex workflows: what a workflow's context holds after each step, and a workflow that begins at one of these borders.
+
+The state is what ``Context.to_dict()`` writes, and a replay continues from it as ``Workflow.run(ctx=Context.from_dict(...))``
+does: steps in progress at the border run again. Its serializer looks classes up by name, so a state that names a class of a
+module that is not imported here is refused.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.seams.frameworks.framework_state import BEGINNINGS, Execution, is_recorded
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.patching import Patches
+from freezeframe_schemas.errors import ReplayError
+
+SEAM: Final = "llama_index"
+_EXECUTION: Final = "_freezeframe_execution"
+_CLASS_NAME: Final = re.compile(r'qualified_name\\*":\s*\\*"([\w.<>]+)')
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch ``workflows.runtime.control_loop.runner`` or ``workflows.workflow``."""
+    runner: Any = getattr(module, "_ControlLoopRunner", None)
+    if runner is not None:
+        patches.around(runner, "_process_tick", _process_tick)
+    if hasattr(module, "Workflow") and module.__name__ == "workflows.workflow":
+        patches.around(module.Workflow, "run", _run)
+
+
+# -- record -------------------------------------------------------------------------------------------------------------
+
+
+async def _process_tick(original: Callable[..., Any], runner: Any, tick: Any) -> Any:
+    result = await original(runner, tick)
+    # `result` is the end of the workflow: there is nothing to continue.
+    if result is None and is_recorded():
+        with guard("llama_index.state"):
+            _record(runner, tick)
+    return result
+
+
+def _record(runner: Any, tick: Any) -> None:
+    from workflows.context.serializers import JsonSerializer  # pyright: ignore[reportMissingImports] - optional
+
+    step = _step_of(tick)
+    execution: Execution | None = getattr(runner, _EXECUTION, None)
+    if step is None and execution is not None:
+        return  # an event in transit: not a border
+    if execution is None:
+        execution = Execution()
+        setattr(runner, _EXECUTION, execution)
+    serializer: Any = JsonSerializer()
+    context = runner.state.to_serialized(serializer)
+    store = runner.adapter.get_state_store(())
+    context.state = {} if store is None else store.to_dict(serializer)
+    execution.record_state(
+        SEAM,
+        str(runner.workflow.workflow_name),
+        after=() if step is None else (step,),
+        state=json.dumps(context.model_dump(mode="python"), ensure_ascii=False),
+    )
+
+
+def _step_of(tick: Any) -> str | None:
+    """Return the step whose result the tick brings, None if it brings something else."""
+    if type(tick).__name__ != "TickStepResult":
+        return None
+    named: Any = getattr(tick, "step_id", None)
+    return str(getattr(named, "name", None) or getattr(tick, "step_name", "step"))
+
+
+# -- serve --------------------------------------------------------------------------------------------------------------
+
+
+def _run(original: Callable[..., Any], workflow: Any, ctx: Any = None, start_event: Any = None, **options: Any) -> Any:
+    state = BEGINNINGS.take(SEAM) if switch.serving() is not None else None
+    if state is None:
+        return original(workflow, ctx, start_event, **options)
+    return original(workflow, ctx=_context(workflow, state.state))
+
+
+def _context(workflow: Any, text: str) -> Any:
+    """Return the recorded context.
+
+    Raises:
+        ReplayError: it names a class of a module that this program has not imported.
+    """
+    from workflows import Context  # pyright: ignore[reportMissingImports] - optional
+
+    for name in _CLASS_NAME.findall(text):
+        if name.rpartition(".")[0] not in sys.modules:
+            raise ReplayError(
+                f"llama_index: the recorded state names the class {name}, whose module this program has not imported",
+                do="import it before the workflow is run, or start the replay from the beginning",
+            )
+    found: Any = Context
+    return found.from_dict(workflow, json.loads(text))

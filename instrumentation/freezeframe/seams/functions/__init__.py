@@ -1,0 +1,1 @@
+"""Tools and retrievers: the application's own functions, recorded and served."""

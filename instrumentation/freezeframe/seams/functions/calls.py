@@ -1,0 +1,339 @@
+"""One call of a function at a seam: a tool, a retriever, an MCP request; sync or async, answering once or yielding.
+
+Adapters describe the call; what happens to it is here. While a replay is served, the function itself is never called.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
+from types import CodeType
+from typing import Any, Final, Self, TypeVar
+
+from freezeframe._drive import Watcher
+from freezeframe._guard import guard
+from freezeframe.context.current import PLACE, current_place
+from freezeframe.context.sights import Sight, Sights, shown_path
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.body import Body
+from freezeframe.seams.recorder.patching import Patches
+from freezeframe.seams.recorder.recording import EXCHANGE_SEQUENCE, Recorder, Recording, lane_of_call
+from freezeframe.seams.recorder.responder import Call, Responder
+from freezeframe_schemas import values
+from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request
+from freezeframe_schemas.gaps import GapKind
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCall:
+    """What an adapter says about a call before it happens."""
+
+    kind: Kind
+    name: str
+    seam: str
+    body: str
+    """The arguments as tagged JSON."""
+    call_id: str | None = None
+    code: CodeType | None = None
+    """The function's, where `changed` is known."""
+    changed: Callable[[], Iterable[str]] | None = None
+    """Returns what the function has changed of what it was given, in words: a replay does not run it."""
+
+    @classmethod
+    def of(cls, kind: Kind, seam: str, name: object, *args: object, kwargs: Mapping[str, Any], call_id: object = None) -> Self:
+        """Return a call with these arguments. An id that is not text is dropped."""
+        body = values.encode({"args": list(args), "kwargs": dict(kwargs)})
+        return cls(kind=kind, seam=seam, name=str(name), body=body, call_id=call_id if isinstance(call_id, str) else None)
+
+
+Describe = Callable[[], FunctionCall]
+DescribeMethod = Callable[[Any, tuple[Any, ...], dict[str, Any]], FunctionCall]
+"""For a method: its object and its arguments."""
+Dump = Callable[[Any], str]
+Load = Callable[[str], Any]
+
+
+def is_on() -> bool:
+    """Return whether a seam has anything to do."""
+    return switch.serving() is not None or switch.recorder() is not None
+
+
+def run(describe: Describe, invoke: Callable[[], _T], *, dump: Dump = values.encode, load: Load = values.decode) -> _T:
+    """Return the call's result: from the recording in a replay, else from `invoke`."""
+    if not is_on():
+        return invoke()
+    responder = switch.serving()
+    if responder is not None:
+        answer = _ask(responder, describe())
+        if answer is not None:
+            if switch.is_real_time():
+                time.sleep(switch.time_to_take_s(answer))
+            responder.turn_in_thread(answer)
+            return load(_result(answer))
+    recording = _start(describe)
+    if recording is None:
+        with _unrecorded():
+            return invoke()
+    try:
+        with recording.inside():
+            result = invoke()
+    except BaseException as error:
+        recording.finish(Completion.NONE, error)
+        raise
+    _succeed(recording, result, dump)
+    return result
+
+
+async def run_async(
+    describe: Describe, invoke: Callable[[], Awaitable[_T]], *, dump: Dump = values.encode, load: Load = values.decode
+) -> _T:
+    """Like `run`, for an awaited call."""
+    if not is_on():
+        return await invoke()
+    responder = switch.serving()
+    if responder is not None:
+        answer = _ask(responder, describe())
+        if answer is not None:
+            await switch.take_turn(responder, answer)
+            return load(_result(answer))
+    recording = _start(describe)
+    if recording is None:
+        with _unrecorded():
+            return await invoke()
+    try:
+        with recording.inside():
+            result = await invoke()
+    except BaseException as error:
+        recording.finish(Completion.NONE, error)
+        raise
+    _succeed(recording, result, dump)
+    return result
+
+
+def begin(
+    describe: Describe, invoke: Callable[[], object], started: Callable[[Recording], None] = lambda _: None
+) -> Recording | None:
+    """Make a call whose result the program takes bit by bit. The caller ends the recording; it is None if nothing records."""
+    recording = _start(describe)
+    if recording is None:
+        with _unrecorded():
+            invoke()
+        return None
+    started(recording)
+    try:
+        with recording.inside():
+            invoke()
+    except BaseException as error:
+        recording.finish(Completion.NONE, error)
+        raise
+    return recording
+
+
+def begin_generator(
+    describe: Describe, invoke: Callable[[], Generator[Any, Any, Any]]
+) -> tuple[Generator[Any, Any, Any], Watcher]:
+    """Return what the call yields, and the watcher for it.
+
+    Its items are the chunks of the response, ``{"yields": [...], "return": ...}`` in all.
+    """
+    responder = switch.serving()
+    if responder is not None:
+        answer = _recorded(responder, describe())
+        responder.turn_in_thread(answer)
+        return _replay(answer), UNWATCHED
+    recording = _start(describe)
+    return invoke(), UNWATCHED if recording is None else _Items(recording)
+
+
+def begin_async_generator(
+    describe: Describe, invoke: Callable[[], AsyncGenerator[Any, Any]]
+) -> tuple[AsyncGenerator[Any, Any], Watcher]:
+    """Like `begin_generator`, for an asynchronous generator."""
+    responder = switch.serving()
+    if responder is not None:
+        return _replay_async(responder, _recorded(responder, describe())), UNWATCHED
+    recording = _start(describe)
+    return invoke(), UNWATCHED if recording is None else _Items(recording)
+
+
+class _Unwatched:
+    """Watches a generator that is not recorded."""
+
+    def inside(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def add(self, item: object) -> None:
+        """Do nothing: no one needs it."""
+
+    def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
+        """Do nothing: no one needs it."""
+
+
+UNWATCHED: Final = _Unwatched()
+
+
+class _Items:
+    """Writes yielded items as pieces of one JSON text, so that each keeps its time."""
+
+    __slots__ = ("_first", "_recording")
+
+    def __init__(self, recording: Recording) -> None:
+        self._recording = recording
+        self._first = True
+
+    def inside(self) -> AbstractContextManager[None]:
+        return self._recording.inside()
+
+    def add(self, item: object) -> None:
+        with guard("calls.item"):
+            self._recording.chunk((self._lead() + values.encode(item)).encode())
+
+    def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
+        with guard("calls.end"):
+            lead = '{"yields": [' if self._first else ""
+            self._recording.chunk(f'{lead}], "return": {values.encode(result)}}}'.encode())
+        self._recording.finish(completion, error)
+
+    def _lead(self) -> str:
+        first, self._first = self._first, False
+        return '{"yields": [' if first else ", "
+
+
+def _replay(answer: Exchange) -> Generator[Any, Any, Any]:
+    recorded = values.decode(_result(answer))
+    yield from recorded["yields"]
+    from freezeframe.seams.http import adapter
+
+    end = adapter.end_of_stream(answer)
+    if end is not None:
+        raise end
+    return recorded["return"]
+
+
+async def _replay_async(responder: Responder, answer: Exchange) -> AsyncGenerator[Any, Any]:
+    await switch.take_turn(responder, answer)
+    for item in _replay(answer):
+        yield item
+
+
+def _start(describe: Describe) -> Recording | None:
+    recorder: Recorder | None = switch.recorder()
+    if recorder is None:
+        return None
+    with guard("calls.start"):
+        call = describe()
+        recording = recorder.start(
+            kind=call.kind,
+            name=call.name,
+            seam=call.seam,
+            request=Request(),
+            request_body=Body(recorder.settings.max_body_bytes, call.body.encode()),
+            call_id=call.call_id,
+        )
+        run = current_place().run
+        sights = recorder.root.sights() if run is None else run.sights
+        if recording is not None and sights is not None and call.code is not None and call.changed is not None:
+            recording.before_end = partial(_note_changes, call.name, call.code, call.changed, sights)
+        return recording
+    return None
+
+
+def _note_changes(name: str, code: CodeType, changed: Callable[[], Iterable[str]], sights: Sights) -> None:
+    for what in changed():
+        if sights.is_new(GapKind.TOOL_CHANGES, f"{name} {what}"):
+            where = f"{shown_path(code.co_filename)}:{code.co_firstlineno}"
+            sights.note(Sight(kind=GapKind.TOOL_CHANGES, verb="changes", what=what, by=name, where=where))
+
+
+def _succeed(recording: Recording, result: object, dump: Dump) -> None:
+    with guard("calls.result"):
+        recording.chunk(dump(result).encode())
+    recording.finish(Completion.COMPLETE)
+
+
+def watch(patches: Patches, owner: Any, name: str, describe: DescribeMethod) -> None:
+    """Route each call of a method through a seam."""
+
+    def method(original: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return run(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
+
+    patches.around(owner, name, method)
+
+
+def watch_async(patches: Patches, owner: Any, name: str, describe: DescribeMethod) -> None:
+    """Like the above, for an asynchronous method."""
+
+    async def method(original: Callable[..., Any], self: Any, /, *args: Any, **kwargs: Any) -> Any:
+        return await run_async(partial(describe, self, args, kwargs), partial(original, self, *args, **kwargs))
+
+    patches.around(owner, name, method)
+
+
+def watch_both(patches: Patches, owner: Any, name: str, describe: DescribeMethod) -> None:
+    """Do it for ``run`` and ``arun``, if the class itself defines them."""
+    for defined, do_watch in ((name, watch), (f"a{name}", watch_async)):
+        if defined in vars(owner):
+            do_watch(patches, owner, defined, describe)
+
+
+@contextmanager
+def _unrecorded() -> Generator[None]:
+    """Make a call that is not recorded; in a replay, mark the code so that the responder recognises what it calls in turn."""
+    if switch.serving() is None:
+        yield
+        return
+    place = current_place()
+    token = PLACE.set(replace(place, lane=place.lane.aside(), inside_call=True))
+    try:
+        yield
+    finally:
+        PLACE.reset(token)
+
+
+def miss(describe: Describe) -> None:
+    """Tell the replay of something that the program asks and the run did not.
+
+    Raises:
+        ReplayMiss: always, in a replay.
+    """
+    responder = switch.serving()
+    if responder is not None:
+        _ask(responder, describe())
+
+
+def _recorded(responder: Responder, call: FunctionCall) -> Exchange:
+    """Return the answer to a call that yields. Such calls are served or missed, never made for real."""
+    answer = _ask(responder, call)
+    if answer is None:
+        raise ReplayMiss(f"{call.name}: a replay does not run a generator live")
+    return answer
+
+
+def _ask(responder: Responder, call: FunctionCall) -> Exchange | None:
+    return switch.respond(
+        responder,
+        Call(
+            kind=call.kind,
+            name=call.name,
+            seam=call.seam,
+            request=Request(body=call.body.encode()),
+            lane=lane_of_call(),
+            sequence=next(EXCHANGE_SEQUENCE),
+            call_id=call.call_id,
+        ),
+    )
+
+
+def _result(answer: Exchange) -> str:
+    """Return the recorded result as tagged JSON, or raise the recorded exception."""
+    if answer.response.completion is Completion.NONE:
+        from freezeframe.seams.http import adapter
+
+        raise adapter.recorded_error(answer) or RuntimeError(f"{answer.name}: recorded as failed, without its error")
+    return answer.response.body.decode()

@@ -1,0 +1,211 @@
+"""Lanes: tasks, threads and forked processes carry the run, the current span and their own lane, assigned in the parent.
+
+`asyncio` tasks copy the context of their parent, so only the lane is added. Threads and executors start from an empty context:
+they get our context and OTel's, and nothing else of the application's.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import functools
+import os
+import sys
+import threading
+from collections.abc import AsyncGenerator, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from types import FrameType, ModuleType
+from typing import TYPE_CHECKING, Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.context.current import PLACE, WORK, Lane, Place, current_place
+from freezeframe.seams.order.races import LANES
+from freezeframe.seams.recorder.patching import IMPORT_HOOK, Patches
+from freezeframe.seams.recorder.recording import outside_lane
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+
+
+async def _no_items() -> AsyncGenerator[None]:
+    yield
+
+
+def _type_of_closing() -> type[object]:
+    closing = _no_items().aclose()
+    closing.close()  # Python 3.13 warns about one that was never awaited
+    return type(closing)
+
+
+_CLOSES_GENERATOR: Final = _type_of_closing()
+"""What the loop makes a task of to close an asynchronous generator that was left in the middle: at garbage collection,
+wherever the program is by then, and for generators of the real network, too. Such a task is not the application's work."""
+_FINALIZER: Final = "__del__"
+_FINALIZER_WITHIN: Final = 8
+"""Frames above the making of a task that are looked at for a finalizer: it makes the task itself, or closes what makes it."""
+
+
+def install(patches: Patches) -> None:
+    """Patch task creation, thread start and executors."""
+    patches.replace(threading.Thread, "start", _start)
+    patches.replace(ThreadPoolExecutor, "submit", _submit)
+    IMPORT_HOOK.when_imported("asyncio", functools.partial(_install_asyncio, patches))
+    IMPORT_HOOK.when_imported("uvloop", functools.partial(_install_uvloop, patches))
+
+
+def _install_asyncio(patches: Patches, module: ModuleType) -> None:
+    patches.replace(module.BaseEventLoop, "create_task", _create_task)
+
+
+def _install_uvloop(patches: Patches, module: ModuleType) -> None:
+    patches.replace(module.Loop, "create_task", _create_task)
+
+
+def _before_fork() -> None:
+    """Assign a lane to the process that is about to be forked; only in a run, because servers fork outside any run."""
+    with guard("lanes.fork"):
+        place = PLACE.get(None)
+        _FORKED.place = None if place is None or place.run is None else child_place()
+
+
+def _after_fork_in_child() -> None:
+    with guard("lanes.forked"):
+        if _FORKED.place is not None:
+            PLACE.set(_FORKED.place)
+
+
+class _Forked(threading.local):
+    """What the forking thread passes to the forked process."""
+
+    place: Place | None = None
+
+
+_FORKED: Final = _Forked()
+os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
+
+
+def child_place() -> Place:
+    """Return the place of the next task or thread started here."""
+    place = current_place()
+    return replace(place, lane=place.lane.child(), sending=False)
+
+
+def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def create_task(loop: Any, coro: Any, **options: Any) -> Any:
+        lane = None
+        with guard("lanes.create_task"):
+            if not isinstance(coro, _CLOSES_GENERATOR) and not _is_finalizing(sys._getframe(1)):
+                context: contextvars.Context = options.get("context") or contextvars.copy_context()
+                place = child_place()
+                if _set_place(context, place):
+                    options["context"], lane = context, place.lane.path
+        task = original(loop, coro, **options)
+        if lane is not None:
+            with guard("lanes.task"):
+                LANES[task] = lane
+        return task
+
+    return create_task
+
+
+def _is_finalizing(frame: FrameType | None) -> bool:
+    """Return whether the frame is part of a finalizer, as `_CLOSES_GENERATOR` is: SDKs close their clients in a task so."""
+    for _ in range(_FINALIZER_WITHIN):
+        if frame is None:
+            return False
+        if frame.f_code.co_name == _FINALIZER:
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _set_place(context: contextvars.Context, place: Place) -> bool:
+    try:
+        context.run(PLACE.set, place)
+    except RuntimeError:  # the context is entered already, by this task itself: it keeps its lane
+        return False
+    return True
+
+
+def _start(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def start(thread: threading.Thread) -> None:
+        with guard("lanes.start"):
+            # On the instance: a subclass that overrides `run` (Timer, and many in applications) is covered, too.
+            thread.__dict__["run"] = functools.partial(_run_carried, thread, thread.run, child_place(), _otel_context())
+        original(thread)
+
+    return start
+
+
+def _run_carried(thread: threading.Thread, run: Callable[[], None], place: Place, context: Context | None) -> None:
+    with guard("lanes.run"):
+        thread.__dict__.pop("run", None)
+        PLACE.set(place)
+        if context is not None:
+            from opentelemetry import context as otel
+
+            otel.attach(context)
+    run()
+
+
+def _submit(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def submit(executor: ThreadPoolExecutor, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+        work, lane = fn, None
+        with guard("lanes.submit"):
+            outer, place = current_place(), child_place()
+            context = _context_of(fn)
+            if context is not None:
+                _set_place(context, place)
+            work, lane = _Carried(fn, (outer.lane, *WORK.handed_over_by), place, _otel_context()), place.lane.path
+        # The worker thread that this may start is not the application's work: it takes no ordinal.
+        with outside_lane():
+            future = original(executor, work, *args, **kwargs)
+        if lane is not None:
+            with guard("lanes.future"):
+                LANES[future] = lane
+        return future
+
+    return submit
+
+
+def _context_of(fn: Any) -> contextvars.Context | None:
+    """Return the context that `fn` runs in if it brings its own: ``ctx.run``, as `asyncio.to_thread` and LangChain do."""
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    owner = getattr(fn, "__self__", None)
+    return owner if isinstance(owner, contextvars.Context) and getattr(fn, "__name__", "") == "run" else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """A work item with its place. The worker thread's own place is restored."""
+
+    fn: Callable[..., Any]
+    handed_over_by: tuple[Lane, ...]
+    place: Place
+    context: Context | None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        from opentelemetry import context
+
+        token = PLACE.set(self.place)
+        before = WORK.handed_over_by, WORK.place
+        WORK.handed_over_by, WORK.place = self.handed_over_by, self.place
+        otel_token = None if self.context is None else context.attach(self.context)
+        try:
+            return self.fn(*args, **kwargs)
+        finally:
+            WORK.handed_over_by, WORK.place = before
+            PLACE.reset(token)
+            if otel_token is not None:
+                context.detach(otel_token)
+
+
+def _otel_context() -> Context | None:
+    from opentelemetry import context
+
+    current = context.get_current()
+    return current or None

@@ -1,0 +1,150 @@
+"""Races: which tasks and futures a program found done, and in what order; a replay finds the same.
+
+`wait` and `as_completed`, of asyncio and of `concurrent.futures`, show a program what has ended by the time they look. That
+depends on how many turns of the loop or slices of the scheduler an SDK takes after its answer came, and for futures on their
+addresses in memory. So what these four functions returned is noted, and a replay waits for exactly that.
+
+Readings are kept as for `uuids`: ``race LANE FILE`` holds, for each call, the marks of what was done: for a task or future, the
+lane that it works in, else its position.
+"""
+
+from __future__ import annotations
+
+import concurrent.futures
+import functools
+import sys
+import time
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from types import ModuleType
+from typing import Any, Final
+from weakref import WeakKeyDictionary
+
+from freezeframe._guard import guard
+from freezeframe.context.current import Place, current_place
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.patching import Patches, importers
+from freezeframe.seams.recorder.readings import feed_of, note, recall
+from freezeframe_schemas.exchange import Lane, format_lane
+
+LANES: Final[WeakKeyDictionary[Any, Lane]] = WeakKeyDictionary()
+"""Task or future -> the lane that it works in."""
+
+Found = tuple[set[Any], set[Any]]
+
+
+def install(patches: Patches) -> None:
+    """Replace the two functions of `concurrent.futures`, wherever they were imported to."""
+    replace_everywhere(patches, concurrent.futures._base, {"wait": _wrap_wait, "as_completed": _wrap_as_completed})
+
+
+def replace_everywhere(patches: Patches, module: ModuleType, wraps: Mapping[str, Callable[[Any], Any]]) -> None:
+    """Replace functions of a module, wherever they were imported to. `wraps`: name -> what makes ours of the original."""
+    originals = {name: getattr(module, name) for name in wraps}
+    ours = {name: wraps[name](original) for name, original in originals.items()}
+    for importer, alias, name in list(importers(originals)):
+        patches.replace(importer, alias, lambda _, mine=ours[name]: mine)
+
+
+class Race:
+    """One call of one of the functions: what the run found, and what is noted of this call."""
+
+    __slots__ = ("_found", "_marks", "_row", "_row_at", "members", "recorded")
+
+    def __init__(self, members: Sequence[Any], *, ordered: bool, caller: str) -> None:
+        self.members = list(dict.fromkeys(members))
+        self.recorded: list[Any] | None = None
+        """What the run found, in its order; None if nothing is known."""
+        self._found: list[str] = []
+        self._row: list[str] | None = None
+        self._row_at = 0
+        self._marks: dict[Any, str] = {}
+        place = current_place()
+        if place.inside_call or place.sending:
+            return
+        with guard("races.begin"):
+            self._mark(ordered)
+            if self._marks:
+                self._begin(place, caller)
+
+    def _mark(self, ordered: bool) -> None:
+        lanes = [LANES.get(member) for member in self.members]
+        if ordered or None not in lanes:
+            self._marks = {
+                member: f"#{number}" if lane is None else format_lane(lane)
+                for number, (member, lane) in enumerate(zip(self.members, lanes, strict=True))
+            }
+
+    def _begin(self, place: Place, file: str) -> None:
+        feed = feed_of("race", place, file)
+        told = recall(feed)
+        if told is not None:
+            by_mark = {mark: member for member, mark in self._marks.items()}
+            marks = told.split()
+            if all(mark in by_mark for mark in marks):  # otherwise the program races different ones than recorded
+                self.recorded = [by_mark[mark] for mark in marks]
+        self._row = note(place, feed, "")
+        self._row_at = len(self._row or ()) - 1
+
+    def note(self, found: Iterable[Any]) -> None:
+        """Note that the program found these done, after the previous ones."""
+        row = self._row
+        if row is not None:
+            with guard("races.note"):
+                self._found += sorted(self._marks[member] for member in found)
+                row[self._row_at] = " ".join(self._found)
+
+
+def is_off() -> bool:
+    return switch.serving() is None and switch.recorder() is None
+
+
+def split(race: Race, recorded: Iterable[Any]) -> Found:
+    done = set(recorded)
+    return done, set(race.members) - done
+
+
+def caller() -> str:
+    """Return the file that calls one of the functions below."""
+    return sys._getframe(2).f_code.co_filename
+
+
+def _wrap_wait(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def wait(fs: Any, timeout: float | None = None, return_when: str = concurrent.futures.ALL_COMPLETED) -> Any:
+        decided = timeout is None and return_when == concurrent.futures.ALL_COMPLETED
+        if decided or is_off() or not isinstance(fs, (list, tuple, set, frozenset)):
+            return original(fs, timeout, return_when)
+        race = Race(list(fs), ordered=isinstance(fs, (list, tuple)), caller=caller())
+        found = original(fs, timeout, return_when)
+        if race.recorded is not None:
+            late = set(race.recorded) - found.done
+            if late:
+                original(late)
+            found = type(found)(*split(race, race.recorded))
+        race.note(found.done)
+        return found
+
+    return wait
+
+
+def _wrap_as_completed(original: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(original)
+    def as_completed(fs: Any, timeout: float | None = None) -> Generator[Any]:
+        if is_off():
+            yield from original(fs, timeout)
+            return
+        ends_at = None if timeout is None else time.monotonic() + timeout
+        futures = list(fs)
+        race = Race(futures, ordered=isinstance(fs, (list, tuple)), caller=caller())
+        first = race.recorded or []
+        for future in first:
+            left_s = None if ends_at is None else max(ends_at - time.monotonic(), 0)
+            next(original((future,), left_s))
+            race.note((future,))
+            yield future
+        left = [future for future in race.members if future not in first]
+        for future in original(left, None if ends_at is None else max(ends_at - time.monotonic(), 0)):
+            race.note((future,))
+            yield future
+
+    return as_completed

@@ -1,0 +1,374 @@
+"""Recording: one exchange while it happens, and its span. It ends once: on the end, an error, a close, or when dropped.
+
+Everything that can wait does: the caller's path keeps references and times; the attributes are built where spans are
+exported (`enrich`). The payload is never on the OTel span itself, so that neither a user's span limits cut it
+nor another vendor's exporter sends it.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import threading
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import InitVar, dataclass, field, replace
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Final, Protocol
+from weakref import WeakSet
+
+from freezeframe._guard import guard
+from freezeframe.context.current import PLACE, Place, current_place, leave
+from freezeframe.seams.recorder.body import Body
+from freezeframe.seams.recorder.responder import Call
+from freezeframe_schemas import exchange, genai, values
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, Tracer
+
+    from freezeframe._config import Settings
+    from freezeframe.context.current import RunContext
+    from freezeframe.seams.recorder.sink import RootSpan, Sink
+    from freezeframe_schemas.span import Attributes
+
+EXCHANGE_SEQUENCE: Final = itertools.count()
+"""Order of issue within the process."""
+
+_FIRST_ERROR_STATUS: Final = 400
+
+Held = Callable[[], list[Callable[[], None]] | None]
+"""Returns what is to be done at the first call of what will then be a run; None if it is one."""
+_NOT_HELD: Final[Held] = lambda: None  # noqa: E731 - typed
+
+
+class OpenResult(Protocol):
+    """A result that the program takes bit by bit."""
+
+    def is_of(self, run: RunContext) -> bool:
+        """Return whether it belongs to a run."""
+        ...
+
+    def end(self) -> None:
+        """End its exchange, once."""
+        ...
+
+
+@dataclass(slots=True, kw_only=True, eq=False)
+class Recorder:
+    """What the seams of a process record with: made by `instrument()`."""
+
+    tracer: Tracer
+    settings: Settings
+    sink: Sink
+    root: RootSpan
+    describe_spans: bool = False
+    """Put the GenAI attributes on the OTel span itself, on the application's path: for other vendors' exporters."""
+    _under_way: WeakSet[Recording] = field(default_factory=lambda: WeakSet[Recording](), init=False)
+    results: WeakSet[OpenResult] = field(default_factory=lambda: WeakSet[OpenResult](), init=False)
+    """Of databases, which the program may still read."""
+
+    def start(
+        self,
+        *,
+        kind: Kind,
+        name: str,
+        seam: str,
+        request: Request,
+        request_body: Body,
+        dialect: str | None = None,
+        provider: str | None = None,
+        call_id: str | None = None,
+    ) -> Recording | None:
+        """Open the span of one exchange. None if the run is not sampled."""
+        from opentelemetry.trace import SpanKind
+
+        remote = kind in (Kind.MODEL, Kind.HTTP, Kind.MCP, Kind.DATABASE)
+        held = self._held_back() if kind is Kind.DATABASE else _NOT_HELD
+        attributes: dict[str, str] = {genai.EXCHANGE_KIND: kind.value} if self.describe_spans else {}
+        around = current_place().call_span_id
+        if around:
+            attributes[genai.EXCHANGE_INSIDE] = around
+        span = self.tracer.start_span(
+            name,
+            context=self.root.context_for_exchange(is_call=held() is None),
+            kind=SpanKind.CLIENT if remote else SpanKind.INTERNAL,
+            attributes=attributes,
+        )
+        if not span.is_recording():
+            return None
+        recording = Recording(
+            span=span,
+            sink=self.sink,
+            template=partial(
+                Exchange,
+                kind=kind,
+                name=name,
+                seam=seam,
+                dialect=dialect,
+                lane=current_place().lane.path,
+                sequence=next(EXCHANGE_SEQUENCE),
+                call_id=call_id,
+            ),
+            request=request,
+            request_body=request_body,
+            provider=provider,
+            limit_bytes=self.settings.max_body_bytes,
+            describe_span=self.describe_spans,
+            random_state=self._state_to_tell(),
+            held=held,
+        )
+        self._under_way.add(recording)
+        return recording
+
+    def _held_back(self) -> Held:
+        """Return what a request or task, or the whole program, does at its first call, and only then is it a run.
+
+        What it asks of a database does not make it one.
+        """
+        run = current_place().run
+        return self.root.held_back if run is None else lambda: run.at_first_call if run.begins else None
+
+    def _state_to_tell(self) -> object:
+        """Return the state of `random` that the run began with, once it has drawn: it may be killed before its entry ends."""
+        run = current_place().run
+        draws = self.root.draws() if run is None else run.draws
+        return None if draws is None else draws.state_to_tell()
+
+    def keep(self, call: Call, answer: Exchange) -> None:
+        """Record a call that a replay answered: made in this place, otherwise as recorded."""
+        with guard("recorder.keep"):
+            context = self.root.context_for_exchange()
+            span = self.tracer.start_span(call.name, context=context, start_time=answer.start_time_unix_nano)
+            changed = replace(
+                answer,
+                kind=call.kind,
+                name=call.name,
+                seam=call.seam,
+                dialect=call.dialect,
+                lane=call.lane,
+                sequence=call.sequence,
+                call_id=call.call_id,
+            )
+            self.sink.expect(span, Answered(changed, call.provider))
+            self.sink.count(span)
+            span.end(answer.end_time_unix_nano)
+
+    def finish_results(self, run: RunContext) -> None:
+        """End the results of databases that a run leaves open: with the run, nothing reads them for it."""
+        for taken in list(self.results) if self.results else ():
+            if taken.is_of(run):
+                taken.end()
+
+    def finish_all(self) -> None:
+        """End what is in progress when the process ends: streams that no one closed, calls of daemon threads."""
+        for taken in list(self.results):
+            taken.end()
+        for recording in list(self._under_way):
+            recording.finish(Completion.NONE if recording.status is None else Completion.CLOSED_EARLY)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """The payload of a call that a replay answered."""
+
+    exchange: Exchange
+    provider: str | None
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return len(self.exchange.request.body) + len(self.exchange.response.body)
+
+    def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
+        """Return the span's name and attributes with the exchange."""
+        from freezeframe.seams.recorder.enrich import describe_exchange
+
+        return describe_exchange(own, self.exchange, self.provider)
+
+
+@dataclass(slots=True, kw_only=True, eq=False, weakref_slot=True)
+class Recording:
+    """One exchange in progress. `dialect` and `provider` are read by the exporter's side."""
+
+    span: Span
+    sink: Sink
+    template: Callable[..., Exchange]
+    """Makes the exchange, once the rest of it is known."""
+    request: Request
+    """Without its body."""
+    request_body: Body
+    provider: str | None
+    limit_bytes: InitVar[int]
+    describe_span: bool = False
+    random_state: object = None
+    held: Held = _NOT_HELD
+    before_end: Callable[[], None] | None = None
+    """Looks at what the call leaves behind."""
+    body: Body = field(init=False)
+    status: int | None = None
+    reason: str | None = None
+    version: str | None = None
+    headers: Headers = ()
+    completion: Completion = Completion.NONE
+    error: str | None = None
+    _start_ns: int = field(default_factory=time.perf_counter_ns, init=False)
+    _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
+    """Reentrant, like the pipeline's."""
+    _done: bool = field(default=False, init=False)
+
+    def __post_init__(self, limit_bytes: int) -> None:
+        """Expect a response of up to so many bytes."""
+        self.body = Body(limit_bytes)
+
+    def answered(self, status: int, headers: Headers, reason: str | None, version: str | None) -> None:
+        """Note the head of an HTTP response; without a reason if the protocol has none."""
+        self.status, self.version = status, version
+        self.reason = None if (status, reason) == (200, "OK") else reason
+        self.headers = headers
+
+    def chunk(self, data: bytes) -> None:
+        """Note a piece of the response, as it arrived."""
+        self.body.add(data, time.perf_counter_ns() - self._start_ns)
+
+    @contextmanager
+    def reading(self) -> Generator[None]:
+        """Read the whole response; the exchange ends when the block does."""
+        try:
+            yield
+        except GeneratorExit:
+            self.finish(Completion.CLOSED_EARLY)
+            raise
+        except BaseException as error:
+            self.finish(Completion.BROKEN, error)
+            raise
+        self.finish(Completion.COMPLETE)
+
+    def finish(self, completion: Completion, error: BaseException | None = None) -> None:
+        """End the exchange and its span. The first call decides, later ones do nothing."""
+        with self._lock:
+            if self._done:
+                return
+            self._done = True
+        if self.before_end is not None:
+            with guard("recording.before_end"):
+                self.before_end()
+            self.before_end = None
+        with guard("recording.finish"):
+            self.completion = completion
+            if error is not None:
+                self.error = values.encode_exception(error)
+            self._mark(error)
+            if self.describe_span:
+                self._describe()
+        end = partial(self._end, time.time_ns())
+        waiting = self.held()
+        if waiting is None:
+            end()
+        else:
+            waiting.append(end)
+
+    def _end(self, end_ns: int) -> None:
+        with guard("recording.end"):
+            self.sink.expect(self.span, self)
+            self.sink.count(self.span)
+            self.span.end(end_ns)
+
+    def _mark(self, error: BaseException | None) -> None:
+        """Set the span's status and ``error.type``, which other exporters also show."""
+        from opentelemetry.trace import Status, StatusCode
+
+        if error is not None:
+            self.span.set_attribute(genai.ERROR_TYPE, values.class_path(type(error)).replace(":", "."))
+            self.span.set_status(Status(StatusCode.ERROR, str(error)[:500]))
+        elif self.status is not None and self.status >= _FIRST_ERROR_STATUS:
+            self.span.set_attribute(genai.ERROR_TYPE, str(self.status))
+            self.span.set_status(Status(StatusCode.ERROR))
+
+    def _describe(self) -> None:
+        from freezeframe.seams.recorder.enrich import genai_attributes, span_name
+
+        exchange = self.exchange()
+        attributes: dict[str, Any] = genai_attributes(exchange, self.provider)
+        self.span.set_attributes(attributes)
+        self.span.update_name(span_name(exchange, attributes))
+
+    @contextmanager
+    def inside(self) -> Generator[None]:
+        """Make this the current span and the enclosing call, for the code that answers it."""
+        from opentelemetry import context, trace
+
+        place, span_id = current_place(), f"{self.span.get_span_context().span_id:016x}"
+        inner = Place(lane=place.lane.aside(), run=place.run, inside_call=True, call_span_id=span_id)
+        token = context.attach(trace.set_span_in_context(self.span))
+        place_token = PLACE.set(inner)
+        try:
+            yield
+        finally:
+            leave(place_token)
+            context.detach(token)
+
+    @property
+    def size(self) -> int:
+        """Bytes held."""
+        return self.request_body.size + self.body.size
+
+    def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
+        """Return the span's name and attributes with the exchange, and the GenAI attributes."""
+        from freezeframe.seams.recorder.enrich import describe_exchange
+
+        if self.random_state is not None:
+            own = {**own, genai.ENTRY_RANDOM_STATE: json.dumps(self.random_state)}
+        return describe_exchange(own, self.exchange(), self.provider)
+
+    def exchange(self) -> Exchange:
+        """Return what was recorded, once it is finished."""
+        response = Response(
+            status=self.status,
+            reason=self.reason,
+            version=self.version,
+            headers=self.headers,
+            chunks=tuple(
+                Chunk(data=data, offset_ns=offset) for data, offset in zip(self.body.pieces, self.body.offsets_ns, strict=True)
+            ),
+            completion=self.completion,
+            omitted=self.body.omitted,
+        )
+        request = replace(self.request, body=b"".join(self.request_body.pieces), omitted=self.request_body.omitted)
+        return self.template(request=request, response=response, error=self.error)
+
+
+@contextmanager
+def outside_lane() -> Generator[None]:
+    """Keep what the block spawns from counting in the application's lane: a replay does not run it."""
+    token = PLACE.set(replace(current_place(), lane=current_place().lane.aside()))
+    try:
+        yield
+    finally:
+        leave(token)
+
+
+class while_sending:  # noqa: N801 - reads like the function that `contextmanager` would return, at a third of the cost
+    """Make the real network call, recorded or not: outside the application's lane, and as one call, however many clients take
+    part in it. If it raises, its recording ends without an answer."""
+
+    __slots__ = ("_recording", "_token")
+
+    def __init__(self, recording: Recording | None = None) -> None:
+        self._recording = recording
+
+    def __enter__(self) -> None:
+        place = current_place()
+        self._token = PLACE.set(replace(place, lane=place.lane.aside(), sending=True))
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        leave(self._token)
+        if error is not None and self._recording is not None:
+            self._recording.finish(Completion.NONE, error)
+
+
+def lane_of_call() -> exchange.Lane:
+    """Return the lane of the running code."""
+    return current_place().lane.path

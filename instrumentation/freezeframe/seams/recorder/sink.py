@@ -1,0 +1,74 @@
+"""The interface for handing over recordings: the tracing side implements it, the seams know no more of that side."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
+
+if TYPE_CHECKING:
+    from opentelemetry.context import Context
+    from opentelemetry.trace import Span
+
+    from freezeframe.context.draws import Draws
+    from freezeframe.context.sights import Sights
+    from freezeframe_schemas.span import Attributes
+
+
+class Payload(Protocol):
+    """What is kept with a span until it is exported."""
+
+    @property
+    def size(self) -> int:
+        """Bytes that it holds in memory, roughly."""
+        ...
+
+    def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
+        """Return the name (None: the one it has) and attributes of the span, its `own` among them; on the exporter's thread."""
+        ...
+
+
+class Sink(Protocol):
+    """Takes the payloads of spans that are about to end, and of entry spans that began."""
+
+    def announce(self, span: Span, beginning: Payload) -> None:
+        """Say at once that this entry span began, and with what."""
+
+    def expect(self, span: Span, payload: Payload) -> None:
+        """Keep the payload until its span arrives."""
+        ...
+
+    def count(self, span: Span) -> None:
+        """Count an exchange that ends towards the run that began in the span's trace."""
+        ...
+
+    def counted(self, span: Span) -> int:
+        """Return how many exchanges the run of this entry span has counted, and stop counting."""
+        ...
+
+
+class RootSpan(Protocol):
+    """The span that holds exchanges outside any run."""
+
+    @property
+    def unrecorded(self) -> defaultdict[str, int]:
+        """Host -> HTTP calls outside any run that were not recorded."""
+        ...
+
+    def note_reading(self, feed: str, value: str) -> list[str] | None:
+        """Keep a feed's value outside any run; return the list that now ends with it, None if it is not kept."""
+
+    def draws(self) -> Draws | None:
+        """Return the store for draws outside any run; None if they are not part of a run."""
+
+    def sights(self) -> Sights | None:
+        """Return the store for what unmarked code reaches outside any run; None if the process is not a run as a whole."""
+
+    def context_for_exchange(self, *, is_call: bool = True) -> Context | None:
+        """Return the parent context of a new exchange, None for the current one. A call makes a run of what holds it."""
+
+    def held_back(self) -> list[Callable[[], None]] | None:
+        """Return what is done at the first call outside any run; None if there was one, or the process is no run."""
+
+    def context_for_run(self) -> Context | None:
+        """Return the parent context of a run that begins, None for the current one."""

@@ -1,0 +1,126 @@
+"""The switch behind every seam: off, recording, or serving a replay.
+
+There is one per process on purpose. A context variable would vanish in threads, and a seam that finds nothing would go live.
+A seam asks `serving()` first, then `recorder()`; if both are None, it does nothing.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from freezeframe.seams.recorder.recording import Recorder
+from freezeframe.seams.recorder.responder import Call, EditRequest, Responder
+from freezeframe_schemas.exchange import Exchange, Request
+
+STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")
+"""What a replay starts in place of a server that talks over stdio: a program that only waits for the end of its input."""
+
+
+Databases = Literal["as they are", "in runs", "everywhere"]
+"""Where a replay answers calls of databases: nowhere, since the run did not record them, in its entry point, or in all of the
+program, which is the run."""
+
+
+@dataclass(slots=True)
+class _Switch:
+    """The process's one piece of state."""
+
+    recorder: Recorder | None = None
+    responder: Responder | None = None
+    edit: EditRequest | None = None
+    real_time: bool = False
+    is_recorded: bool = False
+    on_instrument: Callable[[], None] | None = None
+    databases: Databases = "as they are"
+
+
+_switch: Final = _Switch()
+
+
+def start_serving(
+    responder: Responder,
+    *,
+    edit: EditRequest | None,
+    real_time: bool,
+    is_recorded: bool,
+    on_instrument: Callable[[], None] | None,
+    databases: Databases,
+) -> None:
+    """Answer the seams from `responder` (see `freezeframe.seams.serve`)."""
+    _switch.databases = databases
+    _switch.responder, _switch.edit, _switch.real_time, _switch.is_recorded = responder, edit, real_time, is_recorded
+    _switch.on_instrument = on_instrument
+
+
+def stop_serving() -> None:
+    """End the replay: the seams record again, or do nothing."""
+    _switch.responder = _switch.edit = _switch.on_instrument = None
+    _switch.is_recorded = False
+    _switch.databases = "as they are"
+
+
+def databases() -> Databases:
+    """Return where the replay that is on answers calls of databases."""
+    return _switch.databases
+
+
+def edited(request: Request) -> bytes | None:
+    """Return the body that replaces the request's, or None if it stays."""
+    return None if _switch.edit is None else _switch.edit(request)
+
+
+def time_to_take_s(answer: Exchange) -> float:
+    """Return the seconds that a function takes before it answers: 0 unless the replay keeps the recorded times."""
+    return max(answer.end_time_unix_nano - answer.start_time_unix_nano, 0) / 1e9 if _switch.real_time else 0.0
+
+
+def is_real_time() -> bool:
+    """Return whether the replay keeps the recorded times."""
+    return _switch.real_time
+
+
+async def take_turn(responder: Responder, answer: Exchange) -> None:
+    """Let the responder order concurrent answers; it cannot order those of an event loop that is not asyncio's."""
+    import asyncio
+
+    if asyncio._get_running_loop() is not None:
+        await responder.turn(answer)
+    else:
+        responder.turn_in_thread(answer)
+
+
+def instrumented() -> None:
+    """Tell a replay that the program turned capture on."""
+    if _switch.on_instrument is not None:
+        _switch.on_instrument()
+
+
+def serving() -> Responder | None:
+    """Return the responder that answers the seams, or None if no replay is on."""
+    return _switch.responder
+
+
+def recorder() -> Recorder | None:
+    """Return the recorder, or None if nothing records (a replay is on and not kept, or `instrument()` was not called)."""
+    return None if _switch.responder is not None and not _switch.is_recorded else _switch.recorder
+
+
+def respond(responder: Responder, call: Call) -> Exchange | None:
+    """Return the recorded answer to a call, None if it must be made for real. A recorded replay keeps both.
+
+    Raises:
+        ReplayMiss: the recording has no answer.
+    """
+    answer = responder.respond(call)
+    kept_by = recorder()
+    if answer is not None and kept_by is not None:
+        kept_by.keep(call, answer)
+    return answer
+
+
+def set_recorder(recorder: Recorder | None) -> None:
+    """Turn recording on or off."""
+    _switch.recorder = recorder

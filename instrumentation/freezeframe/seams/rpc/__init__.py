@@ -1,0 +1,1 @@
+"""The seams of other remote calls: gRPC and MCP."""

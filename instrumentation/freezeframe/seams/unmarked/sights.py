@@ -1,0 +1,307 @@
+"""What a run's unmarked code reaches outside the process: files, databases, connections, programs. Each is a gap of that run.
+
+One audit hook (PEP 578) sees them whatever library they go through. It cannot be removed, so outside capture it
+returns at once; it never raises into the program. Each thing counts once, when first seen: kind, name and line of code.
+Never a value; of a path, the part below the working directory, else only the file's name.
+
+Not seen: what code written in C does by itself (libpq, gRPC), what goes over a connection that was opened before the run, and
+threads that were started before it. Not reported: what Python, its packages and the operating system read for themselves,
+imports, logging, the run's own temporary files, and what a replay does not do: the inside of a tool, the call of a seam.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import site
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Mapping
+from functools import cache
+from types import FrameType
+from typing import Any, Final
+
+from freezeframe._guard import guard, report
+from freezeframe.context.current import current_place
+from freezeframe.context.draws import UNRECORDED
+from freezeframe.context.sights import Sight, Sights, shown_path
+from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.readings import draws_of
+from freezeframe_schemas.gaps import GapKind
+
+_WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+_CHANGES: Final[Mapping[str, str]] = {
+    "os.mkdir": "makes the folder", "os.remove": "removes", "os.rename": "renames", "os.rmdir": "removes the folder",
+    "os.truncate": "cuts", "os.link": "links", "os.symlink": "links",
+}  # fmt: skip
+_BY_FOLDER: Final = frozenset(_CHANGES) - {"os.truncate"}
+"""Events whose last argument is the descriptor of the path's base folder, or -1; the folder itself was seen earlier."""
+_PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"})
+_EVENTS: Final = frozenset(
+    {"open", "os.listdir", "os.scandir", "sqlite3.connect", "socket.connect", *_CHANGES, *_PROGRAMS}
+)  # fmt: skip
+_CODE: Final = (".py", ".pyc", ".pyi", ".pyd", ".so", ".pth")
+_SYSTEM: Final = tuple(
+    f"/{name}/"
+    for name in ("bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr", "System", "Library", "private/etc")
+)
+"""The operating system's own folders."""
+_RANDOM_DEVICES: Final = ("/dev/urandom", "/dev/random")
+_ABOUT_THE_MACHINE: Final = frozenset(
+    {
+        # standard library: the interpreter's own work, and questions about the machine
+        "ctypes", "encodings", "gettext", "importlib", "inspect", "linecache", "locale", "logging", "mimetypes", "netrc",
+        "pkgutil", "platform", "site", "ssl", "sysconfig", "tokenize", "traceback", "uuid", "warnings", "zoneinfo", "_strptime",
+        "multiprocessing", "pydoc", "runpy", "zipimport",
+        # packages that do the same, write logs, or belong to a seam: MCP servers, cloud credentials
+        "distro", "certifi", "loguru", "structlog", "mcp", "botocore", "coverage", "_pytest", "pytest", "debugpy",
+        "_pydevd_bundle", "tzlocal", "dateutil", "tzdata",
+    }
+)  # fmt: skip
+"""Top-level modules whose acts are not a gap if they are nearer to the act on the stack than the application's code."""
+_OURS: Final = ("freezeframe", "freezeframe_schemas", "freezeframe_replay", "freezeframe_redaction")
+_CARRIERS: Final = ("freezeframe.seams.order.lanes", "freezeframe.seams.databases.sqlite", "freezeframe._drive")
+"""Our modules that only carry the application's work to another thread or step."""
+
+
+class _Watch:
+    """The process's hook: on while something records."""
+
+    __slots__ = ("busy", "installed", "on")
+
+    def __init__(self) -> None:
+        self.on = False
+        self.installed = False
+        self.busy = threading.local()
+
+
+_WATCH: Final = _Watch()
+
+
+def start() -> None:
+    """Start watching; install the hook once per process."""
+    _WATCH.on = True
+    if not _WATCH.installed:
+        _WATCH.installed = True
+        _python_directories()  # asks the file system: not inside the hook
+        sys.addaudithook(_hook(_WATCH, _EVENTS, _hear))
+
+
+def stop() -> None:
+    """Stop watching; the hook stays, and returns at once."""
+    _WATCH.on = False
+
+
+def _hook(watch: _Watch, events: frozenset[str], hear: Callable[[str, tuple[Any, ...]], None]) -> Callable[..., None]:
+    """Return the hook. It is called for everything that Python audits, also during shutdown: it uses no global names."""
+
+    def hook(event: str, arguments: tuple[Any, ...]) -> None:
+        if watch.on and event in events:
+            hear(event, arguments)
+
+    return hook
+
+
+def _hear(event: str, arguments: tuple[Any, ...]) -> None:
+    if getattr(_WATCH.busy, "now", False):
+        return
+    _WATCH.busy.now = True
+    try:
+        _note(event, arguments)
+    except Exception as error:
+        report("unmarked", error)
+    finally:
+        _WATCH.busy.now = False
+
+
+def _note(event: str, arguments: tuple[Any, ...]) -> None:
+    recorder = switch.recorder()
+    if recorder is None:
+        return
+    place = current_place()
+    if place.lane.apart:  # a replay does not do this
+        return
+    sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
+    if sights is None or sights.full:
+        return
+    if event == "open" and _path(arguments[0]) in _RANDOM_DEVICES:
+        draws = draws_of(place)
+        if draws is not None and _who(sys._getframe(3), alone=place.run is None):
+            draws.lost[UNRECORDED] += 1
+        return
+    act = _act(event, arguments, sights)
+    if act is None:
+        return
+    kind, verb, what = act
+    if not sights.is_new(kind, what) or (verb == "reads" and not os.path.isfile(what)):
+        return
+    found = _who(sys._getframe(3), alone=place.run is None)
+    if found is not None:
+        sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
+
+
+def note_session(verb: str, what: str) -> None:
+    """Note a session that no seam records. It replaces what was noted for its socket."""
+    note(GapKind.CONNECTION, verb, what, again=True)
+
+
+def note(kind: GapKind, verb: str, what: str, *, again: bool = False) -> None:
+    """Note what a seam sees and does not record; once, unless it replaces what was noted for its socket (`again`)."""
+    with guard("unmarked.note"):
+        recorder, place = switch.recorder(), current_place()
+        if recorder is None or place.lane.apart:
+            return
+        sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
+        if sights is None or sights.full or not (sights.is_new(kind, what) or again):
+            return
+        found = _who(_past_ours(sys._getframe(1)), alone=place.run is None)
+        if found is not None:
+            sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
+
+
+def _past_ours(frame: FrameType | None) -> FrameType | None:
+    while frame is not None and str(frame.f_globals.get("__name__", "")).partition(".")[0] in (*_OURS, "contextlib"):
+        frame = frame.f_back
+    return frame
+
+
+# -- what was done ------------------------------------------------------------------------------------------------------
+
+
+def _act(event: str, arguments: tuple[Any, ...], sights: Sights) -> tuple[GapKind, str, str] | None:
+    """Return kind, verb and thing; None if it does not matter."""
+    if event == "open":
+        return _opened(arguments[0], arguments[2], sights)
+    if event == "socket.connect":
+        address = _address(arguments[1])
+        return None if address is None else (GapKind.CONNECTION, "connects to", address)
+    if event in _PROGRAMS:
+        return GapKind.PROCESS, "starts", _program(event, arguments)
+    path = _path(arguments[0])
+    if path is None or path.startswith(_python_directories()) or (event in _BY_FOLDER and arguments[-1] != -1):
+        return None
+    if event == "sqlite3.connect":
+        return GapKind.DATABASE, "opens the database", path
+    if event in _CHANGES:
+        sights.own.add(_path(arguments[1]) or "" if event == "os.rename" else path)
+        return None if _is_temporary(path) or path in sights.own - {path} else (GapKind.FILE_WRITTEN, _CHANGES[event], path)
+    return None if path in sights.own or _is_systems(path) else (GapKind.FILE_READ, "lists the folder", path)
+
+
+def _opened(target: Any, flags: int, sights: Sights) -> tuple[GapKind, str, str] | None:
+    path = _path(target)
+    if path is None or path.endswith(_CODE) or path.startswith(_python_directories()) or _is_systems(path):
+        return None
+    if flags & _WRITES:
+        if flags & os.O_TRUNC or flags & os.O_EXCL:
+            sights.own.add(path)
+        return None if _is_temporary(path) else (GapKind.FILE_WRITTEN, "writes", path)
+    return None if path in sights.own else (GapKind.FILE_READ, "reads", path)
+
+
+def _path(target: Any) -> str | None:
+    """Return the absolute path; None for a descriptor and for an in-memory database."""
+    if not isinstance(target, str | bytes | os.PathLike):
+        return os.getcwd() if target is None else None  # `os.listdir()` lists the working directory
+    text = os.fsdecode(target)
+    if text.startswith("file:"):
+        text, _, options = text.removeprefix("file:").partition("?")
+        text = "" if "mode=memory" in options else text
+    return None if text in ("", ":memory:") else os.path.abspath(text)
+
+
+def _address(address: Any) -> str | None:
+    if isinstance(address, tuple):
+        return ":".join(str(part.decode() if isinstance(part, bytes) else part) for part in address[:2])
+    return f"the socket {os.path.basename(os.fsdecode(address))}" if isinstance(address, str | bytes) else None
+
+
+def _program(event: str, arguments: tuple[Any, ...]) -> str:
+    """Return the name of the program, never its arguments."""
+    given = arguments[1] if event == "os.spawn" else arguments[0]
+    if event == "subprocess.Popen" and not given:
+        given = arguments[1]
+    if event == "os.system":
+        words = shlex.split(os.fsdecode(given), posix=True)
+        given = words[0] if words else "sh"
+    elif isinstance(given, list | tuple):
+        given = given[0] if given else "sh"
+    return os.path.basename(os.fsdecode(given).partition(" ")[0])
+
+
+def _is_systems(path: str) -> bool:
+    return path.startswith(_SYSTEM) and not path.startswith(_program_directories())
+
+
+def _is_temporary(path: str) -> bool:
+    return path.startswith(_temporary_directory()) and not path.startswith(_program_directories())
+
+
+@cache
+def _temporary_directory() -> str:
+    return os.path.abspath(os.environ.get("TMPDIR") or getattr(sys.modules.get("tempfile"), "tempdir", None) or "/tmp") + os.sep  # noqa: S108 - nothing is made
+
+
+@cache
+def _python_directories() -> tuple[str, ...]:
+    """Return the folders of Python and its packages."""
+    paths = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]
+    paths += [*site.getsitepackages(), site.getusersitepackages()]
+    if sys.prefix != sys.base_prefix:  # a virtual environment holds nothing else
+        paths.append(sys.prefix)
+    return tuple({os.path.abspath(path) + os.sep for path in paths} | {os.path.realpath(path) + os.sep for path in paths})
+
+
+def _program_directories() -> tuple[str, ...]:
+    """Return the program's folders: the working directory and the folder of its file, if they are not the whole disk."""
+    main = getattr(sys.modules.get("__main__"), "__file__", None)
+    found = {os.getcwd(), os.path.dirname(os.path.abspath(main)) if main else os.getcwd()}
+    return tuple(path + os.sep for path in found if path != os.sep)
+
+
+# -- who did it ---------------------------------------------------------------------------------------------------------
+
+
+def _who(frame: FrameType | None, *, alone: bool) -> tuple[str, str] | None:
+    """Return the application's function that is nearest on the stack, and its line; None if the act does not matter.
+
+    Without one: a package's module, or nothing. `alone`: outside any run, where any library's threads may be running.
+    """
+    library: tuple[str, str] | None = None
+    nearest = True
+    while frame is not None:
+        code, name = frame.f_code, str(frame.f_globals.get("__name__", ""))
+        top = name.partition(".")[0]
+        if top in _OURS:
+            if nearest and name not in _CARRIERS:
+                return None
+        elif top in _ABOUT_THE_MACHINE or name.startswith("google.auth") or code.co_filename.startswith("<frozen importlib"):
+            return None
+        elif is_applications(code.co_filename, name):
+            return _named(getattr(code, "co_qualname", code.co_name)), f"{shown_path(code.co_filename)}:{frame.f_lineno}"
+        elif not code.co_filename.startswith(_standard_library()):
+            nearest = False
+            library = library or (name, f"{os.path.basename(code.co_filename)}:{frame.f_lineno}")
+        frame = frame.f_back
+    return None if alone else library or ("", "")
+
+
+def is_applications(file: str, module: str) -> bool:
+    """Return whether a file belongs to the application: not to Python, its packages, or freezeframe."""
+    if module.partition(".")[0] in _OURS:
+        return False
+    if file.startswith("<"):  # typed at a prompt, or given on the command line
+        return module == "__main__" and not file.startswith("<frozen")
+    return not file.startswith(_python_directories())
+
+
+@cache
+def _standard_library() -> tuple[str, ...]:
+    paths = sysconfig.get_paths()
+    return (*(os.path.realpath(paths[name]) + os.sep for name in ("stdlib", "platstdlib")), "<")
+
+
+def _named(qualname: str) -> str:
+    """Return the function around a lambda or comprehension."""
+    return qualname.split(".<locals>.<")[0]

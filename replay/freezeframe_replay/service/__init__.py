@@ -1,0 +1,1 @@
+"""The replay service: the pages and the HTTP API on one port."""

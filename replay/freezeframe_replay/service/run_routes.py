@@ -1,0 +1,158 @@
+"""The pages of a run: as a whole, step by step, and beside another one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from typing import Final, TypeVar
+
+from aiohttp import web
+
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.local.daemon import flush
+from freezeframe_replay.report.align import Comparison, How, compare_runs
+from freezeframe_replay.report.reading import Reading
+from freezeframe_replay.report.varying import varying_fields
+from freezeframe_replay.service.state import HOME, JOBS, LABELS, STORE, TOKEN, html, load, read
+from freezeframe_replay.sources.costs import costs_of_calls
+from freezeframe_replay.sources.store import RunStore
+from freezeframe_replay.web import run_pages, step_pages
+from freezeframe_replay.web.asked import asked_number
+from freezeframe_replay.web.comparison import comparison_page
+from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.lifecycle import RunStatus
+from freezeframe_schemas.run import Run
+
+ROUTES: Final = web.RouteTableDef()
+
+_T = TypeVar("_T")
+_OTHERS: Final = 3
+"""Runs that are read to tell what varies by itself in a comparison."""
+_MOST_STEPS: Final = 300
+"""Calls of such a run: it is read while somebody waits."""
+
+
+@ROUTES.get("/runs/{run}")
+async def show_run(request: web.Request) -> web.Response:
+    """Show a run: its transcript, or another tab."""
+    tab = request.query.get("tab", "transcript")
+    if tab not in run_pages.TABS:
+        raise web.HTTPBadRequest(text=f"tab: found {tab!r}, expected one of {', '.join(run_pages.TABS)}")
+    part = asked_number(request.query, "from")
+    only = request.query.get("only", "")
+
+    def build() -> web.Response:
+        reading = read(request)
+        version = _version(reading.run)
+        if version and request.headers.get("If-None-Match") == version:
+            return web.Response(status=304, headers={"ETag": version})
+        transcript = reading.transcript if tab == "transcript" else None
+        page = run_pages.run_page(
+            reading.run,
+            reading.outline,
+            version=version,
+            tab=tab,
+            part=part,
+            only=only,
+            token=request.app[TOKEN],
+            replays=request.app[JOBS].of_run(reading.run.trace_id),
+            labels=request.app[LABELS].of_run(reading.run.trace_id),
+            transcript=transcript,
+            costs=_costs(request, reading),
+        )
+        answer = html(page)
+        if version:
+            answer.headers["ETag"] = version
+        return answer
+
+    return await asyncio.to_thread(build)
+
+
+@ROUTES.get("/runs/{run}/steps/{step}")
+async def show_step(request: web.Request) -> web.Response:
+    """Show one step, its bodies by pages."""
+    shown = {name: asked_number(request.query, name) for name in ("request", "response")}
+
+    def build() -> str:
+        reading = read(request)
+        step = _step(request, step_pages.find_step(reading.outline, request.match_info["step"]))
+        costs = _costs(request, reading)
+        return step_pages.step_page(
+            reading.run,
+            reading.outline,
+            step,
+            shown,
+            costs=costs,
+            label=request.app[LABELS].of_run(reading.run.trace_id).get(step.span_id),
+            token=request.app[TOKEN],
+        )
+
+    return html(await asyncio.to_thread(build))
+
+
+@ROUTES.get("/runs/{run}/steps/{step}/{part:request|response}")
+async def show_step_body(request: web.Request) -> web.Response:
+    """Give a body as it was recorded."""
+    run = await asyncio.to_thread(load, request)
+    step, part = request.match_info["step"], request.match_info["part"]
+    numbered = enumerate(run.exchanges, 1)
+    exchange = _step(request, next((item for number, item in numbered if step in (str(number), item.span_id)), None))
+    return web.Response(
+        body=exchange.request.body if part == "request" else exchange.response.body,
+        content_type="application/octet-stream",
+        headers={"Content-Disposition": f'attachment; filename="{run.trace_id[:8]}-step-{step}-{part}"'},
+    )
+
+
+@ROUTES.get("/diff")
+async def show_diff(request: web.Request) -> web.Response:
+    """Show two runs side by side."""
+    before, after = (request.query.get(name, "").strip() for name in ("before", "after"))
+    if not before or not after:
+        raise web.HTTPBadRequest(text="diff: expected the ids of two runs, /diff?before=ID&after=ID")
+    found, learned_from = await asyncio.to_thread(_compare, request, before, after)
+    return html(comparison_page(found, learned_from=learned_from))
+
+
+def _version(run: Run) -> str:
+    """Return what changes as a run goes on; empty if it has ended."""
+    return f'"{len(run.spans)}"' if run.status is RunStatus.UNFINISHED else ""
+
+
+def _step(request: web.Request, found: _T | None) -> _T:
+    if found is None:
+        raise web.HTTPNotFound(text=f"step {request.match_info['step']!r:.80}: not in run {request.match_info['run']!r:.80}")
+    return found
+
+
+def _compare(request: web.Request, before: str, after: str) -> tuple[Comparison, int]:
+    """Return two runs side by side, and how many others of the first one's entry point told what varies by itself."""
+    flush(request.app[HOME])
+    runs = [request.app[STORE].load(run) for run in (before, after)]
+    one, other = map(freeze, runs)
+    found = compare_runs(one, other, varying=())
+    if not any(pair.says_otherwise and pair.how is How.CHANGED for pair in found.pairs):
+        return found, 0
+    names = request.app[STORE].use(lambda store: _others(store, *(run.trace_id for run in runs)))
+    others = [freeze(request.app[STORE].load(name)) for name in names]
+    varying = varying_fields((side, run) for run in others for side in (one, other))
+    return (compare_runs(one, other, varying=varying), len(others)) if varying else (found, 0)
+
+
+def _others(store: RunStore, *compared: str) -> list[str]:
+    """Return the newest other runs of the same service and entry point that are small enough to be read beside."""
+    _, rows = store.sql(
+        "SELECT trace_id FROM runs WHERE (service, name) IN (SELECT service, name FROM runs WHERE trace_id = {first:String}) "
+        "AND trace_id NOT IN {compared:Array(String)} AND exchanges BETWEEN 1 AND {most:UInt32} "
+        "ORDER BY start_time DESC LIMIT {number:UInt32}",
+        {"first": compared[0], "compared": list(compared), "most": _MOST_STEPS, "number": _OTHERS},
+    )
+    return [str(row[0]) for row in rows]
+
+
+def _costs(request: web.Request, reading: Reading) -> Mapping[str, float | None]:
+    """Return span id -> what the call cost, None if that is not known; the store is asked once for a run that is open."""
+    if reading.costs is None:
+        called = any(node.kind == Kind.MODEL for node in reading.outline.nodes)
+        reading.costs = request.app[STORE].use(lambda store: costs_of_calls(store, reading.run.trace_id)) if called else {}
+    return reading.costs

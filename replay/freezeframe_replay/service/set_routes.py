@@ -1,0 +1,127 @@
+"""The pages of datasets, which are folders of `sets` beside the data directory."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from aiohttp import web
+
+from freezeframe_replay.experiments.dataset import MANIFEST, Dataset, Row, load_dataset
+from freezeframe_replay.experiments.experiment import FORMAT, VERSION
+from freezeframe_replay.report.answered_rows import csv_text
+from freezeframe_replay.report.outline import outline_fixture
+from freezeframe_replay.report.spent import spent_by
+from freezeframe_replay.service.replay_routes import folder_of
+from freezeframe_replay.service.state import HOME, html
+from freezeframe_replay.web.sets import SetInList, SetRow, grid_values, set_page, sets_page
+from freezeframe_schemas.errors import FixtureError
+
+ROUTES: Final = web.RouteTableDef()
+
+_SETS: Final = "sets"
+_MOST_SETS: Final = 200
+_MOST_CANDIDATES: Final = 12
+
+
+@ROUTES.get("/sets")
+async def show_sets(request: web.Request) -> web.Response:
+    """List the datasets."""
+    folder = folder_of(request.app[HOME]) / _SETS
+    found = await asyncio.to_thread(_list, folder)
+    return html(sets_page(found, folder=str(folder)))
+
+
+@ROUTES.get("/sets/{name}")
+async def show_set(request: web.Request) -> web.Response:
+    """Show a dataset's runs by the candidates that were tried; with as=csv or as=json, as values."""
+    directory = _directory(request)
+    dataset = await asyncio.to_thread(load_dataset, directory)
+    results = await asyncio.to_thread(_results, directory)
+    rows = await asyncio.to_thread(_rows, dataset)
+    only_changed, form = bool(request.query.get("changed")), request.query.get("as", "")
+    if form in ("csv", "json"):
+        values = grid_values(rows, results, only_changed=only_changed)
+        text, kind = (
+            (csv_text(list(values[0]) if values else ["run"], [list(value.values()) for value in values]), "text/csv")
+            if form == "csv"
+            else (json.dumps(values, ensure_ascii=False), "application/json")
+        )
+        sent_as = {"Content-Disposition": f'attachment; filename="set.{form}"'}
+        return web.Response(text=text, content_type=kind, headers=sent_as)
+    page = set_page(directory.name, rows, results, only_changed=only_changed, chosen_by=dataset.chosen_by)
+    return html(page)
+
+
+def _directory(request: web.Request) -> Path:
+    """Return the folder of the set that the address names.
+
+    Raises:
+        web.HTTPNotFound: there is no such set.
+    """
+    name = request.match_info["name"]
+    directory = folder_of(request.app[HOME]) / _SETS / name
+    if Path(name).name != name or name.startswith(".") or not (directory / MANIFEST).is_file():
+        raise web.HTTPNotFound(text=f"set {name!r:.80}: not found; /sets lists those that there are")
+    return directory
+
+
+def _list(folder: Path) -> list[SetInList]:
+    found: list[SetInList] = []
+    for directory in sorted(folder.iterdir())[:_MOST_SETS] if folder.is_dir() else ():
+        if (directory / MANIFEST).is_file():
+            try:
+                dataset = load_dataset(directory)
+            except FixtureError as error:
+                found.append(SetInList(name=directory.name, runs=0, chosen_by=error.message, candidates=()))
+                continue
+            names = [path.stem for path in _result_files(directory)]
+            item = SetInList(name=directory.name, runs=len(dataset.rows), chosen_by=dataset.chosen_by, candidates=names)
+            found.append(item)
+    return found
+
+
+def _result_files(directory: Path) -> list[Path]:
+    """Return the kept results, the newest last."""
+    files = sorted((directory / "results").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
+    return files[-_MOST_CANDIDATES:]
+
+
+def _results(directory: Path) -> Mapping[str, Mapping[str, Any]]:
+    """Return name of a candidate -> its result.
+
+    Raises:
+        FixtureError: one is not readable.
+    """
+    found: dict[str, Mapping[str, Any]] = {}
+    for path in _result_files(directory):
+        try:
+            result: Any = json.loads(path.read_bytes())
+            if (result["format"], result["version"]) != (FORMAT, VERSION):
+                raise FixtureError(f"{path}: format {result['format']!r} {result['version']}, expected {FORMAT!r} {VERSION}")
+        except (ValueError, KeyError, TypeError) as error:
+            raise FixtureError(f"{path}: not readable, {type(error).__name__}: {error}") from error
+        found[path.stem] = result
+    return found
+
+
+def _rows(dataset: Dataset) -> list[SetRow]:
+    return [_row(dataset, row) for row in dataset.rows]
+
+
+def _row(dataset: Dataset, row: Row) -> SetRow:
+    """Return a row with what its fixture says; without that if the fixture is damaged, which an experiment reports."""
+    try:
+        fixture = dataset.load(row)
+    except FixtureError as error:
+        return SetRow(name=row.name, run_id=row.run_id, note=error.message)
+    return SetRow(
+        name=row.name,
+        run_id=row.run_id,
+        note=row.note,
+        entry=outline_fixture(fixture).called_with,
+        recorded=spent_by(fixture),
+    )

@@ -1,0 +1,50 @@
+"""What the handlers of the replay service share: what an application holds, and how they read a run and write a page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from aiohttp import web
+
+from freezeframe_replay.local.daemon import flush
+from freezeframe_replay.local.home import Home
+from freezeframe_replay.report.reading import LastReading, Reading
+from freezeframe_replay.service.jobs import Jobs
+from freezeframe_replay.sources.costs import Costs
+from freezeframe_replay.sources.kept_store import KeptStore
+from freezeframe_replay.sources.labels import Labels
+from freezeframe_replay.web.door import Door
+from freezeframe_schemas.run import Run
+
+HOME: Final = web.AppKey("home", Home)
+STORE: Final = web.AppKey("store", KeptStore)
+LAST: Final = web.AppKey("last", LastReading)
+COSTS: Final = web.AppKey("costs", Costs)
+TOKEN: Final = web.AppKey("token", str)
+DOOR: Final = web.AppKey("door", Door)
+LABELS: Final = web.AppKey("labels", Labels)
+JOBS: Final = web.AppKey("jobs", Jobs)
+LIVE: Final = web.AppKey("live", bool)
+"""Whether a page may ask a model for real."""
+
+
+def load(request: web.Request) -> Run:
+    """Return the run that the address names.
+
+    Raises:
+        RunError: no such run, or several.
+        StoreError: the store does not answer.
+    """
+    flush(request.app[HOME])
+    return request.app[STORE].load(request.match_info["run"])
+
+
+def read(request: web.Request) -> Reading:
+    """Return the reading of the run that the address names; raises as `load` does."""
+    return request.app[LAST].of(load(request))
+
+
+def html(text: str, status: int = 200) -> web.Response:
+    """Return a page as an answer."""
+    # half a character of a recording is no reason to show nothing
+    return web.Response(body=text.encode(errors="replace"), content_type="text/html", charset="utf-8", status=status)
