@@ -84,7 +84,7 @@ _DAYS: Final = Kind(
 
 
 USUAL_ENDPOINT: Final = "http://127.0.0.1:4318"
-"""Where a collector is if nothing says more. Source: OpenTelemetry's default for OTLP over HTTP."""
+"""The collector's address if nothing else is configured. Source: OpenTelemetry's default for OTLP over HTTP."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,6 +1,6 @@
 """``%load_ext freezeframe``: each cell that makes a call is a run, and ``%freezeframe_replay`` replays one in the kernel.
 
-A notebook's functions and objects are nowhere but in its kernel, so only the kernel can replay what used them.
+A notebook's functions and objects exist only in its kernel, so only the kernel can replay a cell that used them.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Cells:
             _, scope, leave = found
             if current_place().run is scope.run:  # a cell that awaits ran in a task, whose context has ended with it
                 leave()
-            if result.execution_count is not None:  # at the begin, IPython's versions disagree whether it is counted
+            if result.execution_count is not None:  # at the start, IPython's versions disagree on whether it is counted
                 scope.rename(f"In [{result.execution_count}]")
             error = result.error_before_exec or result.error_in_exec
             scope.finish(output=None if error is not None else values.encode(result.result), error=error)

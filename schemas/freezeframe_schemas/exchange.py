@@ -72,7 +72,7 @@ class Request:
 
     For HTTP `method`, `url`, `headers` and the wire body; for functions (tool, retrieval, MCP) the method and URL are empty and
     the body is tagged JSON (`values`), ``{"args": [...], "kwargs": {...}}`` or the arguments by name. Defaults that the call
-    left to the function stand next to them, ``"defaults": {...}``.
+    left to the function are next to them, ``"defaults": {...}``.
     """
 
     body: bytes = b""
@@ -82,7 +82,7 @@ class Request:
     omitted: str | None = None
     """Why the body is not here, if it is not."""
     timeouts: Timeouts | None = None
-    """The client's, where it tells them. They never decide which request it is, and are kept of calls that raised."""
+    """The client's timeouts, if it exposes them. They are not part of the request key, and are kept only for calls that raised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

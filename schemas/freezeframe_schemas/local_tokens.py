@@ -1,7 +1,7 @@
 """The tokens of a data directory: they open a collector's ports to whoever can read its files, and to no one else.
 
 Several files, because they go to different places: the sender's to containers, the reader's to notebooks, the admin's nowhere,
-the fourth to coding agents. Who listens makes the token first, unless the file holds one.
+the fourth to coding agents. The listener creates the token before it listens, unless the file already holds one.
 """
 
 from __future__ import annotations

@@ -48,7 +48,7 @@ _ROLES: Final = {
 }
 """Words of frameworks -> the conventions' word."""
 _COPIES: Final = frozenset({"tool_use", "function_call"})
-"""A provider's own item, which some writers keep beside the `tool_call` part that they made of it."""
+"""A provider's own item, which some writers keep next to the `tool_call` part that they made of it."""
 
 
 def request_meaning(attributes: Mapping[str, AttributeValue]) -> JsonObject:
@@ -88,7 +88,7 @@ def answer_parts(attributes: Mapping[str, AttributeValue]) -> list[JsonObject]:
 
 
 def said_by(parts: Iterable[JsonObject]) -> list[JsonObject]:
-    """Return an answer in the form in which it stands in the next request's messages."""
+    """Return an answer as it appears in the next request's messages."""
     return list(_said([{"role": "assistant", "parts": list(parts)}]))
 
 
@@ -210,7 +210,7 @@ def _typed(part: JsonValue) -> JsonObject:
 
 
 def _is_copied_text(part: JsonObject, calls: set[str]) -> bool:
-    """Return whether a text is the JSON of one of the calls: OpenLLMetry on LangChain writes Anthropic's so."""
+    """Return whether a text is the JSON of one of the calls: OpenLLMetry on LangChain writes Anthropic's calls that way."""
     text = part.get("content")
     if part.get("type") != "text" or not isinstance(text, str) or not text.startswith("{"):
         return False
@@ -221,7 +221,7 @@ def _is_copied_text(part: JsonObject, calls: set[str]) -> bool:
 def _said(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
     """Yield who said what: adjacent texts of one speaker as one, no ids, no empty texts, no reasoning.
 
-    Results of parallel calls come in any order: they are put in the order of their calls, if their ids tell it.
+    Results of parallel calls come in any order: they are put in the order of their calls, if their ids show it.
     """
     asked: dict[str, int] = {}
     results: list[tuple[JsonValue, JsonObject]] = []

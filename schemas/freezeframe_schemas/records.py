@@ -1,7 +1,6 @@
 """Records: dataclasses read back from the JSON of `dataclasses.asdict`, by the types of their fields.
 
-Nothing is converted but what JSON has no form for: an array may be a tuple, a text an enum's value or a path. What a
-stranger wrote may be read with it.
+Nothing is converted but what JSON has no form for: an array may be a tuple, a text an enum's value or a path. It is safe for input from strangers.
 """
 
 from __future__ import annotations

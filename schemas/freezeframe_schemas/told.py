@@ -1,4 +1,4 @@
-"""Told calls: the model calls that spans of another instrumentation report, each with all that is said of it. Pure.
+"""Told calls: the model calls that spans of another instrumentation report, each with everything that is said about it. Pure.
 
 Some keep the content on the span, some in log records below it (`otlp.logs`), some in the provider's own JSON.
 """
@@ -91,7 +91,7 @@ def _missing(span: SpanRecord, attributes: Mapping[str, AttributeValue]) -> dict
 
 
 def _verbatim(span: SpanRecord) -> dict[str, AttributeValue]:
-    """Return what the provider's own request and answer say, where the span keeps both whole."""
+    """Return what the provider's own request and answer say, if the span keeps both whole."""
     answer = as_object(parse(span.text(_ANSWER) or ""))
     dialect = _DIALECTS.get(str(answer.get("object") or answer.get("type")))
     if dialect is None:

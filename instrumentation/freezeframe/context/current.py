@@ -82,9 +82,9 @@ class RunContext:
     tracers: set[str] = field(default_factory=lambda: set())
     """Other instrumentations that began spans in it."""
     begins: list[Callable[[RunContext], None]] = field(default_factory=lambda: [])
-    """Tells, once, that it has begun, when the first call is about to be made in it; empty from then on."""
+    """Called once, when the first call is about to be made, to report that the run has begun; empty from then on."""
     at_first_call: list[Callable[[], None]] = field(default_factory=lambda: [])
-    """What is done after that, once."""
+    """Called once after that."""
     span: Span | None = None
     payload: Any = None
     """The `EntryPayload` that is kept for its span, once it has begun."""
@@ -124,7 +124,7 @@ class RunContext:
             self.span.add_event(genai.FLAG_EVENT, {genai.FLAG_KEY: key, genai.FLAG_VALUE: values.encode(value), **kept})
 
     def join(self, session: str) -> None:
-        """Note the conversation that the run belongs to, once it has begun: on its own span, which stands for the run."""
+        """Note the conversation on the run's own span, after the run has begun."""
         if self.span is not None:
             self.span.set_attributes({genai.SESSION_ID: session, genai.CONVERSATION_ID: session})
 
@@ -155,11 +155,11 @@ class Place:
     call_span_id: str = ""
     """Span id of that call, if it is recorded."""
     sending: bool = False
-    """True while a seam has the real request made: a transport's request through another HTTP client is the same call."""
+    """True while a seam makes the real request: if a transport sends it through another HTTP client, that is the same call."""
 
     @property
     def takes_run(self) -> bool:
-        """Return whether a run that begins here is one by itself, not a part of another."""
+        """Return whether a run that begins here is a separate one, not a part of another."""
         return self.run is None or self.run.is_implied
 
 

@@ -1,4 +1,4 @@
-"""A span that starts when something asks for it: most requests make no call, and then there is no run that it would be of.
+"""A span that starts only when something asks for it: most requests make no call, so they have no run that needs a span.
 
 It stands for its span wherever OpenTelemetry passes one: a span below it, a log line with its trace id, or an attribute that
 the program sets starts it, with the time at which it should have.
@@ -34,7 +34,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class LaterSpan(Span):
-    """Stands for a span that `start` will start."""
+    """Placeholder for a span that `start` will start."""
 
     __slots__ = ("_start", "started")
 

@@ -47,7 +47,9 @@ def default_spool_directory(settings: Settings) -> Path:
     Raises:
         ConfigError: the user has no home directory.
     """
-    endpoint = settings.endpoint or USUAL_ENDPOINT  # not the port of today's collector: tomorrow's takes what waits
+    endpoint = (
+        settings.endpoint or USUAL_ENDPOINT
+    )  # without the port: the project's next collector, on another one, takes what waits
     told = [endpoint, *(f"{name}={value}" for name, value in sorted(settings.headers))]
     if _is_on_this_machine(endpoint):  # the port may be another project's collector's
         told.append(str(find_data_directory()))

@@ -1,4 +1,4 @@
-"""Requests to applications of aiohttp's server, as `applications` has those of ASGI and WSGI. Not its WebSockets."""
+"""Record requests to applications of aiohttp's server, as `applications` does for ASGI and WSGI; not WebSockets."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 
 _open: Final[dict[int, Request]] = {}
-"""Id of a request of aiohttp's -> what is recorded of it, while it is answered."""
+"""Id of an aiohttp request -> its recording, while it is being answered."""
 
 
 def install(patches: Patches, module: ModuleType) -> None:

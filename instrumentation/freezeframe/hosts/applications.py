@@ -2,7 +2,7 @@
 
 ASGI and WSGI alike: the application object's own ``__call__`` is wrapped, so it does not matter which server calls it. A run's
 input is the request, its output the response; the server, middleware around the object, and lifespan are outside. A function
-marked with `freezeframe.run` that a request calls is a run of its own; then the request is not one.
+marked with `freezeframe.run` that a request calls is a separate run; then the request is not one.
 
 A replay calls the application with the recorded request, in process (`freezeframe_replay.process.requests`).
 """
@@ -318,7 +318,7 @@ class _Answer:
         return piece
 
     def close(self) -> None:
-        """End the request. Servers call it in any case."""
+        """End the request. Servers always call it."""
         try:
             close = getattr(self._answer, "close", None)
             if close is not None:
@@ -331,7 +331,7 @@ class _Answer:
 
 
 class _SizedAnswer(_Answer):
-    """One whose length servers may ask for: of a single piece, it tells them the length of the body."""
+    """A response whose length servers may ask for: one of a single piece gives them the length of the body."""
 
     def __len__(self) -> int:
         return len(self._answer)  # pyright: ignore[reportArgumentType]  # it has one

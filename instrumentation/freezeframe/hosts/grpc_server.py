@@ -34,7 +34,7 @@ SHAPES: Final = {
     (True, True): "stream_stream",
 }
 LEFT: Final = {"left": True}
-"""Stands in the place of a message that did not come, since the client had gone away."""
+"""Placeholder for a message that did not come because the client had left."""
 _MAX_MESSAGES: Final = 10_000
 
 
@@ -91,7 +91,7 @@ class _Talk:
 
 
 class _Kept:
-    """A message as it was: protobuf's as its bytes, which are made quickly, and JSON of them only for a run."""
+    """A message as it was. A protobuf message is kept as its bytes, which is quick; JSON is made of it only for a run."""
 
     __slots__ = ("_kind", "_value")
 

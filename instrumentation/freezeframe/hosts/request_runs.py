@@ -27,7 +27,7 @@ _REQUEST_HEADERS: Final = frozenset(
 _RESPONSE_HEADERS: Final = frozenset("content-encoding content-language content-type location retry-after".split())
 _FAILED: Final = 500
 _ANSWER_BYTES: Final = 1 << 20
-"""Of a response; of a longer one, size and SHA-256 are kept. A replay compares them, so no setting changes it."""
+"""Largest response that is recorded; of a longer one, size and SHA-256 are kept. A replay compares both, so no setting changes this."""
 _targets: Final[dict[int, tuple[Any, str, str | None]]] = {}
 """Id of an application -> the application, where it is found, and that module's file."""
 
@@ -88,12 +88,12 @@ class Request:
 
 @dataclass(slots=True, kw_only=True)
 class Asked:
-    """What a client asked, as the server gave it: nothing is made of it until it is known to be a run."""
+    """A client's request as the server passed it on. It is not processed until it is known to be a run."""
 
     name: str
     """Method and path."""
     first: Callable[[tuple[str, ...]], str | None]
-    """Returns the first header that is there, of these names in small letters."""
+    """Returns the first header that is present, of these lower-case names."""
     given: Callable[[], dict[str, Any]]
     """Returns what is recorded."""
 

@@ -28,7 +28,7 @@ class Talk:
 
     scope: EntryScope
     received: list[list[Any]]
-    """``[messages sent before, text or bytes]``; the client's going is ``[messages sent before, {"left": code}]``."""
+    """``[messages sent before, text or bytes]``; the client's leaving is ``[messages sent before, {"left": code}]``."""
     accepted: dict[str, Any] = field(default_factory=dict[str, Any])
     sent: list[Any] = field(default_factory=list[Any])
     closed: int | None = None

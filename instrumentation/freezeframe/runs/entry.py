@@ -161,7 +161,7 @@ class EntryScope:
     __slots__ = ("_done", "_place", "_recorder", "_responder", "run")
 
     def __init__(self, point: EntryPoint | Callable[[], EntryPoint], run: RunContext) -> None:
-        """Begin. `point` may return the entry point: for what is a run only if a call is made in it."""
+        """Begin. `point` may be a function that returns the entry point, for a run that exists only if a call is made in it."""
         outer = current_place()
         self._done = False
         self._responder: Responder | None = None
@@ -248,8 +248,7 @@ class EntryScope:
     ) -> None:
         """End the run with its output (tagged JSON) or the exception that it raised. Only the first call counts.
 
-        `yields`: what a generator yielded before it raised. `failure`: in what way an output tells of a failure, such as a
-        status of HTTP.
+        `yields`: what a generator yielded before it raised. `failure`: how the output shows a failure, such as an HTTP status.
         """
         if self._done:
             return
@@ -260,8 +259,8 @@ class EntryScope:
         span, payload = self.run.span, self.payload
         if span is None:
             return
-        if self.run.is_implied and payload is None:  # it made no call, so it is no run
-            # but if other spans stand below its own, it must end, or that is never sent
+        if self.run.is_implied and payload is None:  # it made no call, so it is not a run
+            # but if there are spans below its own, that one must end, or it is never sent
             if self.run.tracers and getattr(span, "started", None) is not None:
                 span.end()
             return
@@ -313,7 +312,7 @@ def _start_span(recorder: Recorder, name: str, context: Context, start_ns: int) 
 
 
 def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run: RunContext) -> None:
-    """Tell that a run has begun."""
+    """Report that a run has begun."""
     with guard("entry.announce"):
         from freezeframe.context.later import LaterSpan
 

@@ -68,7 +68,7 @@ class CurrentRun:
         return self._context.id
 
     def join(self, session: str) -> None:
-        """Note the conversation that the run belongs to, where only the program knows it: `run(session=...)`, but later."""
+        """Note the conversation that the run belongs to: like `run(session=...)`, for a program that learns it later."""
         with guard("run.join"):
             self._context.join(session)
 
@@ -203,7 +203,7 @@ def _wrap(function: Any, options: _Options) -> Any:
 
 
 def _marked(function: Any, entry: _MarkedFunction) -> Any:
-    """Return what stands in for a function of its kind: each call of it is a run."""
+    """Return a wrapper of the same kind as the function: each call of it is a run."""
     if inspect.isasyncgenfunction(function):
         return watched_async_generator(function, entry.watched)
     if inspect.isgeneratorfunction(function):

@@ -93,7 +93,7 @@ def _result(found: JsonValue) -> tuple[JsonValue, str | None, str]:
 
 
 def _message(found: JsonValue) -> JsonObject | None:
-    """Return the LangChain message that a result is, in the forms of its serialisers; None if it is none."""
+    """Return the LangChain message that a result is, in the forms of its serialisers; None if it is not one."""
     value = as_object(found)
     for inner in (value, as_object(value.get("output")), as_object(value.get("data"))):
         for message in (inner, as_object(inner.get("kwargs"))):
