@@ -1,6 +1,6 @@
 """The settler: once a run has ended, or paused, its stored spans are gone through with all that was found in it.
 
-A value that is found late may stand in spans that are stored already. From then on the run is unsettled: the table
+A value that is found late may be in spans that are already stored. From then on the run is unsettled: the table
 ``unsettled_rows`` names it until this thread has rewritten those spans. It reads the run, replaces what is left, and puts all
 of the run in place of what was there. What it writes lies in a file of ``settling/`` until the store has it: a crash between
 deleting and inserting loses nothing, and the next start does it again before anything else is stored.
@@ -46,7 +46,7 @@ Rewrite = Callable[[RunKey, Sequence[bytes], Sequence[SpanRecord]], list[SpanRec
 
 @dataclass(slots=True, kw_only=True)
 class SettlerState:
-    """What the settler did, for telemetry. Written by whoever settles, one at a time."""
+    """What the settler did, for telemetry. Written by one settling thread at a time."""
 
     settled_runs: int = 0
     rewritten_runs: int = 0
@@ -57,7 +57,7 @@ class SettlerState:
 
 
 class Settler:
-    """A thread that settles runs until it is stopped. `storing` is held by whoever changes stored runs."""
+    """A thread that settles runs until it is stopped. `storing` is held while stored runs are changed."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class Settler:
         is_stored: Callable[[int], bool],
         storing: threading.Lock,
     ) -> None:
-        """`is_stored` says whether the log holds no segment up to a number any more."""
+        """`is_stored` says whether the log no longer holds a segment up to a number."""
         self.state = SettlerState()
         self._book = book
         self._rewrite = rewrite

@@ -1,7 +1,7 @@
 """The sweeper: drops the expired days from the embedded store, once an hour, except failed and pinned runs.
 
 The first sweep is an hour after the start, so that a collector that was started on old data by mistake can be stopped in time.
-A server's retention is up to whoever runs it: `freezeframe store expire --store URL`.
+For a server, the operator runs the retention: `freezeframe store expire --store URL`.
 """
 
 from __future__ import annotations

@@ -99,7 +99,7 @@ class Writer:
         own_spans: OwnSpans | None = None,
         storing: threading.Lock | None = None,
     ) -> None:
-        """`storing` is held while the store is written to: whoever rewrites stored runs holds it, too."""
+        """`storing` is held while the store is written to: a rewrite of stored runs holds it, too."""
         self._own_spans = own_spans
         self._storing = storing or threading.Lock()
         self.state = WriterState()

@@ -120,7 +120,7 @@ class Redactor:
         return self._spans_for(span).redact(span, allowance, casting), casting.cast
 
     def rewrite(self, span: SpanRecord, cast: Cast, since: Cast = NOTHING) -> SpanRecord:
-        """Return a span that this redactor's key redacted with the forms replaced that still stand in it.
+        """Return a span that this redactor's key redacted with the forms replaced that are still in it.
 
         For spans that were stored before a later one of their run told what they hold; `cast` is the whole run's, weighed
         (`Cast.weighed`). No detector runs, so it costs a fraction of a redaction. The same object comes back if nothing was
@@ -132,7 +132,7 @@ class Redactor:
         return self._spans_for(span).rewrite(span, Casting(cast, self._indexes, since=since))
 
     def may_hold(self, span: SpanRecord, cast: Cast, since: Cast = NOTHING) -> bool:
-        """Return whether a form of what is new in the cast since then may stand in the span; if in doubt, it may."""
+        """Return whether a form of what is new in the cast since then may be in the span; if in doubt, True."""
         casting = Casting(cast, self._indexes, since=since)
         return any(map(casting.may_stand_in, texts_of(span)))
 

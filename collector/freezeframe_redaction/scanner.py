@@ -201,7 +201,7 @@ class Scanner:
         return [(Candidate(start, end, _KNOWN), "known surrogate") for start, end in self._known.spans(batch, low, high)]
 
     def known_in(self, text: str) -> list[tuple[int, int]]:
-        """Return where known surrogates stand in the text."""
+        """Return where known surrogates are in the text."""
         return list(self._known.spans(text, 0, len(text)))
 
     def _allowed(self, value: str) -> bool:

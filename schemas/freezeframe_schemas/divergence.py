@@ -168,7 +168,7 @@ class Why(StrEnum):
     """Why a private value was not compared."""
 
     KEY = "key"
-    """The program had a value of its own in place of a surrogate: only the key shows whether they belong together."""
+    """The program had its own value in place of a surrogate: only the key shows whether they belong together."""
     DERIVED = "derived"
     """The program made it from a surrogate, so not even the key can tell."""
     SHARED = "shared"

@@ -82,7 +82,7 @@ class Request:
     omitted: str | None = None
     """Why the body is not here, if it is not."""
     timeouts: Timeouts | None = None
-    """The client's timeouts, if it exposes them. They are not part of the request key, and are kept only for calls that raised."""
+    """The client's, if it exposes them. Not part of the request key, and kept only for calls that raised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Meaning: what a model call says, whoever wrote it down, so that a recorded call and a live one can be compared. Pure.
+"""Meaning: what a model call says, whatever recorded it, so that a recorded call and a live one can be compared. Pure.
 
 Both sides come here as GenAI attributes: the recorded one from another instrumentation's span, the live one from its wire
 dialect. A request means its system text and, in order, who said what; parsed arguments and results count, ids do not. Model,

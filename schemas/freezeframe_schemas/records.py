@@ -1,6 +1,7 @@
 """Records: dataclasses read back from the JSON of `dataclasses.asdict`, by the types of their fields.
 
-Nothing is converted but what JSON has no form for: an array may be a tuple, a text an enum's value or a path. It is safe for input from strangers.
+Only what JSON has no form for is converted: an array may be a tuple, a text an enum's value or a path. It is safe for untrusted
+input.
 """
 
 from __future__ import annotations

@@ -36,7 +36,7 @@ class EntryKind(StrEnum):
 
     @property
     def is_called(self) -> bool:
-        """Return whether a replay calls it in a process of its own; else the whole process is the run."""
+        """Return whether a replay calls it in a separate process; else the whole process is the run."""
         return self not in (EntryKind.COMMAND, EntryKind.PROGRAM)
 
 

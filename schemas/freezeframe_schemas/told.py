@@ -86,7 +86,7 @@ def _missing(span: SpanRecord, attributes: Mapping[str, AttributeValue]) -> dict
     if span.dropped_attributes_count:
         names |= verbatim.keys() & {*_MESSAGES, genai.SYSTEM_INSTRUCTIONS}
     if genai.INPUT_MESSAGES not in names:
-        names.discard(genai.SYSTEM_INSTRUCTIONS)  # it stands in the messages
+        names.discard(genai.SYSTEM_INSTRUCTIONS)  # it is in the messages
     return {name: verbatim[name] for name in names}
 
 

@@ -1,4 +1,4 @@
-"""The casts of open runs: the values found in each, by which their forms are replaced wherever in the run they stand.
+"""The casts of open runs: the values found in each, by which their forms are replaced wherever they occur in the run.
 
 A process that redacts knows the casts (`known`) and says what a batch found (`found`). The owner of the log keeps that, sealed
 (`book`), and sends it to every process that redacts. When a run has ended, or paused, its stored spans are gone through once

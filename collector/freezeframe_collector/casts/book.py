@@ -65,7 +65,7 @@ class CastBook:
     """The book. Safe to use from many threads."""
 
     def __init__(self, directory: Path, config: CastConfig, *, clock: Callable[[], float] = time.monotonic) -> None:
-        """Open the book that is kept beside the log in `directory`."""
+        """Open the book that is kept next to the log in `directory`."""
         self._config = config
         self._clock = clock
         self._lock = threading.Lock()
@@ -189,7 +189,7 @@ class CastBook:
             return found
 
     def settle(self, done: Sequence[DueRun]) -> list[RunKey]:
-        """Note that stored spans of these runs hold none of their findings any more; return those that did not change since.
+        """Note that stored spans of these runs no longer hold any of their findings; return those that did not change since.
 
         Raises:
             OSError: the disk failed; they are still unsettled.

@@ -1,4 +1,4 @@
-"""The casts of open runs on the disk, beside the log: one SQLite file, in which only sealed values are.
+"""The casts of open runs on disk, next to the log: one SQLite file that holds only sealed values.
 
 A row is written before the segment that holds the same findings leaves the log. It is deleted, and its bytes are overwritten,
 when the run's grace time is over.

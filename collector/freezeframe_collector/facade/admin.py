@@ -40,7 +40,7 @@ class Admin:
             action = None
         if not isinstance(action, dict):
             return web.json_response({"error": "the body is not a JSON object"}, status=400)
-        # in a thread of its own: actions take time, and the workers are for readers
+        # in its own thread: actions take time, and the workers are for readers
         return await asyncio.to_thread(self._carry_out, action)
 
     def _carry_out(self, action: dict[str, Any]) -> web.Response:

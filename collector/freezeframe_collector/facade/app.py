@@ -69,7 +69,7 @@ def build_app(
         store: an embedded store. (A server has its own HTTP port.)
         users: who may ask; none means ``default`` without a password, which is safe on loopback only.
         hosts: names besides loopback's that a request's Host header may carry (against DNS rebinding).
-        admin_token: whoever knows it may administer the store (`admin`) and insert into the user's own tables, as
+        admin_token: anyone who knows it may administer the store (`admin`) and insert into the user's own tables, as
             user ``admin`` with the token as password; None: no one may.
         max_workers: statements that run at a time; more wait.
 
@@ -210,7 +210,7 @@ class _Facade:
             raise denied(why)
 
     async def _watch(self, http: web.Request, query_id: str) -> None:
-        """Stop the statement once no one waits for its answer any more."""
+        """Stop the statement once no one waits for its answer."""
         while (transport := http.transport) is not None and not transport.is_closing():
             await asyncio.sleep(_WATCH_S)
         await asyncio.to_thread(self._executor.cancel, query_id)

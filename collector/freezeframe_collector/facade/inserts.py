@@ -1,4 +1,4 @@
-"""The inserts that are accepted: into the user's own tables, prices and pins, by whoever has the admin token.
+"""The inserts that are accepted: into the user's own tables, prices and pins, by anyone who has the admin token.
 
 Only the collector writes recorded runs. Values are data: no expression in them is evaluated.
 """

@@ -114,7 +114,7 @@ class QueryLog:
                 "error_code": ("UInt32", [row.error_code for row in rows]),
             }
         )
-        # a token of its own: two batches with the same rows are still two
+        # its own token: two batches with the same rows are still two
         token = f"queries/{uuid.uuid4().hex}"
         self._store.engine.insert(f"{self._store.database}.queries", list(batch.columns), batch.encode(), token)
 

@@ -53,5 +53,5 @@ def denied(what: str) -> ClickHouseError:
 
 
 def unknown_function(name: str) -> ClickHouseError:
-    """Return the error for a function that the engine does not have, or that nobody has looked at yet."""
+    """Return the error for a function that the engine does not have, or that no one has checked yet."""
     return ClickHouseError(46, "UNKNOWN_FUNCTION", f"Function with name `{name}` does not exist, or is not allowed here")

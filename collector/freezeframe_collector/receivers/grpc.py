@@ -66,7 +66,7 @@ class _Receiving:
     """Bounds the messages that are on their way in.
 
     A call takes room once its message has arrived. Before that its connection holds what has come of it, which is counted every
-    few milliseconds; if there is no room for that, the connection's calls end. If nobody counts it (macOS), a call holds as
+    few milliseconds; if there is no room for that, the connection's calls end. If it is not counted (macOS), a call holds as
     much as a message may have, from `_SLOW_S` on. The calls are bounded by number too, so that a thread is free for each: the
     oldest of too many ends, and so does one whose message does not arrive in time. Messages come compressed as they were sent,
     so that what comes out of them is counted.

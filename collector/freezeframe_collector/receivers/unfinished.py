@@ -57,7 +57,7 @@ class Unfinished:
 
 
 def received_bytes(port: int) -> dict[str, int]:
-    """Return peer -> bytes received, of this process's connections to its own `port`; nothing if nobody counts them.
+    """Return peer -> bytes received, of this process's connections to its own `port`; nothing if they are not counted.
 
     **Shape**: peers are written as gRPC writes them, ``ipv4:127.0.0.1:4711``.
     """

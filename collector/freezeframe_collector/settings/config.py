@@ -89,7 +89,7 @@ class ClickhouseConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesConfig:
-    """A plain listener of `/healthz`, `/readyz`, `/metrics`, `/status` and `POST /v1/flush` alone, beside TLS."""
+    """A plain listener of `/healthz`, `/readyz`, `/metrics`, `/status` and `POST /v1/flush` alone, used if TLS is on."""
 
     host: str = setting("127.0.0.1", "Address to listen on. Anyone who reaches it can read figures, but no payload.")
     port: int = setting(0, "Port; 0 chooses a free one if `[tls]` is set, and opens none otherwise.", _PORT)
@@ -182,7 +182,7 @@ class RedactionConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CastConfig:
-    """The cast of a run: the private values found in it, whose forms are replaced wherever in the run they stand."""
+    """The cast of a run: the private values found in it, whose forms are replaced wherever they occur in the run."""
 
     enabled: bool = setting(
         False, "Replace the forms of a value in the whole run, and not only where it was found; needs a policy that redacts."

@@ -104,7 +104,7 @@ def _unpin(store: Store, request: Request) -> dict[str, Any]:
 
 
 def _label(store: Store, request: Request) -> dict[str, Any]:
-    """Say of a run, or of a step of it, what somebody thinks of it; without label and note, take that back."""
+    """Label a run, or a step of it, and add a note; without label and note, remove both."""
     run, texts = _run(store, request), {name: str(request.get(name) or "") for name in ("span_id", "label", "note", "author")}
     retention.label(store, run, texts)
     return {"run": run, **texts}

@@ -1,4 +1,4 @@
-"""`call_rows`: the calls that other instrumentations report, joined anew for the runs that a batch adds to.
+"""`call_rows`: the calls that other instrumentations report, joined again for the runs that a batch adds to.
 
 A run has a row for each span or log record that reports a call. One row for each call is shown and has its values; the rest
 are blank, so that what was shown before a late span came is no longer shown. `calls` says which of them report the same call.
@@ -45,7 +45,7 @@ def tells_of_call(span: SpanRecord) -> bool:
 
 
 def join_calls(engine: Engine, database: str, run_hours: Mapping[str, int]) -> None:
-    """Join the calls of these runs (trace id -> hour) anew, from all that is stored of them.
+    """Join the calls of these runs (trace id -> hour) again, from everything that is stored of them.
 
     Raises:
         StoreError: as the engine answers.
@@ -56,7 +56,7 @@ def join_calls(engine: Engine, database: str, run_hours: Mapping[str, int]) -> N
 
 
 def join_all_calls(engine: Engine, database: str) -> None:
-    """Join the calls of all stored runs anew."""
+    """Join the calls of all stored runs again."""
     _, rows = engine.rows(
         f"SELECT trace_id, toUnixTimestamp(min(run_hour)) AS hour FROM {database}.span_rows AS s"
         f" WHERE {with_names('{TELLS_OF_MODEL_CALL}')} GROUP BY trace_id ORDER BY hour, trace_id"

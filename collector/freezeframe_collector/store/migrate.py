@@ -135,7 +135,7 @@ def render(statement: str, database: str, cluster: str | None = None) -> str:
 def distributed_sql() -> str:
     """Return the tables of a cluster that are in front of its shards' parts. A run lives on one shard: its joins need no other.
 
-    They have the columns that the parts have when they are made. So they are made anew, which loses nothing, if a column has
+    They have the columns that the parts have when they are made. So they are recreated, which loses nothing, if a column has
     changed: the comment makes this text change with it.
     """
     return "\n".join(
@@ -149,7 +149,7 @@ def distributed_sql() -> str:
 def distributed_views_sql() -> str:
     """Return the tables of a cluster that are in front of the views of its shards' parts: each shard answers for its own runs.
 
-    Made anew whenever such a view changes: the comment holds its checksum.
+    Recreated whenever such a view changes: the comment holds its checksum.
     """
     return "\n".join(
         f"-- {checksum(sql)}\n"

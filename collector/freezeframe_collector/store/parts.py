@@ -1,6 +1,6 @@
 """The parts of the embedded store, read again and again: one that cannot be read is reported before a reader needs it.
 
-A server's parts are up to whoever runs it.
+The operator of a server checks its parts.
 """
 
 from __future__ import annotations

@@ -74,7 +74,7 @@ def begin_replacing(store: Store, spans: Sequence[SpanRecord], held: Collection[
         begin_deletion(store, conditions)
     else:  # how far the other nodes are with it cannot be seen from here
         delete_rows(store, conditions, RUN_TABLES)
-    store.insert(spans, token=f"rewrite/{time.time_ns()}")  # anew: what an earlier try put in is gone
+    store.insert(spans, token=f"rewrite/{time.time_ns()}")  # start again: what an earlier try inserted is gone
 
 
 def finish_replacing(store: Store, spans: Sequence[SpanRecord], *, again: str) -> None:

@@ -1,4 +1,4 @@
-"""Tiers: days that are seldom asked for move to a slower, cheaper disk by themselves.
+"""Tiers: days that are rarely queried move to a slower, cheaper disk by themselves.
 
 A rule on the tables of spans and pieces moves each day's partition, a run's rows together, once the day is some days old; rows
 that come late go there at once. `run_rows`, which lists read, stays. An embedded store's disk is a directory; a server's volume

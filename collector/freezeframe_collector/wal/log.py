@@ -1,4 +1,4 @@
-"""The write-ahead log: redacted spans on the disk before the sender hears "accepted".
+"""The write-ahead log: redacted spans on disk before the sender is told "accepted".
 
 One thread writes. Requests that wait while it syncs go into the next write together (group commit), so one fdatasync serves
 many. Only this thread decides what is a duplicate, in the order of the log, and it remembers a span only once it is durable:

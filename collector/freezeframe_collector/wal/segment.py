@@ -59,7 +59,7 @@ class Segment:
     damage: str = ""
     """What the file had lost when this process found it."""
     parts: tuple[Segment, ...] = ()
-    """The segments that make up this one, which has no file of its own; empty for one that has."""
+    """The segments that make up this one if it has no file itself; else empty."""
 
     @property
     def size_bytes(self) -> int:
@@ -149,7 +149,7 @@ def gather_segments(directory: Path, found: Mapping[int, Segment], ledger: Ledge
     The store may have begun with the first: it stays by itself, or with those that it was joined to before. A missing number
     means that someone deleted its file, since numbers follow each other.
     """
-    first = ledger.through + 1 if ledger.through else min(found, default=1)  # a ledger that was lost begins anew
+    first = ledger.through + 1 if ledger.through else min(found, default=1)  # a lost ledger starts again
     numbers = range(first, max(found, default=0) + 1)
     segments = [found.get(number) or _missing_segment(number, directory, ledger.log) for number in numbers]
     groups: list[list[Segment]] = []

@@ -1,6 +1,6 @@
-"""The cast of a run: the private values found in it so far, so that their forms are replaced wherever in the run they stand.
+"""The cast of a run: the private values found in it so far, so that their forms are replaced wherever they occur in the run.
 
-It holds originals and nothing made of them: whoever keeps one keeps private data, and seals it. Forms and surrogates are made
+It holds originals and nothing made of them: a stored cast is private data, and must be sealed. Forms and surrogates are made
 when they are needed (`forms`, `casting`).
 """
 
@@ -25,7 +25,7 @@ LONGEST: Final = 512
 """Characters of a value that is kept: programs derive nothing from a private key but its hash."""
 _LETTERS: Final = re.compile(r"[^\W_]+")
 _SMALL: Final = re.compile(r"(?<![\w.@/+'-])[^\W\d_A-Z]{2,}(?![\w@/+'-])")
-"""A word in small letters that stands alone: not a part of an address, a path or a slug."""
+"""A lower-case word on its own: not a part of an address, a path or a slug."""
 _LEAST: Final = 3
 
 

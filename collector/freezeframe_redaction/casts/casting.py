@@ -41,7 +41,7 @@ _FORM: Final = 500
 
 
 class Hit(NamedTuple):
-    """Where a form stands, and what replaces it."""
+    """The place of a form, and what replaces it."""
 
     start: int
     end: int
@@ -106,7 +106,7 @@ class Casting:
             self.cast, self._index = cast, None
 
     def may_stand_in(self, text: str) -> bool:
-        """Return whether a form of what is new since the span was redacted may stand in the raw text."""
+        """Return whether a form of what is new since the span was redacted may be in the raw text."""
         needles = None if self._since is None else self.needles(self._since)
         return needles is None or needles.occur_in(text)
 
@@ -262,7 +262,7 @@ class Index:
         return found
 
     def hits(self, text: str, begins: Iterable[tuple[int, str]], blocked: Sequence[tuple[int, int]] = ()) -> list[Hit]:
-        """Return where forms stand by themselves, leftmost and longest; one that another one runs into covers both.
+        """Return where forms are by themselves, leftmost and longest; one that another one runs into covers both.
 
         In order, without overlap, outside what is blocked. `begins` is what `begin_in` says of the text.
         """
@@ -312,7 +312,7 @@ def _order(one: Member) -> tuple[int, str, str]:
 
 
 def merged(edits: Sequence[walk.Span], hits: Sequence[Hit]) -> list[walk.Span]:
-    """Return the edits with the hits. A hit replaces the edits that it covers; where it sticks out of one, that one grows."""
+    """Return the edits with the hits. A hit replaces the edits that it covers; an edit that it overlaps in part grows."""
     if not hits or [hit[:3] for hit in hits] == list(edits):
         return list(edits)
     left = sorted(edits)

@@ -169,7 +169,7 @@ _SPELLED: Final = re.compile(r'["\\/\x00-\x1f]')
 
 
 def needles_of(forms: Iterable[str]) -> tuple[str, ...]:
-    """Return what a raw text in small letters holds if one of the forms stands in it: as few as possible."""
+    """Return what a raw text in small letters holds if one of the forms is in it: as few as possible."""
     kept: list[str] = []
     for one in sorted(
         {form if form.isalnum() else max(_SPELLED.split(form), key=len) for form in map(str.lower, forms)}, key=len
@@ -180,10 +180,10 @@ def needles_of(forms: Iterable[str]) -> tuple[str, ...]:
 
 
 class Needles:
-    """What is looked for in raw texts to see whether a form may stand in them: rather too often than too seldom."""
+    """What is looked for in raw texts to see whether a form may be in them: it may say so too often, never too rarely."""
 
     def __init__(self, found: Iterable[str], hashed: Sequence[tuple[str, str]] = ()) -> None:
-        """`hashed` are classes and values of which a hash may stand there."""
+        """`hashed` are classes and values of which a hash may be there."""
         self._found = tuple(found)
         self._hashed = hashed
         self._escaped = _ESCAPED if all(one.isascii() for one in self._found) else _ANY_ESCAPED

@@ -92,7 +92,7 @@ def _is_nanp_shaped(digits: str) -> bool:
 
 
 def _is_fictional(digits: str) -> bool:
-    """Whether a North American number is one for films and books, which nobody has: ``(415) 555-0142``.
+    """Whether a North American number is one for films and books, which no one has: ``(415) 555-0142``.
 
     Source: NANPA, "555 line numbers": 555-0100 to 555-0199.
     """

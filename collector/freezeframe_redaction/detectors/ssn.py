@@ -33,7 +33,7 @@ def rule(run: runs.Run) -> Candidate | None:
 
 
 def is_nobodys(run: runs.Run) -> Candidate | None:
-    """Claim ``912-07-1234``, where surrogates are: nobody has it, if no word near says that it is another number."""
+    """Claim ``912-07-1234``, where surrogates are: no one has it, if no word near says that it is another number."""
     unissued = run.groups == (3, 2, 4) and run.digits[0] == "9" and run.digits[3] in "01234" and run.raw.count("-") == 2
     return Candidate(run.start, run.end, CLAIM) if unissued and not run.hints & context.HINT_BANK else None
 

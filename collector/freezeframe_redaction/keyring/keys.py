@@ -182,7 +182,7 @@ def _create(directory: Path, tenant: str, version: int) -> TenantKey:
 def create_key_file(path: Path, key_id: str, secret: bytes) -> tuple[str, bytes]:
     """Write a key, readable by its owner only, and return it; if the file already exists, return what it holds.
 
-    In a folder with a root key, the secret is derived from it, and the file has only what tells whether it is the right one.
+    In a folder with a root key, the secret is derived from it, and the file has only what shows whether it is the right one.
     """
     body = {"version": _VERSION, "id": key_id}
     root = derived(path.parent, key_id, len(secret))

@@ -179,7 +179,7 @@ def _like(body: str | bytes, made: str, codec: str) -> str | bytes:
 
 
 def _plan_frames(keys: KeyContexts, body: bytes, sizes: tuple[int, ...], deadline: Deadline) -> Plan:
-    """Return the plan of a binary event stream: its payloads spell one answer; frames get their lengths and checksums anew."""
+    """Return the plan of a binary event stream: its payloads spell one answer; frames get new lengths and checksums."""
     messages = eventstream.parse(body)
     rest = body[messages[-1].end :] if messages else body
     if not eventstream.is_cut(rest):

@@ -27,7 +27,7 @@ _SENSITIVE = re.compile(
     re.IGNORECASE,
 )
 _ORDER = re.compile(r"(?:order|invoice|ticket|item|product)[_-]?(?:id|no|nr|number)$", re.IGNORECASE)
-"""Keys that say that a number is no card, whatever its check digit."""
+"""Keys that say that a number is not a card, whatever its check digit."""
 _CODE = re.compile(r"cvv|cvc|csc\b|security_?code|pin$|pin_?code|otp$|passcode", re.IGNORECASE)
 _GENERIC = frozenset(["name", "number", "no", "num", "value", "val", "id", "code", "nr", "type", "text", "content", "#"])
 SPEAKS_FOR_PARENT: Final = frozenset(["value", "val"])

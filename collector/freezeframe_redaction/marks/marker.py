@@ -29,7 +29,7 @@ from freezeframe_redaction.surrogates.make import number_for
 from freezeframe_redaction.triggers.view import View
 
 _SALT: Final = secrets.token_hex(4)
-"""Drawn anew by each process, so that no text already holds what looks like a token."""
+"""Drawn by each process, so that no text already holds what looks like a token."""
 TOKEN: Final = re.compile(f"<{_SALT}([A-Z_0-9]+):([0-9]+)>")
 """A token: the class, and the number of the value. In ASCII, so that no escape of JSON changes it."""
 _RUN: Final = re.compile(r"[^\W_]+")
@@ -105,7 +105,7 @@ class Marker:
         return self._values[number]
 
     def surrogate_of(self, value: Value) -> str | None:
-        """Return what the key makes of a value; None without the key."""
+        """Return the value's surrogate under the key; None without the key."""
         if self._prf is None:
             return None
         entry = CLASSES.get(value.class_)

@@ -31,7 +31,7 @@ LEAST: Final = 400
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """What was found in the beginning of a history, or in what was added at one time: each was read as a text of its own."""
+    """What was found in the beginning of a history, or in what was added at one time: each was read as a separate text."""
 
     edits: Sequence[walk.Span]
     """What was replaced, in offsets of that text."""

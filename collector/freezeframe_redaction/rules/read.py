@@ -106,7 +106,7 @@ class Rules:
             yield Rule(class_=class_, row=self.told(row), **made)
 
     def told(self, row: Mapping[str, Any]) -> str:
-        """Return what a row says, for people: where it is, and its entries but for names, triggers and examples."""
+        """Return what a row says, for people: where it is, and its entries except names, triggers and examples."""
         said = (f"{name} = {_short(value)}" for name, value in row.items() if value and name not in _NOT_TOLD)
         return f"{self._file}: {'; '.join(said)}"
 

@@ -1,4 +1,4 @@
-"""Invented names: pronounceable words that no language has, which stand for people's names and streets.
+"""Invented names: pronounceable words of no language, in place of people's names and streets.
 
 ``Balomuzq``: three syllables from the key, then an ending that is a public check of them, so that the word is recognised.
 """

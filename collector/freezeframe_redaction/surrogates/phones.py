@@ -1,4 +1,4 @@
-"""The digits of surrogates for phone numbers: numbers that nobody has, however they are written.
+"""The digits of surrogates for phone numbers: numbers that no one has, however they are written.
 
 A number of North America gets an area code that is never assigned; one with another country code, digits that the country's
 plan does not assign. Without the country code it may be a number of many countries, and their plans together assign nearly all:
@@ -21,7 +21,7 @@ from freezeframe_redaction.surrogates.plans import (
 )
 
 _ATTEMPTS: Final = 64
-"""Attempts to find a number that is nobody's; most often the first is."""
+"""Attempts to find a number that no one has; usually the first one succeeds."""
 _MOST_COMPARED: Final = 12
 """Attempts that no larger region assigns, of which the one is taken that the fewest others do."""
 _FREE_ATTEMPTS: Final = 24
@@ -64,7 +64,7 @@ def make_phone(prf: Prf, digits: str, kind: str) -> str:
 def _nobodys(
     attempts: Iterable[str], is_held: Callable[[str], bool], large: Sequence[str] = (), small: Sequence[str] = ()
 ) -> str:
-    """Return the first attempt that nobody holds, and that is assigned in none of the regions as it stands.
+    """Return the first attempt that no one has, and that is assigned in none of the regions as it stands.
 
     If there is none, one that no large region assigns, and the fewest small ones.
     """
@@ -89,7 +89,7 @@ def _north_american(prf: Prf, digits: str, attempt: int) -> str:
 
 
 def _inland(prf: Prf, canonical: str, attempt: int, head: str | None) -> str:
-    """Return as many digits, which begin with `head`, else with a digit that is no zero."""
+    """Return as many digits, which begin with `head`, else with a digit other than zero."""
     number = prf.number("PHONE", again(canonical, attempt))
     lead = str(1 + number % 9) if head is None else head
     return (lead + spell(number // 9, DIGITS, len(canonical)))[: len(canonical)]

@@ -151,7 +151,7 @@ LONGEST_LOCAL = 8
 
 
 def assigning(digits: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the regions in which digits without a dialled zero may be somebody's number as they stand: larger ones, others."""
+    """Return the regions in which digits without a dialled zero may be someone's number as they are: larger ones, others."""
     large, small = _written_bare(len(digits))
     return tuple(r for r in large if is_newly_assigned_in(digits, r)), tuple(
         r for r in small if is_newly_assigned_in(digits, r)

@@ -3,7 +3,7 @@
 They carry no mark: nine digits have no room for one that no real number has by chance. The list of surrogates that a span and a
 fixture carry says what is one. Only cards have room: five zeros after the network digit, and a check before the last.
 
-Nor are they anybody's: an identifier fails the check digits of every country whose numbers have its shape.
+Nor do they belong to anyone: an identifier fails the check digits of every country whose numbers have its shape.
 """
 
 from __future__ import annotations

@@ -27,7 +27,7 @@ _REQUEST_HEADERS: Final = frozenset(
 _RESPONSE_HEADERS: Final = frozenset("content-encoding content-language content-type location retry-after".split())
 _FAILED: Final = 500
 _ANSWER_BYTES: Final = 1 << 20
-"""Largest response that is recorded; of a longer one, size and SHA-256 are kept. A replay compares both, so no setting changes this."""
+"""Largest recorded response; of a longer one, size and SHA-256 are kept and compared, so no setting changes this."""
 _targets: Final[dict[int, tuple[Any, str, str | None]]] = {}
 """Id of an application -> the application, where it is found, and that module's file."""
 

@@ -81,6 +81,6 @@ def is_of_program(frame: FrameType) -> bool:
 def _variables(frame: FrameType) -> dict[str, str]:
     found = frame.f_locals
     if type(found) is not dict and not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
-        return {}  # of a class that has its body in a mapping of its own
+        return {}  # of a class that keeps its body in its own mapping
     named = [(name, value) for name, value in dict(found).items() if type(name) is str and not name.startswith("__")]
     return {name: safe_repr(value, longest=_LONGEST) for name, value in named}

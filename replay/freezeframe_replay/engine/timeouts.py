@@ -24,7 +24,7 @@ _GIVEN_UP: Final = "asyncio.exceptions:CancelledError"
 _EARLY: Final = 0.99
 """A limit may end a call this much before its time, as two clocks tell it."""
 _LATER: Final = 1.05
-"""Of a limit that a program works out anew, from the time that is left: not compared more closely than this."""
+"""Of a limit that a program computes again from the time that is left: not compared more closely than this."""
 
 
 def what_ended(recorded: Exchange, live: Request, divergence: Divergence) -> Divergence | Relaxed | None:

@@ -1,6 +1,6 @@
 """Perturb: small changes of a recorded run, each its own fixture. Pure, and the same for the same seed.
 
-The changes are those that the world may make on its own: how the question is typed, what a tool returns, where a stream is cut,
+The changes are those that the world may make by itself: how the question is typed, what a tool returns, where a stream is cut,
 which of two concurrent answers comes first.
 """
 

@@ -1,4 +1,4 @@
-"""The way to whoever holds the store, for what only an administrator may ask: the collector, or a process of its own."""
+"""The way to the holder of the store, for administrative actions: the collector, or a separate process."""
 
 from __future__ import annotations
 

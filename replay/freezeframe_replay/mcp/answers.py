@@ -98,5 +98,5 @@ def _room(budget: int, fixed: str) -> int:
 
 
 def _bytes(text: str) -> bytes:
-    """Return UTF-8; half a character of a recording is no reason to show nothing."""
+    """Return UTF-8; half a character in a recording must not hide the rest."""
     return text.encode(errors="replace")

@@ -212,7 +212,7 @@ class Tools:
         ] = "changed",
         budget: Budget = None,
     ) -> str:
-        """Write the run as a fixture with a pytest regression test beside it, which needs no store, network or key."""
+        """Write the run as a fixture with a pytest regression test next to it, which needs no store, network or key."""
         named, written = self._project.run_name(run), self._project.new_directory(directory)
         program = ["--", *self._project.program] if self._project.program else []
         ran = await self._project.run("fixture", named, option("--output", written), "--pytest", f"--expect={expect}", *program)

@@ -24,7 +24,7 @@ def find_entry_point(fixture: Fixture) -> Any:
     """Return what to call, imported under the name that was recorded.
 
     Raises:
-        ReplayError: it cannot be imported, is not there any more, or cannot be called from outside.
+        ReplayError: it cannot be imported, no longer exists, or cannot be called from outside.
     """
     entry = fixture.entry
     if not is_called(fixture) or not entry.target:

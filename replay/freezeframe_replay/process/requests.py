@@ -82,7 +82,7 @@ async def _call_asgi(app: Any, given: Mapping[str, Any], client: _Client | _Talk
             **own,
         }
         await app(scope, client.receive, client.send)
-    except ReplayMiss:  # nothing is compared any more, and shutting down may wait for what no one does
+    except ReplayMiss:  # nothing is compared from here on, and a shutdown may wait for something that never happens
         raise
     except BaseException:
         await lifespan.stop()

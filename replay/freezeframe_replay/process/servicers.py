@@ -26,7 +26,7 @@ def call_servicer(servicer: Any, given: Mapping[str, Any], left_after: int | Non
         left_after: after how many messages of the answer the client went away.
 
     Raises:
-        ReplayError: the servicer does not have the method any more.
+        ReplayError: the servicer no longer has the method.
     """
     name = given["path"].rpartition("/")[2]
     behavior = servicer if inspect.isroutine(servicer) else getattr(servicer, name, None)

@@ -123,7 +123,7 @@ def compare_runs(before: Fixture, after: Fixture, varying: Collection[Field] | N
     Args:
         before: the first run.
         after: the second one.
-        varying: fields that vary by themselves (`varying.varying_fields`): what differs in them, and in what is made anew for
+        varying: fields that vary by themselves (`varying.varying_fields`): what differs in them, and in what is generated for
             each answer, is told apart. None tells nothing apart.
     """
     # Under one key, a value has one surrogate in both runs, and a different surrogate is a different value.
@@ -241,7 +241,7 @@ def field_of(exchange: Exchange, part: str, path: str) -> Field:
 
 
 def is_made_anew(exchange: Exchange, part: str, path: str) -> bool:
-    """Return whether a field of an answer is made anew each time and says nothing to a reader: ids of calls, vectors."""
+    """Return whether a field of an answer is generated each time and tells a reader nothing: ids of calls, vectors."""
     if part != ANSWERED or exchange.kind is not Kind.MODEL:
         return False
     match = find_dialect_of(exchange.request) if exchange.request.method else None

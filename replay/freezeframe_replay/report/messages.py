@@ -1,4 +1,4 @@
-"""Messages, documents and values as a person reads them, whoever wrote them down. Pure; nothing here raises on any value."""
+"""Messages, documents and values in a readable form, whatever wrote them. Pure; nothing here raises on any value."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def message_key(message: JsonObject, *, ids: bool) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return a value that may be JSON text as what it stands for, without the tags of recorded Python values."""
+    """Return a value that may be JSON text as the value it represents, without the tags of recorded Python values."""
     found = parse(value) if isinstance(value, str) and value[:1] in ("{", "[", '"') else None
     try:
         return untagged(value if found is None else found)

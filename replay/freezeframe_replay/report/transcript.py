@@ -1,4 +1,4 @@
-"""Transcript: what was said in a run, as one conversation in which each message stands once. Pure.
+"""Transcript: what was said in a run, as one conversation that shows each message once. Pure.
 
 A model call sends its whole history again. What is shown of it is what no earlier call of the same conversation had: two
 calls are one conversation if the messages of one begin those of the other, or if one names the other's response. A call of a
@@ -82,7 +82,7 @@ class Turn:
     node: Node
     conversation: int
     changes: tuple[str, ...] = ()
-    """What changed since the previous call of the conversation, beside the new messages."""
+    """What changed since the previous call of the conversation, apart from the new messages."""
     instructions: str = ""
     """The system prompt, if it is new or changed."""
     tools: tuple[str, ...] = ()
@@ -309,7 +309,7 @@ class _Reader:
         return next(iter(equal), named[0] if len(named) == 1 else None)
 
     def _joined(self, message: JsonObject) -> bool:
-        """Return whether the message only tells the model results of calls that stand there already, and note them there."""
+        """Return whether the message only holds results of calls that are already shown, and note the results there."""
         parts = [as_object(part) for part in as_list(message.get("parts"))]
         if not parts or any(part.get("type") != "tool_call_response" for part in parts):
             return False

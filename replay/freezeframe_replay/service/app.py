@@ -1,6 +1,6 @@
 """The replay service: runs, comparisons and replays over HTTP on the loopback interface.
 
-The pages are routes beside their handlers, in the modules named `service_*`, and the API for programs, which is described at
+The pages are routes next to their handlers, in the modules named `service_*`, and the API for programs, which is described at
 /api/v1/openapi.json, in `api`.
 
 All but /healthz require the reader's token, or the cookie of a browser that came by such a link (`web.door`).

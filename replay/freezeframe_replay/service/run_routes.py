@@ -1,4 +1,4 @@
-"""The pages of a run: as a whole, step by step, and beside another one."""
+"""The pages of a run: as a whole, step by step, and next to another one."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ ROUTES: Final = web.RouteTableDef()
 
 _T = TypeVar("_T")
 _OTHERS: Final = 3
-"""Runs that are read to tell what varies by itself in a comparison."""
+"""Runs that are read to learn what varies by itself in a comparison."""
 _MOST_STEPS: Final = 300
-"""Calls of such a run: it is read while somebody waits."""
+"""Calls of such a run: it is read while someone waits."""
 
 
 @ROUTES.get("/runs/{run}")
@@ -140,7 +140,7 @@ def _compare(request: web.Request, before: str, after: str) -> tuple[Comparison,
 
 
 def _others(store: RunStore, *compared: str) -> list[str]:
-    """Return the newest other runs of the same service and entry point that are small enough to be read beside."""
+    """Return the newest other runs of the same service and entry point that are small enough to be read as well."""
     _, rows = store.sql(
         "SELECT trace_id FROM runs WHERE (service, name) IN (SELECT service, name FROM runs WHERE trace_id = {first:String}) "
         "AND trace_id NOT IN {compared:Array(String)} AND exchanges BETWEEN 1 AND {most:UInt32} "

@@ -1,4 +1,4 @@
-"""The pages of datasets, which are folders of `sets` beside the data directory."""
+"""The pages of datasets, which are folders of `sets` next to the data directory."""
 
 from __future__ import annotations
 

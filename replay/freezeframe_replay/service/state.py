@@ -46,5 +46,5 @@ def read(request: web.Request) -> Reading:
 
 def html(text: str, status: int = 200) -> web.Response:
     """Return a page as an answer."""
-    # half a character of a recording is no reason to show nothing
+    # half a character in a recording must not hide the rest
     return web.Response(body=text.encode(errors="replace"), content_type="text/html", charset="utf-8", status=status)

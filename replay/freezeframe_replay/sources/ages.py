@@ -17,7 +17,7 @@ def age_s(text: str) -> float:
     """Return the seconds that ``90s``, ``15m``, ``1h``, ``7d`` or ``2w`` stands for.
 
     Raises:
-        ConfigError: the text is none of them, or stands for more than 5,000 weeks.
+        ConfigError: the text has none of these forms, or is more than 5,000 weeks.
     """
     match = _AGE.fullmatch(text.strip())
     if match is None:

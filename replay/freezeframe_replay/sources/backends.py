@@ -162,7 +162,7 @@ def _langsmith_runs(base: str, path: str, limit: int, get: Get) -> Iterator[List
 
 
 def _tempo_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
-    """Tempo searches at a path of its own; Jaeger lists only the traces of a service that is named."""
+    """Tempo has its own path for searches; Jaeger lists only the traces of a service that is named."""
     if "/api/v2/traces" not in path:
         raise ConfigError(f"store: {base}{path} cannot list runs", do="name the run by its trace id")
     for item in as_objects(as_object(get(f"{base}/api/search?limit={limit}")).get("traces")):

@@ -1,4 +1,4 @@
-"""git, as far as recordings need it: one command, and a commit checked out beside the repository."""
+"""git, as far as recordings need it: one command, and a commit checked out next to the repository."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def git_text(directory: Path, *arguments: str, do: str | None = None) -> str:
 
 @contextmanager
 def checked_out(repository: Path, commit: str, *, do: str | None = None) -> Generator[Path]:
-    """Check a commit out beside the repository's own checkout, in a worktree that is removed after the block.
+    """Check a commit out next to the repository's own checkout, in a worktree that is removed after the block.
 
     Raises:
         ConfigError: the repository does not hold the commit.

@@ -32,7 +32,7 @@ class KeptStore:
         self._last: tuple[float, Run] | None = None
 
     def use(self, work: Callable[[RunStore], _T]) -> _T:
-        """Return what `work` returns; over a new connection if the kept one does not work any more."""
+        """Return what `work` returns; over a new connection if the kept one no longer works."""
         url = self._find_url()
         with self._lock:
             kept = self._store if url == self._url else None

@@ -62,11 +62,11 @@ class Labels:
         return known
 
     def of_runs(self) -> Mapping[str, Label]:
-        """Return trace id -> label, for each run that has one of its own; raises as `of_run` does."""
+        """Return trace id -> label, for each run that has a label itself; raises as `of_run` does."""
         return {trace_id: found[""] for trace_id, found in self._look().items() if "" in found}
 
     def forget(self) -> None:
-        """Read them anew at the next look."""
+        """Read them again at the next look."""
         with self._lock:
             self._known, self._until = None, 0.0
 

@@ -123,7 +123,7 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None, *, h
         f"{key} {'DESC' if down != back else 'ASC'}, trace_id {'DESC' if back else 'ASC'} LIMIT {int(query.size)}"
     )
     counts = _counts(conditions, beyond if cursor else "0", query.status, has_labels=has_labels)
-    # one statement for all of it: each has a process of its own, and opening the store in one takes longer than this
+    # one statement for all of it: each runs in a separate process, and opening the store there takes longer than this
     _, found = store.sql(
         f"SELECT listed.made, counted.made FROM {_as_array(listed)} AS listed CROSS JOIN {_as_array(counts)} AS counted",
         {**parameters, "_cursor": cursor},
@@ -209,7 +209,7 @@ def _counts(conditions: str, beyond: str, status: str, *, has_labels: bool) -> s
 def _counted(
     rows: Sequence[Sequence[Any]],
 ) -> tuple[dict[str, int], dict[str, int], dict[str, list[tuple[str, int]]]]:
-    """Return for each choice of a status how many runs match, and how many of them stand before the page; and the facets."""
+    """Return for each choice of a status how many runs match, and how many of them are before the page; and the facets."""
     nothing = [0] * len(STATUSES)
     totals, before = next(((row[3], row[4]) for row in rows if not row[0]), (nothing, nothing))
     facets: dict[str, list[tuple[str, int]]] = {name: [] for name in FACETS}

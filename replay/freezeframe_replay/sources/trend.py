@@ -46,7 +46,7 @@ def find_trend(store: RunStore, query: RunQuery, now: dt.datetime) -> Sequence[M
     conditions, parameters = conditions_of(query)
     runs = f"SELECT * FROM runs WHERE {conditions} AND ({STATUSES[query.status]})"
     calls = CALLS.replace("{ids:Array(String)}", f"(SELECT trace_id FROM ({runs}))")
-    # one statement: each has a process of its own, and opening the store in one takes longer than this
+    # one statement: each runs in a separate process, and opening the store there takes longer than this
     _, rows = store.sql(
         f"SELECT intDiv(toUnixTimestamp(start_time), {width}) AS part, count(), countIf({STATUSES['failed']}), "
         f"quantileExact(0.5)(ms), quantileExact(0.95)(ms), sum(paid.usd), sum(paid.unknown) FROM ({runs}) AS found "

@@ -20,7 +20,7 @@ def fixture_archive(run: Run) -> bytes:
 
 
 def archive_with_test(fixture: Fixture, name: str, expect: Expect) -> bytes:
-    """Return a fixture as a tar.gz with one folder, ``name/``, and a test beside it."""
+    """Return a fixture as a tar.gz with one folder, ``name/``, and a test next to it."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         write_fixture(fixture, Path(scratch))
         files = fixture_files(Path(scratch))

@@ -1,4 +1,4 @@
-"""One page: the form in which one thing of a run is changed, to see what the code makes of it. Pure."""
+"""One page: the form in which one thing of a run is changed, to see what the code does with it. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _LONGEST: Final = 200_000
 
 
 class Answer(Enum):
-    """What the text of the form stands for; the value is what `freezeframe fork` calls it."""
+    """What the text of the form changes; the value is what `freezeframe fork` calls it."""
 
     INPUT = "--input"
     """The input of the entry point, as tagged JSON."""
@@ -67,7 +67,7 @@ def find_editable(run: Run, outline: Outline, transcript: Transcript, step: int 
 def edit_page(
     run: Run, editable: Editable, *, text: str, wrong: str, folder: str, token: str, likely: str | None = None
 ) -> str:
-    """Return the page; `text` stands in the form, and `wrong` says what is wrong with it.
+    """Return the page; `text` is the form's text, and `wrong` says what is wrong with it.
 
     `likely` is what live calls of the model may cost; None if they are not offered.
     """

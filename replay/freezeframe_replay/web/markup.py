@@ -1,7 +1,7 @@
 """Templates to HTML: the one place that knows how a page is built and what a text of a recording becomes in it. Pure.
 
 Every value is escaped by the templates themselves. No page has a style attribute or an address on another machine. The
-only script is our own, which adds to a page of the service; a page that stands alone has none.
+only script is our own, which adds to a page of the service; a standalone page has none.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FOLLOWS: Final = "; connect-src 'self'"
 STEERING: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"  # \t and \n are layout
 )
-"""Characters that would steer a page's layout or direction, or are no characters."""
+"""Characters that would steer a page's layout or direction, or are not characters."""
 SYSTEM: Final = "system"
 _MOST_WORDS: Final = 1000
 _LEAST_ALIKE: Final = 0.3
@@ -79,7 +79,7 @@ def content_security_policy(*, follows: bool = False) -> str:
 
 @cache
 def policy_of_a_file() -> str:
-    """Return the policy as a page that stands alone holds it: no script; `frame-ancestors` works only in a header."""
+    """Return the policy as a standalone page holds it: no script; `frame-ancestors` works only in a header."""
     return f"default-src 'none'; style-src '{_hash(style())}'; base-uri 'none'; form-action 'self'"
 
 
@@ -179,7 +179,7 @@ def words_apart(recorded: str, live: str) -> tuple[Markup, Markup]:
 
 
 def _marked(text: str, words: str) -> Markup:
-    """Return one printable line with what was searched for marked: the words together if they stand so, else each."""
+    """Return one printable line with what was searched for marked: the words together if they occur together, else each."""
     line, whole = printable(" ".join(text.split())), re.escape(words.strip())
     found = [whole] if re.search(whole, line, re.IGNORECASE) else [rf"\b{word}\b" for word in re.findall(r"[^\W_]+", words)]
     pieces = re.split(f"({'|'.join(found)})", line, flags=re.IGNORECASE) if words.strip() and found else [line]

@@ -76,7 +76,7 @@ def runs_page(
             "next": _link(kept, after=rows[-1].trace_id) if rows else "",
         },
         inputs=[input_text(row.input)[:160] for row in rows],
-        failed=[max(row.errors - (row.status == RunStatus.FAILED), 0) for row in rows],  # the entry point is no step
+        failed=[max(row.errors - (row.status == RunStatus.FAILED), 0) for row in rows],  # the entry point is not a step
     )
 
 

@@ -37,7 +37,7 @@ _MEANS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A recorded step beside the call of the replay that it answered, or that was made in its place."""
+    """A recorded step next to the call of the replay that it answered, or that was made in its place."""
 
     step: int | None = None
     kind: str = ""
@@ -264,8 +264,8 @@ def _answer(exchange: Exchange) -> str:
 def aligned(fixture: Fixture, report: Report, *, changed: int | None = None) -> list[Row]:
     """Return the recorded steps in order, each with the calls that it answered.
 
-    A call that no step answered stands beside the step that it was compared with, if that answered no other call; else in a
-    row of its own, after the call before it.
+    A call that no step answered is next to the step that it was compared with, if that answered no other call; else in a
+    separate row, after the call before it.
     """
     made: dict[int, list[Made]] = {}
     for call in report.made:

@@ -1,4 +1,4 @@
-"""The steps of a run as HTML text: a page for each, or all of them in one that stands alone. Pure."""
+"""The steps of a run as HTML text: a page for each, or all of them in one standalone page. Pure."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CHUNKS_SHOWN: Final = 200
 _ALONE_CHARACTERS: Final = 8_000_000
 """Characters of steps, about, in a page that holds all of them."""
 _MARKUP: Final = 300
-"""What a step or a chunk is counted as beside its text."""
+"""What a step or a chunk is counted as in addition to its text."""
 _KNOWN: Final = frozenset({genai.REQUEST_BODY, genai.RESPONSE_BODY, genai.REQUEST_HEADERS, genai.RESPONSE_HEADERS})
 
 

@@ -1,4 +1,4 @@
-"""The tree of a run's spans beside a waterfall: when each began, gave its first chunk, and ended; lanes above it. Pure."""
+"""The tree of a run's spans next to a waterfall: when each began, gave its first chunk, and ended; lanes above it. Pure."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from freezeframe_replay.web.markup import render
 _WIDTH: Final = 1000
 _HEIGHT: Final = 110
 _FILTERS: Final = ("service", "agent", "model", "user", "label", "status", "words")
-"""What the page takes from its address beside the time, as the list does."""
+"""What the page takes from its address besides the time, as the list does."""
 
 
 def trends_page(found: Sequence[Moment], filters: Mapping[str, str], *, wrong: str = "") -> str:

@@ -1,7 +1,7 @@
 """The columns of the store, each defined once: name, type, where the value comes from, what it means.
 
 A span is in few columns: `attributes` and `refs` have all its attributes, `origin` what it shares with the other spans of its
-process, `rest` what most spans lack. What people filter, group and sum by is beside it in typed columns, which are never read
+process, `rest` what most spans lack. What people filter, group and sum by is also in typed columns, which are never read
 back. Every other column is an expression over these, and takes no space. It is long because it is a list.
 
 The DDL with its COMMENTs (`ddl`), the rows (`rows`) and ``docs/tables.md`` come from these definitions. Nothing else may name

@@ -38,7 +38,7 @@ RECOMPRESSED: Final = "toDate(run_hour) + toIntervalDay(2) RECOMPRESS CODEC(ZSTD
 _FOR_RUNS: Final = frozenset(
     {"agent_name", "commit", "commit_dirty", "status_message", "entry_target", "flag_values", "resource", "resource_refs"}
 )
-"""Columns that the feed of `run_rows` reads. It has no others: the rows of all runs are made anew whenever its text changes."""
+"""Columns that the feed of `run_rows` reads, and no others: whenever its text changes, the rows of all runs are made again."""
 DATABASE: Final = "freezeframe"
 """Default database of readers. Never chDB's ``default``: that one gives access to files of the host."""
 
@@ -118,9 +118,9 @@ def _tells_of_model_call() -> str:
 
 
 def _is_event() -> str:
-    """Return whether a row `s` of the view ``spans`` comes from a log record that tells of a call, or of a message of one.
+    """Return whether a row `s` of the view ``spans`` comes from a log record about a call, or about a message of one.
 
-    It has no duration, and the event's name. Of a coding agent's events, most tell of neither; some of the others are calls
+    It has no duration, and the event's name. Of a coding agent's events, most are about neither; some of the others are calls
     themselves, with a duration.
     """
     of_agent = " OR ".join(f"startsWith(s.name, {quoted(prefix)})" for prefix in CODING_AGENT_EVENTS)

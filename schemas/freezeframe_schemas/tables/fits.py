@@ -1,4 +1,4 @@
-"""The value of a typed column beside the attributes: empty where the attribute is missing, or of another type."""
+"""The value of a typed column next to the attributes: empty if the attribute is missing, or of another type."""
 
 from __future__ import annotations
 

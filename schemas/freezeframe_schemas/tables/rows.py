@@ -2,7 +2,7 @@
 
 Law (``tests/store/test_round_trip.py``): ``spans_from_rows`` of what ``rows_from_spans`` made are the same spans, types too.
 Every attribute goes to the map `attributes`; large and content attributes go to payload pieces (`refs`), and chunk borders to
-columns of their own. The typed columns beside them are only for queries.
+their own columns. The typed columns next to them are only for queries.
 """
 
 from __future__ import annotations

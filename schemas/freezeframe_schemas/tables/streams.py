@@ -2,7 +2,7 @@
 
     data: {"id":"c1","delta":{"content":"Hel"}}␊␊data: {"id":"c1","delta":{"content":"lo"}}␊␊data: [DONE]␊␊
 
-is folded into the constant parts of such an event, what stands between events, and for each part that differs the lengths and
+is folded into the constant parts of such an event, what is between events, and for each part that differs the lengths and
 the parts joined, here ``Hello``::
 
     ␂data: {"id":"c1","delta":{"content":"␃"}}␊␊␂␃␃data: [DONE]␊␊␂$#␂Hello

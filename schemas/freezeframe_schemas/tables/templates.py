@@ -147,7 +147,7 @@ class CutMemory:
         return made
 
     def _end_of_array(self, raw: bytes, at: int) -> int:
-        """As `_end_of_array`, but for the tools seen last: the next run of an agent has the same ones."""
+        """Like `_end_of_array`, for the tools seen last: the next run of an agent has the same ones."""
         start = raw[at : at + _TOOLS_START_BYTES]
         known = self._tools.get(start)
         if known is not None and raw.startswith(known, at):

@@ -28,7 +28,7 @@ class ToldTool:
     result: JsonValue
     call_id: str | None
     envelope: str = ""
-    """What the values were taken out of; empty if they stand for themselves."""
+    """What the values were taken out of; empty if they were not inside anything."""
 
 
 def tool_call_of(span: SpanRecord) -> ToldTool:

@@ -55,7 +55,7 @@ _BEYOND_LATIN: Final = "\u0250"
 PROPOSED: Final = "name: given name by evidence"
 """What no rule accepts, and only the evidence can."""
 LEAST_PROPOSED: Final = -0.5
-"""A proposal with a lower score is no name; chosen on projects that the weights were not learned from."""
+"""A proposal with a lower score is not a name; chosen on projects that the weights were not learned from."""
 JUDGED: Final = frozenset(["name: given name and surname", "name: announced", "name: given name alone", PROPOSED])
 """Detectors that are wrong often enough for a second opinion. Those of keys and labels are not among them."""
 _CERTAIN: Final = frozenset(["said", "greeted", "signature", "mention"])
@@ -213,7 +213,7 @@ class Surroundings:
         self._starts = [start for start, _, _ in found]
 
     def before(self, start: int) -> Iterator[tuple[str, str]]:
-        """Yield the two words before `start`, the nearest first, each with what stands between."""
+        """Yield the two words before `start`, the nearest first, each with the text in between."""
         floor = max(self.low, start - _AROUND)
         found = [match.span() for match in _WORD.finditer(self.text, floor, start)][-2:]
         for begin, end in reversed(found):
@@ -223,7 +223,7 @@ class Surroundings:
             yield _NOTHING, self.text[floor:start]
 
     def behind(self, end: int) -> Iterator[tuple[str, str]]:
-        """Yield the two words after `end`, each with what stands between."""
+        """Yield the two words after `end`, each with the text in between."""
         for count, match in enumerate(_WORD.finditer(self.text, end, min(self.high, end + _AROUND))):
             if count == 2:
                 return

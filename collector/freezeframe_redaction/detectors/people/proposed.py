@@ -43,7 +43,7 @@ def find(text: str, bounds: Sequence[evidence.Span]) -> Iterator[tuple[int, evid
 
 
 def _is_alone(text: str, low: int, high: int, start: int, end: int) -> bool:
-    """Whether the word is no part of something else: an identifier, a fragment of a stream, a longer name, a shop."""
+    """Whether the word is not a part of something else: an identifier, a fragment of a stream, a longer name, a shop."""
     before, behind = text[max(low, start - _FARTHEST) : start], text[end : min(high, end + _FARTHEST)]
     last, first = before[-1:] or " ", behind[:1] or " "
     if last.isalnum() or last in _JOINED or first.isalnum() or first in "_-@/(`=<[+%" or before[-2:] == "& ":

@@ -37,7 +37,7 @@ def tools_offered(attributes: Mapping[str, AttributeValue]) -> list[JsonValue]:
 
 
 def _chat(message: JsonObject) -> Iterator[JsonObject]:
-    """Yield a message of the conventions; each result of a tool is one of its own."""
+    """Yield a message of the conventions; each result of a tool is a separate one."""
     role = as_text(message.get("role")) or "user"
     parts = as_objects(message.get("parts"))
     results = [part for part in parts if part.get("type") == "tool_call_response"]
@@ -57,7 +57,7 @@ def _chat(message: JsonObject) -> Iterator[JsonObject]:
 
 
 def _content(parts: Sequence[JsonObject]) -> JsonValue:
-    """Return the content: one text if all is text. Thinking is no part of a message that is sent."""
+    """Return the content: one text if all is text. Thinking is not part of a message that is sent."""
     blocks = [_block(part) for part in parts if part.get("type") != "reasoning"]
     texts = [block.get("text") for block in blocks if block.get("type") == "text"]
     if len(texts) < len(blocks):

@@ -1,4 +1,4 @@
-"""Where spans are sent: OTLP over HTTP, and what each backend wants beside it."""
+"""Where spans are sent: OTLP over HTTP, and what else each backend needs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""OpenInference's attributes beside the conventions' ones: what Phoenix shows, and LangSmith and Langfuse read. Pure.
+"""OpenInference's attributes in addition to the conventions' ones: what Phoenix shows, and LangSmith and Langfuse read. Pure.
 
 The reader is `freezeframe_schemas.vendors.openinference`; what is written here comes back from it as it was.
 
@@ -41,7 +41,7 @@ _PARAMETERS: Final = {
 
 
 def in_openinference(span: SpanRecord) -> SpanRecord:
-    """Return the span with OpenInference's attributes beside its own; one that has them unchanged."""
+    """Return the span with OpenInference's attributes added; a span that has them unchanged."""
     if _KIND in span.attributes:
         return span
     kind = _KINDS.get(span.text(genai.OPERATION_NAME) or "", "CHAIN")

@@ -225,7 +225,7 @@ def read_stored(path: Path, origin: Origin) -> Iterator[SpanRecord]:
     """Return the spans of OpenAI's stored completions and responses: one run. Each has its messages or input with it.
 
     Raises:
-        WireError: an item is none; the message says which.
+        WireError: an item is not one; the message says which.
     """
     calls = each(path, "item", listed(path, "data"), _stored)
     return spans_of_calls(calls, origin, lacks=f"imported from stored completions: {_NO_BYTES}")
@@ -264,7 +264,7 @@ _ASKED: Final = frozenset(
 
 
 def _message(message: JsonObject) -> JsonObject:
-    """Return a message as it was sent: parts of it are kept beside its text."""
+    """Return a message as it was sent: parts of it are kept next to its text."""
     kept = {name: value for name, value in message.items() if name not in ("id", "content_parts") and value is not None}
     parts = message.get("content_parts")
     return {**kept, "content": parts} if parts else {"content": None, **kept}

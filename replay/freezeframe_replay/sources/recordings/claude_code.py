@@ -1,7 +1,7 @@
 """Sessions of Claude Code: ``~/.claude/projects/PROJECT/SESSION.jsonl``, and the files of its helpers (``agent-*.jsonl``).
 
 A line is a record. Records form a tree: each names the one before it, so that a prompt that was taken back, and all before a
-compaction, is no part of what the model was told later. The blocks of one answer stand in a line each.
+compaction, is not part of what the model was told later. Each block of an answer is a line.
 
 Source: sessions that version 2.1 wrote; there is no description of the format.
 """
@@ -131,7 +131,7 @@ def _said(thread: _Thread) -> list[Said]:
 def _answer(entry: _Entry, after: list[int]) -> Said:
     told = answered(DIALECT, entry.message)
     told[genai.PROVIDER_NAME] = "anthropic"
-    made_up = entry.message.get("model") == "<synthetic>"  # Claude Code's own words, where the call failed
+    made_up = entry.message.get("model") == "<synthetic>"  # Claude Code's own words, if the call failed
     message = said_in_answer(told)
     return Said(
         message={"role": "assistant", "parts": []} if made_up else message,

@@ -139,7 +139,7 @@ class _Session:
             )
 
     def _compact(self, payload: JsonObject, at: int) -> None:
-        """Begin anew with what the history was replaced by."""
+        """Begin again with what replaced the history."""
         self.end_answer()
         self._window = []
         items: list[JsonValue] = [*as_objects(payload.get("replacement_history"))]

@@ -69,7 +69,7 @@ def answered(dialect: WireDialect, answer: JsonObject) -> dict[str, AttributeVal
 
 
 def said_in_answer(attributes: Mapping[str, AttributeValue]) -> JsonObject:
-    """Return an answer as one message, as it stands in the next request."""
+    """Return an answer as one message, as it is in the next request."""
     parts = [part for message in messages_of(attributes, genai.OUTPUT_MESSAGES) for part in as_objects(message.get("parts"))]
     return {"role": "assistant", "parts": [*parts]}
 

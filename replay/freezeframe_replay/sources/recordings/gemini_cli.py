@@ -118,7 +118,7 @@ class _Session:
         self.prompt = self.prompt or next((text for text in texts if not text.startswith("<session_context>")), "")
 
     def _replace(self, history: list[JsonObject]) -> None:
-        """Begin anew with a history: what was said before stays what it was."""
+        """Begin again with a history; what was said before stays as it was."""
         self.end_tools()
         self._window = []
         for record in history:

@@ -154,7 +154,7 @@ def _result(event: JsonObject, attached: JsonObject) -> Said:
 
 
 def _message(message: JsonObject, attached: JsonObject) -> JsonObject:
-    """Return a message of Inspect, whose calls and contents have names of their own."""
+    """Return a message of Inspect, whose calls and contents have their own names."""
     message = as_object(_resolved(message, attached))
     content = message.get("content")
     plain: JsonObject = {"role": message.get("role"), "content": content}

@@ -118,7 +118,7 @@ def _messages(name: str, value: JsonValue) -> dict[str, AttributeValue]:
 
 
 def _plain(message: JsonObject) -> JsonObject:
-    """Return a message with the calls that LangChain keeps beside it."""
+    """Return a message with the calls that LangChain keeps next to it."""
     calls = as_object(message.get("additional_kwargs")).get("tool_calls")
     return {**message, "tool_calls": calls} if calls and not message.get("tool_calls") else message
 

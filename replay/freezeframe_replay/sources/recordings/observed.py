@@ -1,4 +1,4 @@
-"""Spans as tracing backends export them, in a form of their own: Braintrust, Opik, Weave. A backend is a table of field names.
+"""Spans as tracing backends export them, in their own formats: Braintrust, Opik, Weave. A backend is a table of field names.
 
 A model's span keeps the provider's own JSON, or parts of it, as its input, output and metadata; the wire dialect reads what
 they are put together to.

@@ -180,5 +180,5 @@ def _scalar(body: bytes) -> str:
 
 
 def _quoted(text: str) -> str:
-    """Return a text in double quotes, which YAML reads as JSON does, but for the characters that it wants escaped."""
+    """Return a text in double quotes, which YAML reads as JSON does, except for the characters that it wants escaped."""
     return _UNPRINTABLE.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(text, ensure_ascii=False))
