@@ -1,7 +1,7 @@
 """The replays that the service has made, in the data directory: the newest ones, redacted as their runs are, gone with them.
 
 A folder for each replay: `replay.json` says which it is, `report.json.gz` what it found, and `fixture` holds the run that a
-replay with live answers became. What was replayed is not among them: it is made anew of the stored run.
+replay with live answers became. What was replayed is not among them: it is made again from the stored run.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class History:
             self.forget(old)
 
     def open(self, noted: Noted, load: Callable[[str], Run], make: Callable[..., Job]) -> Job:
-        """Return a kept replay, with what was replayed made anew of its run, by `make`.
+        """Return a kept replay, with what was replayed made again from its run, by `make`.
 
         Raises:
             RunError: the run is gone, and with it the replay; or it has changed since.

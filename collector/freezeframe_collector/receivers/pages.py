@@ -1,7 +1,7 @@
 """The collector's own pages: health, readiness, metrics, status, and the order to flush. They contain no payload.
 
 Health and readiness answer everyone, by status alone: the probes of a supervisor, a container or a balancer carry no token.
-Only whoever has one is told what is wrong.
+Only someone who has one is told what is wrong.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Administration of a store: requests as JSON, answers as JSON: what `freezeframe store` asks for, whoever holds the store.
+"""Administration of a store: JSON requests and answers for `freezeframe store`, whichever process holds the store.
 
 A running collector takes requests on its ClickHouse HTTP port, from whoever can read the token in its data directory; if none
 runs, and for a server, ``python -m freezeframe_collector.store DSN`` takes one on stdin. Both end here.

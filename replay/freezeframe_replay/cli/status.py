@@ -1,4 +1,4 @@
-"""`freezeframe status`: what runs, where, and how it keeps up."""
+"""`freezeframe status`: what is running, where, and whether it is keeping up."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The model calls of a run that another instrumentation recorded: each once, with all that any span says of it. Pure.
 
-Several spans may report one call: an SDK's own beside an instrumentation's, a framework's around the SDK's; and a helper's may
+Several spans may report one call: an SDK's own and an instrumentation's, a framework's around the SDK's; and a helper's may
 hold nothing. What is merged or left out is said in the ledger.
 """
 
@@ -118,7 +118,7 @@ def spans_above(span: SpanRecord, by_id: Mapping[str, SpanRecord]) -> Iterator[S
 
 
 def _mend_ids(calls: Sequence[ModelCall]) -> None:
-    """Give tool calls the ids that their results answer to in the next request, where the span has others or none."""
+    """Give tool calls the ids that their results answer to in the next request, if the span has others or none."""
     answered = {str(part.get("id")) for call in calls for part in parts_in_request(call, "tool_call_response")}
     for number, call in enumerate(calls):
         asked = [part for part in call.parts if part.get("type") == "tool_call"]

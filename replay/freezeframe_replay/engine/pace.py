@@ -62,7 +62,7 @@ class _Event:
     """Returns the exception to raise if nothing else can happen."""
     failed: BaseException | None = field(default=None, compare=False)
     left: bool = field(default=False, compare=False)
-    """Nothing waits for it any more."""
+    """Nothing waits for it now."""
 
 
 class Pace:
@@ -255,7 +255,7 @@ class Pace:
     def _pump(self) -> None:
         try:
             self._let_things_happen()
-        except BaseException as error:  # nothing would be answered any more, so tell everything that waits
+        except BaseException as error:  # nothing will be answered from here on, so tell everything that waits
             with self._lock:
                 self._pumps = False
                 failed, self._answers, self._unanswered = [*self._answers, *self._unanswered], [], []
@@ -358,7 +358,7 @@ def _used_ns() -> int:
 
 
 def _first(events: list[_Event]) -> _Event | None:
-    """Return the event that is due first, except those that nothing waits for any more."""
+    """Return the event that is due first, except those that nothing waits for."""
     while events and events[0].left:
         heapq.heappop(events)
     return events[0] if events else None

@@ -231,7 +231,7 @@ def told_tools(steps: Sequence[Recorded], used: Collection[int]) -> dict[int, Se
 
 
 def _told_in(asked: Exchange) -> set[tuple[str, str]]:
-    """Return the tool calls, each with its arguments, that stand with their results in a model step's request."""
+    """Return the tool calls, each with its arguments, that are in a model step's request with their results."""
     if asked.kind is not Kind.MODEL:
         return set()
     said = as_objects(as_object(parse(asked.request.body)).get("messages"))

@@ -11,7 +11,7 @@ from freezeframe_schemas.wire.document import as_object, parse
 
 _CUT_ARGUMENTS: Final = re.compile(r'^\{"args": ?\[(?:\], ?"kwargs": ?\{"(?P<name>\w+)": ?)?')
 _CUT_KEYWORDS: Final = re.compile(r'\], ?"?(?:k|kw|kwa|kwar|kwarg|kwargs(?:"|": ?|": ?\{|": ?\{\})?)?…$')
-"""The end of a preview that is cut behind the arguments, where their envelope goes on."""
+"""The end of a preview that is cut after the arguments, where their envelope goes on."""
 
 
 def call_text(name: str, text: str) -> str:

@@ -81,7 +81,7 @@ def runs_page(
 
 
 def may_follow(filters: Mapping[str, str]) -> bool:
-    """Return whether new runs would stand at the top of this page of the list."""
+    """Return whether new runs would be at the top of this page of the list."""
     return not (filters.get("after") or filters.get("before")) and filters.get("sort", "") in ("", NEWEST)
 
 

@@ -1,7 +1,7 @@
 """pymongo, sync and asyncio: each command that a connection sends, and its reply, on the wire (OP_MSG), as MongoDB's JSON.
 
 So a cursor is recorded batch by batch, as pymongo fetches it. In a replay a client is connected to nothing: what pymongo itself
-asks (``hello``) is answered here, all else from the recording. Ids that pymongo makes are given again.
+asks (``hello``) is answered here, all else from the recording. Ids that pymongo makes are restored.
 
 Not seen: commands that are compressed or have no reply to wait for, change streams and other cursors that a server fills by
 itself (exhaust).
@@ -273,7 +273,7 @@ def _address(host: Any) -> str:
 
 
 def _beside(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Connect, or start pymongo's own threads, beside the program's: their number depends on the servers."""
+    """Connect, or start pymongo's own threads, in addition to the program's: their number depends on the servers."""
     token = PLACE.set(statements.aside())
     try:
         return original(*args, **kwargs)

@@ -301,7 +301,7 @@ class _Sets:
 
 
 def _note(cursor: Any, row: Any) -> Any:
-    """Make of a row what the program makes of it, where the program is."""
+    """Convert a row as the program does, at the program's place."""
     taken = cursor._result
     taken.add(row)
     if taken.factory is None:

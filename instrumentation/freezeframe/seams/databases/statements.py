@@ -4,7 +4,7 @@ With `record_databases`, a call inside a run is recorded: statement, parameters,
 answers it from the recording, and no database is needed: a write is compared like any other call, and held back. What a tool
 asks is part of the tool. Without the option, a run that asks a database has that among its gaps.
 
-What a replayed program asks outside its entry point, while it is set up, was no part of the run: it gets nothing.
+What a replayed program asks outside its entry point, while it is set up, is not part of the run: it gets nothing.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class Given:
 
     @property
     def steps(self) -> int:
-        """How many rows there are, or one more if what comes then is no end."""
+        """How many rows there are, or one more if the result does not end there."""
         return len(self._told["rows"]) + (not self.is_whole or "error" in self._told)
 
     @property
@@ -246,7 +246,7 @@ class Given:
 
     @property
     def description(self) -> tuple[tuple[Any, ...], ...] | None:
-        """What DB-API 2.0 tells of the columns."""
+        """What DB-API 2.0 says about the columns."""
         return None if self.columns is None else tuple((name, *(None,) * 6) for name in self.columns)
 
     @property

@@ -1,6 +1,6 @@
 """The generator that the functions of `random` share: who draws from it, how far, and with which state runs began.
 
-`randoms` tells what is recorded of it.
+`randoms` describes what is recorded.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""What every seam stands on: patching a library, the switch between recording and serving, and the recorder."""
+"""What every seam uses: patching a library, the switch between recording and serving, and the recorder."""

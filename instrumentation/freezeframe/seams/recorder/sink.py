@@ -68,7 +68,7 @@ class RootSpan(Protocol):
         """Return the parent context of a new exchange, None for the current one. A call makes a run of what holds it."""
 
     def held_back(self) -> list[Callable[[], None]] | None:
-        """Return what is done at the first call outside any run; None if there was one, or the process is no run."""
+        """Return what is done at the first call outside any run; None if there was one, or the process is not a run."""
 
     def context_for_run(self) -> Context | None:
         """Return the parent context of a run that begins, None for the current one."""

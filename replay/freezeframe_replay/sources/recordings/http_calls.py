@@ -22,7 +22,7 @@ from freezeframe_schemas.wire.document import as_object, dump, parse
 
 SCOPE: Final = Scope(name=f"{genai.SCOPE}.import")
 UNDATED: Final = 946_684_800_000_000_000
-"""2000-01-01: the time of what the recording gives no time. It is no file's own, so that a copied file is stored once."""
+"""2000-01-01: the time if the recording has none. It is the same for every file, so that a copied file is stored once."""
 _FIRST_ERROR_STATUS: Final = 400
 _OF_THE_TRANSFER: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
@@ -77,7 +77,7 @@ class Origin:
 def spans_of_calls(calls: Iterable[HttpCall], origin: Origin, *, lacks: str) -> Iterator[SpanRecord]:
     """Yield a span for each call, and at last the one around them: a file is one run. Without a call there is none.
 
-    Left out, as our seams do: requests for credentials, and what SDKs send of their own telemetry.
+    Left out, as our seams do: requests for credentials, and the SDKs' own telemetry.
 
     Args:
         calls: in the order in which they were made.

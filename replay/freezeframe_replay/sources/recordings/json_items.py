@@ -169,7 +169,7 @@ def _name_of_list(head: bytes, names: tuple[str, ...]) -> str | None:
 
 
 def _walk(text: _Text, names: tuple[str, ...], other: Other | None) -> Iterator[Any]:
-    """Yield the items, and return whether the array was there. The text must go on behind it as JSON does."""
+    """Yield the items, and return whether the array was there. The text must continue after it as JSON does."""
     if not names:
         text.take("[")
         yield from text.items()

@@ -1,6 +1,6 @@
 """Traces that Langfuse exports: the JSON of its page and of ``GET /api/public/traces/{id}``, an object with ``observations``.
 
-Langfuse keeps the attributes of the OpenTelemetry span that it was sent; they are the span again. What they do not tell of a
+Langfuse keeps the attributes of the OpenTelemetry span that it was sent; they are the span again. What they do not say about a
 model call or a tool is taken from the observation's own input and output.
 
 Source: https://api.reference.langfuse.com, ``TraceWithFullDetails`` and ``ObservationsView``.
