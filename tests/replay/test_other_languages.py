@@ -124,6 +124,26 @@ def test_a_recorded_program_is_started_again_by_replay(tmp_path: Path, monkeypat
     ]
 
 
+STRANGER = """
+import os, urllib.error, urllib.parse, urllib.request
+
+url = urllib.parse.urlsplit(os.environ["OTEL_EXPORTER_OTLP_ENDPOINT"])
+for path in ("/v1/traces", "/-/mcp-calls", "/-/at/openai/v1/models", "/-/to/http://127.0.0.1:9/"):
+    try:
+        urllib.request.urlopen(f"http://{url.netloc}{path}", data=b"")
+    except urllib.error.HTTPError as error:
+        print(error.code)
+"""
+
+
+def test_who_does_not_know_the_token_of_a_recording_cannot_write_into_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, printed = record([sys.executable, "-c", STRANGER], tmp_path, monkeypatch)
+    assert printed.split() == ["401"] * 4
+    assert [span.span_id for span in run.spans] == [run.entry.span_id]
+
+
 SERVER = '''
 import sys
 from mcp.server.mcpserver import MCPServer

@@ -5,6 +5,8 @@ from __future__ import annotations
 import http.client
 import json
 import sys
+import urllib.error
+import urllib.request
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -189,11 +191,12 @@ def test_every_wire_format_is_served_as_recorded_whole_and_streamed() -> None:
         for row in chosen.values()
     ]
     with served(of_steps(exchanges)) as (url, (run,)):
-        connection = http.client.HTTPConnection(urlsplit(url).netloc)
+        place = urlsplit(url)
+        connection = http.client.HTTPConnection(place.netloc)
         for row in chosen.values():
             parts = urlsplit(row.url)
             target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-            connection.request("POST", target, row.request, {"content-type": "application/json"})
+            connection.request("POST", place.path + target, row.request, {"content-type": "application/json"})
             answer = connection.getresponse()
             assert (answer.read(), answer.getheader("content-type")) == (row.response, row.content_type or None), row.id
         connection.close()
@@ -258,6 +261,29 @@ def test_a_page_of_another_origin_is_refused() -> None:
         assert not run.report().served
 
 
+def test_who_does_not_know_the_token_is_refused_and_asks_nothing() -> None:
+    """By any of the server's paths, and as its proxy."""
+    with served(with_tools()) as (url, (run,)):
+        origin = f"http://{urlsplit(url).netloc}"
+        for place in (origin, f"{origin}/-/key/guessed", f"{url[:-1]}x", f"{origin}/-/key/"):
+            for path in ("/-/tools/track", "/-/mcp", "/-/report", "/v1/chat/completions"):
+                status, told = ask(place + path, {"order": "AC-1"})
+                assert status == 401
+                assert "lacks this server's token" in told["error"]["message"]
+        proxy = urllib.request.build_opener(urllib.request.ProxyHandler({"http": origin}))
+        with pytest.raises(urllib.error.HTTPError, match="407"):
+            proxy.open("http://shop.example/orders")
+        assert not run.report().served
+        assert not run.report().divergences
+        assert ask(f"{url}/-/tools/track", {"order": "AC-1"})[0] == 200
+
+
+def test_without_a_token_on_request_everybody_on_the_machine_is_answered() -> None:
+    with serve_wire([ServedRun(with_tools())], is_open=True) as url:
+        assert not urlsplit(url).path
+        assert ask(f"{url}/-/tools/track", {"order": "AC-1"})[0] == 200
+
+
 def test_http_of_a_tool_is_answered_by_its_url() -> None:
     exchange = Exchange(
         kind=Kind.HTTP,
@@ -267,8 +293,9 @@ def test_http_of_a_tool_is_answered_by_its_url() -> None:
         response=Response(status=200, headers=(("content-type", "application/json"),), chunks=(Chunk(data=b"[7]"),)),
     )
     with served(of_steps([exchange])) as (url, (run,)):
-        connection = http.client.HTTPConnection(urlsplit(url).netloc)
-        connection.request("GET", "/-/to/https://shop.example/orders?of=7")
+        place = urlsplit(url)
+        connection = http.client.HTTPConnection(place.netloc)
+        connection.request("GET", f"{place.path}/-/to/https://shop.example/orders?of=7")
         assert connection.getresponse().read() == b"[7]"
         connection.close()
         assert verdict(run.report()) is Verdict.IDENTICAL

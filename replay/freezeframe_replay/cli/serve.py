@@ -49,6 +49,7 @@ COMMAND: Final = Command(
     options=(
         option("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP),
         option("--port", type=options.port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free one)"),
+        flag("--no-token", "answer everybody on this machine; without it, the server's URL contains a token"),
         flag(
             "--mcp",
             "speak MCP over standard input and output, until the client closes it; inside a program that `serve` started, its "
@@ -85,7 +86,7 @@ def execute(arguments: argparse.Namespace) -> int:
         answer_lines(runs[0].tools.answer)
     else:
         try:
-            with serve_wire(runs, arguments.port) as url:
+            with serve_wire(runs, arguments.port, is_open=arguments.no_token) as url:
                 if arguments.program:
                     variables = {**os.environ, **runs[0].environment(url)}
                     status = run_program(

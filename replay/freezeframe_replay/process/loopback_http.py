@@ -1,8 +1,14 @@
-"""An HTTP server on loopback whose handler reads whole requests and writes answers chunk by chunk. Standard library only."""
+"""An HTTP server on loopback whose handler reads whole requests and writes answers chunk by chunk. Standard library only.
+
+Loopback is shared by all users of a machine, so each server has a token. The path of its URL begins with it, since a base URL
+is all that many clients take; a client that has us as its proxy sends it as its password.
+"""
 
 from __future__ import annotations
 
+import base64
 import json
+import secrets
 import socket
 import threading
 from collections.abc import Generator, Iterable, Mapping
@@ -13,10 +19,16 @@ from typing import Any, Final, cast
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
 LOOPBACK: Final = "127.0.0.1"
-OF_THE_CONNECTION: Final = frozenset({"content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection"})
+OF_THE_CONNECTION: Final = frozenset(
+    {"content-length", "transfer-encoding", "connection", "keep-alive", "proxy-connection", "proxy-authorization"}
+)
 """Headers that applied to another connection than this one."""
 TO_PREFIX: Final = "/-/to/"
 """The rest of the path is the URL that is meant."""
+KEY_PREFIX: Final = "/-/key/"
+"""Followed by the server's token and the path that is meant."""
+_USER: Final = "freezeframe"
+"""Of a proxy's URL; the token is the password."""
 
 
 class LoopbackHandler(BaseHTTPRequestHandler):
@@ -33,12 +45,13 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     def handle_any(self) -> None:
         """Answer a request of any method, unless a page in a browser sent it."""
         body = self._read_body()
-        as_a_proxy = self.target.startswith("http://")  # Host then names the other server, and no page can send this
-        foreign = why_foreign(cast("Mapping[str, str]", self.headers), names=None if as_a_proxy else LOOPBACK_NAMES)
+        foreign = why_foreign(cast("Mapping[str, str]", self.headers), names=None if self.is_proxied else LOOPBACK_NAMES)
         if foreign is not None:
             self.send_json(403, {"error": {"message": f"refused: {foreign}"}})
-            return
-        self.handle_request(body)
+        elif not self.has_token:
+            self.refuse_stranger()
+        else:
+            self.handle_request(body)
 
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = handle_any  # noqa: N815 - the base class's names
 
@@ -47,9 +60,39 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         raise NotImplementedError
 
     @property
+    def is_proxied(self) -> bool:
+        """Return whether the client takes us for its proxy. Host then names the other server, and no page can send this."""
+        return self._named.startswith("http://")
+
+    @property
+    def has_token(self) -> bool:
+        """Return whether the request has the server's token."""
+        place, credentials = self._loopback.place, self._loopback.credentials
+        given = self.headers.get("proxy-authorization", "") if self.is_proxied else self._named[: len(place)]
+        return not place or secrets.compare_digest(given.encode(), (credentials if self.is_proxied else place).encode())
+
+    def refuse_stranger(self) -> None:
+        """Answer a request without the token."""
+        told = {"error": {"message": "refused: the URL lacks this server's token; take the whole URL that the command printed"}}
+        if self.is_proxied:
+            self.send_json(407, told, ("proxy-authenticate", 'Basic realm="freezeframe"'))
+        else:
+            self.send_json(401, told)
+
+    @property
     def target(self) -> str:
+        """Return what the request line names, without the token."""
+        return self._named if self.is_proxied else self._named[len(self._loopback.place) :] or "/"
+
+    @property
+    def _named(self) -> str:
         """Return what the request line names. The base class makes one slash of several at its beginning."""
         return self.requestline.split()[1]
+
+    @property
+    def _loopback(self) -> LoopbackServer:
+        assert isinstance(self.server, LoopbackServer)
+        return self.server
 
     def url_of(self, target: str) -> str:
         """Return the URL that a request's target means: another server's if it names one, else ours."""
@@ -113,10 +156,21 @@ class LoopbackHandler(BaseHTTPRequestHandler):
 
 
 class LoopbackServer(ThreadingHTTPServer):
-    """Serves each connection on a separate thread."""
+    """Serves each connection on a separate thread, to those who have its token."""
 
     daemon_threads = True
     request_queue_size = 128
+
+    def __init__(self, port: int, handler: type[LoopbackHandler], *, is_open: bool = False) -> None:
+        super().__init__((LOOPBACK, port), handler)
+        token = "" if is_open else secrets.token_urlsafe(16)
+        host = f"{LOOPBACK}:{self.server_address[1]}"
+        self.place = f"{KEY_PREFIX}{token}" if token else ""
+        """What each path begins with; empty if everybody on this machine is answered."""
+        self.credentials = f"Basic {base64.b64encode(f'{_USER}:{token}'.encode()).decode()}" if token else ""
+        """What a client that has us as its proxy sends."""
+        self.url = f"http://{host}{self.place}"
+        self.proxy_url = f"http://{_USER}:{token}@{host}" if token else f"http://{host}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a client that went away; any other fault is ours and is printed."""
@@ -128,11 +182,11 @@ class LoopbackServer(ThreadingHTTPServer):
 
 @contextmanager
 def listening(server: LoopbackServer, name: str) -> Generator[str]:
-    """Run a server while the block runs; yields its URL."""
+    """Run a server while the block runs; yields its URL, with the token."""
     thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True, name=name)
     thread.start()
     try:
-        yield f"http://{LOOPBACK}:{server.server_address[1]}"
+        yield server.url
     finally:
         server.shutdown()
         server.server_close()

@@ -4,6 +4,8 @@ ANY  /-/at/PROVIDER/..  a call of this provider; base URLs point here
 ANY  /-/to/URL          any other server's; so is what comes from a client that has us as its HTTP proxy
 POST /-/mcp-calls       what a wrapped MCP server was asked and answered
 POST /v1/traces         OTLP: the program's own spans; its logs and metrics are taken and left out
+
+All paths are below the token of the server (`loopback_http`), so that no other program can write into the recording.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from freezeframe._cleaning import clean_headers, clean_request
 from freezeframe.seams.http import adapter as http_seam
 from freezeframe.seams.recorder.body import Body
 from freezeframe_replay.process.forward import Forwarder, pieces_of
-from freezeframe_replay.process.loopback_http import LOOPBACK, LoopbackHandler, LoopbackServer, listening
+from freezeframe_replay.process.loopback_http import LoopbackHandler, LoopbackServer, listening
 from freezeframe_replay.process.mcp_stdio import CALLS_VARIABLE
 from freezeframe_replay.process.program_recorder import SEAM, ProgramRecorder
 from freezeframe_replay.process.served_run import AT_PREFIX
@@ -82,7 +84,7 @@ def recording_proxy(
         limit_bytes: size above which a body is not kept.
         known: answers a request without its server.
     """
-    server = _Server((LOOPBACK, 0), _Handler)
+    server = _Server(0, _Handler)
     server.recorder, server.limit_bytes, server.known = recorder, limit_bytes, known
     with listening(server, "freezeframe-proxy") as url:
         upstreams = upstreams_of(environment, url)

@@ -4,8 +4,8 @@ A base URL points an SDK here. Model calls are answered with the recorded bytes,
 be seen from outside, so equal requests are answered in the order in which they come; a client that knows better says so in the
 header ``x-freezeframe-lane``. A miss is answered with status 424 and ``x-should-retry: false``: SDKs retry after 409, 429, 5xx.
 
-Of several runs, the one is meant that the header ``x-freezeframe-run`` or the beginning of the path names, ``/-/run/ID``. The
-server's own paths, below those:
+All paths are below the token of the server (`loopback_http`). Of several runs, the one is meant that the header
+``x-freezeframe-run`` or the beginning of the path names, ``/-/run/ID``. The server's own paths, below those:
 
     POST /-/mcp            the run's tools as an MCP server (streamable HTTP)
     GET  /-/tools          their names, descriptions and schemas
@@ -27,7 +27,7 @@ from urllib.parse import unquote, urlsplit
 from freezeframe._cleaning import clean_headers, clean_url
 from freezeframe.seams import Call
 from freezeframe.seams.http import adapter
-from freezeframe_replay.process.loopback_http import LOOPBACK, TO_PREFIX, LoopbackHandler, LoopbackServer, listening
+from freezeframe_replay.process.loopback_http import TO_PREFIX, LoopbackHandler, LoopbackServer, listening
 from freezeframe_replay.process.served_run import AT_PREFIX, MCP_PATH, TOOLS_PATH, ServedRun
 from freezeframe_replay.process.served_tools import SEAM, ToolFailure
 from freezeframe_replay.report.render import report_text
@@ -48,13 +48,18 @@ _NO_RETRY: Final = ("x-should-retry", "false")
 
 
 @contextmanager
-def serve_wire(runs: Sequence[ServedRun], port: int = 0) -> Generator[str]:
+def serve_wire(runs: Sequence[ServedRun], port: int = 0, *, is_open: bool = False) -> Generator[str]:
     """Serve the runs on loopback while the block runs; yields the server's URL.
+
+    Args:
+        runs: what answers.
+        port: where; 0 for any free one.
+        is_open: answer whoever asks on this machine, without a token.
 
     Raises:
         OSError: the port is taken.
     """
-    server = _Server((LOOPBACK, port), _Handler)
+    server = _Server(port, _Handler, is_open=is_open)
     server.runs = tuple(runs)
     with listening(server, "freezeframe-wire") as url:
         yield url
