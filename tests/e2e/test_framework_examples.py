@@ -104,6 +104,28 @@ async def main():
 
 asyncio.run(main())
 """
+_TEMPORAL = f"""
+import asyncio, os, sys
+sys.path.append({str(Path(__file__).parents[1] / "support")!r})
+from fake_temporal import temporal_server
+import EXAMPLE
+
+async def main(temporal):
+    worker = asyncio.create_task(EXAMPLE.main())
+    for number in range(COUNT):
+        temporal.schedule("answer", f"u{{number}}", "hello", workflow=f"chat-{{number}}")
+    for number in range(COUNT):
+        await asyncio.to_thread(temporal.ended.get, timeout=100)
+    worker.cancel()
+    await asyncio.wait([worker])
+
+with temporal_server() as temporal:
+    os.environ["TEMPORAL_ADDRESS"] = f"127.0.0.1:{{temporal.port}}"
+    asyncio.run(main(temporal))
+"""
+_FUNCTION = _WERKZEUG.replace("import EXAMPLE", "import functions_framework as f").replace(
+    'vars(EXAMPLE).get("application") or EXAMPLE.app', 'f.create_app("chat", "EXAMPLE.py")'
+)
 
 
 def _ask_by_post(port: str, number: int) -> None:
@@ -168,6 +190,8 @@ EXAMPLES = {
     "celery_tasks": Example(server=_CELERY, chat="celery_tasks.answer"),
     "dramatiq_tasks": Example(server=_DRAMATIQ, chat="answer"),
     "rq_tasks": Example(server=_RQ, chat="rq_tasks.answer", needs_redis=True),
+    "temporal_activities": Example(server=_TEMPORAL, chat="answer"),
+    "cloud_function": Example(server=_FUNCTION, ask=_ask_by_post, chat="chat"),
     "arq_tasks": Example(server=_ARQ, chat="answer", needs_redis=True),
 }
 

@@ -8,25 +8,21 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 import pytest
-from races import Provider
+from recorded_tasks import Worked, recorded, replays
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.lifecycle import RunStatus
-from freezeframe_schemas.run import EntryKind, Run, readiness
-from freezeframe_schemas.verdict import Verdict, verdict
+from freezeframe_schemas.run import EntryKind, readiness
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
@@ -140,36 +136,6 @@ def handler(event, context):
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Worked:
-    """Tasks that a worker did, and the runs that they left."""
-
-    folder: Path
-    runs: tuple[Run, ...]
-
-    def of(self, name: str) -> list[Run]:
-        return [run for run in self.runs if run.entry.name == name]
-
-    def input(self, run: Run) -> dict[str, Any]:
-        return values.decode(run.entry.input or "")
-
-
-@contextmanager
-def _recorded(folder: Path, source: str, **environment: str) -> Generator[Callable[[], Worked]]:
-    """Write the tasks and set the environment of a worker; yield what reads the runs once it has ended."""
-    (folder / "tasks.py").write_text(source)
-    spans = folder / "spans.jsonl"
-    with pytest.MonkeyPatch.context() as patch, Provider({}) as provider:
-        for name, value in {"PROVIDER": provider.url, "FREEZEFRAME_FILE": str(spans), **environment}.items():
-            patch.setenv(name, value)
-
-        def runs() -> Worked:
-            patch.delenv("FREEZEFRAME_FILE")
-            return Worked(folder=folder, runs=tuple(load_runs_of_file(spans)))
-
-        yield runs
-
-
 def _python(folder: Path, *words: str) -> None:
     subprocess.run([sys.executable, *words], cwd=folder, check=True, timeout=280, capture_output=True)
 
@@ -178,7 +144,7 @@ def _python(folder: Path, *words: str) -> None:
 def celery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worked]:
     """Return what two forked workers of Celery did, with the file system as broker."""
     folder = tmp_path_factory.mktemp("celery")
-    with _recorded(folder, _CELERY) as runs, (folder / "worker.log").open("w") as log:
+    with recorded(folder, _CELERY) as runs, (folder / "worker.log").open("w") as log:
         options = ["--pool", "prefork", "--concurrency", "2", "--without-gossip", "--without-mingle", "--loglevel", "warning"]
         command = [sys.executable, "-m", "celery", "--app", "tasks", "worker", *options]
         worker = subprocess.Popen(command, cwd=folder, stdout=log, stderr=log)
@@ -196,7 +162,7 @@ def dramatiq(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worked]:
     """Return what four threads of Dramatiq did."""
     folder = tmp_path_factory.mktemp("dramatiq")
     (folder / "work.py").write_text(_WORK)
-    with _recorded(folder, _DRAMATIQ) as runs:
+    with recorded(folder, _DRAMATIQ) as runs:
         _python(folder, "work.py")
         yield runs()
 
@@ -246,7 +212,7 @@ def aws_lambda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worked]:
     runtime.daemon_threads = True
     Thread(target=runtime.serve_forever, args=(0.01,), daemon=True).start()
     address = {"AWS_LAMBDA_RUNTIME_API": f"127.0.0.1:{runtime.server_address[1]}", "AWS_LAMBDA_FUNCTION_NAME": "shop"}
-    with _recorded(folder, _LAMBDA, **address) as runs:
+    with recorded(folder, _LAMBDA, **address) as runs:
         process = subprocess.Popen([sys.executable, "-m", "awslambdaric", "tasks.handler"], cwd=folder)
         try:
             assert runtime.done.wait(200)
@@ -257,11 +223,6 @@ def aws_lambda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worked]:
             runtime.server_close()
         assert [path for path, _ in runtime.answers if not path.endswith("/response")] == []
         yield runs()
-
-
-def replays(worked: Worked, run: Run) -> bool:
-    report = reenact(freeze(run), cwd=worked.folder)
-    return (report.divergences, report.sockets_tried, verdict(report)) == ((), 0, Verdict.IDENTICAL)
 
 
 # -- Celery --------------------------------------------------------------------------------------------------------------
@@ -316,7 +277,7 @@ def test_a_changed_line_of_a_task_diverges_at_its_step(celery: Worked, tmp_path:
 
 def test_an_eager_task_is_a_run(tmp_path: Path) -> None:
     (tmp_path / "eager.py").write_text("import tasks\nprint(tasks.answer.delay('now', number=1).get())\n")
-    with _recorded(tmp_path, _CELERY, EAGER="1") as runs:
+    with recorded(tmp_path, _CELERY, EAGER="1") as runs:
         _python(tmp_path, "eager.py")
         worked = runs()
         [run] = worked.of("tasks.answer")

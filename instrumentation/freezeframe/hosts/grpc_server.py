@@ -211,19 +211,7 @@ def _target(behavior: Any) -> tuple[str, str | None]:
     owner: Any = getattr(behavior, "__self__", None)
     if owner is None or isinstance(owner, type):
         return target_of(behavior), file_of(behavior)
-    found, file = request_runs.target_of_application(owner)
-    kind: Any = type(owner)
-    if found or "<locals>" in kind.__qualname__ or not _is_made_alone(kind):
-        return found, file
-    return f"{target_of(kind)}()", file_of(kind)
-
-
-def _is_made_alone(kind: Any) -> bool:
-    try:
-        inspect.signature(kind).bind()
-    except (TypeError, ValueError):
-        return False
-    return True
+    return request_runs.place_of_object(owner)
 
 
 def _given(talk: _Talk | None, request: Any, shape: str) -> Any:

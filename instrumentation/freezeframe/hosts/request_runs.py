@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +14,9 @@ from typing import Any, Final
 from freezeframe._guard import guard
 from freezeframe.context.current import RunContext
 from freezeframe.context.program import relative_path
+from freezeframe.hosts import cloud_functions
 from freezeframe.runs.entry import EntryPoint, EntryScope
+from freezeframe.runs.run import file_of, target_of
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe_schemas import values
@@ -24,6 +27,9 @@ _REQUEST_HEADERS: Final = frozenset(
     "accept accept-language content-encoding content-type host idempotency-key last-event-id user-agent x-request-id".split()
 )
 """Headers of a request that are recorded with their values. Others may be credentials, or say who asks."""
+_EVENT: Final = "ce-"
+"""Begins the headers that are a CloudEvent's attributes: they are recorded, too."""
+_EVENT_ID: Final = (f"{_EVENT}id",)
 _RESPONSE_HEADERS: Final = frozenset("content-encoding content-language content-type location retry-after".split())
 _FAILED: Final = 500
 _ANSWER_BYTES: Final = 1 << 20
@@ -73,8 +79,8 @@ class Request:
                 payload.add_input("body", as_text(b"".join(self.body.pieces)))
                 if self.body.omitted is not None:
                     payload.add_gap(_left_out(self.body.omitted))
-                if self.route:
-                    self.scope.rename(self.route)
+                if name := cloud_functions.function_name() or self.route:
+                    self.scope.rename(name)
             if error is None and self.is_run:
                 output = values.encode(self._response())
         self.scope.finish(output=output, error=error, failure=str(self.status) if self.status >= _FAILED else "")
@@ -129,7 +135,8 @@ def begin_scope(where: Callable[[], tuple[str, str | None]], asked: Asked, came:
             gaps=() if target else (_UNREACHABLE,),
         )
 
-    return EntryScope(point, RunContext(name=asked.name, session=asked.first(_session_headers()), is_implied=True))
+    event = asked.first(_EVENT_ID) if "functions_framework" in sys.modules else None  # is delivered again until it succeeds
+    return EntryScope(point, RunContext(name=asked.name, id=event, session=asked.first(_session_headers()), is_implied=True))
 
 
 def as_text(data: bytes) -> str | bytes:
@@ -146,7 +153,9 @@ def asked_with(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
         return {name.lower(): value for name, value in headers}
     recorder = switch.recorder()
     asked = () if recorder is None else (name.lower() for name in recorder.settings.request_headers)
-    return _kept(headers, _REQUEST_HEADERS.union(_session_headers(), asked))
+    headers = [*headers]
+    events = (name.lower() for name, _ in headers if name.lower().startswith(_EVENT))
+    return _kept(headers, _REQUEST_HEADERS.union(_session_headers(), asked, events))
 
 
 def _session_headers() -> tuple[str, ...]:
@@ -189,6 +198,23 @@ def target_of_application(app: Any) -> tuple[str, str | None]:
     return known[1:]
 
 
+def place_of_object(owner: Any) -> tuple[str, str | None]:
+    """Return where a replay finds an object: a global, or its class, if it is made without arguments; else an empty name."""
+    found, file = target_of_application(owner)
+    kind: Any = type(owner)
+    if found or "<locals>" in kind.__qualname__ or not _is_made_alone(kind):
+        return found, file
+    return f"{target_of(kind)}()", file_of(kind)
+
+
+def _is_made_alone(kind: Any) -> bool:
+    try:
+        inspect.signature(kind).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
+
+
 def _search(app: Any) -> tuple[str, ModuleType] | None:
     # the program last: it may only have imported it
     for module in sorted(sys.modules.values(), key=lambda module: getattr(module, "__name__", "") == "__main__"):
@@ -200,4 +226,4 @@ def _search(app: Any) -> tuple[str, ModuleType] | None:
         module, _, name = word.partition(":")
         if name.isidentifier() and callable(getattr(sys.modules.get(module), name, None)):
             return f"{word}()", sys.modules[module]
-    return None
+    return cloud_functions.search(app)

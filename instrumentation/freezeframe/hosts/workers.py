@@ -1,4 +1,5 @@
-"""Tasks of workers: each one that makes a call is a run, with nothing marked. Celery, Dramatiq, RQ, arq, AWS Lambda.
+"""Tasks of workers: each one that makes a call is a run, with nothing marked. Celery, Dramatiq, RQ, arq, AWS Lambda, and in
+modules of their own Temporal and Airflow.
 
 A run's input is the task's arguments, its output the result; it begins where the worker calls the task and ends where it has
 the result. An attempt is a run: those of one task have its id (`RunContext.id`). A task called inside a run is a part of it.
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import importlib
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
@@ -20,6 +22,7 @@ from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.context.current import RunContext, current_place
+from freezeframe.hosts.request_runs import place_of_object
 from freezeframe.runs.entry import EntryPoint, EntryScope
 from freezeframe.runs.reach import Reach, input_gaps
 from freezeframe.runs.run import file_of, target_of
@@ -68,7 +71,16 @@ def uninstall() -> None:
 
 
 def begin(
-    function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, by: str, name: str, task_id: str, attempt: int = 0
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    by: str,
+    name: str,
+    task_id: str,
+    attempt: int = 0,
+    session: str | None = None,
+    where: tuple[str, str | None] | None = None,
 ) -> Task | None:
     """Begin what may be a run; None if it is part of one, or nothing is recorded.
 
@@ -80,24 +92,38 @@ def begin(
         name: the task's name.
         task_id: the id that all attempts at it share.
         attempt: how many there were before.
+        session: the id of what tasks belong together in.
+        where: what a replay calls, and its file, if that is not the function by its name.
     """
     if current_place().run is not None or switch.recorder() is None:
         return None
     function = named(function)
     arguments = {str(number): value for number, value in enumerate(args, 1)} | kwargs
     given = {"by": by, "args": list(args), "kwargs": kwargs, "id": task_id, "attempt": attempt}
-    return _enter(
-        EntryPoint(
-            kind=EntryKind.TASK,
-            name=name,
-            target=target_of(function),
-            file=file_of(function),
-            input=values.encode(given),
-            gaps=tuple(input_gaps(arguments)),
-            reach=_reach(function).gaps,
-        ),
-        task_id,
+    where = where or _place_of(function)
+    target, file = where or (target_of(function), file_of(function))
+    point = EntryPoint(
+        kind=EntryKind.TASK,
+        name=name,
+        target=target,
+        file=file,
+        input=values.encode(given),
+        gaps=tuple(input_gaps(arguments)),
+        reach=None if where else _reach(function).gaps,
     )
+    scope = EntryScope(point, RunContext(name=name, id=task_id, session=session, is_implied=True))
+    inside = scope.inside()
+    inside.__enter__()
+    return Task(scope=scope, inside=inside)
+
+
+def _place_of(function: Any) -> tuple[str, str | None] | None:
+    """Return where a replay finds the method of an object that is a global, or that is made without arguments."""
+    owner: Any = getattr(function, "__self__", None)
+    if owner is None or isinstance(owner, type | ModuleType):
+        return None
+    target, file = place_of_object(owner)
+    return (f"{target}.{function.__name__}", file) if target else None
 
 
 @functools.lru_cache(maxsize=1000)
@@ -107,13 +133,6 @@ def _reach(function: Any) -> Reach:
     reach.marked = getattr(sys.modules.get(function.__module__), function.__name__, None)
     reach.look()
     return reach
-
-
-def _enter(point: EntryPoint, task_id: str) -> Task:
-    scope = EntryScope(point, RunContext(name=point.name, id=task_id, is_implied=True))
-    inside = scope.inside()
-    inside.__enter__()
-    return Task(scope=scope, inside=inside)
 
 
 def finish(task: Task | None, *, result: object = None, error: BaseException | None = None) -> None:
@@ -297,11 +316,23 @@ def _attempt(coroutine: Any, name: str) -> Any:
     return attempt
 
 
+# -- in modules of their own -----------------------------------------------------------------------------------------------
+
+
+def _hook_by(name: str) -> Callable[[ModuleType], None]:
+    def hook(module: ModuleType) -> None:
+        importlib.import_module(f"freezeframe.hosts.{name}").hook(module, _hooks.patches)
+
+    return hook
+
+
 FRAMEWORKS: Final[tuple[tuple[str, Callable[[ModuleType], None]], ...]] = (
     ("celery.signals", _hook_celery),
     ("dramatiq.broker", _hook_dramatiq),
     ("awslambdaric.bootstrap", _hook_lambda),
     ("rq.job", _hook_rq),
     ("arq.worker", _hook_arq),
+    ("temporalio.worker._activity", _hook_by("temporal")),
+    ("airflow.providers.standard.operators.python", _hook_by("airflow")),
 )
 """Module -> what hooks it, with the module."""

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import runpy
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from freezeframe.runs.reach import import_root, is_nested
 from freezeframe.seams.functions.marked import Binder
+from freezeframe_replay.process.tasks import DAGS, dags_of
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture
 
@@ -38,10 +41,13 @@ def find_entry_point(fixture: Fixture) -> Any:
             do="define it at the top level of its module and record again, or name a command: freezeframe replay RUN -- CMD",
         )
     module_name, _, qualname = entry.target.partition(":")
-    found: Any = _load_module(module_name, entry.file)
-    for name in qualname.removesuffix("()").split("."):
-        found = getattr(found, name, None)
-    if found is None or not callable(found):
+    load = partial(_load_module, module_name, entry.file)
+    name, is_made, rest = qualname.partition("(")  # of "create_app('chat')" or "Shop().answer"
+    found = dags_of(load) if name == DAGS else _look_up(load(), name)
+    if is_made and callable(found):
+        arguments, _, rest = rest.rpartition(")")
+        found = _look_up(found(*ast.literal_eval(f"[{arguments}]")), rest.removeprefix("."))
+    if found is None or not (is_made or callable(found)):
         raise ReplayError(
             f"run {fixture.run_id}: entry point {entry.target!r} no longer exists",
             do="check out the recorded commit, or name a command: freezeframe replay RUN -- CMD",
@@ -51,7 +57,13 @@ def find_entry_point(fixture: Fixture) -> Any:
             f"run {fixture.run_id}: entry point {entry.target!r} is a method, and its object was not recorded",
             do="mark a function that creates the object and record again, or name a command: freezeframe replay RUN -- CMD",
         )
-    return found() if qualname.endswith("()") else found
+    return found
+
+
+def _look_up(found: Any, path: str) -> Any:
+    for name in path.split(".") if path else ():
+        found = getattr(found, name, None)
+    return found
 
 
 def _load_module(module_name: str, file: str | None) -> Any:

@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Mapping
-from types import SimpleNamespace
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 from uuid import uuid4
 
 from freezeframe.context.current import RunContext
+from freezeframe.hosts.airflow import INSTANCES
 from freezeframe.runs.entry import EntryPoint, EntryScope
 from freezeframe_schemas import values
 from freezeframe_schemas.run import Entry, EntryKind
@@ -98,5 +100,55 @@ def _call_arq(function: Any, given: Mapping[str, Any]) -> Any:
     return function({**about, "redis": _NoQueue()}, *args, **given["kwargs"])
 
 
-_CALLS = {"celery": _call_celery, "dramatiq": _call_dramatiq, "lambda": _call_lambda, "rq": _call_rq, "arq": _call_arq}
+def _call_temporal(function: Any, given: Mapping[str, Any]) -> Any:
+    """Call an activity in Temporal's own environment for tests: it has its `info()`, and its heartbeats go nowhere."""
+    from temporalio.testing import ActivityEnvironment  # pyright: ignore[reportMissingImports]
+
+    about, *args = given["args"]
+    environment: Any = ActivityEnvironment()
+    environment.info = replace(environment.info, **about)
+    return environment.run(function, *args, **given["kwargs"])
+
+
+def _call_airflow(function: Any, given: Mapping[str, Any]) -> Any:
+    about, *args = given["args"]
+    instance = SimpleNamespace(**about)
+    asked = dict.fromkeys(INSTANCES.intersection(inspect.signature(function).parameters), instance)
+    return function(*args, **given["kwargs"], **asked)
+
+
+DAGS = "DAG"
+"""In a target, in the place of a function that returns a task's: ``shop_dag:DAG('shop', 'answer')``."""
+
+
+def dags_of(load: Callable[[], ModuleType]) -> Callable[[str, str], Any]:
+    """Import a module of Airflow; return what finds the function of a task of its DAGs, None if it is not there."""
+    from airflow.sdk.definitions._internal.contextmanager import (  # pyright: ignore[reportMissingImports]
+        DagContext,
+    )
+
+    context: Any = DagContext
+    context.current_autoregister_module_name = __name__  # so that it notes the DAGs that no global holds
+    module = load()
+    dags: list[Any] = [*(dag for dag, _ in context.autoregistered_dags), *vars(module).values()]
+
+    def find(dag_id: str, task_id: str) -> Any:
+        for dag in dags:
+            if getattr(dag, "dag_id", None) == dag_id and task_id in getattr(dag, "task_dict", ()):
+                task = dag.task_dict[task_id]
+                return getattr(task, "python_callable", None) or getattr(task, "partial_kwargs", {}).get("python_callable")
+        return None
+
+    return find
+
+
+_CALLS = {
+    "celery": _call_celery,
+    "dramatiq": _call_dramatiq,
+    "lambda": _call_lambda,
+    "rq": _call_rq,
+    "arq": _call_arq,
+    "temporal": _call_temporal,
+    "airflow": _call_airflow,
+}
 """Framework -> how it calls a task."""

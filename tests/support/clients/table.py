@@ -27,6 +27,7 @@ RESULTS: Final = ROOT / "tests" / "data" / "clients" / "results.json"
 PAGE: Final = ROOT / "docs" / "coverage.md"
 
 BESIDE: Final[Mapping[str, set[str]]] = {
+    "airflow": {"apache-airflow", "httpx", "openai"},
     "sdks": {"uvloop"},
     "vendors": {"langfuse", "logfire", "traceloop-sdk", "openai", "zstandard"},
 }

@@ -1,0 +1,56 @@
+"""An agent in tasks of Airflow: each attempt at a task that calls a model is a run.
+
+pip install apache-airflow httpx
+airflow db migrate && OPENAI_API_KEY=... python airflow_dag.py   # or put it into the DAGs' folder
+"""
+
+# pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportAttributeAccessIssue=false, reportCallIssue=false
+
+import os
+from typing import Any
+
+import httpx
+from airflow.sdk import dag, task
+
+import freezeframe
+
+freezeframe.instrument()
+
+
+@freezeframe.tool
+def find_order(user: str) -> str:
+    """Look up a user's order; in a replay it is answered from the recording."""
+    return f"order of {user}: packed"
+
+
+def ask(text: str) -> str:
+    """Ask the model."""
+    answer = httpx.post(
+        f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
+        headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
+        json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": text}]},
+        timeout=60,
+    )
+    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
+
+
+@dag(schedule=None, params={"user": "maria"})
+def shop() -> None:
+    """Answer a user, then sum up what was said."""
+
+    @task(retries=1, retry_delay=0)
+    def answer(params: dict[str, str], ti: Any) -> str:
+        said = ask(f"{find_order(params['user'])}. Where is my order?")
+        return f"{said} (attempt {ti.try_number})"
+
+    @task
+    def sum_up(said: str) -> str:
+        return ask(f"Sum up: {said}")
+
+    sum_up(answer())  # Airflow gives the arguments that its context has
+
+
+made = shop()
+
+if __name__ == "__main__":
+    made.test()
