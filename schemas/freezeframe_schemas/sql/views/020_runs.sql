@@ -1,4 +1,4 @@
--- One row per run. Calls and tokens are counted on exchanges if the run has them, else on what other instrumentations tell of
+-- One row per run. Calls and tokens are counted on exchanges if the run has them, else on what other instrumentations report
 -- (call_rows), so that a call which several saw counts once. The inner SELECT reads whole columns: FINAL would not gather the
 -- fields of `entry` if only these are read. FINAL, because rows that are merged already are then taken as they are.
 CREATE OR REPLACE VIEW {db}.runs {on_cluster} AS
@@ -28,7 +28,7 @@ SELECT
     if(empty(exchange_ids), c.calls, length(calls)) AS model_calls, -- Model calls
     arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 64, 4)) > 0, mapValues(r.marks)) AS tool_calls, -- Tool calls
     arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 128, 8)) > 0, mapValues(r.marks)) AS retrievals, -- Retrievals
-    if(empty(exchange_ids), model_calls + tool_calls + retrievals, exchanges) AS steps, -- Exchanges, or the calls that another instrumentation tells of
+    if(empty(exchange_ids), model_calls + tool_calls + retrievals, exchanges) AS steps, -- Exchanges, or the calls that another instrumentation reports
     arrayCount(mark -> bitAnd(mark, 1) > 0, mapValues(r.marks)) AS errors, -- Spans that failed
     if(empty(exchange_ids), c.input_tokens, arraySum(mark -> bitAnd(bitShiftRight(mark, 8), 268435455), mapValues(calls))) AS input_tokens, -- Tokens in, of all model calls
     if(empty(exchange_ids), c.output_tokens, arraySum(mark -> bitShiftRight(mark, 36), mapValues(calls))) AS output_tokens, -- Tokens out, of all model calls
@@ -38,7 +38,7 @@ SELECT
     r.first_error.error AS first_error, -- Error of the first span that failed
     r.run_hour AS run_hour,
     r.kept AS kept,
-    r.trace_id NOT IN (SELECT trace_id FROM {db}.unsettled_rows) AS settled -- False while stored spans may still hold forms of a value that a later one told
+    r.trace_id NOT IN (SELECT trace_id FROM {db}.unsettled_rows) AS settled -- False while stored spans may still hold forms of a value that was found later
 FROM (SELECT * FROM {db}.run_rows FINAL) AS r
 LEFT JOIN (
     SELECT tenant, trace_id, count() AS calls, toUInt64(sum(greatest(ifNull(input_tokens, 0), 0))) AS input_tokens,

@@ -1,5 +1,5 @@
 -- What the agent did, in order of issue. A run that was recorded without exchanges (another vendor's) shows its operations, and
--- each model call once, however many spans tell of it.
+-- each model call once, however many spans report it.
 CREATE OR REPLACE VIEW {db}.steps {on_cluster} AS
 SELECT
     s.tenant AS tenant,
@@ -23,7 +23,7 @@ SELECT
     s.lane AS lane,
     s.resend AS resend, -- Which retry this is; 0 for the first attempt
     s.tool_call_id AS tool_call_id,
-    s.exact AS exact, -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
+    s.exact AS exact, -- True if it is an exchange, recorded byte for byte; false if another instrumentation reported it
     s.start_time AS start_time,
     s.span_id AS span_id,
     s.parent_span_id AS parent_span_id

@@ -1,13 +1,13 @@
--- One row per call of a model, with what it cost at the price of its day: exchanges, and what other instrumentations tell of
+-- One row per call of a model, with what it cost at the price of its day: exchanges, and what other instrumentations report
 -- (call_rows, where each call is once) in runs that have none.
 CREATE OR REPLACE VIEW {db}.model_calls {on_cluster} AS
 SELECT
     c.tenant AS tenant, c.trace_id AS trace_id, c.run_id AS run_id, c.span_id AS span_id, c.parent_span_id AS parent_span_id,
     c.start_time AS start_time, c.ms AS ms, -- Milliseconds from start to end
     c.operation AS operation, c.provider AS provider, c.dialect AS dialect,
-    c.service AS service, c.commit AS commit, c.user_id AS user_id, c.agent_name AS agent, -- Agent, where one is named
+    c.service AS service, c.commit AS commit, c.user_id AS user_id, c.agent_name AS agent, -- Agent, if one is named
     c.request_model AS model_requested, -- Model that was asked for: group by it to compare failures, which have no other
-    c.response_model AS model_answered, -- Model that answered, often with its date; empty where none did
+    c.response_model AS model_answered, -- Model that answered, often with its date; empty if none did
     c.model AS model, -- Model that answered, else that was asked for: the price is by it
     c.response_id AS response_id,
     c.system_fingerprint AS system_fingerprint, c.temperature AS temperature, c.top_p AS top_p, c.seed AS seed,
@@ -19,11 +19,11 @@ SELECT
     if(c.status = 'Error' OR ifNull(c.http_status, 0) >= 400, 'error', 'ok') AS status, -- error or ok
     c.input_preview AS request, -- Start of what was asked
     c.output_preview AS response, -- Start of what was answered
-    c.url AS url, c.exact AS exact, -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
+    c.url AS url, c.exact AS exact, -- True if it is an exchange, recorded byte for byte; false if another instrumentation reported it
     ifNull(c.told_cost_usd, (greatest(ifNull(c.input_tokens, 0) - ifNull(c.cache_read_tokens, 0) - ifNull(c.cache_write_tokens, 0), 0) * p.input_usd
         + ifNull(c.cache_read_tokens, 0) * p.cache_read_usd + ifNull(c.cache_write_tokens, 0) * p.cache_write_usd
-        + ifNull(c.output_tokens, 0) * p.output_usd) / 1e6) AS cost_usd, -- US dollars: as its sender says, else by the price of the call's day; 0 where the model has none
-    p.prefix != '' OR c.told_cost_usd IS NOT NULL AS priced -- True where its sender says the cost, or the model has a price
+        + ifNull(c.output_tokens, 0) * p.output_usd) / 1e6) AS cost_usd, -- US dollars: as its sender says, else by the price of the call's day; 0 if the model has none
+    p.prefix != '' OR c.told_cost_usd IS NOT NULL AS priced -- True if its sender says the cost, or the model has a price
 FROM (
     SELECT {CALL_COLUMNS}, if(response_model != '', response_model, request_model) AS model, toString(dialect) AS dialect,
         toString(completion) AS completion, url, ifNull(resend, 0) AS resend, toUInt8(1) AS exact

@@ -9,7 +9,7 @@ SELECT
     if(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status, -- error or ok
     s.error_type AS error_type, s.input_preview AS arguments, -- Start of its arguments
     s.output_preview AS result, -- Start of its result
-    CAST(s.exchange_kind != '', 'UInt8') AS exact -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
+    CAST(s.exchange_kind != '', 'UInt8') AS exact -- True if it is an exchange, recorded byte for byte; false if another instrumentation reported it
 FROM {db}.spans AS s
 WHERE s.exchange_kind IN ('tool', 'mcp')
     OR (s.exchange_kind = '' AND s.operation = '{OP_EXECUTE_TOOL}'

@@ -7,8 +7,8 @@ SELECT
     s.service AS service, if(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status, -- error or ok
     s.error_type AS error_type, s.input_preview AS query, -- Start of what was asked
     s.output_preview AS documents, -- Start of the list of chunks; one each in chunks
-    s.attributes['{EMBEDDING_VERSION}'] AS embedding_version, -- Version of the embedding, where it was told
-    CAST(s.exchange_kind != '', 'UInt8') AS exact -- True where it is an exchange, recorded byte for byte; false where another instrumentation told of it
+    s.attributes['{EMBEDDING_VERSION}'] AS embedding_version, -- Version of the embedding, if the span has it
+    CAST(s.exchange_kind != '', 'UInt8') AS exact -- True if it is an exchange, recorded byte for byte; false if another instrumentation reported it
 FROM {db}.spans AS s
 WHERE s.exchange_kind = 'retrieval'
     OR (s.exchange_kind = '' AND s.operation = '{OP_RETRIEVAL}'

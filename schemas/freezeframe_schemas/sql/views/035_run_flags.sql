@@ -2,7 +2,7 @@
 CREATE OR REPLACE VIEW {db}.run_flags {on_cluster} AS
 SELECT
     r.tenant AS tenant, r.trace_id AS trace_id, r.start_time AS start_time, -- First start of a span
-    r.status AS status, -- error where the run failed, else ok
+    r.status AS status, -- error if the run failed, else ok
     r.commit AS commit,
     pair.1 AS flag, -- Feature flag
     pair.2 AS value -- Its value as the run saw it, JSON

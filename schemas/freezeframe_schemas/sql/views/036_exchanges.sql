@@ -30,12 +30,12 @@ SELECT
     s.payload_bytes AS payload_bytes,
     if(mapContains(s.refs, '{REQUEST_BODY}'), lower(hex(substring(SHA256(concat(
         splitByChar('\x01', s.templates)[indexOf(mapKeys(s.refs), '{REQUEST_BODY}')],
-        arrayStringConcat(s.refs['{REQUEST_BODY}']))), 1, 12))), '') AS request_hash, -- The same where two requests have the same body; empty without one
+        arrayStringConcat(s.refs['{REQUEST_BODY}']))), 1, 12))), '') AS request_hash, -- Equal if two requests have the same body; empty without one
     if(mapContains(s.refs, '{RESPONSE_BODY}'), lower(hex(substring(SHA256(concat(
         splitByChar('\x01', s.templates)[indexOf(mapKeys(s.refs), '{RESPONSE_BODY}')],
-        arrayStringConcat(s.refs['{RESPONSE_BODY}']))), 1, 12))), '') AS response_hash, -- The same where two responses have the same body; empty without one
-    s.attributes['{REQUEST_BODY_OMITTED}'] AS request_omitted, -- Why the request's body is not here, where it is not
-    s.attributes['{RESPONSE_BODY_OMITTED}'] AS response_omitted, -- Why the response's body is not here, where it is not
+        arrayStringConcat(s.refs['{RESPONSE_BODY}']))), 1, 12))), '') AS response_hash, -- Equal if two responses have the same body; empty without one
+    s.attributes['{REQUEST_BODY_OMITTED}'] AS request_omitted, -- Why the request's body is missing, if it is
+    s.attributes['{RESPONSE_BODY_OMITTED}'] AS response_omitted, -- Why the response's body is missing, if it is
     s.tool_call_id AS tool_call_id,
     s.service AS service,
     s.commit AS commit,

@@ -1,4 +1,4 @@
--- One row per chunk of a response as it came over the wire: how a stream flowed, and where it stood still.
+-- One row per chunk of a response as it came over the wire: how a stream flowed, and where it paused.
 CREATE OR REPLACE VIEW {db}.stream_chunks {on_cluster} AS
 SELECT
     s.tenant AS tenant,

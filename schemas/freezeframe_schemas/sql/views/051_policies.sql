@@ -5,7 +5,7 @@ SELECT
     p.name AS name, -- Name of the policy
     p.hash AS hash, -- Twelve hex digits over everything that decides what is redacted
     concat(p.name, '@', p.hash) AS label, -- As spans name it: spans.redaction_policy
-    toString(max(p.text)) AS text, -- The policy as TOML; empty where the collector that stored the spans did not have it
+    toString(max(p.text)) AS text, -- The policy as TOML; empty if the collector that stored the spans did not have it
     toDateTime64(min(p.first_used_at), 9, 'UTC') AS first_used_at -- Start of the first span that is known to have gone through it
 FROM {db}.policy_rows AS p
 GROUP BY p.tenant, p.name, p.hash

@@ -6,7 +6,7 @@ SELECT
     s.span_id AS span_id,
     s.start_time AS start_time,
     s.redaction_policy AS redaction_policy,
-    pair.1 AS surrogate, -- What stands in the place of the value
+    pair.1 AS surrogate, -- What replaces the value
     pair.2 AS class -- What the value was: EMAIL, PERSON, PHONE, ...
 FROM (
     SELECT tenant, trace_id, span_id, start_time, redaction_policy, attributes['{REDACTION_SURROGATES}'] AS listed
