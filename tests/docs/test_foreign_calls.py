@@ -25,17 +25,18 @@ COLUMNS: Final = {
 INTRODUCTION: Final = """\
 # Model calls of other instrumentations
 
-This page compares what `model_calls`, `runs` and `tool_calls` hold of each recorded conversation with what the provider really
-answered (`tests/data/otlp/truth.json`). A test stores the recorded requests, and writes this page from the result. Of {scenarios}
-scenarios, {number} have the right number of calls, and {right} have everything.
+This page compares what `model_calls`, `runs` and `tool_calls` hold of each recorded conversation with what the provider
+really answered (`tests/data/otlp/truth.json`). A test stores the recorded requests, and writes this page from the
+result. Of {scenarios} scenarios, {number} have the right number of calls, and {right} have everything.
 
-A scenario is named `client-api-instrumentation`: `oi` OpenInference, `tl` OpenLLMetry, `ls` LangSmith, `genai` OpenTelemetry's own;
-`twice` means that a framework and an SDK are both instrumented. A minus means that the value differs, because the sender does not
-report it on the spans and log records of its calls. smolagents has some of it in the text of a Python object, and LlamaIndex and ADK
-through OpenInference have it on spans of the workflow or the agent; neither is read. SDKs alone report no tools or agents.
+A scenario is named `client-api-instrumentation`: `oi` OpenInference, `tl` OpenLLMetry, `ls` LangSmith, `genai`
+OpenTelemetry's own; `twice` means that a framework and an SDK are both instrumented. A minus means that the value
+differs, because the sender does not report it on the spans and log records of its calls. smolagents has some of it in
+the text of a Python object, and LlamaIndex and ADK through OpenInference have it on spans of the workflow or the agent;
+neither is read. SDKs alone report no tools or agents.
 
-`codexcli`, `geminicli` and `claudecode` are [coding agents](guides/coding-agents.md). `claudecode-session-native` was recorded;
-`claudecode-msg-written` was written field by field from Claude Code's documentation.
+`codexcli`, `geminicli` and `claudecode` are [coding agents](guides/coding-agents.md). `claudecode-session-native` was
+recorded; `claudecode-msg-written` was written field by field from Claude Code's documentation.
 
 """
 
