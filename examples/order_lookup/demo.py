@@ -53,7 +53,7 @@ def main() -> int:
         return 130
     finally:
         demo.end()
-    print(f"\n{demo.stage.claims} claims checked, {time.monotonic() - started:.0f} s; nothing runs any more.")
+    print(f"\n{demo.stage.claims} claims checked, {time.monotonic() - started:.0f} s; nothing is left running.")
     return 0
 
 
@@ -117,19 +117,19 @@ class Demo:
         for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "Support agent"]):
             stage.read("git", *command)
         stage.say(
-            "The agent (OpenAI's SDK in a tool loop, a retriever, a summary by Anthropic) lies in support-bot, a"
-            " project of its own. Of ours it has one line at start-up, and marks on its entry point and its tools:"
+            "The agent (OpenAI's SDK in a tool loop, a retriever, a summary by Anthropic) is in support-bot, a"
+            " separate project. For freezeframe it has one line at start-up, and marks on its entry point and its tools:"
         )
         stage.type("git", "grep", "-n", "freezeframe\\.", "--", "agent.py", "tools.py")
         if not self._real:
             stage.say(
                 "The model provider is a local one that speaks the real wire, with random wording, ids, fingerprints and chunk"
-                " borders: no two answers are the same. Beside it runs the shop's pricing API."
+                " borders: no two answers are the same. The shop's pricing API runs next to it."
             )
             stage.serve("python", "provider.py", "--model", self._model, cwd=HERE)
         stage.read("python", "world.py", str(self._world), "set", "3pm")
         stage.serve("python", "pricing_api.py", str(self._world), cwd=HERE)
-        stage.say("The collector and its store (on free ports; without options they are the usual ones):")
+        stage.say("The collector and its store (on free ports; without options, on the usual ones):")
         ports = [word for name in ("grpc", "http", "clickhouse", "replay") for word in (f"--{name}-port", "0")]
         stage.type("freezeframe", "up", *ports)
         addresses = cast("dict[str, Any]", stage.read_json("cat", str(self._data / "ports.json")))
@@ -137,7 +137,7 @@ class Demo:
 
     def _three_pm(self) -> str:
         stage = self.stage
-        stage.heading("2  3 PM: a customer gets somebody else's order")
+        stage.heading("2  3 PM: a customer gets someone else's order")
         stage.say(
             "Maria Keller's order is A-1042, a kettle. It has not shipped yet, so the shop finds orders by last name only:"
             " three candidates. And the pricing API is over its limit: 429, with half of its JSON body."
@@ -178,8 +178,8 @@ class Demo:
         stage = self.stage
         stage.heading("4  No customer data reached the store")
         stage.say(
-            "The collector put surrogates in the place of names, e-mails, phone and card numbers before anything touched the"
-            " disk. Equal values have equal surrogates, so that the run still makes sense:"
+            "The collector replaced names, e-mails, phone and card numbers by surrogates before anything touched the"
+            " disk. Equal values have equal surrogates, so the run still makes sense:"
         )
         stage.type("freezeframe", "sql", f"SELECT kind, request FROM steps WHERE trace_id = '{run}' AND step <= 2")
         files = [path for path in self._data.rglob("*") if path.is_file()]
@@ -194,12 +194,12 @@ class Demo:
         )
         leaks = [secret for secret in SECRETS if secret in values]
         stage.claim(f"nor in any value of any table, {len(values):,} characters", not leaks, ", ".join(leaks))
-        stage.claim("what is no secret is as it was: the order A-1042 is there", "A-1042" in values)
+        stage.claim("what is not a secret is unchanged: the order A-1042 is there", "A-1042" in values)
 
     def _later(self) -> None:
         stage = self.stage
-        stage.heading("5  An hour later: the crime is gone")
-        stage.say("The order ships, the pricing API recovers. The same question to the same code:")
+        stage.heading("5  An hour later: the bug is gone")
+        stage.say("The order ships, and the pricing API recovers. Ask the same code the same question:")
         stage.type("python", "world.py", str(self._world), "set", "healed")
         answer = stage.type(*self._ask)
         if self._words_are_ours:
@@ -221,10 +221,12 @@ class Demo:
 
     def _fix(self, run: str) -> None:
         stage = self.stage
-        stage.say("The bug: of the candidates, the newest order is taken, whoever it belongs to. A fix:")
+        stage.say("The bug: of the candidates, the code takes the newest order, whoever it belongs to. A fix:")
         stage.type("git", "apply", "fix.patch")
         stage.type("git", "diff", "--unified=1")
-        stage.say("The same recording against the fixed code. What changes first is what the fix does, and nothing before it:")
+        stage.say(
+            "Replay the same recording with the fixed code. The first change is the effect of the fix; nothing before it differs:"
+        )
         output = stage.type("freezeframe", "replay", run[:12], exits=3)
         stage.claim(
             "the first divergence is the order that the model is told", "A-1057" in output and "A-1042" in output, output
@@ -238,7 +240,7 @@ class Demo:
         kept = b"".join(path.read_bytes() for path in (self._bot / directory).rglob("*") if path.is_file())
         leaks = [secret for secret in SECRETS if secret.encode() in kept]
         stage.claim(f"the fixture is safe to commit: no secret in its {len(kept):,} bytes", not leaks, ", ".join(leaks))
-        stage.say("From here on neither store nor network is needed:")
+        stage.say("From here on, you need neither store nor network:")
         stage.type("freezeframe", "down")
         stage.say("The old code:")
         stage.type("git", "apply", "--reverse", "fix.patch")
@@ -261,7 +263,7 @@ Install freezeframe where your agent runs (README: "Point it at your own agent")
                                                   #   import freezeframe; freezeframe.instrument()
   freezeframe runs                                # what was recorded
   freezeframe show last                           # the run, and what it lacks to be re-enacted
-  freezeframe replay last                         # marked with @freezeframe.run; else: replay last -- python ...
+  freezeframe replay last                         # if marked with @freezeframe.run; else: replay last -- python ...
 
 Look around in this demo's runs; `freezeframe up` prints a link that shows them in a browser:
 """
