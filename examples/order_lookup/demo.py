@@ -224,9 +224,7 @@ class Demo:
         stage.say("The bug: of the candidates, the code takes the newest order, whoever it belongs to. A fix:")
         stage.type("git", "apply", "fix.patch")
         stage.type("git", "diff", "--unified=1")
-        stage.say(
-            "Replay the same recording with the fixed code. The first change is the effect of the fix; nothing before it differs:"
-        )
+        stage.say("The same recording, replayed with the fixed code. The first change is the effect of the fix:")
         output = stage.type("freezeframe", "replay", run[:12], exits=3)
         stage.claim(
             "the first divergence is the order that the model is told", "A-1057" in output and "A-1042" in output, output
