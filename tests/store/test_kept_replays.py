@@ -27,7 +27,7 @@ from freezeframe_redaction import load_or_create_keys, load_policy, redact_run
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.service.app import make_app
-from freezeframe_replay.service_history import MOST_KEPT, History
+from freezeframe_replay.service.history import MOST_KEPT, History
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.data_directory import KEYS

@@ -11,9 +11,10 @@ from typing import Final
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, QUIET, STORE, place_of, positive, print_json, seconds
 from freezeframe_replay.cli.progress import Progress
-from freezeframe_replay.cli.writing import is_bare, warn_of_bare
+from freezeframe_replay.cli.writing import warn_of_bare
 from freezeframe_replay.experiments.dataset import write_dataset
 from freezeframe_replay.local.target import load_as_fixture, open_store
+from freezeframe_replay.sources.passing_on import is_bare
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.lifecycle import NOT_OK

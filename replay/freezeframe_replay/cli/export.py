@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, positive, print_json
-from freezeframe_replay.cli.writing import policies_of, refuse_bare, write_whole
+from freezeframe_replay.cli.writing import write_whole
 from freezeframe_replay.local.target import load_target, open_store, store_of
 from freezeframe_replay.report.render import counted
 from freezeframe_replay.sources.backends import is_backend
@@ -27,6 +27,7 @@ from freezeframe_replay.sources.exports.kinds import (
     requests_of_spans,
 )
 from freezeframe_replay.sources.exports.parquet import parquet_of_query, parquet_of_runs
+from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
 from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, RunError
 from freezeframe_schemas.fixture import Fixture

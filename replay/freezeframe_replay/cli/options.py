@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import datetime as dt
 import json
 import math
 import shutil
@@ -16,6 +15,7 @@ from freezeframe_replay.local.home import STORE_VARIABLE, Home, find_home
 from freezeframe_replay.local.target import Place
 from freezeframe_replay.report.render import WIDTH
 from freezeframe_replay.sources.ages import age_s
+from freezeframe_replay.sources.store import json_form
 from freezeframe_schemas.data_directory import VARIABLE
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Kind
@@ -142,10 +142,3 @@ def print_json(value: Any) -> None:
 def json_text(value: Any) -> str:
     """Return a value as JSON for people and programs."""
     return json.dumps(value, ensure_ascii=False, indent=1, default=json_form)
-
-
-def json_form(value: object) -> str:
-    """Return the form of a store's value that JSON cannot hold: times in ISO 8601, those without a zone as UTC."""
-    if isinstance(value, dt.datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).isoformat()
-    return str(value)

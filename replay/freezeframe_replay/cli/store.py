@@ -22,7 +22,7 @@ from freezeframe_replay.local.administration import Answer, Order, administratio
 from freezeframe_replay.local.home import STORE_VARIABLE
 from freezeframe_replay.local.target import open_store
 from freezeframe_replay.report.render import size_text, table_text
-from freezeframe_replay.service_history import History
+from freezeframe_replay.service.history import History
 from freezeframe_schemas import genai
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError

@@ -9,11 +9,10 @@ from pathlib import Path
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.reconstruct import can_be_reconstructed
-from freezeframe_schemas import genai
-from freezeframe_schemas.errors import ConfigError, FixtureError, RunError
+from freezeframe_replay.sources.passing_on import is_bare
+from freezeframe_schemas.errors import FixtureError, RunError
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import Run, readiness
-from freezeframe_schemas.span import SpanRecord
 
 
 def frozen(run: Run, *, command: str) -> Fixture:
@@ -72,35 +71,6 @@ def write_whole(path: Path, content: bytes | Iterable[bytes], *, option: str = "
         raise FixtureError(f"{path}: cannot be written: {error.strerror}", do=f"name another file with {option}") from error
     finally:
         partial.unlink(missing_ok=True)
-
-
-def is_bare(fixture: Fixture) -> bool:
-    """Return whether the run is unredacted."""
-    return not fixture.redaction.policy
-
-
-def policies_of(spans: Iterable[SpanRecord]) -> set[str]:
-    """Return the policies that the spans went through; empty stands for none."""
-    return {span.text(genai.REDACTION_POLICY) or "" for span in spans}
-
-
-def refuse_bare(run_id: str, policies: Iterable[str], *, made: str, anyway: str) -> None:
-    """Refuse to pass on a run of which anything went through no policy, or through the one that redacts nothing.
-
-    Args:
-        run_id: of the run.
-        policies: that its parts went through.
-        made: what is made of it.
-        anyway: how it is made all the same.
-
-    Raises:
-        ConfigError: it is such a run.
-    """
-    if any(policy.partition("@")[0] in ("", "off") for policy in policies):
-        raise ConfigError(
-            f"run {run_id}: it was never redacted, and {made} is made to be passed on",
-            do=f"freezeframe redact FILE > redacted.jsonl, and name that one; or {anyway}",
-        )
 
 
 def warn_of_bare(count: int, *, command: str) -> None:

@@ -16,19 +16,18 @@ from typing import Any, Final
 from aiohttp import web
 
 from freezeframe._version import __version__
-from freezeframe_replay.cli.options import json_form
-from freezeframe_replay.cli.pack import Recorded, code_of, files_of, pack_of
-from freezeframe_replay.cli.writing import policies_of, refuse_bare
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.daemon import flush, store_url
+from freezeframe_replay.packing import Recorded, code_of, files_of, pack_of
 from freezeframe_replay.report.align import Comparison, compare_runs
 from freezeframe_replay.report.outline import Outline, outline_run
 from freezeframe_replay.service.replay_routes import folder_of
 from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, STORE, load
 from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
+from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
 from freezeframe_replay.sources.run_list import find_runs
-from freezeframe_replay.sources.store import RunRow
+from freezeframe_replay.sources.store import RunRow, json_form
 from freezeframe_replay.web.asked import asked_runs
 from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_replay.web.openapi import JSON, Described, description

@@ -30,9 +30,9 @@ from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.reading import LastReading
 from freezeframe_replay.service import api, label_routes, replay_routes, run_routes, set_routes, store_routes
+from freezeframe_replay.service.history import History
 from freezeframe_replay.service.jobs import Jobs
 from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, LIVE, STORE, TOKEN, html
-from freezeframe_replay.service_history import History
 from freezeframe_replay.sources.costs import Costs
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.labels import Label, Labels

@@ -1,6 +1,6 @@
 """The replays that the service makes and has made: how far the running one is, and what each found.
 
-The newest ones are at hand. What has ended is in the data directory as well (`service_history`), for after a restart.
+The newest ones are at hand. What has ended is in the data directory as well (`history`), for after a restart.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ import asyncio
 import datetime as dt
 import logging
 import tempfile
-import threading
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -20,8 +18,9 @@ from freezeframe_replay.experiments.fork import Edit
 from freezeframe_replay.process.kept import kept_run, live_run, live_steps
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.report.spent import spent_on
-from freezeframe_replay.service_history import MOST_KEPT, History
-from freezeframe_replay.web.replay import Noted, Replay
+from freezeframe_replay.service.history import MOST_KEPT, History
+from freezeframe_replay.service.job import Job
+from freezeframe_replay.web.replay import Noted
 from freezeframe_schemas.divergence import Report, Served
 from freezeframe_schemas.errors import FixtureError, FreezeframeError, ReplayError
 from freezeframe_schemas.exchange import Kind
@@ -29,18 +28,6 @@ from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import Run
 
 _logger: Final = logging.getLogger(__name__)
-
-
-@dataclass(slots=True, kw_only=True)
-class Job(Replay):
-    """A replay that can be waited for, and ended."""
-
-    origin: Fixture
-    """The run itself, without a change."""
-    edit: Edit | None = None
-    cancelled: threading.Event = field(default_factory=threading.Event)
-    moved: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when something of this has changed; then another one takes its place."""
 
 
 class Jobs:
@@ -93,7 +80,7 @@ class Jobs:
             self._jobs.pop(number, None)
             del self._noted[number]
         elif noted is not None and number not in self._jobs:
-            self._put(await asyncio.to_thread(self._history.open, noted, load, Job))
+            self._put(await asyncio.to_thread(self._history.open, noted, load))
         return self._jobs.get(number)
 
     def of_run(self, run_id: str) -> list[Noted]:

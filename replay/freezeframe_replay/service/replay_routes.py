@@ -23,9 +23,9 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.regression import Expect
-from freezeframe_replay.service.jobs import Job
+from freezeframe_replay.service.history import MOST_KEPT
+from freezeframe_replay.service.job import Job
 from freezeframe_replay.service.state import HOME, JOBS, LIVE, STORE, TOKEN, html, load, read
-from freezeframe_replay.service_history import MOST_KEPT
 from freezeframe_replay.web.asked import asked_number
 from freezeframe_replay.web.downloads import archive_with_test
 from freezeframe_replay.web.edit_page import Answer, Editable, edit_page, find_editable

@@ -338,3 +338,10 @@ class RunStore:
         names = [f"{trace_id} ({run_id})" if run_id else str(trace_id) for trace_id, run_id in rows]
         alike = [name for name in names if run[:_LEAST_PREFIX].lower() in name.lower()]
         return [*alike, *(name for name in names if name not in alike)][:5]
+
+
+def json_form(value: object) -> str:
+    """Return the form of a store's value that JSON cannot hold: times in ISO 8601, those without a zone as UTC."""
+    if isinstance(value, dt.datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=dt.UTC)).isoformat()
+    return str(value)

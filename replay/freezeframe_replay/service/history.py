@@ -16,12 +16,14 @@ import shutil
 from collections.abc import Callable, Collection
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.process.kept import live_steps, redactor_like
 from freezeframe_replay.report.spent import Spent
+from freezeframe_replay.service.job import Job
+from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.web.replay import Noted
 from freezeframe_schemas.data_directory import KEYS, REPLAYS
 from freezeframe_schemas.divergence import Report, report_from_json, report_to_json
@@ -29,10 +31,6 @@ from freezeframe_schemas.errors import ReplayError, RunError, WireError
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.records import from_json
 from freezeframe_schemas.run import Run
-
-if TYPE_CHECKING:
-    from freezeframe_replay.service.jobs import Job
-    from freezeframe_replay.sources.store import RunStore
 
 _logger: Final = logging.getLogger(__name__)
 MOST_KEPT: Final = 30
@@ -118,8 +116,8 @@ class History:
         for old in self.noted()[:-MOST_KEPT]:
             self.forget(old)
 
-    def open(self, noted: Noted, load: Callable[[str], Run], make: Callable[..., Job]) -> Job:
-        """Return a kept replay, with what was replayed made again from its run, by `make`.
+    def open(self, noted: Noted, load: Callable[[str], Run]) -> Job:
+        """Return a kept replay, with what was replayed made again from its run.
 
         Raises:
             RunError: the run is gone, and with it the replay; or it has changed since.
@@ -141,7 +139,7 @@ class History:
             raise
         edit = _edit_of(kept.edit)
         own = load_fixture(folder / "fixture") if (folder / "fixture").is_dir() else None
-        return make(
+        return Job(
             number=noted.number,
             run_id=noted.run_id,
             started=noted.started,

@@ -1,0 +1,39 @@
+"""What may be passed on: nothing that was never redacted, unless somebody says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.span import SpanRecord
+
+
+def is_bare(fixture: Fixture) -> bool:
+    """Return whether the run is unredacted."""
+    return not fixture.redaction.policy
+
+
+def policies_of(spans: Iterable[SpanRecord]) -> set[str]:
+    """Return the policies that the spans went through; empty stands for none."""
+    return {span.text(genai.REDACTION_POLICY) or "" for span in spans}
+
+
+def refuse_bare(run_id: str, policies: Iterable[str], *, made: str, anyway: str) -> None:
+    """Refuse to pass on a run of which anything went through no policy, or through the one that redacts nothing.
+
+    Args:
+        run_id: of the run.
+        policies: that its parts went through.
+        made: what is made of it.
+        anyway: how it is made all the same.
+
+    Raises:
+        ConfigError: it is such a run.
+    """
+    if any(policy.partition("@")[0] in ("", "off") for policy in policies):
+        raise ConfigError(
+            f"run {run_id}: it was never redacted, and {made} is made to be passed on",
+            do=f"freezeframe redact FILE > redacted.jsonl, and name that one; or {anyway}",
+        )
