@@ -21,6 +21,7 @@ COMMAND: Final = Command(
     examples={
         "freezeframe record -- node agent.mjs": "then: freezeframe replay last",
         "freezeframe record --file spans.jsonl -- ./agent": "to a file, no collector needed",
+        "freezeframe record --proxy -- node agent.mjs": "its tools' own calls over http and https, too",
         "freezeframe record --mcp -- npx some-server": "in place of the command of an MCP server over stdio",
     },
     exit_codes={0: "as the program", 1: "as the program, or it could not be started"},
@@ -29,6 +30,7 @@ COMMAND: Final = Command(
         option("--file", metavar="PATH", help="write spans to this file as OTLP/JSON lines, not redacted, and send none"),
         option("--endpoint", metavar="URL", help="the collector's address (default: the data directory's collector)"),
         option("--service-name", metavar="NAME", help="service.name of the spans (default: the program's name)"),
+        flag("--proxy", "be the program's proxy for http and https, too, so that its other calls are recorded"),
         flag(
             "--mcp",
             "the program is an MCP server over stdio: record what it is asked, inside a program that `record` started; inside "
@@ -49,7 +51,7 @@ def execute(arguments: argparse.Namespace) -> int:
         return wrap_server(arguments.program)
     given = {"file": arguments.file, "endpoint": arguments.endpoint, "service_name": arguments.service_name}
     settings = collector_settings(given, arguments.data)
-    recorder, status, fate = record_program(arguments.program, settings=settings)
+    recorder, status, fate = record_program(arguments.program, settings=settings, is_proxy=arguments.proxy)
     print(_summary(recorder, fate, arguments.file), file=sys.stderr)
     return status
 

@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 from urllib.parse import urlsplit
@@ -19,9 +19,9 @@ from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.process.child import key_of
 from freezeframe_replay.process.mcp_stdio import answer_lines, hand_on_lines
-from freezeframe_replay.process.programs import collector_settings, record_program, run_program
+from freezeframe_replay.process.programs import collector_settings, record_program, run_program, serving
 from freezeframe_replay.process.served_run import MCP_VARIABLE, ServedRun
-from freezeframe_replay.process.wire_server import call_of, serve_wire
+from freezeframe_replay.process.wire_server import call_of
 from freezeframe_replay.report.render import ID_DIGITS, counted, report_text
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError
@@ -37,6 +37,7 @@ COMMAND: Final = Command(
         "freezeframe serve tests/regressions/late-order --port 8000": "until Ctrl-C",
         "freezeframe serve 4bf92f35 9c1e77d0 --port 8000": "several at once, below /-/run/ID",
         "freezeframe serve 4bf92f35 --live-miss -- node agent.mjs": "let the real model answer what the run lacks; recorded",
+        "freezeframe serve 4bf92f35 --proxy -- node agent.mjs": "also its tools' calls over http and https",
         "freezeframe serve 4bf92f35 --mcp": "its tools as an MCP server over stdin and stdout",
     },
     exit_codes={
@@ -50,6 +51,7 @@ COMMAND: Final = Command(
         option("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP),
         option("--port", type=options.port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free one)"),
         flag("--no-token", "answer everybody on this machine; without it, the server's URL contains a token"),
+        flag("--proxy", "be the program's proxy for http and https: its other calls are answered from the run or refused"),
         flag(
             "--mcp",
             "speak MCP over standard input and output, until the client closes it; inside a program that `serve` started, its "
@@ -78,6 +80,8 @@ def execute(arguments: argparse.Namespace) -> int:
         raise ConfigError("a program can be answered from only one run", do="name one, or start the program yourself")
     if arguments.live_miss and (arguments.mcp or not arguments.program):
         raise ConfigError("--live-miss requires a program after `--`, and does not work with --mcp")
+    if arguments.proxy and arguments.mcp:
+        raise ConfigError("--proxy does not work with --mcp, which opens no port")
     runs = [_served(arguments, named) for named in arguments.runs]
     if arguments.live_miss:
         return _report(arguments, runs, _run_with_misses(arguments, runs[0]))
@@ -86,14 +90,15 @@ def execute(arguments: argparse.Namespace) -> int:
         answer_lines(runs[0].tools.answer)
     else:
         try:
-            with serve_wire(runs, arguments.port, is_open=arguments.no_token) as url:
+            server = serving(runs, arguments.port, is_open=arguments.no_token, is_proxy=arguments.proxy)
+            with server as (url, through_us):
                 if arguments.program:
-                    variables = {**os.environ, **runs[0].environment(url)}
+                    variables = {**os.environ, **runs[0].environment(url), **through_us}
                     status = run_program(
                         arguments.program, variables, timeout_s=arguments.timeout, stdout=sys.stderr, stdin=subprocess.DEVNULL
                     )
                 else:
-                    _wait(url, runs)
+                    _wait(url, runs, through_us)
         except OSError as error:
             raise ConfigError(f"--port {arguments.port}: cannot listen on it: {error.strerror}") from error
     return _report(arguments, runs, status)
@@ -117,7 +122,12 @@ def _run_with_misses(arguments: argparse.Namespace, run: ServedRun) -> int:
 
     settings = collector_settings({}, arguments.data)
     recorder, status, fate = record_program(
-        arguments.program, settings=settings, timeout_s=arguments.timeout, known=known, stdout=sys.stderr
+        arguments.program,
+        settings=settings,
+        timeout_s=arguments.timeout,
+        known=known,
+        stdout=sys.stderr,
+        is_proxy=arguments.proxy,
     )
     calls = sum(recorder.counts.values())
     print(f"made for real and recorded: {counted(calls, 'call')}, run {recorder.trace_id}", file=sys.stderr)
@@ -141,13 +151,12 @@ def _report(arguments: argparse.Namespace, runs: Sequence[ServedRun], status: in
     return next(code for code in (EXIT_CODES[Verdict.DIVERGED], EXIT_CODES[Verdict.INCOMPARABLE], 0) if code in codes)
 
 
-def _wait(url: str, runs: Sequence[ServedRun]) -> None:
+def _wait(url: str, runs: Sequence[ServedRun], through_us: Mapping[str, str]) -> None:
     """Print how to reach the runs, and wait for Ctrl-C."""
-    if len(runs) == 1:
-        print("\n".join(f"export {name}={value}" for name, value in runs[0].environment(url).items()), flush=True)
-    else:
-        for run in runs:
-            print(f"{run.fixture.run_id[:ID_DIGITS]}: {url}/-/run/{run.fixture.run_id[:ID_DIGITS]}", flush=True)
+    for run in runs if len(runs) > 1 else ():
+        print(f"{run.fixture.run_id[:ID_DIGITS]}: {url}/-/run/{run.fixture.run_id[:ID_DIGITS]}")
+    variables = {**(runs[0].environment(url) if len(runs) == 1 else {}), **through_us}
+    print("\n".join(f"export {name}={value}" for name, value in variables.items()), flush=True)
     print(f"serving; the report is at {url}/-/report; Ctrl-C stops and prints it", file=sys.stderr, flush=True)
     try:
         threading.Event().wait()

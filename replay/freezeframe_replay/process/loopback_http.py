@@ -10,12 +10,15 @@ import base64
 import json
 import secrets
 import socket
+import sys
 import threading
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final, cast
+from urllib.parse import urlsplit
 
+from freezeframe_replay.process.session_authority import TRUST, SessionAuthority
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
 LOOPBACK: Final = "127.0.0.1"
@@ -27,8 +30,21 @@ TO_PREFIX: Final = "/-/to/"
 """The rest of the path is the URL that is meant."""
 KEY_PREFIX: Final = "/-/key/"
 """Followed by the server's token and the path that is meant."""
+_HELLO: Final = b"\x16"
+"""The first byte of a TLS connection. Node's fetch tunnels plain HTTP, too."""
 _USER: Final = "freezeframe"
 """Of a proxy's URL; the token is the password."""
+
+
+def proxy_variables(url: str, authority: SessionAuthority) -> dict[str, str]:
+    """Return the variables that make the server at `url` the proxy of a program, for http and https."""
+    parts = urlsplit(url)
+    token = parts.path.removeprefix(KEY_PREFIX)
+    proxy = f"http://{_USER}:{token}@{parts.netloc}" if token else f"http://{parts.netloc}"
+    names = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy")
+    trust = dict.fromkeys(TRUST, str(authority.bundle))
+    around = dict.fromkeys(("NO_PROXY", "no_proxy"), "127.0.0.1,localhost")
+    return {**dict.fromkeys(names, proxy), "NODE_USE_ENV_PROXY": "1", **trust, **around}
 
 
 class LoopbackHandler(BaseHTTPRequestHandler):
@@ -53,7 +69,44 @@ class LoopbackHandler(BaseHTTPRequestHandler):
         else:
             self.handle_request(body)
 
+    def do_CONNECT(self) -> None:
+        """Speak for the server that a client wants to reach through us."""
+        host, _, port = self._named.rpartition(":")
+        host = host.strip("[]").lower()
+        authority = self._loopback.authority
+        if not self.has_token:
+            return self.refuse_stranger()
+        if authority is None or not host:
+            return self.send_json(501, {"error": {"message": "https through this proxy requires --proxy"}})
+        self.send_response_only(200, "Connection established")
+        self.end_headers()
+        self.wfile.flush()
+        is_secure = self.connection.recv(1, socket.MSG_PEEK) == _HELLO
+        if is_secure:
+            try:
+                self.connection = authority.context_for(host).wrap_socket(self.connection, server_side=True)
+            except OSError as error:
+                print(f"freezeframe: {host}: no TLS; is the session's certificate not trusted? {error}", file=sys.stderr)
+                self.close_connection = True
+                return None
+            self.rfile = self.connection.makefile("rb", self.rbufsize)
+            self.wfile = self.connection.makefile("wb", self.wbufsize)
+        name = f"[{host}]" if ":" in host else host
+        own_port = "" if port == ("443" if is_secure else "80") else f":{port}"
+        self._tunnel = f"{'https' if is_secure else 'http'}://{name}{own_port}"
+        self.close_connection = False
+        return None
+
+    _tunnel = ""
+    """The origin of the server that the client believes to speak to; empty if it knows that it speaks to us."""
+
     do_GET = do_POST = do_PUT = do_PATCH = do_DELETE = do_HEAD = do_OPTIONS = handle_any  # noqa: N815 - the base class's names
+
+    def finish(self) -> None:
+        """End a connection; the base class closes the socket that it was opened with, which a tunnel has taken over."""
+        super().finish()
+        if self._tunnel:
+            self.connection.close()
 
     def handle_request(self, body: bytes) -> None:
         """Answer the request."""
@@ -62,14 +115,17 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     @property
     def is_proxied(self) -> bool:
         """Return whether the client takes us for its proxy. Host then names the other server, and no page can send this."""
-        return self._named.startswith("http://")
+        return bool(self._tunnel) or self.command == "CONNECT" or self._named.startswith("http://")
 
     @property
     def has_token(self) -> bool:
         """Return whether the request has the server's token."""
-        place, credentials = self._loopback.place, self._loopback.credentials
-        given = self.headers.get("proxy-authorization", "") if self.is_proxied else self._named[: len(place)]
-        return not place or secrets.compare_digest(given.encode(), (credentials if self.is_proxied else place).encode())
+        expected, given = self._loopback.place, self._named[: len(self._loopback.place)]
+        if self._tunnel or not expected:
+            return True
+        if self.is_proxied:
+            expected, given = self._loopback.credentials, self.headers.get("proxy-authorization", "")
+        return secrets.compare_digest(given.encode(), expected.encode())
 
     def refuse_stranger(self) -> None:
         """Answer a request without the token."""
@@ -82,7 +138,9 @@ class LoopbackHandler(BaseHTTPRequestHandler):
     @property
     def target(self) -> str:
         """Return what the request line names, without the token."""
-        return self._named if self.is_proxied else self._named[len(self._loopback.place) :] or "/"
+        if self.is_proxied:
+            return self._tunnel + self._named
+        return self._named[len(self._loopback.place) :] or "/"
 
     @property
     def _named(self) -> str:
@@ -96,7 +154,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
 
     def url_of(self, target: str) -> str:
         """Return the URL that a request's target means: another server's if it names one, else ours."""
-        if target.startswith("http://"):
+        if target.startswith(("http://", "https://")):
             return target
         if target.startswith((f"{TO_PREFIX}http://", f"{TO_PREFIX}https://")):
             return target.removeprefix(TO_PREFIX)
@@ -161,8 +219,17 @@ class LoopbackServer(ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 128
 
-    def __init__(self, port: int, handler: type[LoopbackHandler], *, is_open: bool = False) -> None:
+    def __init__(
+        self,
+        port: int,
+        handler: type[LoopbackHandler],
+        *,
+        is_open: bool = False,
+        authority: SessionAuthority | None = None,
+    ) -> None:
         super().__init__((LOOPBACK, port), handler)
+        self.authority = authority
+        """What makes this a proxy for https, too."""
         token = "" if is_open else secrets.token_urlsafe(16)
         host = f"{LOOPBACK}:{self.server_address[1]}"
         self.place = f"{KEY_PREFIX}{token}" if token else ""
@@ -170,12 +237,9 @@ class LoopbackServer(ThreadingHTTPServer):
         self.credentials = f"Basic {base64.b64encode(f'{_USER}:{token}'.encode()).decode()}" if token else ""
         """What a client that has us as its proxy sends."""
         self.url = f"http://{host}{self.place}"
-        self.proxy_url = f"http://{_USER}:{token}@{host}" if token else f"http://{host}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Say nothing of a client that went away; any other fault is ours and is printed."""
-        import sys
-
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 

@@ -28,6 +28,8 @@ from freezeframe_schemas.wire.document import as_object, dump, parse
 
 SCOPE: Final = Scope(name=f"{genai.SCOPE}.record")
 SEAM: Final = "proxy"
+PROXIED: Final = "forward-proxy"
+"""The seam of what came from a program that had us as its proxy. So has a replay."""
 _TOLD_SEAM: Final = "otel"
 _SEND_S: Final = 30.0
 _FIRST_ERROR_STATUS: Final = 400

@@ -6,7 +6,8 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -17,9 +18,11 @@ from freezeframe._version import __version__
 from freezeframe.context.environment import git_attributes, lock_file, time_zone, told_environment
 from freezeframe.export.pipeline import Fate
 from freezeframe_replay.engine.policy import Policy
-from freezeframe_replay.process.program_recorder import Program, ProgramRecorder
+from freezeframe_replay.process.loopback_http import proxy_variables
+from freezeframe_replay.process.program_recorder import PROXIED, Program, ProgramRecorder
 from freezeframe_replay.process.record_proxy import Known, recording_proxy
 from freezeframe_replay.process.served_run import ServedRun
+from freezeframe_replay.process.session_authority import session_authority
 from freezeframe_replay.process.wire_server import serve_wire
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.data_directory import collector_url, find_data_directory
@@ -41,6 +44,7 @@ def record_program(
     timeout_s: float | None = None,
     known: Known | None = None,
     stdout: Any = None,
+    is_proxy: bool = False,
 ) -> tuple[ProgramRecorder, int, Fate]:
     """Run a program under the recording proxy; return what was recorded, its exit status, and what became of the spans.
 
@@ -50,8 +54,10 @@ def record_program(
         timeout_s: seconds after which the program is ended.
         known: answers a request without its server.
         stdout: where its output goes; None: to ours.
+        is_proxy: whether the program also has us as its proxy for http and https.
 
     Raises:
+        ConfigError: cryptography, which a proxy for https requires, is not installed.
         ReplayError: the program cannot be started.
     """
     program = Program(
@@ -60,7 +66,11 @@ def record_program(
     recorder = ProgramRecorder(program, make_exporter(settings))
     status = 1
     try:
-        with recording_proxy(recorder, os.environ, limit_bytes=settings.max_body_bytes, known=known) as variables:
+        with ExitStack() as stack:
+            authority = stack.enter_context(session_authority(os.environ)) if is_proxy else None
+            limit = settings.max_body_bytes
+            proxy = recording_proxy(recorder, os.environ, limit_bytes=limit, known=known, authority=authority)
+            variables = stack.enter_context(proxy)
             status = run_program(argv, {**os.environ, **variables}, timeout_s=timeout_s, stdout=stdout)
     finally:
         fate = recorder.finish(status)
@@ -135,10 +145,11 @@ def enact_program(
             do="leave these options out",
         )
     run = ServedRun(fixture, policy=policy, key=key)
-    with serve_wire([run]) as url, tempfile.TemporaryFile() as said:
+    is_proxy = any(step.exchange.seam == PROXIED for step in fixture.steps)
+    with serving([run], is_proxy=is_proxy) as (url, through_us), tempfile.TemporaryFile() as said:
         status = run_program(
             list(argv or argv_of(fixture)),
-            {**environment, **run.environment(url)},
+            {**environment, **run.environment(url), **through_us},
             timeout_s=timeout_s,
             cwd=cwd,
             stdout=subprocess.DEVNULL if quiet else sys.stderr,
@@ -151,6 +162,28 @@ def enact_program(
     if not (status and last):
         return report
     return replace(report, warnings=(*report.warnings, f"the program exited with status {status}: {last[0].strip()[:300]}"))
+
+
+@contextmanager
+def serving(
+    runs: Sequence[ServedRun], port: int = 0, *, is_open: bool = False, is_proxy: bool = False
+) -> Generator[tuple[str, dict[str, str]]]:
+    """Serve runs while the block runs; yields the server's URL, and the variables that make it a program's proxy.
+
+    Args:
+        runs: what answers.
+        port: where; 0 for any free one.
+        is_open: answer whoever asks on this machine, without a token.
+        is_proxy: be the proxy of programs for http and https, too. Nothing is let through.
+
+    Raises:
+        ConfigError: cryptography, which a proxy for https requires, is not installed.
+        OSError: the port is taken.
+    """
+    with ExitStack() as stack:
+        authority = stack.enter_context(session_authority()) if is_proxy else None
+        url = stack.enter_context(serve_wire(runs, port, is_open=is_open, authority=authority))
+        yield url, {} if authority is None else proxy_variables(url, authority)
 
 
 def argv_of(fixture: Fixture) -> list[str]:

@@ -1,7 +1,7 @@
 """The reverse proxy of `freezeframe record`: it sends each request on, hands the answer back as it arrives, and records both.
 
 ANY  /-/at/PROVIDER/..  a call of this provider; base URLs point here
-ANY  /-/to/URL          any other server's; so is what comes from a client that has us as its HTTP proxy
+ANY  /-/to/URL          any other server's; so is what comes from a client that has us as its proxy
 POST /-/mcp-calls       what a wrapped MCP server was asked and answered
 POST /v1/traces         OTLP: the program's own spans; its logs and metrics are taken and left out
 
@@ -23,11 +23,12 @@ from freezeframe._cleaning import clean_headers, clean_request
 from freezeframe.seams.http import adapter as http_seam
 from freezeframe.seams.recorder.body import Body
 from freezeframe_replay.process.forward import Forwarder, pieces_of
-from freezeframe_replay.process.loopback_http import LoopbackHandler, LoopbackServer, listening
+from freezeframe_replay.process.loopback_http import TO_PREFIX, LoopbackHandler, LoopbackServer, listening, proxy_variables
 from freezeframe_replay.process.mcp_stdio import CALLS_VARIABLE
-from freezeframe_replay.process.program_recorder import SEAM, ProgramRecorder
-from freezeframe_replay.process.served_run import AT_PREFIX
-from freezeframe_replay.process.wire_server import LANE_HEADER, answer_with
+from freezeframe_replay.process.program_recorder import PROXIED, SEAM, ProgramRecorder
+from freezeframe_replay.process.served_run import AT_PREFIX, HTTP_VARIABLE
+from freezeframe_replay.process.session_authority import SessionAuthority
+from freezeframe_replay.process.wire_server import LANE_HEADER, answer_with, not_the_programs_own
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response, parse_lane
@@ -38,8 +39,6 @@ from freezeframe_schemas.wire.encoding import decode_body
 from freezeframe_schemas.wire.registry import PROVIDERS
 
 MCP_CALLS_PATH: Final = "/-/mcp-calls"
-HTTP_VARIABLE: Final = "FREEZEFRAME_HTTP_URL"
-"""Prefix for the URL of a tool's own HTTP call."""
 _OTLP_PATHS: Final = ("/v1/logs", "/v1/metrics")
 
 Known = Callable[[Request], "Exchange | None"]
@@ -74,7 +73,12 @@ def upstreams_of(environment: Mapping[str, str], url: str) -> Upstreams:
 
 @contextmanager
 def recording_proxy(
-    recorder: ProgramRecorder, environment: Mapping[str, str], *, limit_bytes: int, known: Known | None = None
+    recorder: ProgramRecorder,
+    environment: Mapping[str, str],
+    *,
+    limit_bytes: int,
+    known: Known | None = None,
+    authority: SessionAuthority | None = None,
 ) -> Generator[dict[str, str]]:
     """Run the proxy while the block runs; yields the variables that lead a program with this environment to it.
 
@@ -83,20 +87,24 @@ def recording_proxy(
         environment: the program's own variables.
         limit_bytes: size above which a body is not kept.
         known: answers a request without its server.
+        authority: makes the program have us as its proxy, and speaks for the servers that it calls over https.
     """
-    server = _Server(0, _Handler)
+    server = _Server(0, _Handler, authority=authority)
     server.recorder, server.limit_bytes, server.known = recorder, limit_bytes, known
     with listening(server, "freezeframe-proxy") as url:
         upstreams = upstreams_of(environment, url)
         server.origins = upstreams.origins
+        past_us = ",".join(filter(None, ["127.0.0.1,localhost", environment.get("NO_PROXY", "")]))
         yield {
             **upstreams.variables,
-            "NO_PROXY": ",".join(filter(None, ["127.0.0.1,localhost", environment.get("NO_PROXY", "")])),
+            **({} if authority is None else proxy_variables(url, authority)),
+            "NO_PROXY": past_us,
+            "no_proxy": past_us,
             "TRACEPARENT": f"00-{recorder.trace_id}-{recorder.entry_id}-01",
             "OTEL_EXPORTER_OTLP_ENDPOINT": url,
             "OTEL_EXPORTER_OTLP_PROTOCOL": "http/protobuf",
             CALLS_VARIABLE: f"{url}{MCP_CALLS_PATH}",
-            HTTP_VARIABLE: f"{url}/-/to/",
+            HTTP_VARIABLE: f"{url}{TO_PREFIX}",
         }
 
 
@@ -125,7 +133,7 @@ class _Handler(LoopbackHandler):
 
     def handle_request(self, body: bytes) -> None:
         """Send a request on, or take what the program tells."""
-        path = urlsplit(self.target).path
+        path = "" if self.is_proxied else urlsplit(self.target).path
         try:
             if self.command == "POST" and path == "/v1/traces":
                 return self._hear(body)
@@ -139,6 +147,9 @@ class _Handler(LoopbackHandler):
         url = self._url()
         if url is None:
             return self.send_json(404, {"error": {"message": f"{self.command} {path}: names no provider and no URL"}})
+        if self.is_proxied and not_the_programs_own(url):
+            self._forward(url, body)
+            return None
         slot = self._proxy.recorder.begin()
         try:
             return self._pass(url, body, slot)
@@ -164,14 +175,15 @@ class _Handler(LoopbackHandler):
     def _pass(self, url: str, body: bytes, slot: int) -> None:
         """Send a request on; record it once its answer has ended, however it did."""
         recorder = self._proxy.recorder
-        request = clean_request(self.command, url, self.headers.items())
+        headers = [pair for pair in self.headers.items() if pair[0].lower() != "proxy-authorization"]  # our token
+        request = clean_request(self.command, url, headers)
         subject = http_seam.subject_of(request, body)
         asked = Body(self._proxy.limit_bytes, body)
         lane = self.headers.get(LANE_HEADER)
         call = Exchange(
             kind=subject.kind,
             name=http_seam.name_of(self.command, request.url),
-            seam=SEAM,
+            seam=PROXIED if self.is_proxied else SEAM,
             dialect=subject.dialect,
             lane=recorder.lane(slot) if lane is None else parse_lane(lane),
             request=replace(request, body=b"".join(asked.pieces), omitted=asked.omitted),

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.session import ReplaySession
+from freezeframe_replay.process.loopback_http import TO_PREFIX
 from freezeframe_replay.process.served_tools import FUNCTIONS, MCP_METHODS, ServedTools, called_by_name
 from freezeframe_schemas.divergence import Check, DivergenceKind, Report
 from freezeframe_schemas.errors import FixtureError
@@ -24,6 +25,8 @@ TOOLS_VARIABLE: Final = "FREEZEFRAME_TOOLS_URL"
 """Where a served program asks for a tool as plain HTTP."""
 MCP_VARIABLE: Final = "FREEZEFRAME_MCP_URL"
 """The MCP server of the run's tools."""
+HTTP_VARIABLE: Final = "FREEZEFRAME_HTTP_URL"
+"""Prefix for the URL of a tool's own HTTP call."""
 TOOLS_PATH: Final = "/-/tools"
 MCP_PATH: Final = "/-/mcp"
 AT_PREFIX: Final = "/-/at/"
@@ -85,7 +88,7 @@ class ServedRun:
             row = next((row for row in PROVIDERS if row.name == name), None)
             return None if row is None else f"{row.origin}/{rest}"
         origin = self._origins.get((method, urlsplit(target).path))
-        return None if origin is None else f"{origin}{target}"
+        return None if origin is None or not target.startswith("/") else f"{origin}{target}"
 
     def models(self) -> list[str]:
         """Return the models that the run asked for, in their order."""
@@ -107,7 +110,7 @@ class ServedRun:
         recorded = dict(base for step in reversed(self.fixture.steps) if (base := _recorded_base(step.exchange)) is not None)
         keys = {name: "replay" for row in PROVIDERS for name in row.credentials}
         bases = {name: f"{url}{_place(row)}{recorded.get(row.name, path)}" for row in PROVIDERS for name, path in row.bases}
-        tools = {TOOLS_VARIABLE: f"{url}{TOOLS_PATH}", MCP_VARIABLE: f"{url}{MCP_PATH}"}
+        tools = {TOOLS_VARIABLE: f"{url}{TOOLS_PATH}", MCP_VARIABLE: f"{url}{MCP_PATH}", HTTP_VARIABLE: f"{url}{TO_PREFIX}"}
         return {**keys, **bases, **tools, "NO_PROXY": "127.0.0.1,localhost"}
 
     def _is_own(self, number: int) -> bool:

@@ -11,7 +11,7 @@ All paths are below the token of the server (`loopback_http`). Of several runs, 
     GET  /-/tools          their names, descriptions and schemas
     POST /-/tools/NAME     arguments by name -> {"result": ...} or {"error": ...}
     ANY  /-/at/PROVIDER/.. a call of this provider, for those whose paths do not tell
-    ANY  /-/to/URL         the recorded call of a tool to this URL; so is what comes from a client that has us as its HTTP proxy
+    ANY  /-/to/URL         the recorded call of a tool to this URL; so is what comes from a client that has us as its proxy
     GET  /-/report         what was asked so far, as a page; /-/report.json for programs
 """
 
@@ -27,9 +27,11 @@ from urllib.parse import unquote, urlsplit
 from freezeframe._cleaning import clean_headers, clean_url
 from freezeframe.seams import Call
 from freezeframe.seams.http import adapter
+from freezeframe.seams.recorder import credentials
 from freezeframe_replay.process.loopback_http import TO_PREFIX, LoopbackHandler, LoopbackServer, listening
 from freezeframe_replay.process.served_run import AT_PREFIX, MCP_PATH, TOOLS_PATH, ServedRun
 from freezeframe_replay.process.served_tools import SEAM, ToolFailure
+from freezeframe_replay.process.session_authority import SessionAuthority
 from freezeframe_replay.report.render import report_text
 from freezeframe_schemas.errors import ReplayMiss, WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Lane, Request, parse_lane
@@ -48,18 +50,21 @@ _NO_RETRY: Final = ("x-should-retry", "false")
 
 
 @contextmanager
-def serve_wire(runs: Sequence[ServedRun], port: int = 0, *, is_open: bool = False) -> Generator[str]:
+def serve_wire(
+    runs: Sequence[ServedRun], port: int = 0, *, is_open: bool = False, authority: SessionAuthority | None = None
+) -> Generator[str]:
     """Serve the runs on loopback while the block runs; yields the server's URL.
 
     Args:
         runs: what answers.
         port: where; 0 for any free one.
         is_open: answer whoever asks on this machine, without a token.
+        authority: speaks for the servers that a client calls over https, if it has us as its proxy.
 
     Raises:
         OSError: the port is taken.
     """
-    server = _Server(port, _Handler, is_open=is_open)
+    server = _Server(port, _Handler, is_open=is_open, authority=authority)
     server.runs = tuple(runs)
     with listening(server, "freezeframe-wire") as url:
         yield url
@@ -103,6 +108,11 @@ class _Handler(LoopbackHandler):
         if self.command == "GET" and _is_model_list(run, call.request.url):
             run.made_up.add(call.name)
             return self.send_json(200, run.models_document())
+        known = credentials.answer_of(call.request) if self.is_proxied else None
+        if known is not None:  # with what no server takes for credentials
+            return self.send_whole(200, known[1], (("content-type", known[0]),))
+        if self.is_proxied and adapter.is_telemetry(call.request.url):
+            return self._refuse("an SDK's own telemetry is not recorded, and nothing is let through")
         try:
             exchange = run.session.respond(call)
         except (ReplayMiss, WireError) as miss:
@@ -158,6 +168,11 @@ class _Handler(LoopbackHandler):
         form = dialect_named(dialect)
         write = error_object if form is None else form.error_body
         self.send_json(MISS_STATUS, write(MISS_STATUS, message), _NO_RETRY)
+
+
+def not_the_programs_own(url: str) -> bool:
+    """Return whether a request to this URL is what SDKs send by themselves; our seams do not record it either."""
+    return adapter.is_telemetry(url) or credentials.is_look_up(url)
 
 
 def call_of(request: Request, body: bytes, lane: Lane = ()) -> Call:
