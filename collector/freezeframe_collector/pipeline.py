@@ -245,7 +245,7 @@ class Pipeline:
 
 
 def _process(span: SpanRecord, tenant: str, stages: Sequence[tuple[str, Apply]], rejected: list[Rejected]) -> SpanRecord | None:
-    """Return what the stages make of the span; None if one rejects it, which is noted."""
+    """Return the span after all stages; None if one rejects it, which is noted."""
     for name, apply in stages:
         try:
             span = apply(span, tenant)

@@ -1,4 +1,4 @@
-"""The book of open runs: what was found in each, sealed, and whether stored spans of it are still to be gone through again.
+"""The book of open runs: what was found in each, sealed, and whether its stored spans must still be read again.
 
 The owner of the log keeps it. A finding is noted once the log's record that holds it is on the disk, written to the file before
 that record leaves the log, and destroyed when the run's grace time is over. It opens no seal.
@@ -42,7 +42,7 @@ class _Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DueRun:
-    """A run whose stored spans are to be gone through."""
+    """A run whose stored spans must be read again."""
 
     run: RunKey
     sealed: tuple[bytes, ...]

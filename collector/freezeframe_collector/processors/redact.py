@@ -142,7 +142,7 @@ class RedactStage:
 
 
 class RequestRedaction:
-    """The stage for one request: what one of its spans tells is replaced in all of them, and in the run's later spans."""
+    """The stage for one request: a value found in one of its spans is replaced in all of them, and in the run's later spans."""
 
     def __init__(self, stage: RedactStage, allowance: Allowance) -> None:
         self._stage = stage
@@ -168,7 +168,7 @@ class RequestRedaction:
         return redacted
 
     def finish(self, span: SpanRecord, tenant: str) -> SpanRecord:
-        """Return a span of the request, now that all are read, with what later ones told. Give them in the same order.
+        """Return a span of the request, now that all are read, with what was found in later ones. Pass them in the same order.
 
         Raises:
             FreezeframeError: the span cannot be redacted.

@@ -1,4 +1,4 @@
-"""Shut this process in: no files except those named, no network, no programs, no signals. Linux, and without any privilege.
+"""Confine this process: no files except those named, no network, no programs, no signals. Linux, and without any privilege.
 
 Landlock (a kernel feature since Linux 5.13) bounds files, TCP and signals, seccomp the system calls. Both hold for the calling
 thread and its children only, so the process must have one thread when it enters. Neither can be taken off again.
@@ -102,7 +102,7 @@ NOT_PROTECTED: Final = (
 
 
 def why_no_sandbox() -> str | None:
-    """Return why this machine cannot shut a process in, or None if it can."""
+    """Return why this machine cannot confine a process, or None if it can."""
     if sys.platform != "linux":
         return f"{platform.system()} has no Landlock"
     if platform.machine() not in _AUDIT_ARCH:
@@ -113,7 +113,7 @@ def why_no_sandbox() -> str | None:
 
 
 def sandbox_state() -> dict[str, object]:
-    """Return what the collector's status says about it: whether readers are shut in, if not why, and what that leaves open."""
+    """Return what the collector's status says about it: whether readers are confined, if not why, and what that leaves open."""
     why = why_no_sandbox()
     return {"sandboxed": why is None, "why_not": why, "not_protected": None if why is None else NOT_PROTECTED}
 
@@ -127,7 +127,7 @@ def landlock_version() -> int:
 
 
 def enter(*, read: Iterable[Path], write: Iterable[Path], file_bytes: int) -> None:
-    """Shut the calling process in for good.
+    """Confine the calling process for good.
 
     Args:
         read: files and directories that may be read, with all below them.
@@ -136,7 +136,7 @@ def enter(*, read: Iterable[Path], write: Iterable[Path], file_bytes: int) -> No
 
     Raises:
         OSError: the kernel refused a part of it; nothing may run in this process then.
-        RuntimeError: the process has several threads, and only one would be shut in.
+        RuntimeError: the process has several threads, and only one would be confined.
     """
     threads = len(os.listdir("/proc/self/task"))
     if threads != 1:

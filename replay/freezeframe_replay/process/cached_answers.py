@@ -22,7 +22,7 @@ from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire import find_dialect_of
 
 _MOST_RUNS: Final = 200
-"""The newest runs that asked a model; older ones are not looked into."""
+"""The newest runs that asked a model; older ones are not searched."""
 _RUNS: Final = """
     SELECT trace_id FROM spans WHERE exchange_kind = 'model' AND request_model = {model:String} AND http_status = 200
     GROUP BY trace_id ORDER BY max(start_time) DESC LIMIT {most:UInt32}
@@ -31,7 +31,7 @@ _RUNS: Final = """
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """What was not asked of a model."""
+    """Model requests that did not have to be made."""
 
     calls: int = 0
     input_tokens: int = 0

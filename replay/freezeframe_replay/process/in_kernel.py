@@ -61,7 +61,7 @@ def reenact_in_kernel(shell: Any, fixture: Fixture, *, keys: Path) -> Report:
 
 
 def _run_and_exit(call: Callable[[], None], variables: dict[str, str], told: Path) -> None:
-    """Be the replay, and end without what the kernel does at its exit."""
+    """Run the replay, and end without the kernel's exit handlers."""
     status = 1
     try:
         os.environ.update(variables)

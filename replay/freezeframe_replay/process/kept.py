@@ -85,7 +85,7 @@ def live_run(origin: Fixture, spans: Path) -> Fixture | None:
 
 
 def live_steps(made: Fixture, report: Report) -> Mapping[int, Step] | None:
-    """Return the steps that were made for real, by the number of the call in the report; None if that cannot be told."""
+    """Return the steps that were made for real, by the number of the call in the report; None if that is not known."""
     steps = [step for step in made.steps if step.inside is None]
     answered = [(number, call) for number, call in enumerate(report.made, 1) if call.how not in ("missed", "stopped")]
     if len(steps) != len(answered):

@@ -233,13 +233,13 @@ class LoopbackServer(ThreadingHTTPServer):
         token = "" if is_open else secrets.token_urlsafe(16)
         host = f"{LOOPBACK}:{self.server_address[1]}"
         self.place = f"{KEY_PREFIX}{token}" if token else ""
-        """What each path begins with; empty if everybody on this machine is answered."""
+        """What each path begins with; empty if everyone on this machine is answered."""
         self.credentials = f"Basic {base64.b64encode(f'{_USER}:{token}'.encode()).decode()}" if token else ""
         """What a client that has us as its proxy sends."""
         self.url = f"http://{host}{self.place}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing of a client that went away; any other fault is ours and is printed."""
+        """Ignore a client that went away; print any other fault, which is ours."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)
 

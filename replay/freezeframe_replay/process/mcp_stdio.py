@@ -17,7 +17,7 @@ from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, dump, parse
 
 CALLS_VARIABLE: Final = "FREEZEFRAME_MCP_CALLS_URL"
-"""Where `freezeframe record` is told of the calls of a wrapped server."""
+"""Where the calls of a wrapped server are reported to `freezeframe record`."""
 
 Answer = Callable[[JsonValue], "JsonObject | None"]
 
@@ -38,7 +38,7 @@ def hand_on_lines(url: str) -> None:
 def wrap_server(argv: list[str]) -> int:
     """Be an MCP server over stdio in place of the program `argv`; return the exit status.
 
-    Inside a program that `freezeframe record` started, the server is started, and each call of it is told to the recording.
+    Inside a program that `freezeframe record` started, the server is started, and its calls are reported to the recording.
     Inside one that `freezeframe serve` started, the recording answers and nothing is started.
 
     Raises:

@@ -256,5 +256,5 @@ class _Sender:
     def _export(self, batch: Sequence[SpanRecord]) -> Fate:
         try:
             return self._exporter.export(batch, Deadline(_SEND_S))
-        except Exception as error:  # counted, and told when the run ends
+        except Exception as error:  # counted, and reported when the run ends
             return Fate(failed=len(batch), why=f"{type(error).__name__}: {error}")

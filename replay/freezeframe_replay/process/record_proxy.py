@@ -132,7 +132,7 @@ class _Handler(LoopbackHandler):
         super().finish()
 
     def handle_request(self, body: bytes) -> None:
-        """Send a request on, or take what the program tells."""
+        """Forward a request, or take what the program reports."""
         path = "" if self.is_proxied else urlsplit(self.target).path
         try:
             if self.command == "POST" and path == "/v1/traces":

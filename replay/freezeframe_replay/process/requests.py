@@ -119,7 +119,7 @@ class _Talker:
 
 
 class _Client:
-    """Sends the request, and goes away when it did."""
+    """Sends the request, and goes away when the recorded client did."""
 
     def __init__(self, body: bytes, left_after: int | None) -> None:
         self._requests: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
