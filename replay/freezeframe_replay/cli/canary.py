@@ -48,7 +48,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Ask and say what drifted; 3 if something did, 125 if a question got no answer."""
+    """Ask and print what drifted; 3 if something did, 125 if a question got no answer."""
     canary = Canary(
         environment=os.environ,
         base_url=arguments.base_url,

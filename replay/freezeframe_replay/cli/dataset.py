@@ -43,7 +43,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Write the dataset and say what to type next."""
+    """Write the dataset and print the next command."""
     names, chosen_by = _choose(arguments)
     progress = Progress(quiet=arguments.quiet or arguments.json)
     bare: list[str] = []

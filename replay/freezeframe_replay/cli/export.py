@@ -65,7 +65,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Write or send, and say what was left out."""
+    """Write or send, and list what was left out."""
     name, destination = arguments.to
     if bool(arguments.runs) == bool(arguments.sql):
         raise ConfigError("choose runs in exactly one way: by name, or with --sql")

@@ -45,7 +45,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Write the files and say what to type next."""
+    """Write the files and print the next command."""
     found = load_target(place_of(arguments), arguments.run)
     fixture = found if isinstance(found, Fixture) else frozen(found, command="fixture")
     directory: Path = arguments.output

@@ -58,7 +58,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Write the fork and say what to type next."""
+    """Write the fork and print the next command."""
     edits = list(_edits(arguments))
     if not edits:
         raise ConfigError(

@@ -53,7 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _is_settled(arguments: argparse.Namespace, outline: Outline) -> bool:
-    """Return whether stored spans of the run hold nothing that a later one told."""
+    """Return whether stored spans of the run hold no private value that was found later."""
     place = place_of(arguments)
     is_stored = split_name(arguments.run) is None and reads_sql(place)
     return not is_stored or open_store(place).is_settled(outline.run_id)

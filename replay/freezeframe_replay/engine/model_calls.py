@@ -1,4 +1,4 @@
-"""The model calls of a run that another instrumentation recorded: each once, with all that any span says of it. Pure.
+"""The model calls of a run that another instrumentation recorded: each once, with everything that any span says about it. Pure.
 
 Several spans may report one call: an SDK's own and an instrumentation's, a framework's around the SDK's; and a helper's may
 hold nothing. What is merged or left out is said in the ledger.
@@ -39,7 +39,7 @@ class ModelCall:
 
 
 def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
-    """Return the calls that a replay may ask for, in order, each once and with all that any span says of it."""
+    """Return the calls that a replay may ask for, in order, each once and with everything that any span says about it."""
     found = [
         ModelCall(span=told.span, attributes=dict(told.attributes), losses=list(told.taken_from))
         for told in told_calls(run.spans)
@@ -145,7 +145,7 @@ def parts_in_request(call: ModelCall, kind: str) -> Iterator[JsonObject]:
 
 
 def _losses(call: ModelCall) -> Iterator[tuple[str, str]]:
-    """Yield what the spans did not say of a call."""
+    """Yield what the spans did not say about a call."""
     attributes = call.attributes
     if not call.asked["messages"]:
         yield "request messages", "absent"

@@ -199,7 +199,7 @@ def _secret_files(home: Home) -> Iterable[Finding]:
 
 
 def _root_key(folder: Path) -> Finding:
-    """Check that the keys of the folder can be derived, which asks wherever ``root.toml`` says that the root key is."""
+    """Check that the keys of the folder can be derived; this fetches the root key from where ``root.toml`` says."""
     files = sorted(folder.glob("*.key.json"))
     try:
         for path in files:

@@ -1,4 +1,4 @@
-"""What the tools say of runs and replays, as text, and which tool comes next. Pure."""
+"""What the tools say about runs and replays, as text, and which tool comes next. Pure."""
 
 from __future__ import annotations
 

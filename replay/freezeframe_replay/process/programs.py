@@ -219,7 +219,7 @@ def judged(report: Report, fixture: Fixture, status: int, *, given: bool) -> Rep
 
 
 def collector_settings(given: Mapping[str, object], data: Path | None) -> Settings:
-    """Return the settings of a recording; its spans go to the collector of the data directory unless something says more.
+    """Return the settings of a recording; its spans go to the collector of the data directory unless something else is set.
 
     Args:
         given: options of `instrument()`.
