@@ -90,6 +90,25 @@ def test_the_page_tells_arguments_results_outcome_cost_and_time(runs: tuple[str,
         assert told in text, told
 
 
+def test_ids_that_each_answer_makes_anew_are_only_counted_if_asked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """The first difference is then the first one that says something."""
+    for name, place in (("one", "Lyon"), ("other", "Bonn")):
+        function = {"name": "track", "arguments": "{}"}
+        message = {"role": "assistant", "tool_calls": [{"id": f"call_{name}", "type": "function", "function": function}]}
+        call = model_call("a", "b", model="gpt-4o")
+        data = json.dumps({"model": "gpt-4o", "choices": [{"index": 0, "message": message}]}).encode()
+        asks = replace(call, response=replace(call.response, chunks=(replace(call.response.chunks[0], data=data),)))
+        write_fixture(recorded(asks, tool_call("track", place), run=name[0] * 2, answer=place), tmp_path / name)
+    runs = [str(tmp_path / "one"), str(tmp_path / "other")]
+    assert main(["diff", *runs]) == 3
+    shown = capsys.readouterr().out
+    assert shown.startswith("different: first at step 1") and "call_other" in shown
+    assert main(["diff", "--fold", *runs]) == 3
+    folded = capsys.readouterr().out
+    assert folded.startswith("different: first at step 2") and "call_other" not in folded
+    assert "varies by itself: 1 field\n" in folded
+
+
 def test_text_and_json_tell_the_cost_too(runs: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     main(["diff", *runs])
     assert "$0.00021 > $0.0035" in capsys.readouterr().out

@@ -49,7 +49,7 @@ def recorded_in(text: str) -> str:
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(st.text(max_size=20_000), st.integers(LEAST_TOKENS, 3000))
+@given(st.text(min_size=1, max_size=20_000), st.integers(LEAST_TOKENS, 3000))
 def test_an_answer_stays_within_its_budget_and_says_what_is_missing(recorded: str, budget: int) -> None:
     text = answer(recorded, budget)
     assert count_tokens(text) <= budget
@@ -57,6 +57,10 @@ def test_an_answer_stays_within_its_budget_and_says_what_is_missing(recorded: st
     assert recorded.startswith(kept)
     assert ("characters are shown" in text) == (len(kept) < len(recorded.rstrip("\n")))
     assert text.endswith('next: replay(run="4bf92f35")')
+
+
+def test_an_answer_without_recorded_text_has_no_marks() -> None:
+    assert answer("", USUAL_TOKENS) == 'freezeframe show\nnext: replay(run="4bf92f35")'
 
 
 def test_a_recorded_text_cannot_end_the_marked_part() -> None:

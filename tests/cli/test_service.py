@@ -15,6 +15,7 @@ from yarl import URL
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.service.app import make_app
 from freezeframe_replay.web.downloads import fixture_archive
+from freezeframe_replay.web.pages import error_page
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.run import build_run
 
@@ -185,3 +186,12 @@ async def test_a_refusal_and_a_fault_are_pages_for_people_too(client: Client, mo
     assert (fault.status, fault.content_type) == (500, "text/html")
     assert "Content-Security-Policy" in fault.headers
     assert "secret" not in await fault.text()
+
+
+def test_an_error_links_the_runs_and_sets_the_commands_that_it_names() -> None:
+    """What somebody else wrote into it stays text."""
+    run = "ab" * 16
+    page = error_page(f"run '<b>x</b>': not in the store; the last one is {run}", "list them with `freezeframe runs <x>`")
+    assert f'the last one is <a href="/runs/{run}"><code>{run[:12]}</code></a>' in page
+    assert "<code>freezeframe runs &lt;x&gt;</code>" in page
+    assert "<b>x</b>" not in page and "&lt;b&gt;x&lt;/b&gt;" in page

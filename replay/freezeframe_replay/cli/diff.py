@@ -41,6 +41,7 @@ COMMAND: Final = Command(
         option("before", metavar="A", help=TARGET_HELP),
         option("after", metavar="B", help="the other run, named in the same way"),
         flag("--all", "also show the steps that are the same"),
+        flag("--fold", "only count what each answer makes anew: ids of a model's calls, vectors"),
         option("--html", type=Path, metavar="FILE", help="write a self-contained page to this file"),
         JSON,
         STORE,
@@ -50,9 +51,8 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the comparison; 3 if the runs differ."""
-    found = compare_runs(
-        load_as_fixture(place_of(arguments), arguments.before), load_as_fixture(place_of(arguments), arguments.after)
-    )
+    before, after = (load_as_fixture(place_of(arguments), named) for named in (arguments.before, arguments.after))
+    found = compare_runs(before, after, varying=() if arguments.fold else None)
     if arguments.html is not None:
         _write_page(arguments.html, found)
     if arguments.json:
@@ -93,7 +93,7 @@ def _head(found: Comparison) -> str:
     if found.alike:
         but_for = f", except {' and '.join(found.not_compared)}" if found.not_compared else ""
         return f"alike{but_for}: {counted(len(found.pairs), 'step')}, runs {names}"
-    first = found.first
+    first = next((pair for pair in found.pairs if pair.says_otherwise), found.first)
     place = "in the input" if found.input else "in the outcome only"
     if first is not None and not found.input:
         place = f"at {_numbers(first.before, first.after)}"
@@ -121,6 +121,8 @@ def _pair(pair: Pair, width: int) -> Iterable[str]:
     if pair.response:
         yield "        answered"
         yield from _differences(pair.response, width)
+    if pair.varying:
+        yield f"        varies by itself: {counted(len(pair.varying), 'field')}"
 
 
 def _figures(pair: Pair) -> Iterable[str]:

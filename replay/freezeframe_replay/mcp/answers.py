@@ -37,6 +37,8 @@ def answer_text(recorded: str, *, then: str, budget: int, mark: str, head: str =
         head: our words before it.
         more: how to get what was left out, if anything was.
     """
+    if not recorded:
+        return "\n".join(filter(None, [head, then]))
     opening, closing = f"<{_MARK} {mark}>", f"</{_MARK} {mark}>"
     fixed = "\n".join(filter(None, [head, opening, closing, then])) + "\n"
     kept = cut(recorded, _room(budget, fixed))

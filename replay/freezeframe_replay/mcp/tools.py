@@ -34,7 +34,7 @@ from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.run_list import RunQuery, find_runs
 from freezeframe_replay.sources.span_file import split_name
 from freezeframe_schemas.divergence import Report
-from freezeframe_schemas.errors import ConfigError, FreezeframeError
+from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError
 from freezeframe_schemas.run import EntryKind, Run
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, judged_from_json
 
@@ -143,7 +143,7 @@ class Tools:
     async def diff_runs(self, before: RunName, after: RunName, budget: Budget = None) -> str:
         """Compare two runs step by step: where they first differ, and what was asked and answered differently."""
         names = [self._project.run_name(name) for name in (before, after)]
-        ran = await self._project.run("diff", *names)
+        ran = await self._project.run("diff", "--fold", *names)
         then = "next: transcript(run=..., step=N) around the first difference"
         return self._ran(ran, then, budget, fine=EXIT_CODES.values())
 
@@ -260,7 +260,12 @@ class Tools:
             raise ConfigError(f"run: {name!r} is a fixture, which can be replayed, not read", do="name the run, or replay it")
         if is_backend(self._project.place.store or ""):
             return load_run(self._project.place, name), name
-        run = self._store.load(self._ids.get(name, name))
+        try:
+            run = self._store.load(self._ids.get(name, name))
+        except RunError as error:
+            if name != "last-failed":
+                raise
+            raise RunError(error.message, do='find_runs(text="a word of the wrong answer"): a wrong run can be `ok`') from None
         short_id = run.trace_id[:ID_DIGITS]
         self._ids[short_id] = run.trace_id
         return run, short_id

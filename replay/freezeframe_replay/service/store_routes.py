@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
-import re
 import time
 from collections.abc import Mapping, Sequence
 from importlib import metadata
@@ -42,8 +41,6 @@ _BOUNDS: Final = {
     "max_result_rows": str(MOST_ROWS + 1),
     "result_overflow_mode": "break",
 }
-_ITS_OWN: Final = re.compile(r".*?DB::Exception: (.*?)(?: \(for url \S+\))?$")
-"""What the store says is wrong, of what the driver says of it."""
 _LONGEST_QUERY: Final = 100_000
 _SCHEMA: Final = (
     "SELECT table, groupArray((name, type)) FROM (SELECT table, name, type FROM system.columns"
@@ -169,7 +166,7 @@ def _answer(store: RunStore, query: str) -> Answer | None:
     try:
         columns, rows = store.sql(query.rstrip("; \n"), settings=_BOUNDS)
     except StoreError as error:
-        return Answer(wrong=_ITS_OWN.sub(r"\1", error.message.replace("\n", " ")))
+        return Answer(wrong=error.message.removeprefix("store: "))
     return Answer(columns=columns, rows=rows[:MOST_ROWS], cut=len(rows) > MOST_ROWS, seconds=time.monotonic() - begun)
 
 

@@ -30,6 +30,8 @@ LAST_FAILED: Final = "last-failed"
 _LEAST_PREFIX: Final = 4
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _HEX_PREFIX: Final = re.compile(r"[0-9a-f]{4,31}")
+_ITS_OWN: Final = re.compile(r".*?DB::Exception: (.*?)(?: \(for url \S+\))?$")
+"""What the store says is wrong, of what the driver says of it."""
 _PLAIN: Final = {"String": "bytes", "FixedString": "bytes", "DateTime64": "int"}
 """Text as bytes, of which clickhouse-connect would turn non-UTF-8 into hex; times as nanoseconds, which it would cut."""
 
@@ -170,7 +172,8 @@ def _store_errors() -> Generator[None]:
     except OperationalError as error:
         raise RetryableStoreError(f"store: {str(error)[:500]}") from error
     except Error as error:
-        raise PermanentStoreError(f"store: {str(error)[:2000]}") from error
+        said = _ITS_OWN.sub(r"\1", str(error).replace("\n", " "))
+        raise PermanentStoreError(f"store: {said[:2000]}") from error
 
 
 class RunStore:

@@ -29,8 +29,11 @@ STEERING: Final = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff\ufeff]"  # \t and \n are layout
 )
 """Characters that would steer a page's layout or direction, or are not characters."""
+_MARKED_UP: Final = re.compile(r"(`[^`\n]+`|\b[0-9a-f]{32}\b)")
+"""Commands and ids of runs in a message."""
 SYSTEM: Final = "system"
 _MOST_WORDS: Final = 1000
+_COUNTED_S: Final = 60 * 86400
 _LEAST_ALIKE: Final = 0.3
 """How much of two texts is the same, from 0 to 1, below which marking single words shows nothing."""
 THEMES: Final = ("light", "dark", SYSTEM)
@@ -114,6 +117,7 @@ def _environment() -> Environment:
         "moment": moment,
         "plural": counted,
         "ago": _ago,
+        "linked": _linked,
         "marked": _marked,
         "apart": words_apart,
     }
@@ -152,15 +156,29 @@ def _cost_sum(paid: Cost) -> str:
 
 
 def _ago(time: dt.datetime, now: dt.datetime) -> str:
-    """Return how long ago a time was, in its largest unit."""
+    """Return how long ago a time was, in its largest unit; its day, if that is longer ago than anybody counts."""
     if time.tzinfo is None:
         time = time.replace(tzinfo=dt.UTC)
     seconds = max((now - time).total_seconds(), 0)
+    if seconds > _COUNTED_S:
+        return f"{time:%Y-%m-%d}"
     for unit, size in (("day", 86400), ("h", 3600), ("min", 60)):
         if seconds >= size:
             number = int(seconds // size)
             return f"{number} {unit}{'s' if unit == 'day' and number > 1 else ''} ago"
     return "just now"
+
+
+def _linked(text: str) -> Markup:
+    """Return a message with its commands as code, and ids of runs as links."""
+    pieces = _MARKED_UP.split(printable(text))
+    found = [
+        Markup("<code>{}</code>").format(piece[1:-1])
+        if piece.startswith("`")
+        else Markup('<a href="/runs/{}"><code>{}</code></a>').format(piece, piece[:ID_DIGITS])
+        for piece in pieces[1::2]
+    ]
+    return Markup("").join(part for pair in zip(map(escape, pieces[::2]), [*found, Markup("")], strict=True) for part in pair)
 
 
 def words_apart(recorded: str, live: str) -> tuple[Markup, Markup]:

@@ -20,7 +20,7 @@ from freezeframe_replay.web.links import Links, anchor_of, place_of
 from freezeframe_replay.web.markup import policy_of_a_file, render
 from freezeframe_replay.web.replay import Noted
 from freezeframe_replay.web.step_pages import steps_of_a_file
-from freezeframe_replay.web.timeline import ROWS, timeline
+from freezeframe_replay.web.timeline import ROWS, Scale, timeline
 from freezeframe_schemas.run import Run
 
 TABS: Final = {"transcript": "Transcript", "timeline": "Timeline", "kit": "Replay kit", "raw": "Raw"}
@@ -89,6 +89,7 @@ def run_page(
             items=parts[index],
             parts=[_name_of(items) for items in parts],
             part=index,
+            beside=_beside(run, parts[index]),
             conversations=transcript.conversations,
             limits=_LIMITS,
         )
@@ -124,6 +125,7 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
         items=items,
         items_left_out=len(transcript.items) - len(items),
         parts=(),
+        beside=(),
         conversations=transcript.conversations,
         limits=_LIMITS,
         timeline=timeline(run, outline, links, 1) | {"parts": 1},
@@ -257,6 +259,13 @@ def _nodes_of(items: Iterable[Turn | Call]) -> Iterator[Node]:
             yield item.node
         if isinstance(item, Turn):
             yield from (part.node for part in item.answer if isinstance(part, Call) and part.node is not None)
+
+
+def _beside(run: Run, items: Sequence[Turn | Call]) -> list[dict[str, Any]]:
+    """Return the steps of a part with their places in the run's time, which stand beside it."""
+    nodes = sorted(_nodes_of(items), key=lambda node: node.step or 0)
+    scale = Scale(run) if nodes else None
+    return [{"node": node, "bar": scale.bar(node)} for node in nodes] if scale else []
 
 
 def _name_of(items: Sequence[Turn | Call]) -> str:

@@ -28,7 +28,7 @@ FAILED: Final = "failed"
 """Asks for what failed, whatever its kind."""
 
 
-class _Scale:
+class Scale:
     """Times of a run as places in the drawing."""
 
     def __init__(self, run: Run) -> None:
@@ -64,7 +64,7 @@ class _Scale:
 
 def timeline(run: Run, outline: Outline, links: Links, part: int, *, only: str = "") -> dict[str, Any]:
     """Return what the template shows of a part of the timeline; `only` names a kind of span, or `FAILED`."""
-    scale = _Scale(run)
+    scale = Scale(run)
     chosen = [node for node in outline.nodes if not only or (node.failed if only == FAILED else node.kind == only)]
     parts = max(-(-len(chosen) // ROWS), 1)
     part = min(max(part, 1), parts)
@@ -94,7 +94,7 @@ def timeline(run: Run, outline: Outline, links: Links, part: int, *, only: str =
     }
 
 
-def _lanes(nodes: Sequence[Node], scale: _Scale, links: Links) -> list[dict[str, Any]]:
+def _lanes(nodes: Sequence[Node], scale: Scale, links: Links) -> list[dict[str, Any]]:
     """Return the lanes with the bars of their first steps, about `_BARS` in all."""
     steps: dict[str, list[Node]] = {}
     for node in nodes:
