@@ -89,7 +89,7 @@ class ClickhouseConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PagesConfig:
-    """A plain listener of `/healthz`, `/readyz`, `/metrics`, `/status` and `POST /v1/flush` alone, used if TLS is on."""
+    """A plain listener of `/healthz`, `/readyz`, `/metrics`, `/status` and `POST /v1/flush` only, for use along with TLS."""
 
     host: str = setting("127.0.0.1", "Address to listen on. Anyone who reaches it can read figures, but no payload.")
     port: int = setting(0, "Port; 0 chooses a free one if `[tls]` is set, and opens none otherwise.", _PORT)
