@@ -156,6 +156,11 @@ class Settings:
         "Record what a run asks of its databases, statement, parameters and rows, and answer it in a replay: sqlite3, "
         "SQLAlchemy, psycopg, redis. See [databases](guides/databases.md).",
     )
+    record_files: bool = setting(
+        False,
+        "Record the files that unmarked code of a run reads with `open`, up to 1 MiB each and 200 in a run, and give a replay "
+        "their content. See [what is captured](capture.md).",
+    )
     session_headers: tuple[str, ...] = setting(
         ("x-conversation-id", "x-thread-id"),
         "Headers of a request to an application that name the conversation; the first one that is there. They are recorded, "

@@ -184,7 +184,7 @@ def _start(settings: Settings) -> Handle:
         seams.install()
         return Handle(settings=settings)
     handle = start_recording(settings, make_exporter(settings))
-    seams.install()
+    seams.install(files=settings.record_files)
     applications.install(lambda: handle.flush(settings.terminate_timeout_s))
     workers.install(lambda: handle.flush(settings.exit_timeout_s))
     atexit.register(handle._close)

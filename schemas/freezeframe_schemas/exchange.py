@@ -48,6 +48,7 @@ class Kind(StrEnum):
     MCP = "mcp"
     HTTP = "http"
     DATABASE = "database"
+    FILE = "file"
 
 
 class Completion(StrEnum):

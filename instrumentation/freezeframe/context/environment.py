@@ -104,12 +104,13 @@ def told_environment(patterns: tuple[str, ...]) -> dict[str, str]:
 
 
 DATABASES_VARIABLE: Final = "FREEZEFRAME_RECORD_DATABASES"
+FILES_VARIABLE: Final = "FREEZEFRAME_RECORD_FILES"
 
 
 def told_settings(settings: Settings) -> dict[str, str]:
     """Return the variables of a run's environment, with what a replay must know of our own settings."""
-    told = told_environment(settings.record_env)
-    return {**told, DATABASES_VARIABLE: "true"} if settings.record_databases else told
+    ours = {DATABASES_VARIABLE: settings.record_databases, FILES_VARIABLE: settings.record_files}
+    return {**told_environment(settings.record_env), **{name: "true" for name, is_on in ours.items() if is_on}}
 
 
 @lru_cache(maxsize=4096)

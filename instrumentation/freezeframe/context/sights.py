@@ -12,6 +12,8 @@ from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
 
 MAX_SIGHTS: Final = 50
 """Sights kept per run; the run says if there were more."""
+LARGE: Final = "reads the large file"
+"""What is done to a file whose content `seams.files` does not keep."""
 _PATHS: Final = frozenset({GapKind.FILE_READ, GapKind.FILE_WRITTEN, GapKind.DATABASE})
 _TRACKED: Final[dict[str, bool]] = {}
 """File -> whether git tracks it. Asked once per process."""
@@ -34,12 +36,14 @@ class Sight:
 class Sights:
     """What the unmarked code of one run did, each once."""
 
-    __slots__ = ("_seen", "full", "own")
+    __slots__ = ("_seen", "files", "full", "own")
 
     def __init__(self) -> None:
         self._seen: dict[tuple[GapKind, str], Sight | None] = {}
         self.own: set[str] = set()
         """Files that the run made itself: reading them again is not an input."""
+        self.files = 0
+        """How many reads of files were recorded or answered (`seams.files`)."""
         self.full = False
 
     def is_new(self, kind: GapKind, what: str) -> bool:
@@ -80,6 +84,8 @@ def _gap(sight: Sight, entry: str) -> Gap:
         do = f"move it from {sight.where} into a function marked @freezeframe.tool"
     else:
         do = f"mark {sight.by}{where} with @freezeframe.tool"
+    if sight.kind is GapKind.FILE_READ and sight.verb == "reads":
+        do = f"set record_files (FREEZEFRAME_RECORD_FILES=1), or {do}"
     if sight.kind is GapKind.DATABASE:
         do = f"set record_databases (FREEZEFRAME_RECORD_DATABASES=1), or {do}"
     return Gap(kind=sight.kind, text=f"{by}{where} {sight.verb} {what}, outside any tool", do=do)

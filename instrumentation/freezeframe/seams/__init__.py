@@ -19,12 +19,12 @@ from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe.seams.order import lanes, races
 from freezeframe.seams.recorder.patching import IMPORT_HOOK, Patches
 from freezeframe.seams.recorder.responder import Call, EditRequest, Responder
-from freezeframe.seams.recorder.switch import Databases, serving, start_serving, stop_serving
+from freezeframe.seams.recorder.switch import Answered, serving, start_serving, stop_serving
 
 __all__ = [
     "SEAMS",
+    "Answered",
     "Call",
-    "Databases",
     "Responder",
     "Seam",
     "install",
@@ -191,8 +191,11 @@ _patches: Final = Patches()
 _installed: Final[set[str]] = set()
 
 
-def install() -> None:
-    """Install every seam, once: now for modules that are loaded, at import for the others."""
+def install(*, files: bool = False) -> None:
+    """Install every seam, once: now for modules that are loaded, at import for the others. `files`: that of files, too."""
+    if files and "files" not in _installed:
+        _installed.add("files")
+        importlib.import_module("freezeframe.seams.files").install(_patches)
     if "lanes" in _installed:
         return
     _installed.add("lanes")
@@ -228,14 +231,16 @@ def serve(
     real_time: bool = False,
     is_recorded: bool = False,
     on_instrument: Callable[[], None] | None = None,
-    databases: Databases = "as they are",
+    databases: Answered = "as they are",
+    files: Answered = "as they are",
 ) -> None:
     """Answer every seam of this process from `responder`, from now on. Installs the seams that are not installed yet.
 
     `edit` changes HTTP requests before they are looked up or sent. With `real_time`, functions take as long as they took, and
     httpx chunks arrive when they arrived, counted from the call. A replay that `is_recorded` is a new run: each call is
     recorded with the answer it was served, or with the answer of a live call. `on_instrument` is called when the program itself
-    turns capture on: the recording began at that point. `databases` says where calls of databases are answered.
+    turns capture on: the recording began at that point. `databases` and `files` say where calls of databases and reads
+    of files are answered.
     """
     start_serving(
         responder,
@@ -244,8 +249,9 @@ def serve(
         is_recorded=is_recorded,
         on_instrument=on_instrument,
         databases=databases,
+        files=files,
     )
-    install()
+    install(files=files != "as they are")
     SHARED.turn_on()
     if "waits" not in _installed:
         _installed.add("waits")

@@ -50,7 +50,7 @@ IGNORE: Final = repeatable(
 )
 LIVE: Final = repeatable(
     "--live",
-    choices=[kind.value for kind in Kind if kind not in (Kind.TOOL, Kind.DATABASE)],
+    choices=[kind.value for kind in Kind if kind not in (Kind.TOOL, Kind.DATABASE, Kind.FILE)],
     help="make calls of this kind for real if the recording holds no answer (repeatable)",
 )
 REQUIRE_VALUES: Final = flag(

@@ -20,7 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe.context.environment import DATABASES_VARIABLE
+from freezeframe.context.environment import DATABASES_VARIABLE, FILES_VARIABLE
 from freezeframe_replay.process.entry_point import find_entry_point, is_called
 from freezeframe_replay.process.requests import answer_request
 from freezeframe_replay.process.tasks import call_task
@@ -33,7 +33,7 @@ from freezeframe_schemas.run import EntryKind
 
 if TYPE_CHECKING:
     from freezeframe.runs.streams import StandardStreams
-    from freezeframe.seams import Databases
+    from freezeframe.seams import Answered
     from freezeframe_redaction import TenantKey
     from freezeframe_replay.engine.policy import Policy
     from freezeframe_replay.engine.session import ReplaySession
@@ -92,7 +92,8 @@ def activate() -> None:
         real_time=policy.real_time,
         is_recorded=KEPT_VARIABLE in os.environ,
         on_instrument=begin,
-        databases=_databases(fixture),
+        databases=_where_answered(fixture, DATABASES_VARIABLE, Kind.DATABASE),
+        files=_where_answered(fixture, FILES_VARIABLE, Kind.FILE),
     )
     freezeframe.instrument()
     if fixture.entry.kind is EntryKind.REQUEST:
@@ -106,10 +107,10 @@ def activate() -> None:
     fences.up = not is_called(fixture) or not first
 
 
-def _databases(fixture: Fixture) -> Databases:
-    """Return where calls of databases are answered: only if the run recorded them, even if it made none."""
+def _where_answered(fixture: Fixture, variable: str, kind: Kind) -> Answered:
+    """Return where calls of this kind are answered: only if the run recorded them (`variable`), even if it made none."""
     told: Any = json.loads(fixture.entry.environment or "{}")
-    if DATABASES_VARIABLE not in told and not any(step.exchange.kind is Kind.DATABASE for step in fixture.steps):
+    if variable not in told and not any(step.exchange.kind is kind for step in fixture.steps):
         return "as they are"
     return "in runs" if is_called(fixture) else "everywhere"
 

@@ -364,8 +364,8 @@ def _outcome(report: Report, width: int) -> Iterable[str]:
 
 
 def _answer(call_kind: str) -> str:
-    """Return how a new call gets an answer; a database is never asked live."""
-    peculiar: dict[str, str] = {Kind.TOOL: "--allow-tool NAME", Kind.DATABASE: ""}
+    """Return how a new call gets an answer; databases and files are never asked live."""
+    peculiar: dict[str, str] = {Kind.TOOL: "--allow-tool NAME", Kind.DATABASE: "", Kind.FILE: ""}
     option = peculiar.get(call_kind, f"--live {call_kind}")
     make = f"make it for real and keep it with `freezeframe replay RUN {option} -o DIR`, or "
     return f"a new call has no recording: {make if option else ''}"

@@ -86,7 +86,7 @@ class Recorder:
         from opentelemetry.trace import SpanKind
 
         remote = kind in (Kind.MODEL, Kind.HTTP, Kind.MCP, Kind.DATABASE)
-        held = self._held_back() if kind is Kind.DATABASE else _NOT_HELD
+        held = self._held_back() if kind in (Kind.DATABASE, Kind.FILE) else _NOT_HELD
         attributes: dict[str, str] = {genai.EXCHANGE_KIND: kind.value} if self.describe_spans else {}
         around = current_place().call_span_id
         if around:
@@ -126,7 +126,7 @@ class Recorder:
     def _held_back(self) -> Held:
         """Return what a request or task, or the whole program, does at its first call, and only then is it a run.
 
-        What it asks of a database does not make it one.
+        What it asks of a database, or reads of a file, does not make it one.
         """
         run = current_place().run
         return self.root.held_back if run is None else lambda: run.at_first_call if run.begins else None

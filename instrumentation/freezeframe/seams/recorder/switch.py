@@ -19,9 +19,9 @@ STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; s
 """What a replay starts in place of a server that talks over stdio: a program that only waits for the end of its input."""
 
 
-Databases = Literal["as they are", "in runs", "everywhere"]
-"""Where a replay answers calls of databases: nowhere, since the run did not record them, in its entry point, or in all of the
-program, which is the run."""
+Answered = Literal["as they are", "in runs", "everywhere"]
+"""Where a replay answers calls of databases, or reads of files: nowhere, since the run did not record them, in its entry point,
+or in all of the program, which is the run."""
 
 
 @dataclass(slots=True)
@@ -34,7 +34,8 @@ class _Switch:
     real_time: bool = False
     is_recorded: bool = False
     on_instrument: Callable[[], None] | None = None
-    databases: Databases = "as they are"
+    databases: Answered = "as they are"
+    files: Answered = "as they are"
 
 
 _switch: Final = _Switch()
@@ -47,10 +48,11 @@ def start_serving(
     real_time: bool,
     is_recorded: bool,
     on_instrument: Callable[[], None] | None,
-    databases: Databases,
+    databases: Answered,
+    files: Answered,
 ) -> None:
     """Answer the seams from `responder` (see `freezeframe.seams.serve`)."""
-    _switch.databases = databases
+    _switch.databases, _switch.files = databases, files
     _switch.responder, _switch.edit, _switch.real_time, _switch.is_recorded = responder, edit, real_time, is_recorded
     _switch.on_instrument = on_instrument
 
@@ -59,12 +61,17 @@ def stop_serving() -> None:
     """End the replay: the seams record again, or do nothing."""
     _switch.responder = _switch.edit = _switch.on_instrument = None
     _switch.is_recorded = False
-    _switch.databases = "as they are"
+    _switch.databases = _switch.files = "as they are"
 
 
-def databases() -> Databases:
+def databases() -> Answered:
     """Return where the replay that is on answers calls of databases."""
     return _switch.databases
+
+
+def files() -> Answered:
+    """Return where the replay that is on answers reads of files."""
+    return _switch.files
 
 
 def edited(request: Request) -> bytes | None:

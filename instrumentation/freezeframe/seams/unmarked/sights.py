@@ -61,7 +61,12 @@ _ABOUT_THE_MACHINE: Final = frozenset(
 )  # fmt: skip
 """Top-level modules whose acts are not a gap if they are nearer to the act on the stack than the application's code."""
 _OURS: Final = ("freezeframe", "freezeframe_schemas", "freezeframe_replay", "freezeframe_redaction")
-_CARRIERS: Final = ("freezeframe.seams.order.lanes", "freezeframe.seams.databases.sqlite", "freezeframe._drive")
+_CARRIERS: Final = (
+    "freezeframe.seams.files",
+    "freezeframe.seams.order.lanes",
+    "freezeframe.seams.databases.sqlite",
+    "freezeframe._drive",
+)
 """Our modules that only carry the application's work to another thread or step."""
 
 
@@ -125,7 +130,7 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
     sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
     if sights is None or sights.full:
         return
-    if event == "open" and _path(arguments[0]) in _RANDOM_DEVICES:
+    if event == "open" and path_of(arguments[0]) in _RANDOM_DEVICES:
         draws = draws_of(place)
         if draws is not None and _who(sys._getframe(3), alone=place.run is None):
             draws.lost[UNRECORDED] += 1
@@ -178,29 +183,44 @@ def _act(event: str, arguments: tuple[Any, ...], sights: Sights) -> tuple[GapKin
         return None if address is None else (GapKind.CONNECTION, "connects to", address)
     if event in _PROGRAMS:
         return GapKind.PROCESS, "starts", _program(event, arguments)
-    path = _path(arguments[0])
+    path = path_of(arguments[0])
     if path is None or path.startswith(_python_directories()) or (event in _BY_FOLDER and arguments[-1] != -1):
         return None
     if event == "sqlite3.connect":
         return GapKind.DATABASE, "opens the database", path
     if event in _CHANGES:
-        sights.own.add(_path(arguments[1]) or "" if event == "os.rename" else path)
-        return None if _is_temporary(path) or path in sights.own - {path} else (GapKind.FILE_WRITTEN, _CHANGES[event], path)
+        sights.own.add(path_of(arguments[1]) or "" if event == "os.rename" else path)
+        return None if is_temporary(path) or path in sights.own - {path} else (GapKind.FILE_WRITTEN, _CHANGES[event], path)
     return None if path in sights.own or _is_systems(path) else (GapKind.FILE_READ, "lists the folder", path)
 
 
+def path_read(target: Any, sights: Sights) -> str | None:
+    """Return the path of a file that, read by unmarked code, is a gap of its run; None for any other."""
+    path = path_of(target)
+    return None if path is None or _is_no_input(path) or path in sights.own else path
+
+
+def is_of_run(frame: FrameType | None) -> bool:
+    """Return whether what is done at a frame is the run's own act, and not Python's, a seam's or a log's."""
+    return _who(_past_ours(frame), alone=current_place().run is None) is not None
+
+
+def _is_no_input(path: str) -> bool:
+    return path.endswith(_CODE) or path.startswith(_python_directories()) or _is_systems(path)
+
+
 def _opened(target: Any, flags: int, sights: Sights) -> tuple[GapKind, str, str] | None:
-    path = _path(target)
-    if path is None or path.endswith(_CODE) or path.startswith(_python_directories()) or _is_systems(path):
+    path = path_of(target)
+    if path is None or _is_no_input(path):
         return None
     if flags & _WRITES:
         if flags & os.O_TRUNC or flags & os.O_EXCL:
             sights.own.add(path)
-        return None if _is_temporary(path) else (GapKind.FILE_WRITTEN, "writes", path)
+        return None if is_temporary(path) else (GapKind.FILE_WRITTEN, "writes", path)
     return None if path in sights.own else (GapKind.FILE_READ, "reads", path)
 
 
-def _path(target: Any) -> str | None:
+def path_of(target: Any) -> str | None:
     """Return the absolute path; None for a descriptor and for an in-memory database."""
     if not isinstance(target, str | bytes | os.PathLike):
         return os.getcwd() if target is None else None  # `os.listdir()` lists the working directory
@@ -234,7 +254,8 @@ def _is_systems(path: str) -> bool:
     return path.startswith(_SYSTEM) and not path.startswith(_program_directories())
 
 
-def _is_temporary(path: str) -> bool:
+def is_temporary(path: str) -> bool:
+    """Return whether a path is in the folder for temporary files, and not in the program's."""
     return path.startswith(_temporary_directory()) and not path.startswith(_program_directories())
 
 

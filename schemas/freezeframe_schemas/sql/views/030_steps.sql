@@ -6,7 +6,7 @@ SELECT
     s.trace_id AS trace_id,
     s.run_id AS run_id,
     row_number() OVER (PARTITION BY s.tenant, s.trace_id ORDER BY s.sequence, s.start_time, s.span_id) AS step, -- Place in the run, from 1
-    s.kind AS kind, -- model, tool, retrieval, mcp, http or database
+    s.kind AS kind, -- model, tool, retrieval, mcp, http, database or file
     s.title AS name, -- Tool, retriever, or method and path of the call
     if(s.failed, 'error', 'ok') AS status, -- error or ok
     s.http_status AS http_status,

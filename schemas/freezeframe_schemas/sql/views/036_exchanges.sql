@@ -7,7 +7,7 @@ SELECT
     row_number() OVER (PARTITION BY s.tenant, s.trace_id ORDER BY ifNull(s.sequence, 0), s.start_time, s.span_id) AS step, -- Place in the run, from 1, as in steps
     s.span_id AS span_id,
     s.parent_span_id AS parent_span_id,
-    toString(s.exchange_kind) AS kind, -- model, tool, retrieval, mcp, http or database
+    toString(s.exchange_kind) AS kind, -- model, tool, retrieval, mcp, http, database or file
     multiIf(s.exchange_kind = 'retrieval' AND s.data_source != '', s.data_source, s.tool_name != '', s.tool_name,
         s.url != '', concat(s.http_method, ' ', path(s.url)), s.name) AS name, -- Tool, retriever, or method and path of the call
     s.seam AS seam,
