@@ -224,7 +224,7 @@ def test_a_generator_left_early_is_served_as_far_as_it_went() -> None:
     assert captured.exchanges[0].response.completion is Completion.CLOSED_EARLY
     with replaying(captured.exchanges):
         assert peek(5) == [0, 1]
-    with replaying(captured.exchanges), pytest.raises(ReplayMiss, match="reads on"):
+    with replaying(captured.exchanges), pytest.raises(ReplayMiss, match="keeps reading"):
         read_on(5)
 
 
