@@ -9,7 +9,8 @@ import random
 import subprocess
 import sys
 import threading
-from collections.abc import Generator, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from importlib.resources import files
@@ -79,6 +80,7 @@ HOSTILE = (
 MARKED = "кетцалькоатль"
 """A word that stands in one payload only, far from where a preview ends, and not in ASCII."""
 LISTED = 120
+IN_SET = 200
 AGAIN = "make the pictures again: tests/support/page_pictures.py"
 
 
@@ -160,12 +162,20 @@ def handmade() -> dict[str, list[SpanRecord]]:
 
 
 def keep_results(dataset: Dataset) -> None:
-    """Keep a result in a dataset as an experiment does: the first run is the same, the second one changed."""
+    """Keep a result in a dataset as an experiment does: the second run and the last two changed."""
+    changed = [number in (1, IN_SET - 2, IN_SET - 1) for number in range(IN_SET)]
     rows = [
-        RowResult(name=row.name, run_id=row.run_id, finding=finding, why=HOSTILE, recorded=Spent(ms=9), spent=Spent(ms=ms))
-        for row, finding, ms in zip(dataset.rows, (Finding.SAME, Finding.CHANGED), (9, 90), strict=True)
+        RowResult(
+            name=row.name,
+            run_id=row.run_id,
+            finding=Finding.CHANGED if is_changed else Finding.SAME,
+            why=HOSTILE,
+            recorded=Spent(ms=9),
+            spent=Spent(ms=90 if is_changed else 9),
+        )
+        for row, is_changed in zip(dataset.rows, changed, strict=True)
     ]
-    gates = tuple(check_gates(Gates(changed=0, p95_s=1), 1, [row.spent for row in rows]))
+    gates = tuple(check_gates(Gates(changed=0, p95_s=1), sum(changed), [row.spent for row in rows]))
     result = Result(dataset="week", candidate=HOSTILE, rows=tuple(rows), gates=gates)
     (dataset.directory / "results").mkdir()
     (dataset.directory / "results" / "other.json").write_text(json.dumps(result_to_json(result)))
@@ -187,6 +197,7 @@ def pages(store: Store, facade_url: str, tmp_path_factory: pytest.TempPathFactor
         runs[name] = run.trace_id
         recorded.append((freeze(run), HOSTILE))
         store.insert(list(run.spans), token=f"browser-{name}")
+    recorded += [(replace(recorded[0][0], run_id=f"{number:08x}" * 4), "") for number in range(IN_SET - len(recorded))]
     keep_results(write_dataset(folder / "sets" / "week", recorded, chosen_by=HOSTILE))
     for name, spans in handmade().items():
         runs[name] = random.Random(name).randbytes(16).hex()
@@ -215,6 +226,33 @@ def pages(store: Store, facade_url: str, tmp_path_factory: pytest.TempPathFactor
     finally:
         browser.close()
         patch.undo()
+
+
+class Walk:
+    """A way through the pages by keyboard alone: how many keys beside what is typed into fields, and how many seconds."""
+
+    def __init__(self, pages: Pages) -> None:
+        self.keys = 0
+        self._browser = pages.browser
+        self._begun = time.monotonic()
+        pages.browser.show_as(width=1280)
+
+    def press(self, *keys: str, loads: bool = False) -> str:
+        self.keys += len(keys)
+        return self._browser.press(*keys, loads=loads)
+
+    def type(self, text: str) -> None:
+        self._browser.press(*text)
+
+    def download(self, key: str, folder: Path) -> Path:
+        self.keys += 1
+        return self._browser.download(key, folder)
+
+    def end(self, record_property: Callable[[str, object], None]) -> int:
+        """Return how many keys it took; the seconds are noted, and decide nothing."""
+        record_property("seconds", round(time.monotonic() - self._begun, 1))
+        print(f"{self.keys} keys, {time.monotonic() - self._begun:.1f} s")
+        return self.keys
 
 
 def ask_for_link(origin: str, headers: dict[str, str]) -> str:
@@ -524,46 +562,59 @@ def test_a_button_copies_what_it_stands_by(pages: Pages) -> None:
     assert "Copy" not in httpx.get(f"{pages.origin}/nowhere", timeout=400).text.partition("<script>")[0]
 
 
-def test_by_keys_alone_from_the_search_to_the_fixture(pages: Pages, tmp_path: Path) -> None:
-    """Six keys beside the word: search, list, the wrong run's transcript, its replay, its fixture."""
-    pages.browser.show_as(width=1280)
+def test_by_keys_alone_from_the_search_to_the_fixture(
+    pages: Pages, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Search, list, the wrong run's transcript, its replay, its fixture."""
     pages.open("/nowhere")
-    pressed = ["/", *"mislaid", "Enter"]
-    assert "1–1 of 1" in pages.browser.press(*pressed, loads=True)
-    pages.browser.press("j")
-    assert "LookupError: no such order: mislaid" in pages.browser.press("Enter", loads=True)
-    text = pages.ended(pages.browser.press("r", loads=True))
+    walk = Walk(pages)
+    walk.press("/")
+    walk.type("mislaid")
+    assert "1–1 of 1" in walk.press("Enter", loads=True)
+    walk.press("j")
+    assert "LookupError: no such order: mislaid" in walk.press("Enter", loads=True)
+    text = pages.ended(walk.press("r", loads=True))
     assert text.startswith("/replays/")
     assert "identical" in text
-    file = pages.browser.download("x", tmp_path)
-    assert file.name == f"fixture-{pages.runs['failed']}.tar.gz"
-    assert len(pressed) - len("mislaid") + len("j Enter r x".split()) == 6
+    assert walk.download("x", tmp_path).name == f"fixture-{pages.runs['failed']}.tar.gz"
+    assert walk.end(record_property) == 6
 
 
-def test_by_keys_alone_an_answer_is_changed_replayed_and_kept(pages: Pages, tmp_path: Path) -> None:
-    """Nine keys beside the words and the answer: what if the tool that failed had found the order?"""
-    pages.browser.show_as(width=1280)
+def test_by_keys_alone_an_answer_is_changed_replayed_and_kept(
+    pages: Pages, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """From the search on: what if the tool that failed had found the order?"""
     pages.open("/nowhere")
-    pages.browser.press("/", *"mislaid", "Enter", loads=True)
-    pages.browser.press("j")
-    pages.browser.press("Enter", loads=True)
-    pages.browser.press("e")
-    assert pages.browser.press("Enter", loads=True).startswith(f"{pages.run('failed')}/steps/2")
-    text = pages.browser.press("f", loads=True)
-    assert "What if step 2, tool track had answered differently?" in text
-    pages.browser.press("Control+a", *'{"place": "Bonn"}')
-    text = pages.ended(pages.browser.press("Control+Enter", loads=True))
+    walk = Walk(pages)
+    walk.press("/")
+    walk.type("mislaid")
+    walk.press("Enter", loads=True)
+    walk.press("j")
+    walk.press("Enter", loads=True)
+    walk.press("e")
+    text = walk.press("f", loads=True)
+    assert "What if step 2, tool track had answered" in text
+    walk.press("Control+a")
+    walk.type('{"place": "Bonn"}')
+    text = pages.ended(walk.press("Control+Enter", loads=True))
     assert "asked for as recorded" in text and 'returned "it is in Bonn"' in text
-    assert pages.browser.download("x", tmp_path).name.startswith("fork-")
+    assert walk.download("x", tmp_path).name.startswith("fork-")
+    assert walk.end(record_property) == 9
 
 
-def test_from_all_runs_of_a_set_to_those_that_a_candidate_changes(pages: Pages) -> None:
-    """One click; another one opens the run."""
-    assert "exceeded, 1 of 0" in pages.open("/sets/week")
-    assert pages.browser.run("document.querySelectorAll('tbody tr').length") == 2
-    pages.browser.click(".tabs a:nth-child(2)")
-    assert pages.browser.run("document.querySelectorAll('tbody tr').length") == 1
-    assert pages.browser.click("tbody th a").startswith(pages.run("failed"))
+def test_by_keys_alone_from_200_runs_of_a_set_to_the_three_that_a_candidate_changes(
+    pages: Pages, record_property: Callable[[str, object], None]
+) -> None:
+    """Another two keys open the first of them."""
+    rows = "document.querySelectorAll('tbody tr').length"
+    assert "exceeded, 3 of 0" in pages.open("/sets/week")
+    assert pages.browser.run(rows) == IN_SET
+    walk = Walk(pages)
+    walk.press("]", loads=True)
+    assert pages.browser.run(rows) == 3
+    walk.press("j")
+    assert walk.press("Enter", loads=True).startswith(pages.run("failed"))
+    assert walk.end(record_property) == 3
 
 
 def test_from_a_question_in_sql_to_the_run_it_found(pages: Pages) -> None:
@@ -589,17 +640,25 @@ def test_names_of_tables_and_columns_are_completed_in_sql(pages: Pages) -> None:
     assert pages.browser.run("document.activeElement.tagName") == "BODY"
 
 
-def test_by_keys_alone_from_the_id_of_a_run_to_the_variables_of_its_failed_step(pages: Pages) -> None:
-    """Four keys: replay it, step through it, to the call that failed, and back."""
-    pages.browser.show_as(width=1280)
-    pages.open(pages.run("failed"))
-    assert "identical" in pages.ended(pages.browser.press("r", loads=True))
-    pages.browser.press("s", loads=True)
-    text = pages.browser.press("n", loads=True)
+def test_by_keys_alone_from_the_id_of_a_run_to_the_variables_of_its_failed_step(
+    pages: Pages, record_property: Callable[[str, object], None]
+) -> None:
+    """Search for the id of an alert, open the run, replay it, step through it to the call that failed."""
+    pages.open("/nowhere")
+    walk = Walk(pages)
+    walk.press("/")
+    walk.type(pages.runs["failed"])
+    walk.press("Enter", loads=True)
+    walk.press("j")
+    walk.press("Enter", loads=True)
+    assert "identical" in pages.ended(walk.press("r", loads=True))
+    walk.press("s", loads=True)
+    text = walk.press("n", loads=True)
     assert "Before call 2 of 2: tool track" in text
     assert "question" in text and "'where is mislaid'" in text
     assert "LookupError: no such order: mislaid" in text
-    assert "Before call 1 of 2: retrieval handbook" in pages.browser.press("p", loads=True)
+    assert walk.end(record_property) == 7
+    assert "Before call 1 of 2: retrieval handbook" in walk.press("p", loads=True)
 
 
 def test_keys_go_through_the_rows_of_each_page(pages: Pages) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Final
 
@@ -65,7 +66,9 @@ def replay_text(report: Report, named: str) -> tuple[str, str]:
         at = "N" if report.first is None or report.first.step is None else report.first.step
         keep = f'save_test(run="{named}", directory="tests/regressions/NAME")'
         stop = f'stop_at_step(run="{named}", step={at}) shows the variables there'
-        then = f"next: if this difference is the fix, {keep}; else {stop}"
+        parts = json.dumps(list(report.first.differed)) if report.first is not None and report.first.differed else ""
+        varies = f'; if it varies by itself, replay(run="{named}", ignore={parts})' if parts else ""
+        then = f"next: if this difference is the fix, {keep}; else {stop}{varies}"
     else:
         then = f'next: why_failed(run="{named}") says how far the run can be replayed'
     return report_text(report, width=WIDTH, again=named), then

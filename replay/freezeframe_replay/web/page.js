@@ -3,8 +3,9 @@
 "use strict";
 
 // What the keys j and k go through: runs, spans, parts of the transcript, pairs of a comparison.
-const STOPS = ".runs tbody tr, .timeline tbody tr, .turn, .card, .pairs > li:not(details:not([open]) li)";
-const FAILED = ".failed, :has(> .error), :has(> td.bad), :has(> .state > .bad), :has(> td > .warn)";
+const STOPS =
+  ".runs tbody tr, .failures tbody tr, .grid tbody tr, .timeline tbody tr, .turn, .card, .pairs > li:not(details:not([open]) li)";
+const FAILED = ".failed, :has(> .error), :has(> td.bad), :has(> td > .status.bad), :has(> .state > .bad), :has(> td > .warn)";
 const OFF = "freezeframe-keys-off";
 // How long to wait before a run that goes on is asked for again: at first, and at most, in milliseconds.
 const SOON = 1000;
@@ -86,6 +87,13 @@ function mark() {
   location.assign(`/diff?before=${other}&after=${id}`);
 }
 
+// Change the answer of the chosen step; where none is chosen, what the page offers to change.
+function change() {
+  const step = chosen() && [...chosen().querySelectorAll("a")].find((link) => /\/steps\/\d+$/.test(link.pathname));
+  if (step) return location.assign(step.href.replace("/steps/", "/fork?step="));
+  document.querySelector('[data-key="f"]')?.click();
+}
+
 async function copyLink() {
   const part = chosen()?.id;
   const link = part ? new URL(`#${part}`, location.href).href : location.href;
@@ -99,6 +107,7 @@ const ACTIONS = {
   "[": () => turnTab(-1),
   "]": () => turnTab(1),
   c: mark,
+  f: change,
   y: copyLink,
 };
 
