@@ -13,42 +13,52 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
+from recording_files import ALL
 
 from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
 from freezeframe_replay.sources.recordings.kinds import RECORDINGS, requests_of_recording
 from freezeframe_replay.sources.span_file import load_run_of_file
 
 _DATA = Path(__file__).parents[1] / "data"
-
-
-def _har(path: Path, size: int) -> None:
-    document: Any = json.loads((_DATA / "recordings" / "search.har").read_text())
-    entries = [json.dumps(entry) for entry in document["log"]["entries"]]
-    with path.open("w", encoding="utf-8") as file:
-        file.write('{"log": {"version": "1.2", "entries": [' + entries[0])
-        while file.tell() < size:
-            file.writelines(f",\n{entry}" for entry in entries)
-        file.write("]}}")
-
-
-def _langsmith(path: Path, size: int) -> None:
-    lines = (_DATA / "recordings" / "weather.langsmith.jsonl").read_bytes()
-    with path.open("wb") as file:
-        while file.tell() < size:
-            file.write(lines)
-
-
-_READ: dict[str, Callable[[Path, int], None]] = {"har": _har, "langsmith": _langsmith}
+_LINES = ("langsmith", "helicone", "jsonl", "llm-fixture", "openai-stored", "bedrock", "braintrust", "weave", "mitmproxy")
+"""Kinds whose files go on after their end: lines, and flows."""
+_ARRAYS = {"har": "log.entries", "phoenix": "data", "langfuse": "observations", "opik": "spans", "tau-bench": ""}
+"""Kinds whose files hold an array: the way to it."""
+_READ = (*_ARRAYS, *_LINES)
 _WRITTEN = ("otlp", "phoenix", "vcr", "har", "wiremock", "inspect")
+
+
+def _parts(kind: str) -> tuple[bytes, bytes, bytes]:
+    """Return how a file of a kind begins, what is repeated in it, and how it ends."""
+    whole = ALL[kind].read_bytes()
+    if kind in _LINES:
+        return b"", whole.rstrip(b"\n") + b"\n" if kind != "mitmproxy" else whole, b""
+    document: Any = json.loads(whole)
+    if not _ARRAYS[kind]:
+        return b"[", json.dumps(document)[1:-1].encode(), b"]"
+    *way, last = _ARRAYS[kind].split(".")
+    holder = document
+    for name in way:
+        holder = holder[name]
+    items, holder[last] = holder[last], ["HERE"]
+    head, tail = json.dumps(document).split('"HERE"')
+    return head.encode(), json.dumps(items)[1:-1].encode(), tail.encode()
 
 
 def _import(kind: str, size: int) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         path = Path(scratch) / "recording"
-        _READ[kind](path, size)
+        head, piece, tail = _parts(kind)
+        with path.open("wb") as file:
+            file.write(head + piece)
+            while file.tell() < size:
+                file.write((b",\n" if head else b"") + piece)
+            file.write(tail)
         start = time.perf_counter()
         made = sum(len(request.body) for request in requests_of_recording(path, RECORDINGS[kind]))
         took = time.perf_counter() - start
@@ -91,7 +101,7 @@ def main() -> None:
             command = [sys.executable, __file__, "--mb", str(arguments.mb), "--one", what, kind]
             told = subprocess.run(command, capture_output=True, text=True, check=True)
             rows.append(json.loads(told.stdout))
-            print("{what:7} {kind:10} {mb:8.1f} MB {mb_per_s:8.1f} MB/s {peak_mib:6} MiB".format(**rows[-1]), flush=True)
+            print("{what:7} {kind:13} {mb:8.1f} MB {mb_per_s:8.1f} MB/s {peak_mib:6} MiB".format(**rows[-1]), flush=True)
     print(json.dumps({"rows": rows}))
 
 

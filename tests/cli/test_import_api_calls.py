@@ -24,6 +24,7 @@ PROVIDERS = {
     "openai-stored": {"openai"},
     "bedrock": {"bedrock"},
     "helicone": {"openai", "gemini"},
+    "llm-fixture": {"openai", "anthropic", "gemini"},
 }
 """Kind -> whose calls it may hold; the others hold anyone's."""
 APIS = {"batch": {"chat", "responses", "messages", "completions"}, "openai-stored": {"chat", "responses"}}
@@ -77,6 +78,15 @@ def test_recorded_calls_say_the_same_in_each_form(kind: str, tmp_path: Path) -> 
         return
     for row, span in zip(rows, calls, strict=True):
         assert meaning(span.attributes) == meaning_of(row), row["id"]
+
+
+def test_a_function_from_text_to_text_is_a_question_and_its_answer(tmp_path: Path) -> None:
+    line = {"args_repr": "('Where is it?',)", "kwargs_repr": "{}", "response_json": "In Lyon", "recorded_at": "2026-01-01"}
+    run = run_of("llm-fixture", written(tmp_path, json.dumps(line)))
+    (call,) = (span for span in run.spans if span.parent_span_id)
+    asked, answer = meaning(call.attributes)
+    assert asked["messages"] == [{"role": "user", "text": "Where is it?"}]
+    assert answer == [{"type": "text", "content": "In Lyon"}]
 
 
 def test_the_request_and_result_files_of_a_batch_are_one_run(tmp_path: Path) -> None:

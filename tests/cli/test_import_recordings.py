@@ -281,6 +281,10 @@ def archive(*entries: Any, **others: Any) -> str:
         ("jsonl", '{"request": 5}', "line 1, item 1: request: found int, expected an object"),
         ("jsonl", '\n\n{"request": 5}', "line 3, item 1: request: found int, expected an object"),
         ("jsonl", '{"request": {}}\n\n{"request": ', "line 3: not JSON, or cut"),
+        ("llm-fixture", '{"args_repr": 5}', "line 1, item 1: args_repr: expected the text of a Python literal"),
+        ("llm-fixture", '{"args_repr": "()", "kwargs_repr": "{}"}', "args_repr: found no text and no fields"),
+        ("llm-fixture", '{"args_repr": "(open(1),)", "kwargs_repr": "{}"}', "args_repr: holds an object that is not a plain"),
+        ("llm-fixture", json.dumps({"args_repr": "(" * 90_000, "kwargs_repr": "{}"}), "args_repr: holds an object"),
         ("jsonl", '{"request": {}, "url": "file:///etc/passwd"}', "item 1: request: expected an http URL"),
         ("helicone", '[{"request_body": {}, "request_created_at": "noon"}]', "item 1: request_created_at: expected a time"),
         ("tau-bench", "{}", "found '{', expected"),
@@ -322,10 +326,30 @@ def test_a_faulty_file_is_an_error_with_the_place_and_nothing_of_it_is_sent(
     assert str(path) in str(error.value)
 
 
-@pytest.mark.parametrize("kind", ALL)
-def test_a_file_cut_anywhere_is_an_error(kind: str, tmp_path: Path) -> None:
+def test_every_kind_is_among_those_that_are_cut_and_fuzzed() -> None:
+    assert ALL.keys() == RECORDINGS.keys()
+
+
+@pytest.mark.parametrize("kind", sorted(ALL.keys() - {"mitmproxy", "vcr"}))
+@pytest.mark.parametrize("value", ["[" * 100_000, '"' + "x" * 400_000, "1" * 10_000, '{"a":' * 100_000])
+def test_hostile_json_is_an_error_with_the_file_whatever_was_expected(
+    kind: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Deeper than Python reads, longer than an item may be, or a number with more digits than Python takes."""
+    monkeypatch.setattr(json_items, "LARGEST", 100_000)
+    whole = ALL[kind].read_bytes()
+    for content in (value.encode(), whole.rstrip() + value.encode(), whole[: len(whole) // 2] + value.encode()):
+        with pytest.raises(WireError, match="file"):
+            next(requests_of_recording(written(tmp_path, content), RECORDINGS[kind]))
+
+
+FORMS = [*ALL.items(), ("inspect", DATA / "rain.inspect.eval")]
+
+
+@pytest.mark.parametrize(("kind", "form"), FORMS)
+def test_a_file_cut_anywhere_is_an_error(kind: str, form: Path, tmp_path: Path) -> None:
     """Of a file with a run a line, inside a line."""
-    whole = ALL[kind].read_bytes().rstrip()
+    whole = form.read_bytes().rstrip()
     for end in {*range(0, len(whole), 997), len(whole) - 1}:
         path = written(tmp_path, whole[:end])
         with pytest.raises((WireError, RunError) if end == 0 else WireError, match="file"):
@@ -333,11 +357,13 @@ def test_a_file_cut_anywhere_is_an_error(kind: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ALL)
+@pytest.mark.parametrize(("kind", "form"), FORMS)
 @settings(max_examples=examples(60), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(data=st.data())
-def test_any_bytes_in_a_recording_give_runs_or_an_error_with_the_file(kind: str, tmp_path: Path, data: st.DataObject) -> None:
-    whole = ALL[kind].read_bytes()
+def test_any_bytes_in_a_recording_give_runs_or_an_error_with_the_file(
+    kind: str, form: Path, tmp_path: Path, data: st.DataObject
+) -> None:
+    whole = form.read_bytes()
     at = data.draw(st.integers(0, len(whole) - 1))
     piece = data.draw(
         st.one_of(st.binary(max_size=8), st.sampled_from([b"null", b"[]", b"{}", b"1e999", b'"', b"- ", b"!!int x"]))

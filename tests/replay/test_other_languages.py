@@ -233,6 +233,9 @@ def test_a_recorded_program_reaches_the_store_and_a_cache_answers_from_there(
             assert main(["replay", "last", "--quiet"]) == 1  # the answered call is not part of its run
             assert main(["cache", "--", *command[:-1], command[-1].replace("Where", "Who")]) == 0
             assert provider.asked == 2
+            patch.setattr("freezeframe_replay.process.cached_answers._MOST_RUNS", 1)  # and the newest asked another question
+            assert main(["cache", "--", *command]) == 0
+            assert provider.asked == 2
             assert "answered 0 of 1 model call from earlier runs" in capsys.readouterr().err
     finally:
         collector.stop()

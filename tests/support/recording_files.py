@@ -35,7 +35,9 @@ TRACES = {
 """Those that hold spans."""
 SESSIONS = {kind: DATA / f"orders.{kind}.jsonl" for kind in ("claude-code", "codex", "gemini-cli")}
 """Those of coding agents."""
-CALLS = {kind: DATA / f"tools.{kind}.jsonl" for kind in ("batch", "openai-stored", "bedrock", "helicone", "jsonl")}
+CALLS = {
+    kind: DATA / f"tools.{kind}.jsonl" for kind in ("batch", "openai-stored", "bedrock", "helicone", "jsonl", "llm-fixture")
+}
 """Those that hold calls of an API, but not their bytes."""
 ALL = {**FILES, **TALKS, **TRACES, **SESSIONS, **CALLS, **OTHERS, "langfuse": DATA / "greeting.json"}
 
@@ -206,4 +208,26 @@ def _plain(number: int, row: Row) -> list[Row]:
     return [{**url, "time": 1_767_225_600 + number, "duration_ms": 250, "request": asked, "response": told}]
 
 
-_WRITERS = {"batch": _batch, "openai-stored": _stored, "bedrock": _bedrock, "helicone": _helicone, "jsonl": _plain}
+def _llm_fixture(number: int, row: Row) -> list[Row]:
+    """As llm-fixture-replay writes a call of a function that takes the fields of the API."""
+    asked, told = _bodies(row)
+    named = repr(dict(sorted(asked.items())))
+    return [
+        {
+            "hash": str(number),
+            "args_repr": "()",
+            "kwargs_repr": named,
+            "response_json": told,
+            "recorded_at": f"2026-01-01T{number // 60:02}:{number % 60:02}:00.250000+00:00",
+        }
+    ]
+
+
+_WRITERS = {
+    "llm-fixture": _llm_fixture,
+    "batch": _batch,
+    "openai-stored": _stored,
+    "bedrock": _bedrock,
+    "helicone": _helicone,
+    "jsonl": _plain,
+}

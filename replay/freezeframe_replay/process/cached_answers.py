@@ -19,13 +19,14 @@ from freezeframe_schemas.errors import StoreError, WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, exchange_from_span
 from freezeframe_schemas.prices import price_of
 from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.tables.previews import input_preview
 from freezeframe_schemas.wire import find_dialect_of
 
 _MOST_RUNS: Final = 200
-"""The newest runs that asked a model; older ones are not searched."""
+"""The newest runs in which a model was asked something that begins alike; older ones are not searched."""
 _RUNS: Final = """
     SELECT trace_id FROM spans WHERE exchange_kind = 'model' AND request_model = {model:String} AND http_status = 200
-    GROUP BY trace_id ORDER BY max(start_time) DESC LIMIT {most:UInt32}
+    AND input_preview = {begins:String} GROUP BY trace_id ORDER BY max(start_time) DESC LIMIT {most:UInt32}
 """
 
 
@@ -50,7 +51,7 @@ class CachedAnswers:
         """Why the store could not be read, if it could not: then requests go out."""
         self._store = store
         self._lock = threading.Lock()
-        self._models: set[str] = set()
+        self._asked: set[tuple[str, str]] = set()
         self._runs: set[str] = set()
         self._answers: dict[tuple[str, str], tuple[Exchange, SpanRecord]] = {}
 
@@ -59,13 +60,18 @@ class CachedAnswers:
         match = find_dialect_of(request)
         if match is None:
             return None
-        model = match.dialect.request_attributes(request.body).get(genai.REQUEST_MODEL)
+        told = match.dialect.request_attributes(request.body)
+        said = {
+            genai.INPUT_MESSAGES: str(told.get(genai.INPUT_MESSAGES) or "").encode(),
+            genai.REQUEST_BODY: request.body,
+        }
+        place = str(told.get(genai.REQUEST_MODEL) or ""), input_preview(said)
         asked = Exchange(kind=Kind.MODEL, name="", seam="", request=request)
         with self._lock:
-            if isinstance(model, str) and model not in self._models:
-                self._models.add(model)
+            if place not in self._asked:
+                self._asked.add(place)
                 try:
-                    self._read(model)
+                    self._read(*place)
                 except (StoreError, WireError) as error:
                     self.fault = error.message
             found = self._answers.get(_place(asked))
@@ -75,9 +81,9 @@ class CachedAnswers:
             self.saved = _with(self.saved, span)
         return exchange
 
-    def _read(self, model: str) -> None:
-        """Keep the answers of the newest runs that asked a model."""
-        _, rows = self._store.sql(_RUNS, {"model": model, "most": _MOST_RUNS})
+    def _read(self, model: str, begins: str) -> None:
+        """Keep the answers of the newest runs that asked a model something that begins so, as the store shows it."""
+        _, rows = self._store.sql(_RUNS, {"model": model, "begins": begins, "most": _MOST_RUNS})
         for (trace_id,) in rows:
             if trace_id in self._runs:
                 continue

@@ -1,16 +1,20 @@
 """Calls of a model's API that were kept as JSON, one an item: request and answer in the provider's own form, but not its bytes.
 
 Batches of OpenAI and of those that copy it, and of Anthropic; OpenAI's stored completions; invocation logs of Bedrock;
-Helicone's requests; and plain lines with a request and a response, for whatever else can be brought into that form.
+Helicone's requests; fixtures of llm-fixture-replay; and plain lines with a request and a response, for whatever else can be
+brought into that form.
 
 Source: https://platform.openai.com/docs/api-reference/batch and /chat/list;
 https://docs.anthropic.com/en/api/creating-message-batches;
 https://docs.aws.amazon.com/bedrock/latest/userguide/model-invocation-logging.html;
-https://docs.helicone.ai/rest/request/post-v1requestquery-clickhouse
+https://docs.helicone.ai/rest/request/post-v1requestquery-clickhouse;
+https://github.com/MukundaKatta/llm-fixture-replay (``box.py``)
 """
 
 from __future__ import annotations
 
+import ast
+import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,7 +24,7 @@ from freezeframe_replay.sources.recordings.http_calls import HttpCall, Origin, c
 from freezeframe_replay.sources.recordings.json_items import each, line_at, lines_of, listed, placed
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire import bedrock_invoke
-from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, dump, parse
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text, dump, parse
 from freezeframe_schemas.wire.frames import Frame
 
 _OPENAI: Final = "https://api.openai.com"
@@ -36,6 +40,9 @@ _BY_ANSWER: Final = {
 _JSON: Final = (("content-type", "application/json"),)
 _NO_BYTES: Final = "it holds what was asked and answered as JSON, not the bytes"
 _OK: Final = 200
+_OF_LLM_FIXTURE: Final = "imported from llm-fixture-replay: it holds arguments and results of a function, not its calls"
+_LONGEST_LITERAL: Final = 1_000_000
+"""Characters; Python needs a hundred times as much to read one."""
 
 
 def _call(
@@ -148,6 +155,43 @@ def _of_fields(path: Path, origin: Origin, names: _Fields) -> Iterator[SpanRecor
         )
 
     return spans_of_calls(each(path, "item", listed(path, "data"), call_of), origin, lacks=names.lacks)
+
+
+def read_llm_fixture(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+    """Return the spans of calls that llm-fixture-replay recorded: one run; raises as `read_jsonl`."""
+    calls = each(path, "item", lines_of(path), _of_llm_fixture)
+    return spans_of_calls(
+        calls, origin, lacks="imported from an LLM fixture: it holds a function's arguments and result, not the call"
+    )
+
+
+def _of_llm_fixture(item: JsonObject) -> HttpCall:
+    """Return what a wrapped function was asked and answered; where these are texts, as a message and its answer."""
+    given, named = (_python(item.get(name), name) for name in ("args_repr", "kwargs_repr"))
+    request: JsonObject = dict(as_object(named))
+    answer = item.get("response_json")
+    if not request or (isinstance(answer, str) and "messages" not in request):
+        texts = [text for text in (*as_list(given), *request.values()) if isinstance(text, str)]
+        if not texts:
+            raise ValueError("args_repr: found no text and no fields of a model's API")
+        said: list[JsonValue] = [{"role": "user", "content": texts[0]}]
+        request = {"model": request.get("model"), "messages": said}
+    if isinstance(answer, str):
+        message: JsonObject = {"role": "assistant", "content": answer}
+        choices: list[JsonValue] = [{"index": 0, "finish_reason": "stop", "message": message}]
+        whole: JsonObject = {"object": "chat.completion", "choices": choices}
+        answer = whole
+    return _call(_url_of(request, answer), request, answer, at=_time(item.get("recorded_at"), "recorded_at"))
+
+
+def _python(text: JsonValue, name: str) -> JsonValue:
+    """Return the JSON of a Python literal."""
+    if not isinstance(text, str) or len(text) > _LONGEST_LITERAL:
+        raise ValueError(f"{name}: expected the text of a Python literal, of up to {_LONGEST_LITERAL:,} characters")
+    try:
+        return parse(json.dumps(ast.literal_eval(text)))
+    except (ValueError, SyntaxError, TypeError, MemoryError):
+        raise ValueError(f"{name}: holds an object that is not a plain value, so what was asked is not known") from None
 
 
 def _value(value: JsonValue) -> JsonValue:

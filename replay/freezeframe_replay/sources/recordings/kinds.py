@@ -16,6 +16,7 @@ from freezeframe_replay.sources.recordings.api_calls import (
     read_bedrock,
     read_helicone,
     read_jsonl,
+    read_llm_fixture,
     read_stored,
 )
 from freezeframe_replay.sources.recordings.claude_code import read_claude_code
@@ -95,6 +96,7 @@ RECORDINGS: Final = {
         ),
         RecordingKind(name="helicone", holds="requests of Helicone", files=("*.json", "*.jsonl"), read=read_helicone),
         RecordingKind(name="jsonl", holds="lines with a request and a response", files=("*.jsonl",), read=read_jsonl),
+        RecordingKind(name="llm-fixture", holds="fixtures of llm-fixture-replay", files=("*.jsonl",), read=read_llm_fixture),
         RecordingKind(name="langfuse", holds="traces that Langfuse exports", files=("*.json",), read=read_langfuse),
         RecordingKind(
             name="mlflow", holds="MLflow's SQLite store, or a trace as JSON", files=("*.db", "*.json"), read=read_mlflow
