@@ -559,6 +559,8 @@ async def test_every_route_of_the_api_answers_as_its_description_says(
             jsonschema.validate(given[path], {**content["schema"], "components": described["components"]})
     assert given["/api/v1/sql"] == {"columns": ["name"], "rows": [["answer"]]}
     assert given["/api/v1/runs/{run}"]["run_id"] == good
+    assert failed in {group["newest"] for group in given["/api/v1/failures"]}
+    assert given["/api/v1/runs/{run}/labels"] == {}
     assert given["/api/v1/runs/{run}/replay"]["verdict"] == "identical"
     assert given["/api/v1/runs/{run}/fork"]["verdict"] != "identical"
 

@@ -1,8 +1,8 @@
 """The replay service's HTTP API for programs, version 1: a row for each route, from which its OpenAPI description is made.
 
-It does what the command line does: `runs`, `show`, `diff`, `sql`, `replay`, `fork`, `fixture`, `pack`, `export`. What runs
-the agent's code or asks SQL requires the token, a browser's cookie is not enough. What a request can name is a run, a step
-and texts, never a command, a folder or a policy. Nothing is written.
+It does what the command line does: `runs`, `show`, `failures`, `diff`, `sql`, `replay`, `fork`, `fixture`, `pack`, `export`.
+What runs the agent's code or asks SQL requires the token, a browser's cookie is not enough. What a request can name is a run,
+a step and texts, never a command, a folder or a policy. Nothing is written.
 """
 
 from __future__ import annotations
@@ -10,21 +10,23 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from aiohttp import web
 
 from freezeframe._version import __version__
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.experiments.failures import Group, list_failures
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.daemon import flush, store_url
 from freezeframe_replay.packing import Recorded, code_of, files_of, pack_of
 from freezeframe_replay.report.align import Comparison, compare_runs
 from freezeframe_replay.report.outline import Outline, outline_run
 from freezeframe_replay.service.replay_routes import folder_of
-from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, STORE, load
+from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, STORE, load
 from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
+from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
 from freezeframe_replay.sources.run_list import find_runs
 from freezeframe_replay.sources.store import RunRow, json_form
@@ -116,6 +118,21 @@ async def _run(request: web.Request) -> web.Response:
 async def _fixture(request: web.Request) -> web.Response:
     run = await asyncio.to_thread(load, request)
     return _file(await asyncio.to_thread(fixture_archive, run), f"fixture-{run.trace_id}.tar.gz", _GZIP)
+
+
+async def _labels(request: web.Request) -> web.Response:
+    run = await asyncio.to_thread(load, request)
+    return _json(await asyncio.to_thread(request.app[LABELS].of_run, run.trace_id))
+
+
+async def _failures(request: web.Request) -> web.Response:
+    asked = asked_runs(request.query)
+
+    def find() -> Sequence[Group]:
+        flush(request.app[HOME])
+        return request.app[STORE].use(lambda store: list_failures(store, limit=asked.size, since=asked.since))
+
+    return _json(await asyncio.to_thread(find))
 
 
 async def _diff(request: web.Request) -> web.Response:
@@ -323,6 +340,21 @@ ROUTES: Final = (
         },
         handler=_fork,
         faults=(400, 401, 404, 422, 503),
+    ),
+    Route(
+        method="GET",
+        path=f"{_RUN}/labels",
+        summary="What readers said of the run, under the empty name, and of its spans.",
+        answer=Mapping[str, Label],
+        handler=_labels,
+    ),
+    Route(
+        method="GET",
+        path=f"{BASE}/failures",
+        summary="Similar failures in groups, each with its newest run (freezeframe failures).",
+        answer=Sequence[Group],
+        query={name: _FILTERS[name] for name in ("limit", "since")},
+        handler=_failures,
     ),
     Route(
         method="GET",
