@@ -204,3 +204,26 @@ def test_a_number_outside_any_run_costs_no_frame_of_ours(monkeypatch: pytest.Mon
         monkeypatch.undo()
         for act in ("begin", "draw", "call", "end"):
             runs.do(act, "b")
+
+
+@pytest.mark.parametrize("calls", [False, True])
+def test_a_framework_s_own_spans_of_a_request_are_sent_only_with_a_run(calls: bool) -> None:
+    """FastAPI makes them as soon as there is a provider, which may be ours."""
+    with capture() as captured:
+        fastapi = captured.provider.get_tracer("fastapi")
+
+        async def answer(scope: Any) -> None:
+            del scope
+            fastapi.start_span("dependencies").end()
+            if calls:
+                say("x")
+            fastapi.start_span("serialization").end()
+
+        with fastapi.start_as_current_span("GET /chat"):
+            ask(answer)
+        spans = captured.spans
+    names = sorted({span.name for span in spans})
+    assert names == (["GET /chat", "dependencies", "execute_tool say", "serialization"] if calls else [])
+    if calls:
+        [root] = [span for span in spans if not span.parent_span_id]
+        assert {span.parent_span_id for span in spans if span is not root} <= {span.span_id for span in spans}

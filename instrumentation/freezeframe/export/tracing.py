@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import trace
@@ -27,6 +28,16 @@ if TYPE_CHECKING:
 
 _MANY: Final = 100_000
 _SPAN_ID_BITS: Final = 2**64 - 1
+_SERVERS: Final = frozenset(
+    {
+        *("fastapi", "starlette"),  # make spans once there is a provider, which may be ours
+        *(
+            f"opentelemetry.instrumentation.{name}"
+            for name in "aiohttp_server asgi django fastapi flask starlette wsgi".split()
+        ),
+    }
+)
+"""Scopes of spans about requests: they say nothing of a run, unless it is in their trace."""
 _FORGOTTEN: Final = 10_000
 """Payloads whose span never arrives (dropped by another processor's wrapper) are dropped beyond this many."""
 
@@ -78,6 +89,10 @@ class CaptureProcessor(SpanProcessor):
         self._pipeline = pipeline
         self._sampling = sampling
         self._held = self._no_runs_held()
+        self._requests = self._no_runs_held()
+        """What is known of requests that have made no call so far."""
+        self._told: OrderedDict[int, None] = OrderedDict()
+        """Traces of which something was queued."""
         self._expected: dict[tuple[int, int], Payload] = {}
         self._exchanges: dict[int, int] = {}
         """Trace of a run in progress -> exchanges that have ended."""
@@ -90,6 +105,8 @@ class CaptureProcessor(SpanProcessor):
 
     def _after_fork(self) -> None:
         self._held = self._no_runs_held()
+        self._requests = self._no_runs_held()
+        self._told = OrderedDict()
         self._expected = {}
         self._exchanges = {}
         self._lock = threading.RLock()  # reentrant, like the pipeline's
@@ -122,6 +139,8 @@ class CaptureProcessor(SpanProcessor):
                 self._exchanges.setdefault(context.trace_id, 0)
             if not self.active or not isinstance(span, ReadableSpan) or switch.serving() is not None:
                 return
+            with self._lock:
+                self._told[context.trace_id] = None
             if context.trace_flags.sampled and (self._sampling is None or self._sampling.keeps(context.trace_id)):
                 self._pipeline.put(_pending(span, context), beginning, promptly=True)
 
@@ -149,7 +168,21 @@ class CaptureProcessor(SpanProcessor):
             if self._sampling is not None and not self._sampling.keeps(context.trace_id):
                 self._hold(self._sampling, context.trace_id, span, payload)
             elif context.trace_flags.sampled:
-                self._pipeline.put(span, payload)
+                for kept in self._kept(context.trace_id, span, payload):
+                    self._pipeline.put(*kept)
+
+    def _kept(self, trace_id: int, span: ReadableSpan, payload: Payload | None) -> list[tuple[ReadableSpan, Payload | None]]:
+        """Return what is to be queued now. Spans about a request wait until something else of its trace is, or are dropped."""
+        scope = "" if span.instrumentation_scope is None else span.instrumentation_scope.name
+        with self._lock:
+            is_told = trace_id in self._told
+            if payload is None and (scope in _SERVERS or (scope == genai.SCOPE and not is_told)):
+                size, ends = size_of(span, payload), _is_local_root(span)
+                return self._requests.add(trace_id, (span, payload), size, failed=is_told, ends=ends)
+            self._told[trace_id] = None
+            while len(self._told) > _FORGOTTEN:
+                self._told.popitem(last=False)
+        return [(span, payload)]
 
     def _hold(self, sampling: RunSampling, trace_id: int, span: ReadableSpan, payload: Payload | None) -> None:
         """Keep the span of a run that is not sampled until it is known whether the run fails, if that is asked for."""
