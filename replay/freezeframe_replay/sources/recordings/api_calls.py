@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.sources.recordings.http_calls import HttpCall, Origin, checked_url, iso_time, spans_of_calls
+from freezeframe_replay.sources.recordings.http_calls import HttpCall, Origin, checked_url, iso_time, moment, spans_of_calls
 from freezeframe_replay.sources.recordings.json_items import each, line_at, lines_of, listed, placed
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire import bedrock_invoke
@@ -201,9 +201,7 @@ def _value(value: JsonValue) -> JsonValue:
 
 
 def _time(value: JsonValue, name: str) -> int:
-    if isinstance(value, int | float) and not isinstance(value, bool):
-        return int(value * 1e9) if 0 <= value < 1e10 else 0
-    return 0 if value is None else iso_time(value, name)
+    return 0 if value is None else moment(value, name)
 
 
 # -- batches ------------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.sources.recordings.conversations import Conversation, Said, answered, said_in_answer, spoken
+from freezeframe_replay.sources.recordings.conversations import Conversation, Said, Session, answered, said_in_answer, spoken
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
 from freezeframe_replay.sources.recordings.json_items import lines_of, placed
 from freezeframe_schemas import genai
@@ -39,19 +39,14 @@ def read_codex(path: Path, origin: Origin) -> Iterator[Conversation]:
         with placed(path, f"line {number}"):
             session.add(number, as_object(value))
     session.end_answer()
-    if any(not said.is_repeated for said in session.said):
-        name = session.prompt.strip().partition("\n")[0][:100] or origin.name
-        yield Conversation(number=1, name=name, messages=session.said, lacks=_LACKS, session=session.id)
+    yield from session.conversation(origin, _LACKS)
 
 
-class _Session:
+class _Session(Session):
     """A session, while it is read."""
 
     def __init__(self) -> None:
-        self.id = self.prompt = ""
-        self.said: list[Said] = []
-        self._window: list[int] = []
-        """The places of what the model is told next."""
+        super().__init__()
         self._items: list[JsonValue] = []
         """Of the answer that is being read."""
         self._first = self._at = 0
@@ -102,13 +97,13 @@ class _Session:
             details: JsonObject = {outer: {inner: self._usage.get(name)} for name, outer, inner in _USAGE}
             document["usage"] = {**self._usage, **details}
         told = {**self._told, **answered(DIALECT, document)}
-        self._say(
+        self.say(
             Said(
                 message=said_in_answer(told),
                 key=f"line {self._first}",
                 at=self._at,
                 told={name: value for name, value in told.items() if value is not None},
-                after=tuple(self._window),
+                after=tuple(self.window),
             )
         )
         self._items, self._usage, self._response_id = [], {}, None
@@ -121,7 +116,7 @@ class _Session:
         self._told[genai.PROVIDER_NAME] = provider or "openai"
         text = as_object(payload.get("base_instructions")).get("text") or payload.get("instructions")
         if isinstance(text, str) and text:
-            self._say(Said(message={"role": "system", "parts": [{"type": "text", "content": text}]}, key="instructions", at=at))
+            self.say(Said(message={"role": "system", "parts": [{"type": "text", "content": text}]}, key="instructions", at=at))
 
     def _item(self, number: int, item: JsonObject, at: int) -> None:
         kind = as_text(item.get("type")) or ""
@@ -131,7 +126,7 @@ class _Session:
             return
         self.end_answer()
         for message in spoken(DIALECT, {"input": [item]}):
-            self._say(Said(message=message, key=f"line {number}", at=at))
+            self.say(Said(message=message, key=f"line {number}", at=at))
         if item.get("role") == "user":
             texts = [text for block in as_objects(item.get("content")) if isinstance(text := block.get("text"), str)]
             self.prompt = self.prompt or next(
@@ -141,7 +136,7 @@ class _Session:
     def _compact(self, payload: JsonObject, at: int) -> None:
         """Begin again with what replaced the history."""
         self.end_answer()
-        self._window = []
+        self.window = []
         items: list[JsonValue] = [*as_objects(payload.get("replacement_history"))]
         summary: JsonObject = {
             "type": "message",
@@ -149,8 +144,4 @@ class _Session:
             "content": [{"type": "input_text", "text": payload.get("message")}],
         }
         for message in spoken(DIALECT, {"input": items or [summary]}):
-            self._say(Said(message=message, at=at, is_repeated=True))
-
-    def _say(self, said: Said) -> None:
-        self._window.append(len(self.said))
-        self.said.append(said)
+            self.say(Said(message=message, at=at, is_repeated=True))

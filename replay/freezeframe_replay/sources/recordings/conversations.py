@@ -12,7 +12,7 @@ from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json
 from freezeframe_schemas.meaning import arguments_of, messages_of
 from freezeframe_schemas.span import Attributes, AttributeValue, SpanKind, SpanRecord, StatusCode
 from freezeframe_schemas.wire.dialect import WireDialect
-from freezeframe_schemas.wire.document import JsonObject, as_objects, as_text, dump
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_objects, as_text, dump
 
 MOST_MESSAGES: Final = 2000
 """Before an answer. Each request repeats those before it, so the spans grow with the square."""
@@ -56,6 +56,29 @@ class Conversation:
     """The id under which its program can go on with it. The run is then known by it, and a longer file is the same run."""
     inside: str = ""
     """What names the conversation of a helper in the run of that session."""
+
+
+@dataclass(slots=True)
+class Session:
+    """A session of a coding agent, while it is read: what was said, and what of it the model is told next."""
+
+    id: str = ""
+    prompt: str = ""
+    """What the user asked first."""
+    said: list[Said] = field(default_factory=list[Said])
+    window: list[int] = field(default_factory=list[int])
+    """The places of what the model is told next."""
+
+    def say(self, said: Said) -> None:
+        """Add what was said to the history."""
+        self.window.append(len(self.said))
+        self.said.append(said)
+
+    def conversation(self, origin: Origin, lacks: str) -> Iterator[Conversation]:
+        """Yield the session as a conversation, if anything was said in it."""
+        if any(not said.is_repeated for said in self.said):
+            name = self.prompt.strip().partition("\n")[0][:100] or origin.name
+            yield Conversation(number=1, name=name, messages=self.said, lacks=lacks, session=self.id)
 
 
 def spoken(dialect: WireDialect, request: JsonObject) -> list[JsonObject]:
@@ -195,6 +218,11 @@ def _times(talk: Conversation) -> Iterator[int]:
     for place, said in enumerate(talk.messages):
         known = said.at or known
         yield known or UNDATED + ((talk.number - 1) * MOST_MESSAGES + place) * _STEP_NS
+
+
+def tool_call(own: JsonValue, name: JsonValue, arguments: JsonValue) -> JsonObject:
+    """Return a call of a tool in OpenAI's form."""
+    return {"id": own, "type": "function", "function": {"name": name, "arguments": dump(arguments)}}
 
 
 def linear(dialect: WireDialect, messages: Iterable[JsonObject]) -> list[Said]:

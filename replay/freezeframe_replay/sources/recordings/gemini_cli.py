@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.sources.recordings.conversations import Conversation, Said, answered, said_in_answer, spoken
+from freezeframe_replay.sources.recordings.conversations import Conversation, Said, Session, answered, said_in_answer, spoken
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
 from freezeframe_replay.sources.recordings.json_items import items_of, lines_of, placed
 from freezeframe_schemas import genai
@@ -49,9 +49,7 @@ def read_gemini_cli(path: Path, origin: Origin) -> Iterator[Conversation]:
             with placed(path, f"message {number}"):
                 session.add(as_object(item))
     session.end_tools()
-    if any(not said.is_repeated for said in session.said):
-        name = session.prompt.strip().partition("\n")[0][:100] or origin.name
-        yield Conversation(number=1, name=name, messages=session.said, lacks=_LACKS, session=session.id)
+    yield from session.conversation(origin, _LACKS)
 
 
 def _has_lines(path: Path) -> bool:
@@ -63,14 +61,11 @@ def _has_lines(path: Path) -> bool:
     return isinstance(head, dict) and "messages" not in head
 
 
-class _Session:
+class _Session(Session):
     """A session, while it is read."""
 
     def __init__(self) -> None:
-        self.id = self.prompt = ""
-        self.said: list[Said] = []
-        self._window: list[int] = []
-        """The places of what the model is told next."""
+        super().__init__()
         self._known: dict[str, int] = {}
         self._tools: Said | None = None
         """The results of the tools of the last answer, which older versions do not repeat as a message."""
@@ -104,7 +99,7 @@ class _Session:
         if kind == "gemini":
             if place is None:
                 self.end_tools()
-            after = tuple(self._window) if place is None else self.said[place].after
+            after = tuple(self.window) if place is None else self.said[place].after
             self._say(_answer(record, own, at, after), own, place)
             self._tools = _results(record, own, at)
             return
@@ -120,11 +115,11 @@ class _Session:
     def _replace(self, history: list[JsonObject]) -> None:
         """Begin again with a history; what was said before stays as it was."""
         self.end_tools()
-        self._window = []
+        self.window = []
         for record in history:
             own = as_text(record.get("id")) or ""
             if own in self._known:
-                self._window.append(self._known[own])
+                self.window.append(self._known[own])
             elif record.get("type") in ("user", "gemini"):
                 role = "model" if record["type"] == "gemini" else "user"
                 self._say(_context(role, _parts(record.get("content")), own, 0, is_repeated=True), own)
@@ -135,8 +130,7 @@ class _Session:
             return
         if own:
             self._known[own] = len(self.said)
-        self._window.append(len(self.said))
-        self.said.append(said)
+        self.say(said)
 
 
 def _answer(record: JsonObject, key: str, at: int, after: Sequence[int] | None) -> Said:

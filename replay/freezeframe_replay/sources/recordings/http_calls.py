@@ -24,6 +24,7 @@ SCOPE: Final = Scope(name=f"{genai.SCOPE}.import")
 UNDATED: Final = 946_684_800_000_000_000
 """2000-01-01: the time if the recording has none. It is the same for every file, so that a copied file is stored once."""
 _FIRST_ERROR_STATUS: Final = 400
+_YEAR_2286_S: Final = 1e10
 _OF_THE_TRANSFER: Final = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
@@ -154,6 +155,13 @@ def iso_time(text: object, name: str) -> int:
         raise ValueError(f"{name}: expected a time in ISO 8601") from None
     moment = found if found.tzinfo else found.replace(tzinfo=UTC)
     return max((moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(microseconds=1) * 1000, 0)
+
+
+def moment(value: object, name: str) -> int:
+    """Return a time, which is seconds since 1970 or in ISO 8601, in nanoseconds since 1970; raises as `iso_time`."""
+    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < _YEAR_2286_S:
+        return int(value * 1e6) * 1000
+    return iso_time(value, name)
 
 
 def stored_headers(headers: Headers, body: bytes, *, decoded: bool | None = None) -> Headers:

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from freezeframe_replay.sources.recordings.conversations import Conversation, Said, spoken
+from freezeframe_replay.sources.recordings.conversations import Conversation, Said, spoken, tool_call
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
 from freezeframe_replay.sources.recordings.json_items import Other, each, items_of, placed
 from freezeframe_schemas import genai
@@ -161,12 +161,7 @@ def _message(message: JsonObject, attached: JsonObject) -> JsonObject:
     if isinstance(content, list):
         plain["content"] = [_content(block) for block in as_objects(content)]
     calls: list[JsonValue] = [
-        {
-            "id": call.get("id"),
-            "type": "function",
-            "function": {"name": call.get("function"), "arguments": dump(call.get("arguments"))},
-        }
-        for call in as_objects(message.get("tool_calls"))
+        tool_call(call.get("id"), call.get("function"), call.get("arguments")) for call in as_objects(message.get("tool_calls"))
     ]
     if calls:
         plain["tool_calls"] = calls

@@ -8,14 +8,13 @@ Source: https://api.reference.langfuse.com, ``TraceWithFullDetails`` and ``Obser
 
 from __future__ import annotations
 
-import hashlib
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
+from freezeframe_replay.sources.recordings.http_calls import Origin
 from freezeframe_replay.sources.recordings.json_items import each, items_of
+from freezeframe_replay.sources.recordings.observed import Names, span_of
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord, StatusCode
 from freezeframe_schemas.vendors.normalise import normalise
@@ -32,8 +31,9 @@ from freezeframe_schemas.wire.document import (
     parse,
 )
 
-_HEX: Final = re.compile(r"[0-9a-f]+")
-_ZEROS: Final = re.compile(r"0+")
+_NAMES: Final = Names(
+    word="observation", trace="traceId", own="id", parent="parentObservationId", start="startTime", end="endTime"
+)
 
 
 def read_langfuse(path: Path, origin: Origin) -> Iterator[SpanRecord]:
@@ -54,18 +54,10 @@ def langfuse_span(item: JsonObject) -> SpanRecord:
     """
     metadata = as_object(_value(item.get("metadata")))
     scope = as_object(metadata.get("scope"))
-    start = iso_time(item.get("startTime"), "startTime")
-    ended = item.get("endTime")
-    parent = as_text(item.get("parentObservationId"))
-    attributes = _texts(as_object(metadata.get("attributes")))
-    span = SpanRecord(
-        trace_id=_id(item.get("traceId"), 32, "traceId"),
-        span_id=_id(item.get("id"), 16, "id"),
-        parent_span_id=_id(parent, 16, "parentObservationId") if parent else "",
-        name=as_text(item.get("name")) or "observation",
-        start_time_unix_nano=start,
-        end_time_unix_nano=max(start, iso_time(ended, "endTime")) if ended else start,
-        attributes=attributes,
+    span = span_of(
+        item,
+        _NAMES,
+        _texts(as_object(metadata.get("attributes"))),
         status_code=StatusCode.ERROR if item.get("level") == "ERROR" else StatusCode.UNSET,
         status_message=as_text(item.get("statusMessage")) or "",
         resource=Resource(attributes=_texts(as_object(metadata.get("resourceAttributes")))),
@@ -139,12 +131,3 @@ def _texts(fields: JsonObject) -> dict[str, AttributeValue]:
 
 def _text_of(name: str, value: JsonValue) -> dict[str, AttributeValue]:
     return {} if value is None else {name: value if isinstance(value, str) else dump(value)}
-
-
-def _id(value: JsonValue, digits: int, name: str) -> str:
-    """Return an id of OpenTelemetry's form; one of another is hashed."""
-    if not isinstance(value, str) or not value:
-        raise ValueError(f"{name}: expected text")
-    if len(value) == digits and _HEX.fullmatch(value) and not _ZEROS.fullmatch(value):
-        return value
-    return hashlib.sha256(f"langfuse:{value}".encode()).hexdigest()[:digits]

@@ -8,16 +8,20 @@ Source: https://docs.langchain.com/langsmith/run-data-format
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import UUID
+from typing import Final
 
-from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
+from freezeframe_replay.sources.recordings.http_calls import Origin
 from freezeframe_replay.sources.recordings.json_items import each, listed
+from freezeframe_replay.sources.recordings.observed import Names, span_of
 from freezeframe_schemas import genai
-from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
-from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, dump
+from freezeframe_schemas.span import AttributeValue, SpanRecord
+from freezeframe_schemas.wire.document import JsonObject, as_object, as_text, dump
+
+_NAMES: Final = Names(
+    word="run", trace="trace_id", own="id", parent="parent_run_id", start="start_time", end="end_time", error="error"
+)
 
 
 def read_langsmith(path: Path, origin: Origin) -> Iterator[SpanRecord]:
@@ -36,23 +40,8 @@ def langsmith_span(item: JsonObject) -> SpanRecord:
     Raises:
         ValueError: it does not follow the format.
     """
-    run_type = as_text(item.get("run_type")) or ""
-    start = iso_time(item.get("start_time"), "start_time")
-    ended, parent = item.get("end_time"), item.get("parent_run_id")
-    own = _uuid(item.get("id"), "id")
-    trace = _uuid(item.get("trace_id") or item.get("id"), "trace_id")
-    error = as_text(item.get("error"))
-    return SpanRecord(
-        trace_id=trace.hex,
-        span_id=_short(own),
-        parent_span_id=_short(_uuid(parent, "parent_run_id")) if parent else "",
-        name=as_text(item.get("name")) or run_type or "run",
-        start_time_unix_nano=start,
-        end_time_unix_nano=max(start, iso_time(ended, "end_time")) if ended else start,
-        attributes=_attributes(item, run_type),
-        status_code=StatusCode.ERROR if error else StatusCode.UNSET,
-        status_message=error or "",
-    )
+    told = _attributes(item, as_text(item.get("run_type")) or "")
+    return span_of({**item, "trace_id": item.get("trace_id") or item.get("id")}, _NAMES, told)
 
 
 def _attributes(item: JsonObject, run_type: str) -> dict[str, AttributeValue]:
@@ -65,15 +54,4 @@ def _attributes(item: JsonObject, run_type: str) -> dict[str, AttributeValue]:
         told |= {genai.RETRIEVAL_QUERY: query, genai.RETRIEVAL_DOCUMENTS: dump(documents) if documents else None}
     for name, value in as_object(as_object(item.get("extra")).get("metadata")).items():
         told[f"langsmith.metadata.{name}"] = dump(value) if isinstance(value, dict | list) else value
-    return {key: value for key, value in told.items() if value is not None}
-
-
-def _uuid(value: JsonValue, name: str) -> UUID:
-    try:
-        return UUID(value if isinstance(value, str) else "")
-    except ValueError:
-        raise ValueError(f"{name}: expected a UUID") from None
-
-
-def _short(value: UUID) -> str:
-    return hashlib.sha256(value.bytes).hexdigest()[:16]
+    return told

@@ -14,10 +14,10 @@ import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from freezeframe_replay.sources.recordings.conversations import answered
-from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
+from freezeframe_replay.sources.recordings.http_calls import Origin, moment
 from freezeframe_replay.sources.recordings.json_items import each, listed
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
@@ -29,21 +29,27 @@ Read = Callable[[Path, Origin], Iterator[SpanRecord]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backend:
-    """How a backend names what it keeps of a span; a dot leads into an object or list."""
+class Names:
+    """How a backend names what any span has; a dot leads into an object or list."""
 
     word: str
     """What it calls a span."""
-    lists: tuple[str, ...]
-    """The fields of a document that may hold the spans."""
     trace: str
     own: str
     parent: str
-    name: str
-    kind: str
+    name: str = "name"
     start: str
     end: str
-    error: str
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Backend(Names):
+    """How it names the rest, if it keeps requests and answers beside the span."""
+
+    lists: tuple[str, ...]
+    """The fields of a document that may hold the spans."""
+    kind: str
     given: str
     answer: str
     usage: str
@@ -75,7 +81,6 @@ OPIK: Final = Backend(
     trace="trace_id",
     own="id",
     parent="parent_span_id",
-    name="name",
     kind="type",
     start="start_time",
     end="end_time",
@@ -112,26 +117,44 @@ def read_observed(backend: Backend) -> Read:
 
 
 def _span(item: JsonObject, backend: Backend, seed: str) -> SpanRecord:
-    """Return a span; its ids are those of the backend, or made from them.
-
-    Raises:
-        ValueError: it does not follow the format.
-    """
-    start = _time(_at(item, backend.start), backend.start)
-    ended, parent, error = (_at(item, where) for where in (backend.end, backend.parent, backend.error))
     name = as_text(_at(item, backend.name)) or backend.word
     if "/op/" in name:  # Weave's: a URL, with a hash at its end
         name = name.rpartition("/op/")[2].partition(":")[0]
+    return span_of(item, backend, _attributes(item, backend, name), seed=seed, name=name)
+
+
+def span_of(
+    item: JsonObject, names: Names, attributes: Mapping[str, AttributeValue], *, seed: str = "", **others: Any
+) -> SpanRecord:
+    """Return a span that a backend exported.
+
+    Args:
+        item: as exported.
+        names: of its fields.
+        attributes: of the span; those without a value are left out.
+        seed: goes into an id that is made, because the backend's own has another form; by default what it calls a span.
+        others: fields of the span that are known otherwise.
+
+    Raises:
+        ValueError: the item does not follow the format; the message begins with the name of the field.
+    """
+    start, end = moment(_at(item, names.start), names.start), _at(item, names.end)
+    parent, error = _at(item, names.parent), _at(item, names.error)
+    made: dict[str, Any] = {
+        "name": as_text(_at(item, names.name)) or names.word,
+        "status_code": StatusCode.ERROR if error else StatusCode.UNSET,
+        "status_message": error if isinstance(error, str) else dump(error) if error else "",
+        **others,
+    }
+    seed = seed or names.word
     return SpanRecord(
-        trace_id=_id(_at(item, backend.trace), 32, backend.trace, seed),
-        span_id=_id(_at(item, backend.own), 16, backend.own, seed),
-        parent_span_id=_id(parent, 16, backend.parent, seed) if parent else "",
-        name=name,
+        trace_id=_id(_at(item, names.trace), 32, names.trace, seed),
+        span_id=_id(_at(item, names.own), 16, names.own, seed),
+        parent_span_id=_id(parent, 16, names.parent, seed) if parent else "",
         start_time_unix_nano=start,
-        end_time_unix_nano=max(start, _time(ended, backend.end)) if ended else start,
-        attributes={key: value for key, value in _attributes(item, backend, name).items() if value is not None},
-        status_code=StatusCode.ERROR if error else StatusCode.UNSET,
-        status_message=error if isinstance(error, str) else dump(error) if error else "",
+        end_time_unix_nano=max(start, moment(end, names.end)) if end else start,
+        attributes={key: value for key, value in attributes.items() if value is not None},
+        **made,
     )
 
 
@@ -204,12 +227,6 @@ def _at(item: JsonValue, where: str) -> JsonValue:
         else:
             item = as_object(item).get(name)
     return item
-
-
-def _time(value: JsonValue, name: str) -> int:
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value < 1e10:
-        return int(value * 1e6) * 1000
-    return iso_time(value, name)
 
 
 def _id(value: JsonValue, digits: int, name: str, seed: str) -> str:

@@ -12,7 +12,7 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.sources.recordings.conversations import MOST_MESSAGES, Conversation, Said, linear
+from freezeframe_replay.sources.recordings.conversations import MOST_MESSAGES, Conversation, Said, linear, tool_call
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
 from freezeframe_replay.sources.recordings.json_items import each, items_of
 from freezeframe_schemas import genai
@@ -148,11 +148,7 @@ def _of_step(step: JsonObject) -> Iterator[Said]:
     if step.get("reasoning_content"):
         message["reasoning_content"] = step["reasoning_content"]
     calls: list[JsonValue] = [
-        {
-            "id": call.get("tool_call_id"),
-            "type": "function",
-            "function": {"name": call.get("function_name"), "arguments": dump(call.get("arguments"))},
-        }
+        tool_call(call.get("tool_call_id"), call.get("function_name"), call.get("arguments"))
         for call in as_objects(step.get("tool_calls"))
     ]
     if calls:
