@@ -26,6 +26,10 @@ class Watcher(Protocol):
         """Called with each item, before the consumer gets it."""
         ...
 
+    def sent(self) -> None:
+        """Called when the consumer sends a value into the generator."""
+        ...
+
     def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
         """Called once at the end: it returned (with its result), raised, or was closed by the consumer."""
         ...
@@ -62,6 +66,8 @@ def watched_generator(function: Any, begin: Callable[..., tuple[Generator[Any, A
                 step = partial(source.throw, error)
             else:
                 step = partial(source.send, sent)
+                if sent is not None:
+                    watcher.sent()
 
     return wrapper
 
@@ -97,5 +103,7 @@ def watched_async_generator(function: Any, begin: Callable[..., tuple[AsyncGener
                 step = partial(source.athrow, error)
             else:
                 step = partial(source.asend, sent)
+                if sent is not None:
+                    watcher.sent()
 
     return wrapper

@@ -132,7 +132,7 @@ class ModelStub:
     def enter(self, target: str, input_json: str) -> None:
         """Do nothing: entry points are not watched."""
 
-    def leave(self, output_json: str | None, error_json: str | None) -> None:
+    def leave(self, output_json: str | None, error_json: str | None, unseen: Sequence[str] = ()) -> None:
         """Do nothing: entry points are not watched."""
 
 

@@ -234,7 +234,8 @@ class Report:
     exit_status: int = 0
     """What the program ended with, if the outcome does not show it."""
     unheard: tuple[str, ...] = ()
-    """Parts of a program's outcome that the recording or the replay does not know: ``stdout``, ``stdout_bytes``, ``exit``."""
+    """Parts of a program's outcome that the recording or the replay does not know: ``stdout``, ``stdout_bytes``, ``exit``;
+    and in words what an entry point left behind that is not compared."""
     unfinished: bool = False
     """The recorded run has no end, see `lifecycle`: it can be compared as far as the recording goes."""
     beyond: tuple[str, ...] = ()

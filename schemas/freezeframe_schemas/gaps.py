@@ -43,6 +43,10 @@ class GapKind(StrEnum):
     """The run was ended from outside (its caller gave up or went away), which a replay does not repeat."""
     TOOL_CHANGES = "tool_changes"
     """A tool changed what it was given, and a replay, which does not run it, serves only what it returned."""
+    RESULT_CHANGED = "result_changed"
+    """What a call returned or raised comes back similar, but not the same."""
+    OUTCOME_PARTLY = "outcome_partly"
+    """Something that the entry point leaves behind is not part of what a replay compares. It can be re-enacted all the same."""
     RANDOM_UNRECORDED = "random_unrecorded"
     UNREAD = "unread"
     """The collector's redaction could not read everything in time and kept hashes."""
@@ -52,6 +56,7 @@ class GapKind(StrEnum):
 
 CEILINGS: Final[Mapping[GapKind, int]] = {
     **dict.fromkeys(GapKind, 5),
+    GapKind.OUTCOME_PARTLY: 6,
     # With one of these, the run cannot be started again by itself, or one of its steps cannot be answered.
     **dict.fromkeys(
         (
@@ -69,7 +74,10 @@ CEILINGS: Final[Mapping[GapKind, int]] = {
 
 
 NOT_REPEATED: Final = "which a replay does not do"
-"""In the text of each gap by which a replay of unchanged code may diverge."""
+NOT_WHOLE: Final = "which a replay does not give back whole"
+"""One of these two is in the text of each gap by which a replay of unchanged code may diverge."""
+NOT_COMPARED: Final = "a replay does not compare "
+"""Begins the text of each gap that a verdict has to name: what of an outcome is not compared follows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

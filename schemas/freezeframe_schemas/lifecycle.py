@@ -1,4 +1,4 @@
-"""The status of a run (ok, failed, unfinished), and the pending span that says a run began, until its entry span comes.
+"""The status of a run (ok, failed, ended, unfinished), and the pending span that says a run began, until its entry span comes.
 
 OpenTelemetry knows a span only once it has ended, so a process that is killed would take its run's entry with it. A *pending
 span* goes out when an entry point begins. It is a child of the entry span, with its own id: a backend that keeps the
@@ -30,6 +30,8 @@ class RunStatus(StrEnum):
     """Every entry point that began has ended, and the outermost one did not end in an error."""
     FAILED = "error"
     """The outermost entry point ended in an error."""
+    ENDED = "ended"
+    """It is a program that ended without an exception, and its exit status is not known, so neither is whether it failed."""
     UNFINISHED = "unfinished"
     """An entry point began, and its end was not recorded: it is still running, or was killed."""
 
@@ -42,19 +44,23 @@ class RunStatus(StrEnum):
 NOT_OK: Final = (RunStatus.FAILED, RunStatus.UNFINISHED)
 """What `runs --failed` lists."""
 
-_RULES: Final = ((RunStatus.UNFINISHED, "unfinished"), (RunStatus.FAILED, "failed"))
+_RULES: Final = ((RunStatus.UNFINISHED, "unfinished"), (RunStatus.FAILED, "failed"), (RunStatus.ENDED, "exit_unknown"))
 """A status and the condition for it; the first that is true wins."""
 
 
-def status_of(*, unfinished: bool, failed: bool) -> RunStatus:
-    """Return the status of a run, given whether one of its entry points has no end and whether its outermost one failed."""
-    facts = {"unfinished": unfinished, "failed": failed}
+EXIT_UNKNOWN: Final = '{"exit": null, "stdout"'
+"""How the output of a program begins whose exit status is not known."""
+
+
+def status_of(*, unfinished: bool, failed: bool, output: str | None) -> RunStatus:
+    """Return a run's status: whether one of its entry points has no end, and how its outermost one ended."""
+    facts = {"unfinished": unfinished, "failed": failed, "exit_unknown": (output or "").startswith(EXIT_UNKNOWN)}
     return next((status for status, fact in _RULES if facts[fact]), RunStatus.OK)
 
 
-def status_sql(*, unfinished: str, failed: str) -> str:
-    """Return what `status_of` returns as an expression over two SQL conditions."""
-    facts = {"unfinished": unfinished, "failed": failed}
+def status_sql(*, unfinished: str, failed: str, output: str) -> str:
+    """Return what `status_of` returns as an expression over two SQL conditions and a text."""
+    facts = {"unfinished": unfinished, "failed": failed, "exit_unknown": f"startsWith({output}, '{EXIT_UNKNOWN}')"}
     rules = ", ".join(f"{facts[fact]}, '{status.value}'" for status, fact in _RULES)
     return f"multiIf({rules}, '{RunStatus.OK.value}')"
 

@@ -40,6 +40,7 @@ class EntryKind(StrEnum):
         return self not in (EntryKind.COMMAND, EntryKind.PROGRAM)
 
 
+_EXITED: Final = tuple(f'{{"exit": {digit}' for digit in range(1, 10))
 CELL: Final = "__main__:<cell>"
 """Target of a run that is a cell of a notebook: called with the cell's text, in its kernel."""
 
@@ -79,6 +80,12 @@ class Entry:
         """Return how it ended: its exception, or else its output."""
         return self.error or self.output
 
+    @property
+    def failed(self) -> bool:
+        """Return whether it raised, or was a program that exited with another status than 0."""
+        is_program = self.kind is not None and not self.kind.is_called
+        return self.error is not None or (is_program and (self.output or "").startswith(_EXITED))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
@@ -96,12 +103,12 @@ class Run:
     @property
     def status(self) -> RunStatus:
         """Return the status of the run."""
-        return status_of(unfinished=self.entry.unfinished, failed=self.failed)
+        return status_of(unfinished=self.entry.unfinished, failed=self.failed, output=self.entry.output)
 
     @property
     def failed(self) -> bool:
         """Return whether the run's outermost span ended in an error."""
-        return self.entry.error is not None or any(
+        return self.entry.failed or any(
             span.status_code is StatusCode.ERROR for span in self.spans if span.span_id == self.entry.span_id
         )
 
@@ -211,7 +218,9 @@ def _gaps(spans: tuple[SpanRecord, ...], by_id: Mapping[str, SpanRecord]) -> Ite
             do="look for dropped spans with `freezeframe doctor` where it ran, `freezeframe status` where it was collected",
         )
     if unfinished_entries(spans):
-        text = "no end was recorded (still running, or killed): a replay goes as far as the recording"
+        text = (
+            "no end was recorded (still running, killed, or replaced by another program): a replay goes as far as the recording"
+        )
         yield Gap(kind=GapKind.UNFINISHED, text=text)
     for span in spans:
         yield from span_gaps(span)

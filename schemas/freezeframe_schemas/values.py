@@ -30,6 +30,8 @@ _E = TypeVar("_E")
 
 TAG: Final = "$type"
 MAX_DEPTH: Final = 100
+_LINK: Final = 10
+"""Levels that the cause of an exception counts for: a chain is kept to its tenth exception."""
 _MAX_DECIMAL_BITS: Final = 14_000
 _OPAQUE_MARK: Final = '"$type": "opaque"'
 _KEPT_STATE: Final = "$kept"
@@ -65,7 +67,7 @@ def decode(text: str) -> Any:
 def encode_exception(error: BaseException, yields: list[Any] | None = None) -> str:
     """Return the exception as tagged JSON: class, arguments, public attributes; and what a generator yielded before it."""
     before = {} if yields is None else {"yields": _encode(yields, (), 0)}
-    return _dump({**_exception(error, (), 0), **before})
+    return _dump({**_exception(error, (id(error),), 0), **before})
 
 
 def decode_exception(text: str) -> BaseException:
@@ -219,12 +221,14 @@ def _exception(error: BaseException, seen: tuple[int, ...], depth: int) -> dict[
     }
     for write, _ in _kept(type(error)):
         state[_KEPT_STATE] = _encode(write(error), seen, depth + 1)
+    behind = {"cause": error.__cause__} if error.__suppress_context__ else {"context": error.__context__}
     return {
         TAG: "exception",
         "class": class_path(type(error)),
         "text": _safe_text(error),
         "value": [_encode(item, seen, depth + 1) for item in error.args],
         "state": state,
+        **{name: _encode(other, seen, depth + _LINK) for name, other in behind.items() if other is not None or name == "cause"},
     }
 
 
@@ -314,6 +318,11 @@ def _rebuild_exception(node: dict[str, Any], cls: type | None) -> BaseException:
             continue
     for _, read in _kept(cls):
         read(error, kept)
+    cause, context = (_decode(node.get(name)) for name in ("cause", "context"))
+    if isinstance(context, BaseException):
+        error.__context__ = context
+    if "cause" in node:  # null after `raise ... from None`
+        error.__cause__ = cause if isinstance(cause, BaseException) else None
     return error
 
 

@@ -280,7 +280,7 @@ def _not_compared(report: Report) -> Iterable[str]:
         yield "commits and rollbacks (not recorded)"
     if report.exit_status != 0:
         yield f"the program's exit status ({report.exit_status})"
-    yield from (f"{_UNHEARD[part]} (not recorded)" for part in report.unheard)
+    yield from (f"{_UNHEARD[part]} (not recorded)" if part in _UNHEARD else part for part in report.unheard)
 
 
 def _values(report: Report) -> Iterable[str]:

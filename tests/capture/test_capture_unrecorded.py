@@ -30,14 +30,14 @@ def gaps(run: Run) -> list[Gap]:
 
 def test_http_that_is_not_recorded_is_named_on_its_run(provider: Provider) -> None:
     @freezeframe.tool
-    def price() -> Any:
-        return requests.get(f"{provider.url}/inside", timeout=400).json()
+    def price(url: str) -> Any:
+        return requests.get(f"{url}/inside", timeout=400).json()
 
     @freezeframe.run
     def agent() -> None:
         requests.get(f"{provider.url}/outside", timeout=400)
         requests.get(f"{provider.url}/outside", timeout=400)
-        price()
+        price(provider.url)
 
     with capture() as captured:
         agent()

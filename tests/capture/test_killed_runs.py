@@ -18,6 +18,8 @@ import pytest
 from running_collector import CollectorProcess
 
 from freezeframe_replay.cli import main
+from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas.lifecycle import RunStatus
 
 pytestmark = pytest.mark.long  # each test starts processes
 
@@ -402,3 +404,19 @@ deep("where?")
         "identical up to where the recording ends, except the outcome (not recorded) and 1 call beyond it (tool research): "
         "1 of 1 step; the run never finished"
     )
+
+
+@pytest.mark.parametrize(
+    "leave",
+    ["os.execv(sys.executable, [sys.executable, '-c', 'print(1)'])", "os.execlp('python3', 'python3', '-c', 'print(1)')"],
+)
+def test_a_run_whose_program_replaces_itself_is_unfinished_with_all_its_steps(tmp_path: Path, leave: str) -> None:
+    text = AGENT.replace("return ask(question)", leave)
+    (tmp_path / "agent.py").write_text(text + "\nfreezeframe.instrument()\nanswer('where?')\n")
+    environment = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "FREEZEFRAME_BATCH_INTERVAL_S": "600"}
+    command = [sys.executable, "agent.py"]
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400, check=False)
+    assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr
+    run = load_run_of_file(tmp_path / "spans.jsonl")
+    assert (run.status, len(run.exchanges)) == (RunStatus.UNFINISHED, 2)
+    assert "replaced by another program" in str(run.gaps)

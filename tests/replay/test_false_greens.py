@@ -153,6 +153,9 @@ def test_a_program_that_fails_after_the_run_says_so_beside_the_verdict(tmp_path:
         ("exit(3)", "sys.exit(0)", "identical, except the program's exit status (not recorded)"),
         ("exit(3)", "pass", "identical, except the program's exit status (not recorded)"),
         ("sys.stdout.buffer.write(b'1')", "pass", "identical, except bytes written to standard output (not recorded)"),
+        ("pass", "import os; os.fdopen(os.dup(1), 'w').write('2')", "identical, except bytes written to standard output"),
+        ("open('/dev/stdout', 'w').write('2')", "pass", "identical, except bytes written to standard output"),
+        ("pass", "open('/proc/self/fd/1', 'w').write('2')", "identical, except bytes written to standard output"),
         ("pass", "import os; os.write(1, b'2')", "identical, except bytes written to standard output (not recorded)"),
         ("print('x' * 2_000_000)", "print('y' * 2_000_000)", "identical, except standard output (not recorded)"),
     ],
@@ -193,10 +196,17 @@ def test_of_a_program_whose_text_cannot_be_read_the_exit_status_is_not_known(tmp
     assert json.loads(output or "")["exit"] is None
 
 
+def test_a_script_whose_exit_status_is_not_known_is_not_called_ok(tmp_path: Path) -> None:
+    fixture = record(tmp_path, f"import sys\n{TOOLS}\ntrack('AC-1')\nif __name__ == '__main__':\n    raise SystemExit(3)\n")
+    assert load_run_of_file(tmp_path / "spans.jsonl").status is RunStatus.ENDED
+    assert outline_fixture(fixture).status is RunStatus.ENDED
+
+
 def test_a_script_that_exits_with_another_status_than_0_has_failed(tmp_path: Path) -> None:
     record(tmp_path, f"import sys\n{TOOLS}\ntrack('AC-1')\nsys.exit(3)\n")
     run = load_run_of_file(tmp_path / "spans.jsonl")
-    assert (run.status, run.entry.output) == (RunStatus.FAILED, '{"stdout": "", "exit": 3}')
+    assert (run.status, run.entry.output) == (RunStatus.FAILED, '{"exit": 3, "stdout": ""}')
+    assert outline_fixture(freeze(run)).status is RunStatus.FAILED
 
 
 CHANGING = """
@@ -317,3 +327,80 @@ def test_a_script_gets_objects_and_exceptions_of_its_own_classes_from_its_tools(
     source = f'{CLASSES}{guard}answer("where?")\n'
     fixture = record(tmp_path, source)
     assert line(fixture, tmp_path, source) == "identical: 2 of 2 steps and the outcome"
+
+
+OUTCOME = """
+import collections, dataclasses
+import pydantic
+
+class Order(pydantic.BaseModel):
+    id: str
+    _note: str = pydantic.PrivateAttr(default="")
+
+@dataclasses.dataclass
+class Parcel:
+    id: str
+
+class Items(list):
+    pass
+
+class Name(str):
+    pass
+
+def order(note=""):
+    made = Order(id="AC-1")
+    made._note = note
+    return made
+
+def with_more(made, more=1):
+    made.more = more
+    return made
+
+@freezeframe.run
+def answer(question, found):
+    track("AC-1")
+    RESULT
+
+if __name__ == "__main__":
+    answer("where?", [])
+"""
+
+
+@pytest.mark.parametrize(
+    ("recorded", "changed", "said"),
+    [
+        ("found.append(1)", "found.append(2)", "what the entry point changed in its arguments"),
+        ("pass", "found.append(2)", "what the entry point changed in its arguments"),
+        ("found.append(1)", "pass", "what the entry point changed in its arguments"),
+        ("return order()", "return order('late')", "what the outcome holds of __main__:Order"),
+        ("return [order('late')]", "return [order()]", "what the outcome holds of __main__:Order"),
+        ("return with_more(Parcel('1'))", "return with_more(Parcel('1'), 2)", "what the outcome holds of __main__:Parcel"),
+        ("return with_more(Items())", "return with_more(Items(), 2)", "what the outcome holds of __main__:Items"),
+        ("return 'AC-1'", "return Name('AC-1')", "what the outcome holds of __main__:Name"),
+        ("yield 'AC-1'", "yield Name('AC-1')", "what the outcome holds of __main__:Name"),
+        ("return order()", "return order()", None),
+    ],
+)
+def test_what_an_outcome_holds_that_is_not_compared_is_on_the_line(
+    recorded: str, changed: str, said: str | None, tmp_path: Path
+) -> None:
+    both = [
+        (TOOLS + OUTCOME).replace("RESULT", each).replace('answer("where?", [])', 'list(answer("where?", []) or ())')
+        for each in (recorded, changed)
+    ]
+    fixture = record(tmp_path, both[0])
+    said_now = line(fixture, tmp_path, both[1])
+    assert said_now.startswith("identical: 1 of 1 step" if said is None else f"identical, except {said}"), said_now
+
+
+def test_a_duration_that_the_program_measures_is_named_as_what_may_differ(tmp_path: Path) -> None:
+    source = (
+        TOOLS
+        + "\nimport time\nbegan = time.perf_counter()\ntrack('AC-1')\ntrack(f'took {time.perf_counter() - began:.9f} s')\n"
+    )
+    report = replayed(record(tmp_path, source), tmp_path, source)
+    assert report.first is not None
+    assert "only numbers differ: if the program measures a duration" in report.first.note
+    other = replayed(record(tmp_path, source), tmp_path, source.replace("took", "lasted"))
+    assert other.first is not None
+    assert "only numbers" not in other.first.note

@@ -200,6 +200,21 @@ PROGRAMS = {
         source="class Box:\n    def __init__(self): self.seen = [1]\n    @freezeframe.tool\n    def count(self, more): return len(more)\n"
         + entry("look(Box().count([1, {'a': 2}]))"),
     ),
+    "in another event loop than asyncio's": Program(
+        source="class Pause:\n    def __await__(self): yield 'a trap of its own'\n"
+        "@freezeframe.run\nasync def answer(question):\n    await Pause()\n    return look(question)\n"
+        "if __name__ == '__main__':\n    task = answer('where?')\n    try:\n        while True: task.send(None)\n"
+        "    except StopIteration: pass\n",
+        level=2, gap=GapKind.ENTRY_UNREACHABLE, text="another event loop than asyncio's", do="mark the function that starts the loop",
+    ),
+    "a tool that changes what others read": Program(
+        source="SEEN = []\n@freezeframe.tool\ndef note(text):\n    SEEN.append(text)\n" + entry("note('x'); look(*SEEN)"),
+        level=5, gap=GapKind.TOOL_CHANGES, text="changes the global SEEN", do="make it where note is called",
+    ),
+    "a tool whose result comes back as plain data": Program(
+        source="@freezeframe.tool\ndef count(text):\n    return collections.Counter(text)\n" + entry("look(count('aab')['z'])"),
+        level=5, gap=GapKind.RESULT_CHANGED, text="returns a collections:Counter", do="return plain data from count",
+    ),
     "a generator that is left": Program(
         source="@freezeframe.run\ndef answer(question):\n    yield from look(question, 2, 3)\n"
         "if __name__ == '__main__':\n    items = answer('where?')\n    next(items)\n    items.close()\n",

@@ -55,11 +55,18 @@ def test_a_pending_span_that_does_not_name_the_parent_of_its_entry_span_stands_f
 
 
 def test_a_run_without_an_end_is_unfinished_whether_it_failed_or_not() -> None:
-    assert [status_of(unfinished=unfinished, failed=failed) for unfinished in (True, False) for failed in (True, False)] == [
-        RunStatus.UNFINISHED,
-        RunStatus.UNFINISHED,
-        RunStatus.FAILED,
+    assert [
+        status_of(unfinished=unfinished, failed=failed, output=output)
+        for unfinished in (True, False)
+        for failed in (True, False)
+        for output in ('{"exit": null, "stdout": "x"}', '{"stdout": "x"}')
+    ] == [
+        *[RunStatus.UNFINISHED] * 4,
+        *[RunStatus.FAILED] * 2,
+        RunStatus.ENDED,
         RunStatus.OK,
     ]
-    assert status_sql(unfinished="u", failed="f") == "multiIf(u, 'unfinished', f, 'error', 'ok')"
-    assert [status.word for status in RunStatus] == ["ok", "failed", "unfinished"]
+    assert status_sql(unfinished="u", failed="f", output="o") == (
+        "multiIf(u, 'unfinished', f, 'error', startsWith(o, '{\"exit\": null, \"stdout\"'), 'ended', 'ok')"
+    )
+    assert [status.word for status in RunStatus] == ["ok", "failed", "ended", "unfinished"]

@@ -188,3 +188,42 @@ def test_no_callable_is_run_by_naming_it(tag: str, path: str) -> None:
     except Exception:
         return
     assert not hasattr(back, "returncode")
+
+
+def failed(*, hidden: bool) -> BaseException:
+    """Return an exception with a cause that came while another one was handled."""
+    try:
+        try:
+            raise OSError(2, "gone")
+        except OSError as gone:
+            try:
+                raise KeyError("AC-1")
+            except KeyError as missing:
+                raise ValueError("no order") from (None if hidden else missing.with_traceback(gone.__traceback__))
+    except ValueError as error:
+        return error
+
+
+def test_an_exception_comes_back_with_its_causes() -> None:
+    """Programs look at what is behind an exception: `raise ... from`, and what was handled when it came."""
+    error = values.decode_exception(values.encode_exception(failed(hidden=False)))
+    assert repr(error.__cause__) == "KeyError('AC-1')"
+    assert error.__cause__ is not None
+    assert repr(error.__cause__.__context__) == "FileNotFoundError(2, 'gone')"
+    hidden = values.decode_exception(values.encode_exception(failed(hidden=True)))
+    assert (hidden.__cause__, hidden.__context__, hidden.__suppress_context__) == (None, None, True)
+
+
+def test_the_causes_of_an_exception_are_kept_to_the_tenth() -> None:
+    first = error = ValueError(0)
+    for number in range(1, 300):
+        error.__cause__ = ValueError(number)
+        error = error.__cause__
+    error.__cause__ = first
+    chain: list[object] = []
+    back: BaseException | None = values.decode_exception(values.encode_exception(first))
+    while back is not None:
+        chain.append(back.args[0])
+        back = back.__cause__
+    assert chain == list(range(len(chain)))
+    assert 9 <= len(chain) <= 12

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import contextmanager
 
 from freezeframe.seams import Call, serve, stop_serving
@@ -55,7 +55,7 @@ class Recorded:
     def enter(self, target: str, input_json: str) -> None:
         self.entries.append((target, input_json))
 
-    def leave(self, output_json: str | None, error_json: str | None) -> None:
+    def leave(self, output_json: str | None, error_json: str | None, unseen: Sequence[str] = ()) -> None:
         self.entries.append(("leave", output_json or error_json))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,7 +37,7 @@ class Sight:
 class Sights:
     """What the unmarked code of one run did, each once."""
 
-    __slots__ = ("_seen", "files", "full", "own")
+    __slots__ = ("_seen", "files", "full", "looked", "own")
 
     def __init__(self) -> None:
         self._seen: dict[tuple[GapKind, str], Sight | None] = {}
@@ -45,6 +46,8 @@ class Sights:
         self.files = 0
         """How many reads of files were recorded or answered (`seams.files`)."""
         self.full = False
+        self.looked: Counter[str] = Counter()
+        """Function -> how many of its results were looked at, to see whether they can be rebuilt."""
 
     def is_new(self, kind: GapKind, what: str) -> bool:
         """Return whether this is new and should be examined, and remember it as seen."""
@@ -76,7 +79,14 @@ def _gap(sight: Sight, entry: str) -> Gap:
     where = f" ({sight.where})" if sight.where else ""
     if sight.kind is GapKind.TOOL_CHANGES:
         do = f"return the change from {sight.by}, and make it where {sight.by} is called"
+        if sight.verb == "returns":
+            do = f"return a copy from {sight.by}"
+        elif sight.verb == "is answered by":
+            do = f"give {sight.by} all that it needs as arguments"
         return Gap(kind=sight.kind, text=f"tool {sight.by}{where} {sight.verb} {what}, {NOT_REPEATED}", do=do)
+    if sight.kind is GapKind.RESULT_CHANGED:
+        do = f"return plain data from {sight.by}: JSON types, dataclasses, pydantic models"
+        return Gap(kind=sight.kind, text=f"{sight.by}{where} {sight.verb} {what}", do="" if sight.verb == "raises" else do)
     by = sight.by or "a thread of a library"
     if not sight.by or sight.where.startswith("<"):
         do = "do it in a function marked @freezeframe.tool"

@@ -1,4 +1,4 @@
-"""SIGTERM and ``os._exit``: deliver what is queued, within a time limit, and then let them do what they would have done.
+"""SIGTERM, ``os._exit`` and ``os.exec*``: deliver what is queued, within a time limit, and then let them end the process.
 
 We install a handler only if there is none: if SIGTERM has its default action when `instrument()` is called. A handler of the
 application is never replaced, wrapped or called, whether it was there before or comes later; if it ends the process in an
@@ -8,7 +8,8 @@ if there had been none.
 Like every handler in Python it runs in the main thread, between two instructions. So SIGTERM during a long native call
 waits for the call to return.
 
-``os._exit`` is how a forked child ends, and what libraries for processes call. It skips every `atexit`.
+``os._exit`` is how a forked child ends, and what libraries for processes call. Like ``os.exec*``, by which a program replaces
+itself, it skips every `atexit`.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import functools
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from freezeframe._guard import guard
 
@@ -49,18 +50,25 @@ def flush_before_termination(flush: Callable[[], object]) -> Callable[[], None]:
 
 
 def flush_before_exit(flush: Callable[[], object]) -> Callable[[], None]:
-    """Call `flush` before ``os._exit`` ends the process; return a function that undoes that."""
-    original = os._exit
-
-    @functools.wraps(original)
-    def leave(status: int) -> NoReturn:
-        with guard("exit"):
-            flush()
-        original(status)
+    """Call `flush` before ``os._exit`` or ``os.exec*`` ends the program; return a function that undoes that."""
+    originals = {name: getattr(os, name) for name in ("_exit", "execv", "execve")}  # the others call one of these
+    ours = {name: _flushed(original, flush) for name, original in originals.items()}
 
     def take_back() -> None:
-        if os._exit is leave:
-            os._exit = original
+        for name, original in originals.items():
+            if getattr(os, name) is ours[name]:
+                setattr(os, name, original)
 
-    os._exit = leave
+    for name, leave in ours.items():
+        setattr(os, name, leave)
     return take_back
+
+
+def _flushed(original: Callable[..., NoReturn], flush: Callable[[], object]) -> Callable[..., NoReturn]:
+    @functools.wraps(original)
+    def leave(*args: Any, **kwargs: Any) -> NoReturn:
+        with guard("exit"):
+            flush()
+        original(*args, **kwargs)
+
+    return leave

@@ -6,7 +6,7 @@ import json
 import random
 import sys
 import time
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -25,7 +25,7 @@ from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.responder import Responder
 from freezeframe_schemas import genai, values
-from freezeframe_schemas.gaps import Gap, gaps_to_json
+from freezeframe_schemas.gaps import NOT_COMPARED, Gap, GapKind, gaps_to_json
 from freezeframe_schemas.run import EntryKind
 
 if TYPE_CHECKING:
@@ -158,12 +158,14 @@ class EntryPayload:
 class EntryScope:
     """A run in progress: recorded, reported to a replay, or (inside another run) a plain child span."""
 
-    __slots__ = ("_done", "_place", "_recorder", "_responder", "run")
+    __slots__ = ("_done", "_place", "_recorder", "_responder", "look", "run")
 
     def __init__(self, point: EntryPoint | Callable[[], EntryPoint], run: RunContext) -> None:
         """Begin. `point` may be a function that returns the entry point, for a run that exists only if a call is made in it."""
         outer = current_place()
         self._done = False
+        self.look: Callable[[object], Iterator[str]] = lambda _: iter(())
+        """Takes what the entry point returned; yields in words what of the outcome the output does not hold."""
         self._responder: Responder | None = None
         self._recorder: Recorder | None = None
         if outer.run is not None and run.session is None:  # a marked function that a request of the conversation calls
@@ -242,19 +244,25 @@ class EntryScope:
         self,
         *,
         output: str | None = None,
+        result: object = None,
         error: BaseException | None = None,
         yields: list[Any] | None = None,
         failure: str = "",
     ) -> None:
         """End the run with its output (tagged JSON) or the exception that it raised. Only the first call counts.
 
+        `result`: what the output was made of.
         `yields`: what a generator yielded before it raised. `failure`: how the output shows a failure, such as an HTTP status.
         """
         if self._done:
             return
         self._done = True
+        unseen: tuple[str, ...] = ()
+        if self._responder is not None or self.payload is not None:
+            with guard("entry.look"):
+                unseen = tuple(self.look(result))
         if self._responder is not None:
-            self._responder.leave(output, None if error is None else values.encode_exception(error, yields))
+            self._responder.leave(output, None if error is None else values.encode_exception(error, yields), unseen)
         SHARED.end(self.run.draws)
         span, payload = self.run.span, self.payload
         if span is None:
@@ -272,6 +280,8 @@ class EntryScope:
             if payload is not None and self._recorder is not None:
                 self._recorder.finish_results(self.run)
                 payload.output = output
+                for what in unseen:
+                    payload.add_gap(Gap(kind=GapKind.OUTCOME_PARTLY, text=NOT_COMPARED + what))
                 payload.error = None if error is None else values.encode_exception(error, yields)
                 payload.exchanges = self._recorder.sink.counted(span)
                 payload.note_draws()

@@ -16,8 +16,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe.context.program import SERVERS, program_file, relative_path
-from freezeframe_schemas.gaps import Gap, GapKind
-from freezeframe_schemas.rebuilding import lost_in_rebuilding
+from freezeframe_schemas import values
+from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
+from freezeframe_schemas.rebuilding import is_fixed, is_plain, lost_in_rebuilding
 
 _OWN_FILE: Final = "move it to a separate file, which a replay can import"
 IN_KERNEL: Final = (
@@ -75,6 +76,10 @@ class Reach:
             yield _unreachable(f"the entry point is a {kind}, which has no name to find it by", "mark a function")
             return
         name = self._function.__qualname__
+        if _is_in_a_foreign_loop(function):
+            text = f"the entry point {name} ran in another event loop than asyncio's, {NOT_REPEATED}"
+            yield _unreachable(text, "mark the function that starts the loop")
+            return
         shown = f"the entry point {name} ({_place(function)})"
         if is_nested(name):
             outer = name.partition(".<locals>")[0]
@@ -147,6 +152,15 @@ def _look_up(module: Any, qualname: str) -> Any:
     for part in qualname.split("."):
         found = getattr(found, part, None)
     return found
+
+
+def _is_in_a_foreign_loop(function: Any) -> bool:
+    """Return whether a coroutine function is being run by trio or the like: asyncio knows of no loop."""
+    if not inspect.iscoroutinefunction(function) and not inspect.isasyncgenfunction(function):
+        return False
+    import asyncio
+
+    return asyncio._get_running_loop() is None
 
 
 def _leads_to(found: Any, marked: Any) -> bool:
@@ -249,3 +263,21 @@ def input_gaps(arguments: Mapping[str, object], *, is_passed: bool = True) -> It
                     do="pass plain data: JSON types, dataclasses, pydantic models",
                 )
             break  # one gap per argument: a list of a thousand requests has one cause
+
+
+# -- the outcome --------------------------------------------------------------------------------------------------------
+
+
+def left_open(positional: list[Any], named: dict[str, Any], before: str, result: object) -> Iterator[str]:
+    """Yield in words what a marked function leaves behind that is not in its output; `before`: its input, tagged JSON."""
+    can_change = not all(is_fixed(value) for value in (*positional, *named.values())) and not values.is_opaque(before)
+    if can_change and values.encode({"args": positional, "kwargs": named}) != before:
+        yield "what the entry point changed in its arguments"
+    yield from lost_of_outcome(result)
+
+
+def lost_of_outcome(result: object) -> Iterator[str]:
+    """Yield in words what a result holds that tagged JSON does not."""
+    lost = None if is_plain(result) else next((each for each in lost_in_rebuilding(result) if not each.opaque), None)
+    if lost is not None:
+        yield f"what the outcome holds of {lost.class_name} besides plain data and fields"

@@ -29,14 +29,14 @@ from freezeframe._guard import guard
 from freezeframe.context.current import RunContext, current_place
 from freezeframe.context.program import relative_path
 from freezeframe.runs.entry import EntryPoint, EntryScope, command_entry
-from freezeframe.runs.reach import Reach, input_gaps
+from freezeframe.runs.reach import Reach, input_gaps, left_open, lost_of_outcome
 from freezeframe.seams.functions import calls
 from freezeframe.seams.functions.marked import Binder, named
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.responder import Feed
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.exchange import Completion
-from freezeframe_schemas.gaps import Gap
+from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
 from freezeframe_schemas.run import EntryKind
 
 _F = TypeVar("_F", bound=Callable[..., Any])
@@ -169,6 +169,7 @@ class RunScope:
             with guard("run.input"):
                 point = replace(point, gaps=tuple(input_gaps({"input": self._options.input}, is_passed=False)))
         scope = EntryScope(point, self._options.context(name, (), {}))
+        scope.look = lost_of_outcome
         inside = scope.inside()
         inside.__enter__()
         current = CurrentRun(scope.run)
@@ -178,7 +179,8 @@ class RunScope:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         scope, inside, current = self._open.pop()
         inside.__exit__(None, None, None)
-        scope.finish(output=None if error is not None else values.encode(current.output), error=error)
+        output = None if error is not None else values.encode(current.output)
+        scope.finish(output=output, result=current.output, error=error)
 
     async def __aenter__(self) -> CurrentRun:
         return self.__enter__()
@@ -221,7 +223,7 @@ def _marked(function: Any, entry: _MarkedFunction) -> Any:
             except BaseException as error:
                 scope.finish(error=error)
                 raise
-            scope.finish(output=values.encode(result))
+            scope.finish(output=values.encode(result), result=result)
             return result
 
         return async_wrapper
@@ -237,7 +239,7 @@ def _marked(function: Any, entry: _MarkedFunction) -> Any:
         except BaseException as error:
             scope.finish(error=error)
             raise
-        scope.finish(output=values.encode(result))
+        scope.finish(output=values.encode(result), result=result)
         return result
 
     return wrapper
@@ -265,7 +267,9 @@ class _MarkedFunction:
             gaps=self._gaps_of(positional, named),
             reach=self.reach.gaps,
         )
-        return EntryScope(point, self._options.context(self._name, args, kwargs))
+        scope = EntryScope(point, self._options.context(self._name, args, kwargs))
+        scope.look = functools.partial(left_open, positional, named, point.input)
+        return scope
 
     def _gaps_of(self, positional: list[Any], named: dict[str, Any]) -> tuple[Gap, ...]:
         with guard("run.input"):
@@ -282,10 +286,11 @@ class _MarkedFunction:
 class _Yields:
     """Watches an entry point that is a generator: its output is ``{"yields": [...], "return": ...}``."""
 
-    __slots__ = ("_items", "_scope")
+    __slots__ = ("_items", "_items_answered", "_scope")
 
     def __init__(self, scope: EntryScope) -> None:
         self._scope = scope
+        self._items_answered = False
         self._items: list[Any] = []
 
     def inside(self) -> AbstractContextManager[None]:
@@ -294,6 +299,18 @@ class _Yields:
     def add(self, item: object) -> None:
         self._items.append(item)
 
+    def sent(self) -> None:
+        with guard("run.sent"):
+            if self._scope.payload is not None and not self._items_answered:
+                self._items_answered = True
+                self._scope.payload.add_gap(
+                    Gap(
+                        kind=GapKind.CALLER_LEFT,
+                        text=f"the caller sends values into the generator, {NOT_REPEATED}",
+                        do="mark the function that sends them",
+                    )
+                )
+
     def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
         if error is not None:
             self._scope.finish(error=error, yields=self._items)
@@ -301,7 +318,7 @@ class _Yields:
         output: dict[str, Any] = {"yields": self._items}
         if completion is Completion.COMPLETE:
             output["return"] = result
-        self._scope.finish(output=values.encode(output))
+        self._scope.finish(output=values.encode(output), result=self._items)
 
 
 def flag(key: str, value: _V) -> _V:

@@ -28,7 +28,9 @@ _LIMIT: Final = 1 << 20
 
 _UNHEARD: Final = {
     "exit": re.compile(rb"SystemExit\(|raise SystemExit|from sys import[\w\s,(]*\bexit|(?<![\w.])(?<!def )(?:exit|quit)\("),
-    "stdout_bytes": re.compile(rb"stdout\.buffer|stdout\.detach|fdopen\([^\n]*stdout|\bopen\(1\b|os\.write\(|\bdup2\("),
+    "stdout_bytes": re.compile(
+        rb"stdout\.buffer|stdout\.detach|\bfdopen\(|\bopen\(1\b|os\.write\(|\bdup2?\(|/dev/stdout|/(?:dev|self)/fd|/dev/tty"
+    ),
 }
 """Part of the outcome -> text of an application in which that part may escape us."""
 
@@ -49,7 +51,7 @@ class StandardStreams:
     def outcome(self) -> dict[str, Any]:
         """Return the result of the process, as far as it was seen.
 
-        Shape: ``{"stdout": "It is in Lyon.\\n", "exit": 3}``; no ``exit`` for status 0. What is unknown is None, and so are
+        Shape: ``{"exit": 3, "stdout": "It is in Lyon.\\n"}``; no ``exit`` for status 0. What is unknown is None, and so are
         the ``stdout_bytes`` of an application that may write some.
         """
         escaped: dict[str, Any] = dict.fromkeys(_UNHEARD)
@@ -58,7 +60,8 @@ class StandardStreams:
             escaped = {part: None for part, pattern in _UNHEARD.items() if any(map(pattern.search, texts))}
         if self._status is not None:
             escaped["exit"] = self._status
-        return {"stdout": self.printed, **{part: what for part, what in escaped.items() if what != 0}}
+        known = {**escaped, "stdout": self.printed}
+        return {part: known[part] for part in ("exit", "stdout", "stdout_bytes") if known.get(part, 0) != 0}
 
     @property
     def printed(self) -> str | None:

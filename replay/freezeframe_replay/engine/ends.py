@@ -6,12 +6,13 @@ Keeps how far each was compared (`Check`), so that no verdict claims more. Not t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from freezeframe_replay.engine.compare import Difference, first_difference
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed
+from freezeframe_schemas.gaps import NOT_COMPARED
 from freezeframe_schemas.keys import without_identity
 from freezeframe_schemas.run import Entry
 from freezeframe_schemas.values import TAG, is_opaque
@@ -40,6 +41,8 @@ class Ends:
         """Differences in the input that did not decide."""
         self.outcome_relaxed: tuple[Relaxed, ...] = ()
         """Differences in the outcome that did not decide."""
+        self.unheard: tuple[str, ...] = ()
+        """What an entry point left behind that is not compared, in words."""
         self.outcome_changed: Divergence | None = None
         self.raised_instead = False
         """Whether the program raised although the recorded run returned."""
@@ -97,6 +100,11 @@ class Ends:
             note=(_of_the_caller(recorded["raised"]) if error is None else "") or settled.conflict,
         )
         return None
+
+    def note_unheard(self, gaps: Iterable[str], live: Iterable[str]) -> None:
+        """Note what is not compared: of the recorded outcome, as the gaps of the run tell, and of the live one."""
+        recorded = (gap.removeprefix(NOT_COMPARED) for gap in gaps if gap.startswith(NOT_COMPARED))
+        self.unheard = tuple(dict.fromkeys((*recorded, *live)))
 
     def _first_difference(self, recorded: Any, settled: Settled) -> Difference | None:
         """Return the first difference in the form for reports: without any of the program's own values."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -16,11 +17,12 @@ from freezeframe_schemas.divergence import Divergence, DivergenceKind
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import RECONSTRUCTED, Exchange, Kind, format_lane
 from freezeframe_schemas.fixture import Step
-from freezeframe_schemas.gaps import NOT_REPEATED
+from freezeframe_schemas.gaps import NOT_REPEATED, NOT_WHOLE
 from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
 from freezeframe_schemas.wire import decode_body, find_dialect_of
 from freezeframe_schemas.wire.document import as_object, as_objects, parse
 
+_MEASURED: Final = re.compile(r"\d+\.\d{4,}(?:e-?\d+)?")
 _MAY_COME_OF_A_GAP: Final = frozenset(
     {
         DivergenceKind.REQUEST_CHANGED,
@@ -188,8 +190,19 @@ def _in_words(parts: Sequence[Mapping[str, Any]]) -> str:
 
 def with_reason(divergences: Sequence[Divergence], gaps: Iterable[str]) -> tuple[Divergence, ...]:
     """Return the divergences, the first one with the gaps of the run by which unchanged code may diverge, too."""
-    reasons = [gap for gap in gaps if NOT_REPEATED in gap]
-    if not divergences or not reasons or divergences[0].kind not in _MAY_COME_OF_A_GAP:
+    if not divergences or divergences[0].kind not in _MAY_COME_OF_A_GAP:
         return tuple(divergences)
-    named = f"a gap of the run may be the reason: {'; '.join(reasons)}"
-    return (replace(divergences[0], note="; ".join(filter(None, (divergences[0].note, named)))), *divergences[1:])
+    first = divergences[0]
+    reasons = [gap for gap in gaps if NOT_REPEATED in gap or NOT_WHOLE in gap]
+    notes = [first.note, _measured(first), f"a gap of the run may be the reason: {'; '.join(reasons)}" if reasons else ""]
+    return (replace(first, note="; ".join(filter(None, notes))), *divergences[1:])
+
+
+def _measured(divergence: Divergence) -> str:
+    """Return the note for two texts that differ only in numbers with many digits, which a program may have measured."""
+    recorded, live = str(divergence.recorded), str(divergence.live)
+    if recorded == live or not _MEASURED.search(recorded) or _MEASURED.sub("", recorded) != _MEASURED.sub("", live):
+        return ""
+    return (
+        "only numbers differ: if the program measures a duration, it is not the same in a replay, so round it or leave it out"
+    )

@@ -195,7 +195,7 @@ class ReplaySession:
         if self._on_enter is not None:
             self._on_enter()
 
-    def leave(self, output_json: str | None, error_json: str | None) -> None:
+    def leave(self, output_json: str | None, error_json: str | None, unseen: Sequence[str] = ()) -> None:
         """Note what the entry point returned or raised, and compare it unless a miss cut the run short."""
         if self._on_leave is not None:
             self._on_leave()
@@ -205,6 +205,7 @@ class ReplaySession:
                 return
             self._left = True
             self._outcome = output_json if error_json is None else error_json
+            self._ends.note_unheard(self._fixture.gaps, unseen)
             if not self._missed:
                 self._assume(self._ends.compare_outcome(output_json, error_json))
 
@@ -276,6 +277,7 @@ class ReplaySession:
                 outcome_check=self._ends.outcome_check,
                 input_relaxed=self._ends.input_relaxed,
                 outcome_relaxed=self._ends.outcome_relaxed,
+                unheard=self._ends.unheard,
                 unfinished=self._fixture.entry.unfinished,
                 beyond=tuple(self._beyond),
                 uncompared=self._values.uncompared,

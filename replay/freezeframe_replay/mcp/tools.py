@@ -73,13 +73,13 @@ class Tools:
         text: Annotated[
             str, Field(description="words in inputs, answers, errors or payloads; empty for all", max_length=400)
         ] = "",
-        status: Literal["", "failed", "partly", "unfinished", "ok"] = "",
+        status: Literal["", "failed", "partly", "unfinished", "ended", "ok"] = "",
         since: Since = "",
         limit: Annotated[int, Field(ge=1, le=_MOST_RUNS)] = 20,
         after: Annotated[str, Field(description="id of the run to go on after", max_length=64)] = "",
         budget: Budget = None,
     ) -> str:
-        """Find recorded runs, newest first. Status `partly`: the run is ok, but a step in it failed."""
+        """Find recorded runs, newest first. Status `partly`: ok, but a step in it failed; `ended`: it may have failed."""
         start = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age_s(since)) if since else None
         cursor = self._store.use(lambda store: store.find(after)) if after else ""
         query = RunQuery(words=text.strip(), status=status, since=start, after=cursor, size=limit)

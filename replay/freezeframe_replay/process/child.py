@@ -344,7 +344,8 @@ def write_report() -> None:
     _state["fences"].up = False
     _compare_outcome()
     partial = Path(path).with_suffix(".partial")
-    report = replace(_state["peers"].joined(_state["session"].report()), unheard=_state.get("unheard", ()))
+    report = _state["peers"].joined(_state["session"].report())
+    report = replace(report, unheard=(*report.unheard, *_state.get("unheard", ())))
     partial.write_text(report_to_json(report), encoding="utf-8")
     partial.replace(path)
 

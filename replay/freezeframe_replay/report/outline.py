@@ -152,7 +152,7 @@ def outline_fixture(fixture: Fixture, *, full: bool = False) -> Outline:
     return Outline(
         **_entry_fields(fixture.entry),
         run_id=fixture.run_id,
-        status=status_of(unfinished=fixture.entry.unfinished, failed=fixture.entry.error is not None),
+        status=status_of(unfinished=fixture.entry.unfinished, failed=fixture.entry.failed, output=fixture.entry.output),
         environment=_environment(fixture.environment),
         nodes=tuple(nodes),
         gaps=fixture.gaps,

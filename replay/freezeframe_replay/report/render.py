@@ -374,7 +374,8 @@ def _answer(call_kind: str) -> str:
 def _next(report: Report, width: int, again: str) -> Iterable[str]:
     first, asked_nothing = report.first, not report.made and report.outcome is None
     if not report.entered or (first is not None and first.kind is DivergenceKind.MISSING_CALL and asked_nothing):
-        advice = "see what the program prints (--show-output), or name the program to start: freezeframe replay RUN -- CMD"
+        advice = "see what the program prints: freezeframe replay RUN --show-output; or name the program to start: "
+        advice += "freezeframe replay RUN -- CMD"
     elif first is not None:
         if report.live:
             return

@@ -20,6 +20,7 @@ STATUSES: Final[Mapping[str, str]] = {
     "failed": f"status = '{RunStatus.FAILED.value}'",
     "partly": f"status = '{RunStatus.OK.value}' AND errors > 0",
     "unfinished": f"status = '{RunStatus.UNFINISHED.value}'",
+    "ended": f"status = '{RunStatus.ENDED.value}'",
     "ok": f"status = '{RunStatus.OK.value}' AND errors = 0",
     NOT_OK: f"status != '{RunStatus.OK.value}'",
 }

@@ -15,7 +15,14 @@ from freezeframe_schemas.lifecycle import RunStatus
 
 FILTERS: Final = ("words", "service", "user", "since", "status", "sort", "agent", "model", "day", "label", "live")
 """What the list takes from its address."""
-_TABS: Final = {"": "All", "failed": "Failed", "partly": "Ok, with failed steps", "unfinished": "Unfinished", "ok": "Ok"}
+_TABS: Final = {
+    "": "All",
+    "failed": "Failed",
+    "partly": "Ok, with failed steps",
+    "unfinished": "Unfinished",
+    "ended": "Ended, exit status unknown",
+    "ok": "Ok",
+}
 _COLUMNS: Final = (
     ("started", "started"),
     ("run", "entry"),

@@ -82,7 +82,7 @@ def _made_names() -> Mapping[str, str]:
         "TELLS_OF_MODEL_CALL": _tells_of_model_call(),
         "CALL_COLUMNS": ", ".join(column.name for column in TOLD_COLUMNS),
         "IS_EVENT": _is_event(),
-        "RUN_STATUS": status_sql(unfinished=UNFINISHED, failed="r.entry.failed"),
+        "RUN_STATUS": status_sql(unfinished=UNFINISHED, failed="r.entry.failed", output="r.entry.output"),
         "RECOMPRESSED": RECOMPRESSED,
         "UNFINISHED": RunStatus.UNFINISHED.value,
         "UNFOLDED_STREAM": unfolded_sql("filled"),

@@ -6,7 +6,7 @@ Adapters describe the call; what happens to it is here. While a replay is served
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,6 +17,7 @@ from freezeframe._drive import Watcher
 from freezeframe._guard import guard
 from freezeframe.context.current import PLACE, current_place
 from freezeframe.context.sights import Sight, Sights, shown_path
+from freezeframe.seams.functions.given import Changes
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.patching import Patches
@@ -25,9 +26,13 @@ from freezeframe.seams.recorder.responder import Call, Responder
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request
-from freezeframe_schemas.gaps import GapKind
+from freezeframe_schemas.gaps import NOT_WHOLE, GapKind
+from freezeframe_schemas.rebuilding import is_plain, lost_in_rebuilding, lost_of_exception
 
 _T = TypeVar("_T")
+
+_MAX_LOOKS: Final = 20
+"""Results of one function in a run that are taken apart to see whether they can be rebuilt. Plain data needs no look."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,8 +47,8 @@ class FunctionCall:
     call_id: str | None = None
     code: CodeType | None = None
     """The function's, where `changed` is known."""
-    changed: Callable[[], Iterable[str]] | None = None
-    """Returns what the function has changed of what it was given, in words: a replay does not run it."""
+    changed: Changes | None = None
+    """Tells, once the call has ended, what a replay does not do, since it does not run the function."""
 
     @classmethod
     def of(cls, kind: Kind, seam: str, name: object, *args: object, kwargs: Mapping[str, Any], call_id: object = None) -> Self:
@@ -171,6 +176,9 @@ class _Unwatched:
     def add(self, item: object) -> None:
         """Do nothing: no one needs it."""
 
+    def sent(self) -> None:
+        """Do nothing: no one needs it."""
+
     def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
         """Do nothing: no one needs it."""
 
@@ -193,6 +201,11 @@ class _Items:
     def add(self, item: object) -> None:
         with guard("calls.item"):
             self._recording.chunk((self._lead() + values.encode(item)).encode())
+
+    def sent(self) -> None:
+        with guard("calls.sent"):
+            if self._recording.losses is not None:
+                self._recording.losses.sent()
 
     def end(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
         with guard("calls.end"):
@@ -238,23 +251,57 @@ def _start(describe: Describe) -> Recording | None:
         )
         run = current_place().run
         sights = recorder.root.sights() if run is None else run.sights
-        if recording is not None and sights is not None and call.code is not None and call.changed is not None:
-            recording.before_end = partial(_note_changes, call.name, call.code, call.changed, sights)
+        if recording is not None and sights is not None and not current_place().inside_call:
+            recording.losses = _Losses(call, sights)
         return recording
     return None
 
 
-def _note_changes(name: str, code: CodeType, changed: Callable[[], Iterable[str]], sights: Sights) -> None:
-    for what in changed():
-        if sights.is_new(GapKind.TOOL_CHANGES, f"{name} {what}"):
-            where = f"{shown_path(code.co_filename)}:{code.co_firstlineno}"
-            sights.note(Sight(kind=GapKind.TOOL_CHANGES, verb="changes", what=what, by=name, where=where))
+class _Losses:
+    """Notes what a replay does not do, or does not give unchanged, in the place of one call. It must not be inside another."""
+
+    __slots__ = ("_call", "_sights")
+
+    def __init__(self, call: FunctionCall, sights: Sights) -> None:
+        self._call = call
+        self._sights = sights
+
+    def sent(self) -> None:
+        self._note(GapKind.TOOL_CHANGES, "is answered by", "send()")
+
+    def ended(self, result: object, error: BaseException | None) -> None:
+        name, looked = self._call.name, self._sights.looked
+        for verb, what in () if self._call.changed is None else self._call.changed(result):
+            self._note(GapKind.TOOL_CHANGES, verb, what)
+        if (error is None and is_plain(result)) or looked[name] >= _MAX_LOOKS:
+            return
+        looked[name] += 1
+        verb, what = ("returns", _lost_of_result(result)) if error is None else ("raises", _lost_of_error(error))
+        if what:
+            self._note(GapKind.RESULT_CHANGED, verb, what)
+
+    def _note(self, kind: GapKind, verb: str, what: str) -> None:
+        name, code = self._call.name, self._call.code
+        if self._sights.is_new(kind, f"{name} {verb} {what}"):
+            where = f"{shown_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
+            self._sights.note(Sight(kind=kind, verb=verb, what=what, by=name, where=where))
+
+
+def _lost_of_result(result: object) -> str:
+    """Return in words what of a result does not come back. What cannot be rebuilt at all, the span itself shows."""
+    lost = next((each for each in lost_in_rebuilding(result) if not each.opaque), None)
+    return "" if lost is None else f"a {lost.class_name}, {NOT_WHOLE} (only plain data and fields)"
+
+
+def _lost_of_error(error: BaseException) -> str:
+    lost = lost_of_exception(error)
+    return f"a {values.class_path(type(error))}, {NOT_WHOLE} (without {lost})" if lost else ""
 
 
 def _succeed(recording: Recording, result: object, dump: Dump) -> None:
     with guard("calls.result"):
         recording.chunk(dump(result).encode())
-    recording.finish(Completion.COMPLETE)
+    recording.finish(Completion.COMPLETE, result=result if dump is values.encode else None)
 
 
 def watch(patches: Patches, owner: Any, name: str, describe: DescribeMethod) -> None:

@@ -1,41 +1,46 @@
-"""What a tool changed of what it was given: its arguments, and attributes of its object. A replay does not do that."""
+"""What a tool changed of what it was given, and whether it returns that itself. A replay does neither."""
 
 from __future__ import annotations
 
 import json
 import marshal
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from freezeframe.seams.functions.left_behind import LeftBehind
 from freezeframe_schemas.keys import with_defaults, without_identity
+from freezeframe_schemas.rebuilding import FIXED, is_fixed
 
-_FIXED: Final = frozenset({type(None), bool, int, float, str, bytes})
 _GROWING: Final = frozenset({list, dict, set})
+_CONSTANT: Final = FIXED | {tuple, frozenset, complex, type}
 Encode = Callable[[tuple[Any, ...], dict[str, Any]], str]
+Changes = Callable[[object], Iterator[tuple[str, str]]]
+"""Takes the result of a call; yields what a replay does not do, as a verb and its object."""
 
 
-def watch_arguments(
-    encode: Encode, args: tuple[Any, ...], kwargs: dict[str, Any], before: str, *, has_object: bool
-) -> Callable[[], Iterable[str]] | None:
-    """Return what tells, after the call, what has changed; None if nothing can. `before` is what `encode` wrote of the call."""
+def watch_call(
+    encode: Encode, left: LeftBehind, args: tuple[Any, ...], kwargs: dict[str, Any], before: str, *, has_object: bool
+) -> Changes:
+    """Return what tells, after the call, what has changed. `before` is what `encode` wrote of the call."""
     owner = args[0] if has_object and args and not isinstance(args[0], type) else None
     given = (*(args if owner is None else args[1:]), *kwargs.values())
-    is_fixed = all(type(value) in _FIXED for value in given)
-    if is_fixed and owner is None:
-        return None
-    picture = None if is_fixed else _picture(given)
-    state = _state(owner)
+    fixed = all(map(is_fixed, given))
+    picture = None if fixed else _picture(given)
+    around = left.before(owner)
 
-    def changes() -> Iterator[str]:
-        same = is_fixed or (picture is not None and picture == _picture(given))
-        return _changes(None if same else encode(args, kwargs), before, owner, state)
+    def changes(result: object) -> Iterator[tuple[str, str]]:
+        if not fixed and (picture is None or picture != _picture(given)):
+            yield from (("changes", what) for what in _changes(encode(args, kwargs), before))
+        yield from (("changes", what) for what in around())
+        if type(result) not in _CONSTANT and any(value is result for value in given):
+            yield "returns", "the very object that it was given"
 
     return changes
 
 
 def _picture(given: tuple[Any, ...]) -> bytes | None:
     """Return bytes that differ if plain data differs, at a tenth of the cost of encoding it; None for anything else."""
-    if any(type(value) not in _FIXED and type(value) not in _GROWING for value in given):  # an array would be copied
+    if any(type(value) not in FIXED and type(value) not in _GROWING for value in given):  # an array would be copied
         return None
     try:
         return marshal.dumps(given, 2)
@@ -43,26 +48,10 @@ def _picture(given: tuple[Any, ...]) -> bytes | None:
         return None
 
 
-def _changes(after: str | None, before: str, owner: Any, state: Mapping[str, tuple[Any, int]]) -> Iterator[str]:
-    if after is not None and after != before:
-        was, now = (with_defaults(without_identity(json.loads(text))) for text in (before, after))
-        yield from (f"its argument {name}" for name, value in now["kwargs"].items() if value != was["kwargs"].get(name))
-        if now["args"] != was["args"]:
-            yield "an argument"
-    yield from (f"its object ({name})" for name, value in _state(owner).items() if _differs(value, state.get(name)))
-
-
-def _state(owner: Any) -> dict[str, tuple[Any, int]]:
-    """Return the attributes of an object that are plain data, each with its size: cheap, so what is deeper is not seen."""
-    held: dict[str, Any] = getattr(owner, "__dict__", {})
-    return {
-        name: (value, len(value) if type(value) in _GROWING else 0)
-        for name, value in list(held.items())
-        if type(value) in _FIXED or type(value) in _GROWING
-    }
-
-
-def _differs(now: tuple[Any, int], was: tuple[Any, int] | None) -> bool:
-    if was is None or now[1] != was[1] or type(now[0]) is not type(was[0]):
-        return True
-    return now[0] is not was[0] and (type(now[0]) in _GROWING or now[0] != was[0])
+def _changes(after: str, before: str) -> Iterator[str]:
+    if after == before:
+        return
+    was, now = (with_defaults(without_identity(json.loads(text))) for text in (before, after))
+    yield from (f"its argument {name}" for name, value in now["kwargs"].items() if value != was["kwargs"].get(name))
+    if now["args"] != was["args"]:
+        yield "an argument"

@@ -10,7 +10,8 @@ from typing import Any, TypeVar, overload
 from freezeframe._drive import watched_async_generator, watched_generator
 from freezeframe._guard import guard
 from freezeframe.seams.functions import calls
-from freezeframe.seams.functions.given import watch_arguments
+from freezeframe.seams.functions.given import watch_call
+from freezeframe.seams.functions.left_behind import LeftBehind
 from freezeframe.seams.recorder import switch
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Kind
@@ -61,6 +62,7 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
     call_name = name or named(function).__name__
     bind = Binder(function)
     code = getattr(inspect.unwrap(function), "__code__", None)
+    left = LeftBehind(function)
 
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
         body = bind(args, kwargs)
@@ -68,7 +70,7 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
             return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=body)
         changed = None
         with guard("functions.given"):
-            changed = watch_arguments(bind, args, kwargs, body, has_object=bind.drops_self)
+            changed = watch_call(bind, left, args, kwargs, body, has_object=bind.drops_self)
         return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=body, code=code, changed=changed)
 
     return watch(function, describe)

@@ -56,6 +56,18 @@ class OpenResult(Protocol):
         ...
 
 
+class Losses(Protocol):
+    """Notes what a replay will not do, or not give unchanged, in the place of a call."""
+
+    def sent(self) -> None:
+        """Note that the program sent a value into a generator."""
+        ...
+
+    def ended(self, result: object, error: BaseException | None) -> None:
+        """Look at what the call leaves behind, and at its result or exception."""
+        ...
+
+
 @dataclass(slots=True, kw_only=True, eq=False)
 class Recorder:
     """What the seams of a process record with: made by `instrument()`."""
@@ -205,8 +217,7 @@ class Recording:
     describe_span: bool = False
     random_state: object = None
     held: Held = _NOT_HELD
-    before_end: Callable[[], None] | None = None
-    """Looks at what the call leaves behind."""
+    losses: Losses | None = None
     body: Body = field(init=False)
     status: int | None = None
     reason: str | None = None
@@ -246,16 +257,16 @@ class Recording:
             raise
         self.finish(Completion.COMPLETE)
 
-    def finish(self, completion: Completion, error: BaseException | None = None) -> None:
+    def finish(self, completion: Completion, error: BaseException | None = None, *, result: object = None) -> None:
         """End the exchange and its span. The first call decides, later ones do nothing."""
         with self._lock:
             if self._done:
                 return
             self._done = True
-        if self.before_end is not None:
-            with guard("recording.before_end"):
-                self.before_end()
-            self.before_end = None
+        if self.losses is not None:
+            with guard("recording.losses"):
+                self.losses.ended(result, error)
+            self.losses = None
         with guard("recording.finish"):
             self.completion = completion
             if error is not None:

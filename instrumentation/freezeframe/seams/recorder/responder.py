@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -71,8 +71,8 @@ class Responder(Protocol):
         """Called when an entry point starts, with its input as tagged JSON."""
         ...
 
-    def leave(self, output_json: str | None, error_json: str | None) -> None:
-        """Called when it ends, with its output or its exception as tagged JSON."""
+    def leave(self, output_json: str | None, error_json: str | None, unseen: Sequence[str] = ()) -> None:
+        """Called when it ends, with its output or its exception as tagged JSON, and what of its outcome neither holds."""
         ...
 
 

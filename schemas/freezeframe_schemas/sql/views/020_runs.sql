@@ -9,7 +9,7 @@ SELECT
     r.tenant AS tenant,
     r.trace_id AS trace_id,
     r.run_id::String AS run_id,
-    {RUN_STATUS} AS status, -- ok, error (the entry point failed) or unfinished (no end was recorded: still running, or killed)
+    {RUN_STATUS} AS status, -- ok, error (the entry point failed), ended (a program whose exit status is not known) or unfinished (no end was recorded: still running, or killed)
     r.entry.name AS name, -- Name of the entry point's span
     r.entry.target AS entry_target,
     r.service::String AS service,

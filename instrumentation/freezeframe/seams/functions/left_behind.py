@@ -1,0 +1,225 @@
+"""What a tool leaves behind besides its result: in its object, in globals, closures and defaults, in the environment.
+
+A replay does not run the tool, so it leaves none of that. Looked at is what the tool's own code names, and the code of the
+application that it names in turn; found once per function. Plain data is compared, and so are the attributes of an object of
+the application, one level deep. Never a value is kept longer than the call.
+"""
+
+from __future__ import annotations
+
+import dis
+import inspect
+import marshal
+import os
+import sys
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from contextvars import ContextVar
+from functools import cache, partial
+from types import CodeType, FunctionType, ModuleType
+from typing import Any, Final
+
+from freezeframe.seams.unmarked.sights import is_applications
+from freezeframe_schemas.rebuilding import FIXED, is_fixed
+
+_GROWING: Final = (dict, list, set, deque, bytearray)
+_ABSENT: Final = object()
+_CACHED: Final = type(cache(len))
+_STORE_GLOBAL: Final = dis.opmap["STORE_GLOBAL"]
+_MAX_FUNCTIONS: Final = 60
+_MAX_PLACES: Final = 100
+"""Functions that are followed from one tool, and places that are looked at around each of its calls."""
+_LARGE: Final = 4_000
+_BUDGET: Final = 2_000_000
+"""Bytes of a picture that is large, and of all large ones of one tool: after that, of such data only the size is compared."""
+
+Read = Callable[[], object]
+Mark = tuple[str, object]
+"""How a value was looked at, and what was seen."""
+
+
+class LeftBehind:
+    """Looks at one function's surroundings, before and after a call."""
+
+    __slots__ = ("_function", "_large", "_places", "_spent")
+
+    def __init__(self, function: Any) -> None:
+        self._function = function
+        self._places: list[tuple[str, Read]] | None = None
+        self._large: set[str] = set()
+        self._spent = 0
+
+    def before(self, owner: object | None) -> Callable[[], Iterator[str]]:
+        """Look, before a call on `owner`; return what looks again, and yields in words what is different."""
+        if self._places is None:
+            self._places = list(_places(self._function, type(owner)))
+        places = [*self._places]
+        if owner is not None and hasattr(owner, "__dict__"):
+            held = vars(owner)
+            places += [(f"its object ({name})", partial(held.get, name, _ABSENT)) for name in list(held)]
+        seen = [self._mark(name, read()) for name, read in places]
+        environment = _environment().copy()
+
+        def changes() -> Iterator[str]:
+            for (name, read), mark in zip(places, seen, strict=True):
+                if (now := self._mark(name, read(), mark[0])) != mark and now[0]:
+                    yield name
+            if owner is not None and hasattr(owner, "__dict__"):
+                known = {name for name, _ in places}
+                for name, value in list(vars(owner).items()):
+                    if f"its object ({name})" not in known and self._mark(name, value)[0]:
+                        yield f"its object ({name})"
+            if environment != _environment():
+                yield "os.environ"
+
+        return changes
+
+    def _mark(self, name: str, value: object, how: str = "") -> Mark:
+        """Return what is comparable of a value; ("", None) for what is not looked at, such as a client that is made once."""
+        if type(value) is ContextVar:
+            value = value.get(_ABSENT)
+        kind = type(value)  # never `isinstance`, which asks a lazy object for its class, and so makes it
+        if kind in FIXED:
+            return "value", (kind, value)
+        if issubclass(kind, _GROWING):
+            return self._picture(name, value, how)
+        if _is_own(kind) or kind is threading.local:
+            held: dict[str, Any] = getattr(value, "__dict__", {})
+            return "object", [(key, self._mark(f"{name}.{key}", held[key])) for key in list(held) if _is_plain(held[key])]
+        return "", None
+
+    def _picture(self, name: str, value: Any, how: str) -> Mark:
+        size = (type(value), len(value))
+        if how == "size" or (how != "picture" and name in self._large and self._spent > _BUDGET):
+            return "size", size
+        plain: Any = dict(value) if isinstance(value, dict) else value if type(value) in (list, set) else list(value)
+        try:
+            data = marshal.dumps(plain, 2)  # a tenth of what encoding costs
+        except ValueError:  # it holds objects: which ones
+            inner = plain.items() if type(plain) is dict else enumerate(plain)
+            data = b"".join(b"%x %x " % (hash(key), id(item)) for key, item in inner)
+        if len(data) > _LARGE:
+            self._large.add(name)
+            self._spent += len(data)
+        return "picture", (size, data)
+
+
+def _is_plain(value: object) -> bool:
+    return is_fixed(value) or issubclass(type(value), _GROWING)
+
+
+def _environment() -> dict[Any, Any]:
+    """Return the variables as Python keeps them: what `os.environ` decodes anew each time."""
+    held: Any = getattr(os.environ, "_data", None)
+    return held if isinstance(held, dict) else dict(os.environ)
+
+
+# -- where a function can leave something ----------------------------------------------------------------------------------
+
+
+def _places(function: Any, owner: type) -> Iterator[tuple[str, Read]]:
+    """Yield the places that a function and what it calls of the application name, each with what reads it."""
+    found: dict[str, Read] = {}
+    plain = _plain_function(function)
+    waiting = [] if plain is None else [plain]
+    seen: set[CodeType] = set()
+    while waiting and len(seen) < _MAX_FUNCTIONS and len(found) < _MAX_PLACES:
+        each = waiting.pop()
+        if each.__code__ in seen:
+            continue
+        seen.add(each.__code__)
+        names, stored = _names(each.__code__)
+        around = zip(each.__code__.co_freevars, each.__closure__ or (), strict=False)
+        cells = {name: (_content(cell), partial(_content, cell)) for name, cell in around}
+        _look(f"the variable {{}} around {each.__name__}", cells, names, found, waiting)
+        _look("the global {}", _held(each.__globals__, names | stored, stored), names, found, waiting)
+        defaults = [*(each.__defaults__ or ()), *(each.__kwdefaults__ or {}).values()]
+        found |= {f"a default of {each.__name__}": partial(_itself, item) for item in defaults if type(item) in _GROWING}
+        waiting += _methods(owner, names)
+    yield from list(found.items())[:_MAX_PLACES]
+
+
+def _look(
+    label: str, held: Mapping[str, tuple[Any, Read]], names: set[str], found: dict[str, Read], waiting: list[FunctionType]
+) -> None:
+    """Add to `found` the data of a namespace that code names, and to `waiting` the functions."""
+    for name, (value, read) in held.items():
+        shown = label.format(name)
+        if function := _plain_function(value):
+            waiting.append(function)
+        elif type(value) is ModuleType:
+            if _is_module_own(value.__name__) and "." not in label:
+                _look(f"the global {name}.{{}}", _held(vars(value), names), names, found, waiting)
+        elif issubclass(type(value), type):
+            if _is_own(value):
+                inner = {key: each for key, each in _held(vars(value), names).items() if not _plain_function(each[0])}
+                _look(f"the class {name} ({{}})", inner, names, found, waiting)
+                waiting += _methods(value, names)
+        else:
+            found.setdefault(shown, read)
+            if _is_own(type(value)):
+                waiting += _methods(type(value), names)
+
+
+def _held(
+    namespace: Mapping[str, object], names: set[str], stored: AbstractSet[str] = frozenset()
+) -> dict[str, tuple[object, Read]]:
+    present = [name for name in names if name in namespace or name in stored]
+    return {name: (namespace.get(name, _ABSENT), partial(namespace.get, name, _ABSENT)) for name in present}
+
+
+def _names(code: CodeType) -> tuple[set[str], set[str]]:
+    """Return what the code, and code inside it, names: globals and attributes; and which globals it sets."""
+    names, stored = {*code.co_names, *code.co_freevars}, set[str]()
+    if _STORE_GLOBAL in code.co_code[::2]:
+        stored = {str(each.argval) for each in dis.get_instructions(code) if each.opcode == _STORE_GLOBAL}
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            more, set_there = _names(inner)
+            names |= more
+            stored |= set_there
+    return names, stored
+
+
+def _methods(owner: type, names: set[str]) -> Iterator[FunctionType]:
+    for base in owner.__mro__:
+        if _is_own(base):
+            yield from (function for name in names if (function := _plain_function(vars(base).get(name))))
+
+
+def _plain_function(value: Any) -> FunctionType | None:
+    """Return the application's function behind decorators, if it is one."""
+    if type(value) in (staticmethod, classmethod):
+        value = value.__func__
+    elif type(value) is property:
+        value = value.fget
+    elif type(value) is partial:
+        value = value.func
+    if type(value) in (FunctionType, _CACHED):
+        value = inspect.unwrap(value)
+    if type(value) is FunctionType and is_applications(value.__code__.co_filename, value.__module__ or ""):
+        return value
+    return None
+
+
+def _is_own(cls: type) -> bool:
+    return _is_module_own(cls.__module__)
+
+
+@cache
+def _is_module_own(name: str) -> bool:
+    module = sys.modules.get(name)
+    return module is not None and is_applications(getattr(module, "__file__", None) or "<", name)
+
+
+def _content(cell: Any) -> object:
+    try:
+        return cell.cell_contents
+    except ValueError:  # not set yet
+        return _ABSENT
+
+
+def _itself(value: object) -> object:
+    return value
