@@ -28,9 +28,10 @@ class Ends:
         entry: the recorded ones.
         values: compares private values.
         settle: applied to the outcome before it is compared.
+        gaps: those of the run; some say what of its outcome is not compared.
     """
 
-    def __init__(self, entry: Entry, *, values: PrivateValues, settle: Settle) -> None:
+    def __init__(self, entry: Entry, *, values: PrivateValues, settle: Settle, gaps: Iterable[str] = ()) -> None:
         self._entry = entry
         self._values = values
         self._settle = settle
@@ -41,7 +42,7 @@ class Ends:
         """Differences in the input that did not decide."""
         self.outcome_relaxed: tuple[Relaxed, ...] = ()
         """Differences in the outcome that did not decide."""
-        self.unheard: tuple[str, ...] = ()
+        self.unheard = tuple(gap.removeprefix(NOT_COMPARED) for gap in gaps if gap.startswith(NOT_COMPARED))
         """What an entry point left behind that is not compared, in words."""
         self.outcome_changed: Divergence | None = None
         self.raised_instead = False
@@ -69,8 +70,9 @@ class Ends:
             note=settled.conflict,
         )
 
-    def compare_outcome(self, output: str | None, error: str | None) -> Settled | None:
+    def compare_outcome(self, output: str | None, error: str | None, unseen: Iterable[str] = ()) -> Settled | None:
         """Compare what the entry point returned or raised, tagged JSON; return the comparison if it is as recorded."""
+        self.unheard = tuple(dict.fromkeys((*self.unheard, *unseen)))
         if self.outcome_check is Check.NOT_RECORDED:
             return None
         recorded = self._outcome(self._entry.output, self._entry.error)
@@ -100,11 +102,6 @@ class Ends:
             note=(_of_the_caller(recorded["raised"]) if error is None else "") or settled.conflict,
         )
         return None
-
-    def note_unheard(self, gaps: Iterable[str], live: Iterable[str]) -> None:
-        """Note what is not compared: of the recorded outcome, as the gaps of the run tell, and of the live one."""
-        recorded = (gap.removeprefix(NOT_COMPARED) for gap in gaps if gap.startswith(NOT_COMPARED))
-        self.unheard = tuple(dict.fromkeys((*recorded, *live)))
 
     def _first_difference(self, recorded: Any, settled: Settled) -> Difference | None:
         """Return the first difference in the form for reports: without any of the program's own values."""

@@ -105,7 +105,7 @@ class ReplaySession:
         self._readings = {feed: deque(row) for feed, row in readings.items()}
         self._divergences: list[Divergence] = []
         self._beyond: list[str] = []
-        self._ends = Ends(fixture.entry, values=self._values, settle=self._lookup.settle_outcome)
+        self._ends = Ends(fixture.entry, values=self._values, settle=self._lookup.settle_outcome, gaps=fixture.gaps)
         self._missed = False
         self._entered = fixture.entry.kind is None or not fixture.entry.kind.is_called
         self._left = False
@@ -205,9 +205,8 @@ class ReplaySession:
                 return
             self._left = True
             self._outcome = output_json if error_json is None else error_json
-            self._ends.note_unheard(self._fixture.gaps, unseen)
             if not self._missed:
-                self._assume(self._ends.compare_outcome(output_json, error_json))
+                self._assume(self._ends.compare_outcome(output_json, error_json, unseen))
 
     def network_tried(self, address: str) -> ReplayMiss:
         """Note that a client that no seam covers tried to connect; return what the fence should raise."""
