@@ -48,7 +48,7 @@ _LONGEST_WAIT_S: Final = 20.0
 async def replay_run(request: web.Request) -> web.Response:
     """Start a replay of the run for a form of our own page, and lead to its page."""
     await own_form(request)
-    fixture = freeze(await asyncio.to_thread(load, request))
+    fixture = await asyncio.to_thread(lambda: freeze(load(request)))
     return await _started(request, request.app[JOBS].start(fixture, folder_of(request.app[HOME])))
 
 
@@ -56,7 +56,7 @@ async def replay_run(request: web.Request) -> web.Response:
 async def edit_run(request: web.Request) -> web.Response:
     """Show the form in which the answer of a step, or the run's input, is changed."""
     run, editable = await asyncio.to_thread(_editable, request, request.query)
-    return html(_edit_page(request, run, editable, editable.text))
+    return html(await asyncio.to_thread(_edit_page, request, run, editable, editable.text))
 
 
 @ROUTES.post("/runs/{run}/fork")
@@ -72,7 +72,7 @@ async def fork_run(request: web.Request) -> web.Response:
         fixture = await asyncio.to_thread(fork, origin, [edit])
     except FixtureError as error:
         wrong = f"{error.message}; {error.do}" if error.do else error.message
-        return html(_edit_page(request, run, editable, text, wrong=wrong), status=422)
+        return html(await asyncio.to_thread(_edit_page, request, run, editable, text, wrong), status=422)
     folder = folder_of(request.app[HOME])
     return await _started(request, request.app[JOBS].start(fixture, folder, origin=origin, edit=edit, live=live))
 
@@ -164,7 +164,7 @@ def _editable(request: web.Request, given: Any) -> tuple[Run, Editable]:
     return reading.run, find_editable(reading.run, reading.outline, reading.transcript, step)
 
 
-def _edit_page(request: web.Request, run: Run, editable: Editable, text: str, *, wrong: str = "") -> str:
+def _edit_page(request: web.Request, run: Run, editable: Editable, text: str, wrong: str = "") -> str:
     folder = str(folder_of(request.app[HOME]))
     likely = likely_cost(freeze(run), after=editable.step or 0) if request.app[LIVE] else None
     return edit_page(run, editable, text=text, wrong=wrong, folder=folder, token=request.app[TOKEN], likely=likely)
