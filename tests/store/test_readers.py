@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 import pytest
 
 from freezeframe_collector.readers import client, sandbox
+from freezeframe_collector.readers.catalog import make_catalog
 from freezeframe_collector.readers.client import ReaderHost
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.readers.frames import Question
@@ -33,8 +34,7 @@ BOMB = "SELECT extractAll(repeat('a', 1000000), '(.*?a){1000}')"
 
 @pytest.fixture
 def host(store: Store) -> Generator[ReaderHost]:
-    assert isinstance(store.engine, EmbeddedEngine)
-    made = ReaderHost(Shelf(writer=store.engine.directory / "clickhouse", database=store.database))
+    made = ReaderHost(host_shelf(store))
     yield made
     made.close()
 
@@ -50,6 +50,36 @@ def test_a_reader_sees_what_was_inserted_before_it_was_asked(store: Store, host:
         seen = answer(host, "SELECT count() FROM prices WHERE prefix LIKE 'fresh-%'")
         assert seen == b"%d\n" % (number + 1)
         assert answer(host, "SELECT count() FROM prices WHERE prefix LIKE 'fresh-%'") == seen
+
+
+def test_a_reader_that_knows_its_statement_attaches_what_that_names_and_what_it_is_made_of(
+    store: Store, host: ReaderHost, tmp_path: Path
+) -> None:
+    """Every table and view answers a reader that attaches no more, as one that attached all: each is made for its question
+    here, because the store changes before it. What may ask which tables there are sees all of them."""
+    _, rows = store.query(
+        "SELECT name FROM system.tables WHERE database = 'freezeframe' AND engine != 'MaterializedView' ORDER BY name"
+    )
+    names = [str(row[0]) for row in rows if row[0] != "search"]
+    everything = answer(
+        host, "SELECT name FROM system.tables WHERE database = 'freezeframe' AND name != 'search' ORDER BY name"
+    )
+    assert set(everything.decode().split()) >= set(names)
+    for number, name in enumerate([*names, "search(words = 'anything')"]):
+        store.engine.command(f"INSERT INTO freezeframe.prices (prefix) VALUES ('attached-{number}')")
+        assert answer(host, f"SELECT count() >= 0 FROM {name}") == b"1\n", name
+    store.engine.command("INSERT INTO freezeframe.prices (prefix) VALUES ('attached')")
+    assert b"prices" in answer(host, "SHOW TABLES") and b"prefix" in answer(host, "DESCRIBE prices")
+    catalog = make_catalog(host_shelf(store).writer, tmp_path, database=store.database, cold=None, grants=True)
+    catalog.put(catalog.named_in(b"SELECT count() FROM prices"))
+    assert [file.stem for file in catalog.folder.iterdir()] == ["prices"]
+    catalog.put(catalog.named_in(b"SELECT count() FROM model_prices"))
+    assert {file.stem for file in catalog.folder.iterdir()} < set(names)
+
+
+def host_shelf(store: Store) -> Shelf:
+    assert isinstance(store.engine, EmbeddedEngine)
+    return Shelf(writer=store.engine.directory / "clickhouse", database=store.database)
 
 
 def test_a_statement_that_ignores_its_bound_is_killed(host: ReaderHost) -> None:
@@ -162,6 +192,7 @@ def test_the_readers_of_a_killed_collector_end(store: Store, tmp_path: Path) -> 
 import json, sys
 from pathlib import Path
 from freezeframe_collector.readers import client, sandbox
+from freezeframe_collector.readers.catalog import make_catalog
 from freezeframe_collector.readers.client import ReaderHost
 from freezeframe_collector.readers.frames import Question
 from freezeframe_collector.readers.reader import Shelf

@@ -69,12 +69,13 @@ def main() -> None:
     writer, walls = Path(given["writer"]), given["walls"]
     engine = load_engine()
     own = Path(tempfile.mkdtemp())
-    target = make_catalog(writer, own, database="freezeframe", cold=None, grants=walls["grants"])
+    catalog = make_catalog(writer, own, database="freezeframe", cold=None, grants=walls["grants"])
+    catalog.put()
     os.environ.clear()
     watch = Watch(Path(given["folder"]), socket.socket(fileno=given["listener"]))
     if walls["sandbox"]:
         sandbox.enter(read=[writer / "store"], write=[own], file_bytes=1 << 30)
-    handle = engine.connect(target)
+    handle = engine.connect(catalog.target)
     handle.query("USE freezeframe")
     handle.query(
         "SET http_max_tries = 1, max_execution_time = 1, max_memory_usage = 1000000000, http_receive_timeout = 1,"

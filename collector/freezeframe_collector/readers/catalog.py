@@ -2,16 +2,18 @@
 
 Parts are under ``store/<first 3 of the uuid>/<uuid>/``, so a table that is attached with the writer's uuid over a disk with the
 writer's path finds the writer's parts. Parts are listed when the table is attached: a reader sees what was inserted before it
-opened.
+opened. Attaching takes most of the time to open, so a reader that knows its statement attaches only what that names.
 
-``<type>local</type>`` ignores ``readonly`` (chDB 26.9), so the disk is an object storage of plain files, which honours it.
+``<type>local</type> ignores ``readonly`` (chDB 26.9), so the disk is an object storage of plain files, which honours it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+import re
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 from xml.sax.saxutils import escape
@@ -54,8 +56,39 @@ _TIERED: Final = "<tiered><volumes><default><disk>hot</disk></default><cold><dis
 _GRANTS: Final = "<grants><query>GRANT SELECT, SHOW ON *.*</query></grants>"
 
 
-def make_catalog(writer: Path, own: Path, *, database: str, cold: Path | None, grants: bool) -> str:
-    """Write a reader's directory and return what to connect to.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Catalog:
+    """A reader's directory, in which the definitions of its tables are still missing."""
+
+    target: str
+    """What to connect to."""
+    definitions: Mapping[str, str]
+    """Table or view -> its definition."""
+    folder: Path
+    """Where they are expected."""
+    database: str
+
+    def put(self, names: Iterable[str] | None = None) -> None:
+        """Write the definitions of these tables and of all that they are made of; of all tables without names."""
+        for name in self.definitions if names is None else self._with_parts(names):
+            (self.folder / f"{name}.sql").write_text(self.definitions[name], encoding="utf-8")
+
+    def named_in(self, *texts: bytes) -> list[str]:
+        """Return the tables whose names stand anywhere in the texts."""
+        return [name for name in self.definitions if any(name.encode() in text for text in texts)]
+
+    def _with_parts(self, names: Iterable[str]) -> set[str]:
+        found, open_names = set[str](), list(names)
+        while open_names:
+            name = open_names.pop()
+            if name in self.definitions and name not in found:
+                found.add(name)
+                open_names += re.findall(rf"\b{re.escape(self.database)}\.(\w+)", self.definitions[name])
+        return found
+
+
+def make_catalog(writer: Path, own: Path, *, database: str, cold: Path | None, grants: bool) -> Catalog:
+    """Write a reader's directory, all but the definitions of its tables, and return it.
 
     Args:
         writer: the writer's engine directory, which holds ``metadata`` and ``store``.
@@ -72,11 +105,14 @@ def make_catalog(writer: Path, own: Path, *, database: str, cold: Path | None, g
     definitions = (writer / "metadata" / database).resolve()
     mine = engine / "store" / definitions.parent.name / definitions.name
     mine.mkdir(parents=True)
-    for file in definitions.glob("*.sql"):
-        text = file.read_text(encoding="utf-8")
-        if not text.startswith("ATTACH MATERIALIZED"):  # it would only run on inserts
-            (mine / file.name).write_text(text, encoding="utf-8")
-    return f"{engine}?config-file={own}/engine.xml"
+    texts = {file.stem: file.read_text(encoding="utf-8") for file in definitions.glob("*.sql")}
+    return Catalog(
+        target=f"{engine}?config-file={own}/engine.xml",
+        # a materialized view would only run on inserts
+        definitions={name: text for name, text in texts.items() if not text.startswith("ATTACH MATERIALIZED")},
+        folder=mine,
+        database=database,
+    )
 
 
 def _config(disks: Mapping[str, Path], own: Path, *, grants: bool) -> str:

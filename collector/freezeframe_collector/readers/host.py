@@ -4,7 +4,7 @@ Started by the collector as a separate program, never forked from it: a fork of 
 control socket is its standard input. It answers ``T`` (take) with a channel to a reader, and ends the reader on ``K`` (kill).
 
 A reader sees the parts that were there when it opened. After a question one is made ahead, and given out if nothing in the
-store has changed since (`catalog.state_of`); else a fresh one is made, in some 90 ms.
+store has changed since (`catalog.state_of`); else a fresh one is made, which attaches only the tables of its question.
 """
 
 from __future__ import annotations
@@ -89,16 +89,16 @@ class Host:
             self._given[-ahead.pid] = ahead  # reaped when it has ended
             ahead.channel.close()
             ahead = None
-        reader = ahead or self._fork(now)
+        reader = ahead or self._fork(now, ahead=False)
         self._given[number] = reader
         with reader.channel:
             socket.send_fds(self._control, [MESSAGE.pack(TAKE, number)], [reader.channel.fileno()])
         # another question is likely to follow while nothing changes; while spans come in, a reader made now would be stale
         if now == self._last:
-            self._ahead = self._fork(now)
+            self._ahead = self._fork(now, ahead=True)
         self._last = now
 
-    def _fork(self, state: tuple[tuple[str, int], ...]) -> _Reader:
+    def _fork(self, state: tuple[tuple[str, int], ...], *, ahead: bool) -> _Reader:
         self._made += 1
         own = self._folder / str(self._made)
         own.mkdir(mode=0o700)
@@ -114,7 +114,7 @@ class Host:
                 sys.stderr.close()
                 for reader in self._given.values():
                     reader.channel.close()
-                serve_one(self._engine, self._shelf, own, theirs.fileno())
+                serve_one(self._engine, self._shelf, own, theirs.fileno(), ahead=ahead)
                 code = 0
             finally:
                 os._exit(code)

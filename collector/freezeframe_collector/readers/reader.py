@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_collector.readers import sandbox
-from freezeframe_collector.readers.catalog import make_catalog
+from freezeframe_collector.readers.catalog import Catalog, make_catalog
 from freezeframe_collector.readers.errors import ClickHouseError, from_engine
 from freezeframe_collector.readers.frames import PIECE_BYTES, FrameKind, Head, Question, pack, pack_json, read_question
 from freezeframe_collector.readers.guard import Checked, Guard, check_setting, settings_in, tokens
@@ -35,6 +35,8 @@ _BOUNDS: Final[Mapping[str, str]] = {
     "result_overflow_mode": "'throw'",
     "http_max_tries": "1",
 }
+_OWN_NAMES: Final = frozenset({None, "", "default"})
+"""What clients call the store's database that know no other name."""
 _FILE_BYTES: Final = 4 << 30
 """What a statement may spill to the disk."""
 _NICE: Final = 10
@@ -62,8 +64,11 @@ class Shelf:
     walls: Walls = Walls()
 
 
-def serve_one(engine: Any, shelf: Shelf, own: Path, channel: int) -> None:
-    """Open the store, wait for a question on the channel (a socket's descriptor), answer it."""
+def serve_one(engine: Any, shelf: Shelf, own: Path, channel: int, *, ahead: bool) -> None:
+    """Open the store, wait for a question on the channel (a socket's descriptor), answer it.
+
+    One that is made `ahead` of its question opens all of the store; else the question comes first.
+    """
 
     def send(frame: bytes) -> None:
         left = memoryview(frame)
@@ -80,8 +85,11 @@ def serve_one(engine: Any, shelf: Shelf, own: Path, channel: int) -> None:
         return data
 
     try:
-        handle = _open(engine, shelf, own)
-        question = read_question(read)
+        catalog = _shut_in(shelf, own)
+        question = None if ahead else read_question(read)
+        catalog.put(None if question is None else _tables(catalog, question))
+        handle = engine.connect(f"{catalog.target}&max_server_memory_usage={shelf.memory_bytes}")
+        question = question or read_question(read)
         for frame in _answer(handle, shelf, question):
             send(frame)
         send(pack(FrameKind.END))
@@ -92,8 +100,9 @@ def serve_one(engine: Any, shelf: Shelf, own: Path, channel: int) -> None:
         send(pack_json(FrameKind.FAILURE, {"code": known.code, "text": known.text}))
 
 
-def _open(engine: Any, shelf: Shelf, own: Path) -> Any:
-    target = make_catalog(shelf.writer, own, database=shelf.database, cold=shelf.cold, grants=shelf.walls.grants)
+def _shut_in(shelf: Shelf, own: Path) -> Catalog:
+    """Put up the walls, before anything of a stranger is read; return what to open."""
+    catalog = make_catalog(shelf.writer, own, database=shelf.database, cold=shelf.cold, grants=shelf.walls.grants)
     os.environ.clear()
     os.environ["TMPDIR"] = str(own)
     os.nice(_NICE)
@@ -102,7 +111,23 @@ def _open(engine: Any, shelf: Shelf, own: Path) -> Any:
         sandbox.enter(read=read, write=[own], file_bytes=_FILE_BYTES)
     else:
         sandbox.forgo_privileges(_FILE_BYTES)
-    return engine.connect(f"{target}&max_server_memory_usage={shelf.memory_bytes}")
+    return catalog
+
+
+def _tables(catalog: Catalog, question: Question) -> list[str] | None:
+    """Return the tables that a question names; None for all, if it may ask what tables there are.
+
+    Names stand in it as they are: the guard refuses escapes in them, and an `Identifier` is a parameter.
+    """
+    texts = [question.sql, *(text.encode() for text in (*question.controls, *question.parameters.values()))]
+    told = b" ".join(texts).lower()
+    if not question.sql.lstrip(b"( \t\r\n").lower().startswith((b"select", b"with")):
+        return None
+    if any(word in told for word in (b"system", b"information_schema")):
+        return None
+    if question.database not in {*_OWN_NAMES, catalog.database}:
+        return None
+    return catalog.named_in(*texts) or None
 
 
 def _answer(handle: Any, shelf: Shelf, question: Question) -> Generator[bytes]:
@@ -133,7 +158,7 @@ def _answer(handle: Any, shelf: Shelf, question: Question) -> Generator[bytes]:
 
 def _use(handle: Any, database: str, asked: str | None) -> None:
     # clients that know no other name ask for `default`, which would be chDB's: it serves files of the host
-    name = database if asked in (None, "", "default") else asked
+    name = database if asked is None or asked in _OWN_NAMES else asked
     # nor `system`: a name without a database is taken for one of the store's (`guard`)
     if name not in {database, "information_schema", "INFORMATION_SCHEMA"}:
         raise ClickHouseError(81, "UNKNOWN_DATABASE", f"Database {name} does not exist. Maybe you meant {database}?")
