@@ -173,6 +173,8 @@ class Why(StrEnum):
     """The program made it from a surrogate, so not even the key can tell."""
     SHARED = "shared"
     """Its surrogate covers many values: a short code, or the year of a date of birth."""
+    COMPUTED = "computed"
+    """The program may have computed it of a surrogate: a length, a sum of digits, a part cut off, an order."""
     INPUT = "input"
     """The caller gave it to the entry point, in place of a surrogate in the recorded input."""
 

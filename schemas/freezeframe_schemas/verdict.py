@@ -107,6 +107,10 @@ _UNCOMPARED: Final[Mapping[Why, tuple[str, str]]] = {
     Why.KEY: ("that needs the key to compare", "that need the key to compare"),
     Why.DERIVED: ("made from a surrogate", "made from surrogates"),
     Why.SHARED: ("whose surrogate also stands for others", "whose surrogates also stand for others"),
+    Why.COMPUTED: (
+        "from which a length, a sum of digits, a part or an order may be derived",
+        "from which lengths, sums of digits, parts or an order may be derived",
+    ),
     Why.INPUT: ("of the caller's own input", "of the caller's own input"),
 }
 """The text for one private value that was not compared, and for several."""
@@ -218,6 +222,12 @@ def _why_open(report: Report) -> str | None:
     asked = {item.step for item in (*report.served, *report.live) if item.step is not None}
     if len(asked) < report.steps and not report.beyond:
         return f"{report.steps - len(asked)} of {_count(report.steps, 'recorded step')} are not accounted for"
+    derived = tuple(item for item in report.uncompared if item.why is Why.COMPUTED)
+    if derived:
+        return (
+            f"what differs may be derived from {_count(len(derived), 'private value')} (a length, a sum of digits, a part or "
+            "an order), and is not comparable without the original"
+        )
     if report.requires_values and report.uncompared:
         return f"every private value had to be compared; not compared: {_enumerated(tuple(_values(report)))}"
     if report.served or report.outcome_check is Check.SAME:

@@ -236,6 +236,43 @@ def test_a_value_made_from_a_surrogate_is_counted_as_that() -> None:
     assert settled.agrees
 
 
+COMPUTED = (
+    ("name of 12 letters", "name of 16 letters", True),  # Balomuzq Tivorax
+    ("name of 12 letters", "name of 14 letters", False),
+    ("born in month 04", "born in month 01", True),
+    ("born in April", "born in January", True),
+    ("born in April", "born in March", False),
+    ("sum 61", "sum 34", True),  # of +1 295 555 2000
+    ("Balomuzq Ke", "Balomuzq", True),
+    ("Balomuzq Ke", "Tivorax", False),
+    ("to +1 415 867", "to +1 295 555", True),
+    ("to +1 415 867", "to +1 333 867", False),
+)
+
+
+@pytest.mark.parametrize(("recorded", "live", "may_be"), COMPUTED)
+def test_what_may_be_computed_of_a_surrogate_is_counted_as_that_and_nothing_else_is(
+    recorded: str, live: str, may_be: bool
+) -> None:
+    held = {"Balomuzq": "PERSON", "Tivorax": "PERSON", "1961-01-01": "DOB", "+1 295 555 2000": "PHONE"}
+    values = PrivateValues(Redaction(policy="strict@x", surrogates=held))
+    values.mark("this is Balomuzq Tivorax")
+    was, now = _marked(values, recorded), _marked(values, live)
+    assert not values.settle(was, now).agrees
+    settled = values.settle(was, now, with_computed=True)
+    assert (settled.agrees, [pair.why for pair in settled.pairs]) == (may_be, [Why.COMPUTED] if may_be else [])
+
+
+def test_three_values_that_a_program_sorted_may_have_another_order_and_two_exchanged_ones_may_not() -> None:
+    values, mails = _values(), sorted(_surrogates()[:3])
+    turned = [mails[1], mails[2], mails[0]]
+    for recorded, live, may_be in ((turned, mails, True), (mails, turned, False), (mails[:2][::-1], mails[:2], False)):
+        was, now = _marked(values, ", ".join(recorded)), _marked(values, ", ".join(live))
+        settled = values.settle(was, now, with_computed=True)
+        assert settled.agrees is may_be
+        assert {pair.why for pair in settled.pairs} == ({Why.COMPUTED} if may_be else set())
+
+
 def test_what_breaks_a_pair_is_named_with_the_step_that_made_it() -> None:
     values, (first, second, *_) = _values(), _surrogates()
     values.assume(_settled(values, first, MAILS[0]), step=3)

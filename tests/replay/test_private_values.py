@@ -24,7 +24,7 @@ from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind, Report, Why
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
-from freezeframe_schemas.verdict import Verdict, verdict
+from freezeframe_schemas.verdict import Verdict, verdict, why_incomparable
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # starts programs, one of them with an SDK
 
@@ -197,6 +197,21 @@ def test_a_value_made_from_a_surrogate_is_served_and_named_as_not_compared(stage
         report = stage.replay(fixture, key=key)
         assert verdict(report) is Verdict.IDENTICAL, report
         assert reasons(report) == [("EMAIL", Why.DERIVED)]
+
+
+@pytest.mark.parametrize(
+    "text", ["f'{len(email)} letters'", "f'{email[:12]} is all'", "str(sum(map(int, filter(str.isdigit, phone))))"]
+)
+def test_what_was_computed_of_a_private_value_is_neither_identical_nor_diverged(stage: Stage, text: str) -> None:
+    body = f"email, phone = customer(0).values()\nreturn ask({text}) + ask('and 3')"
+    fixture = stage.record(body)
+    for key in (False, True):
+        report = stage.replay(fixture, key=key)
+        assert verdict(report) is Verdict.INCOMPARABLE, report
+        assert "derived" in (why_incomparable(report) or "")
+        assert (not report.divergences, {why for _, why in reasons(report)}) == (True, {Why.COMPUTED})
+    changed = stage.replay(fixture, body.replace("and 3", "and 4"))
+    assert verdict(changed) is Verdict.DIVERGED
 
 
 def test_a_house_number_cut_out_of_an_address_is_served_and_named_as_not_compared(stage: Stage) -> None:

@@ -199,7 +199,7 @@ class RequestRedaction:
                 based_on=run.known.number,
                 sealed=b"" if run.cast is run.known.cast else casts.seal.close(key, run.cast.beyond(run.known.cast)),
                 ended=run.ended,
-                waits=any(not member.spreads for member in run.cast.members),
+                waits=run.cast.waits,
             )
             for key, run in self._runs.items()
         )

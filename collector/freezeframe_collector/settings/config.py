@@ -185,7 +185,7 @@ class CastConfig:
     """The cast of a run: the private values found in it, whose forms are replaced wherever they occur in the run."""
 
     enabled: bool = setting(
-        False, "Replace the forms of a value in the whole run, and not only where it was found; needs a policy that redacts."
+        True, "Replace the forms of a value in the whole run, and not only where it was found; needs a policy that redacts."
     )
     runs: int = setting(
         10_000,

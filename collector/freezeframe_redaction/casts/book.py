@@ -7,26 +7,28 @@ when they are needed (`forms`, `casting`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import blake2b
-from typing import Any, Final, cast
+from itertools import chain
+from typing import Any, Final, TypeVar, cast
 
 import orjson
 
+from freezeframe_redaction.casts.spreading import is_name, spreads_alone
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 
-VERSION: Final = 1
+VERSION: Final = 2
 MOST: Final = 2_000
 """Values of one run; what is found beyond them is replaced where it was found and nowhere else."""
 LONGEST: Final = 512
 """Characters of a value that is kept: programs derive nothing from a private key but its hash."""
 _LETTERS: Final = re.compile(r"[^\W_]+")
 _SMALL: Final = re.compile(r"(?<![\w.@/+'-])[^\W\d_A-Z]{2,}(?![\w@/+'-])")
-"""A lower-case word on its own: not a part of an address, a path or a slug."""
-_LEAST: Final = 3
+"""A word in small letters that stands alone: not a part of an address, a path or a slug."""
+_T = TypeVar("_T", bound=Hashable)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +40,7 @@ class Member:
     kind: str = ""
     """The form that the detector saw, as surrogates need it (``nanp``, ``jwt``)."""
     spreads: bool = True
-    """It is replaced in other spans. A word of a name without further evidence waits for `Cast.weighed`."""
+    """It is replaced in other spans. If not, it waits for `Cast.weighed`: a word of a name without evidence of its own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,10 +50,12 @@ class Cast:
     members: tuple[Member, ...] = ()
     """In the order in which they were found; there is one for each class and spelling."""
     pairs: tuple[tuple[str, ...], ...] = ()
-    """Words that were found as one name: ``("Maria", "Keller")``. Each word is a member as well."""
+    """Words that were found as one name: ``("Maria", "Keller")``. Those that spread by themselves are members as well."""
+    unsure: tuple[tuple[str, ...], ...] = ()
+    """The same of names that wait for `Cast.weighed`."""
 
     def __bool__(self) -> bool:
-        return bool(self.members)
+        return bool(self.members or self.pairs or self.unsure)
 
     @cached_property
     def key(self) -> bytes:
@@ -60,10 +64,10 @@ class Cast:
 
     def joined(self, other: Cast) -> Cast:
         """Return this cast with what another one of the same run holds (another worker's, a later span's), up to `MOST`."""
-        if not other.members:
+        if not other:
             return self
         held = {(one.class_, one.spelling): one for one in self.members}
-        before = len(held), len(self.pairs), sum(one.spreads for one in self.members)
+        before = len(held), len(self.pairs), len(self.unsure), sum(one.spreads for one in self.members)
         for one in other.members:
             place = (one.class_, one.spelling)
             known = held.get(place)
@@ -73,38 +77,52 @@ class Cast:
             elif one.spreads and not known.spreads:
                 held[place] = one
         pairs = tuple(dict.fromkeys((*self.pairs, *other.pairs)))[:MOST]
-        if before == (len(held), len(pairs), sum(one.spreads for one in held.values())):
+        unsure = tuple(dict.fromkeys((*self.unsure, *other.unsure)))[:MOST]
+        if before == (len(held), len(pairs), len(unsure), sum(one.spreads for one in held.values())):
             return self
-        return Cast(members=tuple(held.values()), pairs=pairs)
+        return Cast(members=tuple(held.values()), pairs=pairs, unsure=unsure)
 
     def beyond(self, other: Cast) -> Cast:
-        """Return what this cast holds and the other one does not; of a name that is new, its words as well."""
+        """Return what this cast holds and the other one does not."""
         if self is other:
-            return Cast()
-        held, known = frozenset(other.members), frozenset(other.pairs)
-        pairs = tuple(pair for pair in self.pairs if pair not in known)
-        words = {word for pair in pairs for word in pair}
-        return Cast(members=tuple(one for one in self.members if one not in held or one.spelling in words), pairs=pairs)
+            return NOTHING
+        return Cast(
+            members=_beyond(self.members, other.members),
+            pairs=_beyond(self.pairs, other.pairs),
+            unsure=_beyond(self.unsure, other.unsure),
+        )
+
+    @property
+    def waits(self) -> bool:
+        """Whether `weighed` may let more of it spread."""
+        return bool(self.unsure) or any(not one.spreads for one in self.members)
 
     def weighed(self, texts: Iterable[str]) -> Cast:
         """Return the cast once the whole run is known: before its earlier spans are rewritten.
 
-        A word of a name that was found without a pair and without a key for names spreads if the run never writes it in small
-        letters by itself. `texts` are all texts of the run (`texts_of` each span).
+        Names without evidence of their own are judged by what the run writes in small letters (`spreading.is_name`), and their
+        words by themselves (`spreading.spreads_alone`). `texts` are all texts of the run (`texts_of` each span).
         """
         waiting = {one.spelling.lower() for one in self.members if not one.spreads}
+        waiting.update(word.lower() for words in self.unsure for word in words)
+        small = set[str]()
         for text in texts if waiting else ():
-            waiting.difference_update(_SMALL.findall(text))
+            small.update(waiting.intersection(_SMALL.findall(text)))
+        names = tuple(words for words in self.unsure if is_name(words, small))
+        doubtful = {word for words in self.unsure for word in words}.difference(chain.from_iterable((*names, *self.pairs)))
         members = tuple(
-            replace(one, spreads=True) if one.spelling.lower() in waiting and len(one.spelling) >= _LEAST else one
+            replace(one, spreads=True)
+            if not one.spreads and one.spelling not in doubtful and spreads_alone(one.spelling, small)
+            else one
             for one in self.members
         )
-        return self if members == self.members else replace(self, members=members)
+        made = Cast(members=members, pairs=(*self.pairs, *names))
+        return self if (made.members, made.pairs) == (self.members, self.pairs) else made
 
     def to_bytes(self) -> bytes:
         """Return the cast as bytes, in clear: seal them."""
         members = [[one.class_, one.spelling, one.kind, one.spreads] for one in self.members]
-        return orjson.dumps({"version": VERSION, "members": members, "pairs": self.pairs})
+        return orjson.dumps({"version": VERSION, "members": members, "pairs": self.pairs, "unsure": self.unsure})
 
     @classmethod
     def from_bytes(cls, held: bytes) -> Cast:
@@ -115,7 +133,7 @@ class Cast:
         """
         try:
             found: Any = orjson.loads(held)
-            if found["version"] != VERSION:
+            if found["version"] not in (1, VERSION):
                 raise WireError(f"the cast of a run has version {found['version']!r:.20}, expected {VERSION}")
             return cls(
                 members=tuple(
@@ -123,12 +141,21 @@ class Cast:
                     for class_, spelling, kind, spreads in found["members"]
                 ),
                 pairs=tuple(tuple(map(str, pair)) for pair in found["pairs"]),
+                unsure=tuple(tuple(map(str, pair)) for pair in found.get("unsure", ())),  # version 1 had none
             )
         except (orjson.JSONDecodeError, KeyError, TypeError, ValueError):
             raise WireError("the cast of a run: expected the bytes of Cast.to_bytes") from None  # the cause holds values
 
 
 NOTHING: Final = Cast()
+
+
+def _beyond(held: tuple[_T, ...], known: tuple[_T, ...]) -> tuple[_T, ...]:
+    """Return what is held and not known; what is held mostly begins with what is known."""
+    if held[: len(known)] == known:
+        return held[len(known) :]
+    without = frozenset(known)
+    return tuple(one for one in held if one not in without)
 
 
 def texts_of(span: SpanRecord) -> Iterator[str]:

@@ -6,9 +6,9 @@ What a detector finds as well is merged with it: the longer span decides, so tha
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import accumulate, chain
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
 from typing import Final, NamedTuple
 
 from freezeframe_redaction.casts.book import NOTHING, Cast, Member
@@ -22,6 +22,7 @@ from freezeframe_redaction.casts.forms import (
     last_four,
     may_hold_a_hash,
     needles_of,
+    shortest,
     speaks_of_an_end,
 )
 from freezeframe_redaction.detectors.lexicon import COMMON
@@ -49,37 +50,40 @@ class Hit(NamedTuple):
     class_: str
 
 
+_Blocked = Callable[[str], Sequence[tuple[int, int]]]
+"""Returns where in a text nothing is replaced."""
 _NO_NEEDLES: Final = Needles(())
 
 
 class _Forms:
     """The forms of one value, with what replaces them."""
 
-    __slots__ = ("end", "held", "needles", "plain", "whole")
-
     def __init__(self, class_: str, olds: Iterable[str], news: Iterable[str]) -> None:
         self.held: dict[str, tuple[str, int, tuple[str, str]]] = {}
         """Form -> its first run of letters and digits, how much is before that, and what replaces it, with its class."""
         for old, new in zip(olds, news, strict=True):
-            if old == new or not new or len(old) < _LEAST or old in self.held or not is_telling(class_, old):
+            if len(old) < _LEAST or not new or old == new or old in self.held or not is_telling(class_, old):
                 continue
             run, before = (old, 0) if old.isalnum() else _first_run(old)
             if run:
                 self.held[old] = run, before, (new, class_)
         self.plain: Final = [form for form in self.held if walk.is_plain(form) and form not in COMMON]
         """Those that the walk drops where they are whole values; common words stay dropped."""
-        self.whole: Final = list(self.held)[:1]
+        self.whole: Final = next(iter(self.held), "")
         """The value itself."""
-        self.needles = needles_of(self.held)
         self.end = ""
         """The last four digits: a form where the text speaks of an end."""
+
+    @cached_property
+    def needles(self) -> tuple[str, ...]:
+        """Return what a raw text holds if one of the forms stands in it."""
+        return needles_of(self.held)
 
     def add_end(self, class_: str, old: str, new: str) -> None:
         """Add the last four digits."""
         if len(old) == len(new) == _END and old != new and old not in self.held:
             self.end = old
             self.held[old] = old, 0, (new, class_)
-            self.needles = (*self.needles, old)
 
 
 class Casting:
@@ -94,6 +98,8 @@ class Casting:
         self._since = since
         self._indexes = indexes
         self._index: Index | None = None
+        self._grown: Index | None = None
+        """The index of what the cast was before it grew."""
 
     def learn(self, found: Iterable[Cast]) -> None:
         """Add what was found."""
@@ -101,9 +107,11 @@ class Casting:
         if not found:
             return
         members = tuple(chain.from_iterable(one.members for one in found))
-        cast = self.cast.joined(Cast(members=members, pairs=tuple(chain.from_iterable(one.pairs for one in found))))
+        pairs = tuple(chain.from_iterable(one.pairs for one in found))
+        unsure = tuple(chain.from_iterable(one.unsure for one in found))
+        cast = self.cast.joined(Cast(members=members, pairs=pairs, unsure=unsure))
         if cast is not self.cast:
-            self.cast, self._index = cast, None
+            self.cast, self._index, self._grown = cast, None, self._index or self._grown
 
     def may_stand_in(self, text: str) -> bool:
         """Return whether a form of what is new since the span was redacted may be in the raw text."""
@@ -116,15 +124,19 @@ class Casting:
             return _NO_NEEDLES
         return self._indexes.needles(known, self.cast)
 
-    def plain_since(self, known: Cast) -> set[str]:
-        """Return the forms that a walk drops, of what is new since then."""
-        return self.index.plain - self._indexes.of(known).plain
+    def plain_since(self, known: Cast) -> tuple[str, ...]:
+        """Return what a text holds if a form that a walk drops stands in it, of what is new since then."""
+        return self._indexes.plain_since(known, self.cast)
+
+    def without_forms(self, names: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the words of names, with their surrogates, that are not replaced as forms anyhow."""
+        return self.index.without_forms(names) if self.cast and names else names
 
     @property
     def index(self) -> Index:
         """Return the forms of the cast."""
         if self._index is None:
-            self._index = self._indexes.of(self.cast)
+            self._index = self._indexes.of(self.cast, self._grown)
         return self._index
 
     def keys(self, keys: KeyContexts) -> KeyContexts:
@@ -140,12 +152,13 @@ class Indexes:
         self._kept = Memory[bytes, Index](_KEPT)
         self._needles = Memory[bytes, tuple[Needles | None]](_KEPT)
         self._forms = Memory[Member, _Forms](_KEPT)
+        self._names = Memory[tuple[str, ...], _Forms](_KEPT)
 
-    def of(self, cast: Cast) -> Index:
-        """Return the index of a cast."""
+    def of(self, cast: Cast, before: Index | None = None) -> Index:
+        """Return the index of a cast; `before` is that of the cast which it has grown from, if it is known."""
         index = self._kept.get(cast.key)
         if index is None:
-            index = Index(cast, self)
+            index = Index(cast, self, before)
             self._kept.put({cast.key: index}, _FORM * len(index))
         return index
 
@@ -154,14 +167,22 @@ class Indexes:
         place = known.key + cast.key
         held = self._needles.get(place)
         if held is None:
-            fresh, gone = cast.beyond(known), known.beyond(cast)
-            loses = gone.pairs or any(one.spreads for one in gone.members)
-            forms = [self.forms_of(one) for one in fresh.members if one.spreads]
+            fresh, loses = cast.beyond(known), _loses(known, cast)
+            forms = self._forms_of_all(fresh)
             hashed = [(one.class_, one.spelling) for one in fresh.members if one.spreads and one.class_ != NAME]
             hashed += [(NAME, " ".join(words)) for words in fresh.pairs]
             held = (None if loses else Needles(chain.from_iterable(one.needles for one in forms), hashed),)
             self._needles.put({place: held}, _FORM * len(fresh.members))
         return held[0]
+
+    def plain_since(self, known: Cast, cast: Cast) -> tuple[str, ...]:
+        """Return what a text holds if a form that a walk drops stands in it, of what is new in a cast."""
+        fresh = cast.beyond(known)
+        return shortest(chain.from_iterable(one.plain for one in self._forms_of_all(fresh)))
+
+    def _forms_of_all(self, cast: Cast) -> list[_Forms]:
+        forms = [self.forms_of(one) for one in cast.members if one.spreads]
+        return [*forms, *map(self.forms_of_name, cast.pairs)]
 
     def forms_of(self, one: Member) -> _Forms:
         """Return the forms of a value, with what replaces them."""
@@ -185,35 +206,39 @@ class Indexes:
 
     def forms_of_name(self, words: tuple[str, ...]) -> _Forms:
         """Return the forms of a name of several words, with what replaces them."""
-        made = tuple(self._maker.make(NAME, "", word) for word in words)
-        return _Forms(NAME, forms_of_name(words), forms_of_name(made))
+        forms = self._names.get(words)
+        if forms is None:
+            made = tuple(self._maker.make(NAME, "", word) for word in words)
+            forms = _Forms(NAME, forms_of_name(words), forms_of_name(made))
+            self._names.put({words: forms}, _FORM * len(forms.held))
+        return forms
 
 
 class Index:
     """Every form of a cast's values, with what replaces it."""
 
-    def __init__(self, cast: Cast, indexes: Indexes) -> None:
-        self._held: dict[str, tuple[str, str]] = {}
-        self.plain: Final = set[str]()
-        """Forms that the walk drops where they are whole values."""
-        self._ends = set[str]()
-        self._keys: tuple[KeyContexts, KeyContexts] | None = None
-        self._by_run: dict[str, list[tuple[int, int]]] = {}
-        spreading = {one.spelling for one in cast.members if one.spreads and one.class_ == NAME}
-        every = [indexes.forms_of(one) for one in sorted((one for one in cast.members if one.spreads), key=_order)]
-        for forms in every:  # what a detector finds by itself has its own surrogate in whichever order spans come
-            self._add(forms, forms.whole)
-        for forms in every:
-            self._add(forms, forms.held)
-        self._pairs = [words for words in cast.pairs if spreading.issuperset(words)]
-        for words in self._pairs:
-            forms = indexes.forms_of_name(words)
-            self._add(forms, forms.held)
-        for places in self._by_run.values():
-            places.sort(reverse=True)
-        self._cast = cast
+    def __init__(self, cast: Cast, indexes: Indexes, before: Index | None = None) -> None:
+        """`before` is the index of a cast that this one has grown from: only what is new is added to it."""
+        known = NOTHING if before is None else before.cast
+        if before is not None and _loses(known, cast):
+            known, before = NOTHING, None
+        self.cast: Final = cast
         self._indexes = indexes
+        self._held: dict[str, tuple[str, str]] = {} if before is None else before._held.copy()
+        self._ranks: dict[str, _Rank] = {} if before is None else before._ranks.copy()
+        self._by_run: dict[str, tuple[tuple[int, int], ...]] = {} if before is None else before._by_run.copy()
+        """First run of letters and digits -> how much of a form is before it, and how long the form is, longest first."""
+        self.plain: Final = set[str]() if before is None else before.plain.copy()
+        """Forms that the walk drops where they are whole values."""
+        self._ends = set[str]() if before is None else before._ends.copy()
+        self._keys: tuple[KeyContexts, KeyContexts] | None = None
         self._has_hashes = False
+        fresh = cast.beyond(known)
+        for one in fresh.members:
+            if one.spreads:
+                self._add(indexes.forms_of(one), _VALUE, _order(one))
+        for words in fresh.pairs:
+            self._add(indexes.forms_of_name(words), _NAME, (0, *words))
 
     def keys(self, keys: KeyContexts) -> KeyContexts:
         """Return the same for a walk that sees `plain`."""
@@ -226,66 +251,113 @@ class Index:
     def __len__(self) -> int:
         return len(self._held)
 
-    def _add(self, forms: _Forms, olds: Iterable[str]) -> None:
+    def without_forms(self, names: Mapping[str, str]) -> dict[str, str]:
+        """Return the names but those that are forms and become the same; scripts without spaces have other borders."""
+        held = self._held
+        return {word: made for word, made in names.items() if word not in held or held[word][0] != made or not word.isascii()}
+
+    def _add(self, forms: _Forms, kind: int, order: _Order) -> None:
+        """Add forms. Which of two values a form belongs to does not depend on which of them was found first."""
         self.plain.update(forms.plain)
-        for old in olds:
-            run, before, new = forms.held[old]
-            if self._held.setdefault(old, new) is new:
-                self._by_run.setdefault(run, []).append((before, len(old)))
-                if old == forms.end:
-                    self._ends.add(old)
+        rank = kind, order
+        for old, (run, before, new) in forms.held.items():
+            # what a detector finds by itself has its own surrogate in whichever order spans come
+            mine = (_WHOLE, order) if kind == _VALUE and old == forms.whole else rank
+            held = self._ranks.get(old)
+            if held is None:
+                place = before, len(old)
+                others = self._by_run.get(run)
+                if others is None:
+                    self._by_run[run] = (place,)
+                elif place not in others:
+                    self._by_run[run] = tuple(sorted((*others, place), reverse=True))
+            elif held <= mine:
+                continue
+            self._held[old], self._ranks[old] = new, mine
+            if old == forms.end:
+                self._ends.add(old)
+            else:
+                self._ends.discard(old)
 
     def _add_hashes(self) -> None:
         """Add the hashes of the values, which few texts hold: once it is done twice, nothing changes."""
-        hashes = [
-            (one.class_, self._indexes.hashes_of(one)) for one in self._cast.members if one.spreads and one.class_ != NAME
-        ]
-        hashes += [(NAME, self._indexes.hashes_of_name(words)) for words in self._pairs]
+        hashes = [(one.class_, self._indexes.hashes_of(one)) for one in self.cast.members if one.spreads and one.class_ != NAME]
+        hashes += [(NAME, self._indexes.hashes_of_name(words)) for words in self.cast.pairs]
         for class_, pairs in hashes:
             for old, new in pairs:
-                self._held.setdefault(old, (new, class_))
-                self._by_run.setdefault(old, [(0, len(old))])
+                if old not in self._held:
+                    self._held[old], self._by_run[old] = (new, class_), ((0, len(old)),)
         self._has_hashes = True
 
-    def begin_in(self, texts: Sequence[str]) -> dict[int, list[tuple[int, str]]]:
-        """Return where forms may begin in each of the texts: all are read together, which costs a fraction of one by one."""
+    def find(self, texts: Sequence[str], blocked: _Blocked) -> Iterator[tuple[int, list[Hit]]]:
+        """Yield where forms stand by themselves in the texts, leftmost and longest: the number of a text, and what is in it.
+
+        All are read together, which costs a fraction of one by one. One that another one runs into covers both. In order,
+        without overlap, outside what is `blocked` in a text.
+        """
         joined = "\0".join(texts)
         if not self._has_hashes and may_hold_a_hash(joined):
             self._add_hashes()
-        words = self._by_run.keys() & _runs_in(joined)
-        found: dict[int, list[tuple[int, str]]] = {}
-        if words:
-            starts = [0, *accumulate(len(text) + 1 for text in texts)]
-            for place, word in sorted((place, one) for one in words for place in _places(one, joined)):
-                at = bisect_right(starts, place) - 1
-                found.setdefault(at, []).append((place - starts[at], word))
-        return found
+        places = [(at, word) for word in self._by_run.keys() & _runs_in(joined) for at in _places(word, joined)]
+        if not places:
+            return
+        places.sort()
+        begin, number = 0, 0
+        end = len(texts[0])
+        begins: list[tuple[int, str]] = []
+        for at, word in places:
+            if at > end and begins:
+                if hits := self._hits(texts[number], begins, blocked):
+                    yield number, hits
+                begins = []
+            while at > end:
+                begin, number = end + 1, number + 1
+                end = begin + len(texts[number])
+            begins.append((at - begin, word))
+        if hits := self._hits(texts[number], begins, blocked):
+            yield number, hits
 
-    def hits(self, text: str, begins: Iterable[tuple[int, str]], blocked: Sequence[tuple[int, int]] = ()) -> list[Hit]:
-        """Return where forms are by themselves, leftmost and longest; one that another one runs into covers both.
+    def _hits(self, text: str, begins: Sequence[tuple[int, str]], blocked: _Blocked) -> list[Hit]:
+        hits = self._hits_outside(text, begins, ())
+        taken = blocked(text) if hits else ()
+        return self._hits_outside(text, begins, taken) if taken else hits
 
-        In order, without overlap, outside what is blocked. `begins` is what `begin_in` says of the text.
-        """
+    def _hits_outside(self, text: str, begins: Sequence[tuple[int, str]], blocked: Sequence[tuple[int, int]]) -> list[Hit]:
         found: list[Hit] = []
+        held, ends = self._held, self._ends
         past = 0
         for at, word in begins:
             for before, length in self._by_run[word]:
                 start = at - before
                 end = start + length
-                held = self._held.get(text[start:end]) if start >= 0 and past < end <= len(text) else None
-                if held is None or text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
+                new = held.get(text[start:end]) if start >= 0 and past < end <= len(text) else None
+                if new is None or text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
                     continue
-                if any(start < last and first < end for first, last in blocked):
+                if blocked and any(start < last and first < end for first, last in blocked):
                     continue
-                if text[start:end] in self._ends and not speaks_of_an_end(text, start, end):
+                if length == _END and text[start:end] in ends and not speaks_of_an_end(text, start, end):
                     continue
                 if start >= past:
-                    found.append(Hit(start, end, *held))
+                    found.append(Hit(start, end, *new))
                 else:
                     found[-1] = found[-1]._replace(end=end)
                 past = end
                 break
         return found
+
+
+_Order = tuple[int | str, ...]
+_Rank = tuple[int, _Order]
+_WHOLE: Final = 0
+_VALUE: Final = 1
+_NAME: Final = 2
+"""A value itself, another form of one, a form of a name of several words: the first of them decides what replaces it."""
+
+
+def _loses(known: Cast, cast: Cast) -> bool:
+    """Return whether a cast lacks something that is known of the run."""
+    gone = known.beyond(cast)
+    return bool(gone.pairs) or any(one.spreads for one in gone.members)
 
 
 def _first_run(text: str) -> tuple[str, int]:
@@ -299,12 +371,12 @@ def _runs_in(text: str) -> list[str]:
 
 
 def _places(word: str, text: str) -> Iterator[int]:
+    size = len(word)
     at = text.find(word)
     while at >= 0:
-        end = at + len(word)
-        if not (text[at - 1 : at].isalnum() or text[end : end + 1].isalnum()):
+        if not (text[at - 1 : at].isalnum() or text[at + size : at + size + 1].isalnum()):
             yield at
-        at = text.find(word, end)
+        at = text.find(word, at + size)
 
 
 def _order(one: Member) -> tuple[int, str, str]:
@@ -312,11 +384,9 @@ def _order(one: Member) -> tuple[int, str, str]:
 
 
 def merged(edits: Sequence[walk.Span], hits: Sequence[Hit]) -> list[walk.Span]:
-    """Return the edits with the hits. A hit replaces the edits that it covers; an edit that it overlaps in part grows."""
-    if not hits or [hit[:3] for hit in hits] == list(edits):
-        return list(edits)
+    """Return the edits with the hits. A hit replaces the edits that it covers; where it sticks out of one, that one grows."""
     left = sorted(edits)
-    for hit in hits:
+    for hit in [hit for hit in hits if hit[:3] not in left]:
         over = [edit for edit in left if edit[0] < hit.end and hit.start < edit[1]]
         if all(hit.start <= start and end <= hit.end for start, end, _ in over):
             grown = [(hit.start, hit.end, hit.made)]

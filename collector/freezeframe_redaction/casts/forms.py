@@ -20,11 +20,11 @@ NAME: Final = "PERSON"
 def forms_of(class_: str, text: str) -> Iterator[str]:
     """Yield the forms of a value, or of its surrogate, in an order that depends only on the class; empty if there is none."""
     yield text
-    yield text.upper()
-    yield text.lower()
     if class_ == NAME:
         yield text.capitalize()
+        yield from (text.upper(), text.lower()) if len(text) > _SHORT_WORD else ("", "")  # MIA is an airport
         return
+    yield from (text.upper(), text.lower())
     yield quote(text, safe="")
     yield quote_plus(text)
     yield base64.b64encode(_bytes(text)).decode()
@@ -53,8 +53,9 @@ def _numbers(class_: str, digits: str) -> Iterator[str]:
     if class_ == "PHONE":
         yield "+" + digits if len(digits) >= _LEAST_DIGITS else ""
         match = _NORTH_AMERICA.fullmatch(digits)
+        groups = match.groups() if match else ()
         for layout in _PHONES:
-            yield layout.format(*match.groups()) if match else ""
+            yield layout.format(*groups) if groups else ""
 
 
 def _grouped(text: str, sign: str = " ") -> str:
@@ -63,15 +64,18 @@ def _grouped(text: str, sign: str = " ") -> str:
 
 def _dates(text: str) -> Iterator[str]:
     match = _DAY.fullmatch(text)
-    day = match and {name: value for name, value in match.groupdict().items() if value}
+    day = {name: value for name, value in match.groupdict().items() if value} if match else {}
+    month = int(day.get("month", day.get("m", "0")))
+    if not 1 <= month <= 12:
+        yield from ("" for _ in _DAYS)
+        return
+    number = day.get("day", day.get("d", ""))
+    held = {
+        "y": day.get("year", day.get("y", "")), "m": f"{month:02d}", "d": number.zfill(2), "short": int(number),
+        "name": _MONTHS[month - 1],
+    }  # fmt: skip
     for layout in _DAYS:
-        if day:
-            month = int(day.get("month", day.get("m", "0")))
-            year, number = day.get("year", day.get("y", "")), day.get("day", day.get("d", ""))
-            name = _MONTHS[month - 1] if 1 <= month <= 12 else ""
-            yield layout.format(y=year, m=f"{month:02d}", d=number.zfill(2), short=int(number), name=name) if name else ""
-        else:
-            yield ""
+        yield layout.format(**held)
 
 
 def last_four(class_: str, text: str) -> str:
@@ -120,9 +124,11 @@ def hashes_of(class_: str, text: str) -> Iterator[str]:
 
 def may_hold_a_hash(text: str) -> bool:
     """Return whether the text, in small letters, has as many hexadecimal digits in a row as a hash; most texts have not."""
-    return _SHORTEST_HASH in _bytes(text).translate(_HEX)
+    some = _bytes(text[::_STEP]).translate(_HEX)
+    return _SHORTEST_HASH[::_STEP] in some and _SHORTEST_HASH in _bytes(text).translate(_HEX)
 
 
+_STEP: Final = 4
 _SHORTEST_HASH: Final = b"0" * 32
 _HEX: Final = bytes(48 if at in b"0123456789abcdef" else 32 for at in range(256))
 
@@ -142,6 +148,7 @@ _LEAST_LOCAL: Final = 6
 """Letters of the shortest local part that is looked for by itself."""
 _LONGEST_WORD: Final = 20
 _LEAST_LOGIN: Final = 6
+_SHORT_WORD: Final = 3
 
 
 def forms_of_name(words: tuple[str, ...]) -> Iterator[str]:
@@ -168,12 +175,28 @@ _SPELLED: Final = re.compile(r'["\\/\x00-\x1f]')
 """What JSON may spell in more than one way."""
 
 
+_RUN: Final = re.compile(r"[^\W_]+")
+_LEAST_RUN: Final = 4
+
+
 def needles_of(forms: Iterable[str]) -> tuple[str, ...]:
-    """Return what a raw text in small letters holds if one of the forms is in it: as few as possible."""
+    """Return what a raw text in small letters holds if one of the forms stands in it: as few as possible."""
+    return shortest(form if form.isalnum() else _needle_of(form) for form in map(str.lower, forms))
+
+
+def _needle_of(form: str) -> str:
+    """Return a part that layouts and encodings of a value have in common; the form itself in base64, and if it is short."""
+    if form.endswith("="):
+        return form
+    local = form.partition("@")[0].partition("%40")[0]
+    runs = [run for run in _RUN.findall(local) if len(run) >= _LEAST_RUN]
+    return max(runs, key=lambda run: (run.isdigit(), len(run))) if runs else max(_SPELLED.split(form), key=len)
+
+
+def shortest(texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the texts without those that hold another one."""
     kept: list[str] = []
-    for one in sorted(
-        {form if form.isalnum() else max(_SPELLED.split(form), key=len) for form in map(str.lower, forms)}, key=len
-    ):
+    for one in sorted(set(texts), key=len):
         if not any(shorter in one for shorter in kept):
             kept.append(one)
     return tuple(kept)
@@ -183,8 +206,10 @@ class Needles:
     """What is looked for in raw texts to see whether a form may be in them: it may say so too often, never too rarely."""
 
     def __init__(self, found: Iterable[str], hashed: Sequence[tuple[str, str]] = ()) -> None:
-        """`hashed` are classes and values of which a hash may be there."""
-        self._found = tuple(found)
+        """`hashed` are classes and values of which a hash may stand there."""
+        self._found = tuple(dict.fromkeys(found))
+        self._plain = tuple(one for one in self._found if one[-1] != "=")
+        self._padded = tuple(one for one in self._found if one[-1] == "=")
         self._hashed = hashed
         self._escaped = _ESCAPED if all(one.isascii() for one in self._found) else _ANY_ESCAPED
 
@@ -194,7 +219,12 @@ class Needles:
             return False
         small = text.lower()
         return (
-            any(one in small for one in self._found)
+            any(one in small for one in self._plain)
+            or ("=" in text and any(one in small for one in self._padded))
             or ("\\u" in text and self._escaped.search(text) is not None)
-            or (may_hold_a_hash(small) and any(made in small for value in self._hashed for made in hashes_of(*value)))
+            or (
+                bool(self._hashed)
+                and may_hold_a_hash(small)
+                and any(made in small for value in self._hashed for made in hashes_of(*value))
+            )
         )

@@ -76,7 +76,7 @@ class SpanRedaction:
         scope, of_scope = self._scopes.get(span.scope, allowance)
 
         def redact(item: SpanRecord, deadline: Deadline) -> _Made[SpanRecord]:
-            return self._redact(item, deadline, casting)
+            return self._redact(item, deadline, None if reason == REQUEST_TOO_SLOW else casting)  # hashes hold no forms
 
         made, surrogates = self._in_time(with_plain_bodies(span), redact, allowance)
         surrogates = {**surrogates, **of_resource, **of_scope}

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self, cast
 
+from freezeframe_redaction.casts import spreading
 from freezeframe_redaction.casts.book import LONGEST, NOTHING, Cast, Member
 from freezeframe_redaction.casts.casting import Casting, merged
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
@@ -168,6 +169,7 @@ class Texts:
         deadline.check()
         if casting is not None:
             casting.learn([*found, *_halves(leaves)] if found else ())
+            all_names = dict(casting.without_forms(all_names))
         if all_names:
             _repeat(all_names, leaves, with_findings=with_findings)
         if casting is not None and casting.cast:
@@ -178,12 +180,8 @@ class Texts:
 
     def _replace_forms(self, casting: Casting, leaves: Sequence[walk.Leaf], surrogates: dict[str, str]) -> None:
         """Replace what the cast knows in the leaves, apart from surrogates."""
-        index = casting.index
-        for at, begins in index.begin_in([leaf.text for leaf in leaves]).items():
-            leaf = leaves[at]
-            hits = index.hits(leaf.text, begins)
-            if hits and (blocked := self._scanner.known_in(leaf.text)):
-                hits = index.hits(leaf.text, begins, blocked)
+        for number, hits in casting.index.find([leaf.text for leaf in leaves], self._scanner.known_in):
+            leaf = leaves[number]
             if leaf.is_number:
                 hits = [hit for hit in hits if hit.made.isdigit() and hit.made[0] != "0"]
             if hits:
@@ -271,6 +269,7 @@ class Texts:
         names: list[tuple[str, str]] = []
         members: list[Member] = []
         pairs: list[tuple[str, ...]] = []
+        unsure: list[tuple[str, ...]] = []
         for count, (candidate, name) in enumerate(found):
             if not count % EVERY:
                 deadline.check()
@@ -279,29 +278,30 @@ class Texts:
                 continue
             changed = False
             parts = parts_of(candidate, view.text)
-            spreads = candidate.class_ != repeats.CLASS or len(parts) > 1 or candidate.kind == "key"
-            for start, end in parts:
-                value = view.text[start:end]
+            is_name = candidate.class_ == repeats.CLASS
+            words = tuple(view.text[start:end] for start, end in parts)
+            spreads = not is_name or spreading.spreads_at_once(words, candidate.kind)
+            is_kept = spreads or spreading.may_spread(words, candidate.kind)
+            for (start, end), value in zip(parts, words, strict=True):
                 made = self.maker.make(candidate.class_, candidate.kind, value)
                 if made == value:
                     continue
                 left, right = view.to_original(start, end)
                 edits.append((left, right, made if view.origin is None else spell_like(text[left:right], made)))
                 surrogates.append((made, candidate.class_))
-                if len(value) <= LONGEST:
-                    one = Member(class_=candidate.class_, spelling=value, kind=candidate.kind, spreads=spreads)
-                    members.append(one)
-                if candidate.class_ == repeats.CLASS and repeats.is_telling(text[left:right]):
+                if is_kept and len(value) <= LONGEST and not (is_name and spreading.is_ordinary(value)):
+                    members.append(Member(class_=candidate.class_, spelling=value, kind=candidate.kind, spreads=spreads))
+                if is_name and repeats.is_telling(text[left:right]):
                     names.append((text[left:right], made))
                 changed = True
             if len(parts) > 1:
-                pairs.append(tuple(view.text[start:end] for start, end in parts))
+                (pairs if spreads else unsure).append(words)
             if changed:
                 shown = candidate.shown or (candidate.start, candidate.end)
                 findings.append((*view.to_original(*shown), candidate.class_, name))
         if not edits:
             return CLEAN
-        found_here = Cast(members=tuple(members), pairs=tuple(pairs))
+        found_here = Cast(members=tuple(members), pairs=tuple(pairs), unsure=tuple(unsure))
         return Outcome(tuple(edits), tuple(findings), tuple(surrogates), tuple(names), found_here)
 
     def _as_number(self, text: str, outcome: Outcome) -> Outcome:
@@ -359,7 +359,9 @@ def _halves(leaves: Sequence[walk.Leaf]) -> Iterator[Cast]:
             continue
         if before is not None and before[1] != is_first and 0 < leaf.ordinal - before[0].ordinal <= _NEAR:
             first, last = (leaf, before[0]) if is_first else (before[0], leaf)
-            yield Cast(pairs=((*first.text.split(), *last.text.split()),))
+            words = (*first.text.split(), *last.text.split())
+            if {one.text[start:end] for one in (first, last) for start, end, _ in one.edits}.issuperset(words):
+                yield Cast(pairs=(words,))
             before = None
         else:
             before = leaf, is_first

@@ -254,8 +254,7 @@ class Work:
         if needles is not None and any(needles.occur_in(text) for value in self._values for text in texts_in(value)):
             return True
         raws = [node.raw for node in self.nodes[: self._before_learning]]
-        words = casting.plain_since(before)
-        return any(f'{word}"' in raw or f"{word}\\" in raw for word in words for raw in raws if word in raw)
+        return any(word in raw for word in casting.plain_since(before) for raw in raws)
 
     def finish(self) -> None:
         """Put what was worked out in the places of the span, and remember it."""

@@ -127,7 +127,12 @@ class Lookup:
                     found = self._but_for_values(candidate, live.tree)
                     if found is not None:
                         return replace(found, relaxed=(Relaxed.PLACE, *found.relaxed))
-        return None if following is None else self._but_for_values_and_moments(following, call)
+        if following is None:
+            return None
+        found = self._but_for_values_and_moments(following, call)
+        if found is None and live is not None:
+            found = self._but_for_values(following, live.tree, with_computed=True)
+        return found
 
     def use(self, found: Found, call: Call, key: RequestKey) -> Served:
         """Mark the step as used by the call, and return how."""
@@ -257,8 +262,8 @@ class Lookup:
             made = self._trees[item.step.number] = self._tree(item.step.exchange)
         return made
 
-    def _but_for_values(self, item: Recorded, live: dict[str, Any]) -> Found | None:
-        settled = self._values.settle(self._recorded_tree(item), live)
+    def _but_for_values(self, item: Recorded, live: dict[str, Any], *, with_computed: bool = False) -> Found | None:
+        settled = self._values.settle(self._recorded_tree(item), live, with_computed=with_computed)
         if not settled.agrees:
             return None
         return Found(item=item, relaxed=(Relaxed.NAMES,) if settled.has_words else (), settled=settled)

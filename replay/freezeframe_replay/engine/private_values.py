@@ -7,7 +7,8 @@ compared unchanged. That leaves the program's own values (a constant, the enviro
 - without it, it is only paired with a surrogate of its class. A pair is one to one and holds for the whole replay, in every
   lane and process. It is counted: the report says how many values need the key to compare;
 - a value that the program made from a surrogate (a part of it, or a text around it) cannot be compared either; it is counted,
-  too.
+  too;
+- what it computed of one (`computed`) is not even known to be that: if nothing else differs, the replay is incomparable.
 
 The same applies to a name that redaction saw in only one of two texts: a word on one side, a surrogate on the other.
 
@@ -24,6 +25,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_replay.engine.compare import first_difference
+from freezeframe_replay.engine.computed import Computed, is_sorted
 from freezeframe_schemas.divergence import Uncompared, Why
 from freezeframe_schemas.fixture import Redaction
 
@@ -76,8 +78,10 @@ class Settled:
     """A name was compared with a word."""
     conflict: str = ""
     """Why the first two values that cannot be the same are different."""
-    exchanged: list[tuple[str, str]] = field(default_factory=list[tuple[str, str]])
+    exchanged: list[tuple[Value, Value]] = field(default_factory=list["tuple[Value, Value]"])
     """Surrogates that differ: recorded, live."""
+    with_computed: bool = False
+    """What may be computed of surrogates is taken for that."""
 
 
 class PrivateValues:
@@ -85,6 +89,7 @@ class PrivateValues:
 
     def __init__(self, redaction: Redaction, key: TenantKey | None = None) -> None:
         self._marker = None
+        self._computed = Computed(redaction.surrogates)
         self._by_original: dict[_Place, Pair] = {}
         self._by_surrogate: dict[_Place, Pair] = {}
         """The pairs that are one to one."""
@@ -97,6 +102,7 @@ class PrivateValues:
             self._marker = Marker(policy_of(redaction), redaction.surrogates, key)
             self._token = TOKEN
             self._parts = [re.compile(f"{TOKEN.pattern}|{rest}") for rest in (_REST, _JOINED)]
+            self._names = re.compile(f"{TOKEN.pattern}(?: {TOKEN.pattern})+")
 
     @property
     def are_redacted(self) -> bool:
@@ -107,7 +113,12 @@ class PrivateValues:
 
     def mark(self, text: str) -> str:
         """Return the text with each private value as a token (see `marker`)."""
-        return text if self._marker is None else self._marker.mark(text)
+        if self._marker is None:
+            return text
+        marked = self._marker.mark(text)
+        for name in self._names.finditer(marked):
+            self._computed.add(self._with_texts(name[0], lambda value: value.text), _NAME)
+        return marked
 
     def shape(self, text: str) -> str:
         """Return the text with each private value as its class: equal for texts that agree around their values."""
@@ -144,16 +155,20 @@ class PrivateValues:
 
     # -- comparing -------------------------------------------------------------------------------------------------------
 
-    def settle(self, recorded: Any, live: Any) -> Settled:
-        """Compare two marked JSON values.
+    def settle(self, recorded: Any, live: Any, *, with_computed: bool = False) -> Settled:
+        """Compare two marked JSON values; `with_computed` takes what may be computed of surrogates for that.
 
         Shape: JSON values in which each text went through `mark`, for example ``{"messages": [{"content": "<...>"}]}``.
         """
-        made = Settled(tree=live)
+        made = Settled(tree=live, with_computed=with_computed)
         if self._marker is not None:
             made.tree = self._value(recorded, live, made)
-            if made.exchanged and Counter(was for was, _ in made.exchanged) == Counter(now for _, now in made.exchanged):
+            was, now = ([pair[side].text for pair in made.exchanged] for side in (0, 1))
+            if now and Counter(was) == Counter(now):
                 made.conflict = _REORDERED
+                if with_computed and is_sorted(now):
+                    made.conflict = ""
+                    made.tree = self._value(recorded, live, made)
         made.agrees = not made.conflict and first_difference(recorded, made.tree) is None
         return made
 
@@ -181,22 +196,27 @@ class PrivateValues:
         return names
 
     def _text(self, recorded: str, live: str, made: Settled) -> str:
-        assert self._marker is not None
-        if self._token.search(recorded) is None and self._token.search(live) is None and not self._marker.holds_addresses:
+        marker = self._marker
+        assert marker is not None
+        has_values = self._token.search(recorded) is not None or self._token.search(live) is not None
+        if not (has_values or marker.holds_addresses or made.with_computed):
             return live
         for parts in self._parts:
             was, now = ([match.group() for match in parts.finditer(text)] for text in (recorded, live))
             if len(was) == len(now):
-                return "".join(
+                left = "".join(
                     one if one == other or self._same(one, other, made) else other for one, other in zip(was, now, strict=True)
                 )
-        return live
+                break
+        else:
+            left = live
+        return recorded if left != recorded and made.with_computed and self._is_cut(recorded, live, made) else left
 
     def _same(self, was: str, now: str, made: Settled) -> bool:
         old, new = self._token.fullmatch(was), self._token.fullmatch(now)
         assert self._marker is not None
         if old is None and new is None:
-            return self._is_house_number(was, now, made)
+            return self._is_house_number(was, now, made) or (made.with_computed and self._is_computed(was, now, made))
         if old is not None and new is not None:
             return self._values(self._marker.value(int(old[2])), self._marker.value(int(new[2])), made)
         token, word = (old, now) if old is not None else (new, was)
@@ -225,13 +245,32 @@ class PrivateValues:
 
         return self._note(made, address, Value(class_=address.class_, text=was), Why.DERIVED)
 
+    def _is_computed(self, was: str, now: str, made: Settled) -> bool:
+        """Return whether a number, or a month, may be computed of a surrogate."""
+        return self._note_computed(self._computed.source_of(was, now), was, made) or self._is_cut(was, now, made)
+
+    def _is_cut(self, was: str, now: str, made: Settled) -> bool:
+        """Return whether nothing but the beginning of a surrogate differs, which was cut at a length."""
+        was, now = (self._with_texts(text, lambda value: value.text) for text in (was, now))
+        return self._note_computed(self._computed.cut_of(was, now), was, made)
+
+    def _note_computed(self, source: tuple[str, str] | None, was: str, made: Settled) -> bool:
+        if source is None:
+            return False
+        from freezeframe_redaction.marker import Value
+
+        text, class_ = source
+        return self._note(made, Value(class_=class_, text=text), Value(class_=class_, text=was), Why.COMPUTED)
+
     def _values(self, recorded: Value, live: Value, made: Settled) -> bool:
         if recorded.class_ != live.class_:
             return False
         if recorded.text == live.text:
             return True
         if recorded.is_known and live.is_known:
-            made.exchanged.append((recorded.text, live.text))
+            if made.exchanged and not made.conflict:  # the second look, at what was sorted
+                return self._note(made, live, recorded, Why.COMPUTED)
+            made.exchanged.append((recorded, live))
             return self._clash(made, _OTHER)
         if live.is_known:
             return self._stands_for(live, recorded, made)

@@ -1,0 +1,56 @@
+"""Which words of a name are replaced elsewhere in the run: a wrong find costs one place, and one that spreads costs many."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Final
+
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
+
+_LEAST: Final = 3
+"""Letters of a word that is looked for by itself."""
+_THINGS: Final = frozenset(phrases("pairs.things"))
+_LISTS: Final = ("proposed.ordinary", "names.rarely_given", "names.never_first", "names.technical")
+_ORDINARY: Final = COMMON.union(_THINGS, *map(phrases, _LISTS))
+_KEY: Final = "key"
+_UNSURE: Final = frozenset(["proposed", "alone", "mention", "listed", "lexicon"])
+"""Kinds of names of one word of which nothing around them says that they are one: half of those that spread were places."""
+
+
+def is_ordinary(word: str) -> bool:
+    """Return whether the word is mostly something else: alone, it is replaced only where it was found."""
+    return word.lower() in _ORDINARY
+
+
+def spreads_at_once(words: Sequence[str], kind: str) -> bool:
+    """Return whether a name needs no look at the whole run: all of its words are listed, or a key says that it is one."""
+    return kind == _KEY or (len(words) > 1 and all(_is_listed(word) and not is_ordinary(word) for word in words))
+
+
+def may_spread(words: Sequence[str], kind: str) -> bool:
+    """Return whether a name may turn out to be one by all that the run says."""
+    return len(words) > 1 or kind not in _UNSURE
+
+
+def is_name(words: Sequence[str], small: Collection[str]) -> bool:
+    """Return whether a name of several words is one by all that the run says.
+
+    `small` are words that the run writes in small letters by themselves: no word of it is an ordinary one of these. One that
+    is not listed is neither, nor one of three words: ``Paula Cole Harbinger``.
+    """
+    return words[-1].lower() not in _THINGS and all(
+        not (is_ordinary(word) and word.lower() in small)
+        if _is_listed(word)
+        else len(words) == 2 and not is_ordinary(word) and word.lower() not in small
+        for word in words
+    )
+
+
+def spreads_alone(word: str, small: Collection[str]) -> bool:
+    """Return whether a word of a name is one by itself."""
+    return len(word) >= _LEAST and word.lower() not in small and not is_ordinary(word)
+
+
+def _is_listed(word: str) -> bool:
+    small = word.lower()
+    return small in GIVEN or small in SURNAMES or small == word.upper()

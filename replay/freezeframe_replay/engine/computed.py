@@ -1,0 +1,77 @@
+"""What a program computed of a surrogate where the recorded one computed it of the original: no key compares that.
+
+A length, a sum of digits, the month of a date of birth, a part cut off: of a live text it can be shown that it is that of a
+surrogate of the run. What the recording has in its place is then that of the original, or something else; nobody can tell.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+_LEAST: Final = 4
+"""Characters of a part that was cut off; a shorter one may be anything."""
+_DATE: Final = "DOB"
+_DAY: Final = ("01", "January", "Jan")
+"""Month and day of every surrogate of a date of birth."""
+
+
+class Computed:
+    """What may have been computed of the surrogates of one run."""
+
+    def __init__(self, surrogates: Mapping[str, str]) -> None:
+        """`surrogates` are surrogate -> class."""
+        self._sources = dict(surrogates)
+        self._results: dict[str, tuple[str, str]] | None = None
+
+    def add(self, name: str, class_: str) -> None:
+        """Add a text that consists of several surrogates: a name of two words."""
+        if name not in self._sources:
+            self._sources[name] = class_
+            self._results = None
+
+    def source_of(self, was: str, now: str) -> tuple[str, str] | None:
+        """Return the surrogate of which a live number or month is computed, with its class; None if it is of none.
+
+        `was` is what the recording has in its place, which has to be of the same kind.
+        """
+        if was.isdigit() != now.isdigit() or max(len(was), len(now)) > 9:
+            return None
+        if self._results is None:
+            self._results = {}
+            for source, class_ in self._sources.items():
+                for result in _results(source, class_):
+                    self._results.setdefault(result, (source, class_))
+        return self._results.get(now)
+
+    def cut_of(self, was: str, now: str) -> tuple[str, str] | None:
+        """Return the surrogate whose beginning is all that differs of a live text, with its class."""
+        same = _in_common(was, now)
+        behind = _in_common(was[same:][::-1], now[same:][::-1])
+        end = len(now) - behind
+        for source, class_ in self._sources.items():
+            for length in range(len(source) - 1, max(_LEAST, end - same) - 1, -1):
+                if now.endswith(source[:length], 0, end):
+                    return source, class_
+        return None
+
+
+def is_sorted(texts: Iterable[str]) -> bool:
+    """Return whether texts are in an order that a program may have sorted them to; two always are, so that says nothing."""
+    held = list(texts)
+    return len(held) > 2 and held in (sorted(held), sorted(held, reverse=True))
+
+
+def _results(source: str, class_: str) -> Iterator[str]:
+    if class_ == _DATE:
+        yield from _DAY
+    digits = [int(char) for char in source if char in "0123456789"]
+    for number in (len(source), sum(digits)):
+        if number > 9:  # a single digit is too often something else
+            yield str(number)
+
+
+def _in_common(one: str, other: str) -> int:
+    """Return how many characters two texts have in common at the beginning."""
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (first, second) in pairs if first != second), min(len(one), len(other)))
