@@ -257,7 +257,7 @@ class PrivateValues:
     def _note_computed(self, source: tuple[str, str] | None, was: str, made: Settled) -> bool:
         if source is None:
             return False
-        from freezeframe_redaction.marker import Value
+        from freezeframe_redaction.marks.marker import Value
 
         text, class_ = source
         return self._note(made, Value(class_=class_, text=text), Value(class_=class_, text=was), Why.COMPUTED)
