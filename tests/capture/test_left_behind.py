@@ -155,6 +155,45 @@ def asks() -> Generator[str, str | None, None]:
     yield f"you said {yield 'what?'}"
 
 
+class Order(pydantic.BaseModel):
+    id: str
+    _note: str = pydantic.PrivateAttr(default="")
+
+
+@freezeframe.tool
+def sets_the_same_global() -> None:
+    global count
+    count += 1
+
+
+@freezeframe.tool
+def lends(name: str) -> dict[str, int]:
+    return LENT[name]
+
+
+LENT = {"a": {"n": 1}}
+
+
+class Shelf:
+    def __init__(self) -> None:
+        self.orders = [Order(id="AC-1")]
+
+    @freezeframe.tool
+    async def first(self) -> Order:
+        return self.orders[0]
+
+
+SHELF = Shelf()
+
+
+async def changes_what_it_got() -> None:
+    (await SHELF.first()).id = "AC-2"
+
+
+async def changes_what_no_one_else_has() -> None:
+    (await Shelf().first()).id = "AC-2"
+
+
 def converse() -> None:
     conversation = asks()
     next(conversation)
@@ -208,6 +247,11 @@ def gaps_of(act: Callable[[], object]) -> list[Gap]:
         (lambda: Cart().add(7), ["changes its object (store)"]),
         (lambda: Cart().label("x"), ["changes its object (text)"]),
         (lambda: gives_back([1]), ["returns the very object that it was given"]),
+        (lambda: (sets_a_global(), sets_the_same_global()), ["changes the global count"] * 2),
+        (lambda: lends("a").update(n=2), ["returns what the global LENT holds, and it changes later"]),
+        (lambda: len(lends("a")), []),
+        (changes_what_it_got, ["returns what its object (orders) holds, and it changes later"]),
+        (changes_what_no_one_else_has, []),
         (fails_and_changes, ["changes the global STORE"]),
         (converse, ["is answered by send()"]),
         (reads, []),
@@ -219,11 +263,6 @@ def test_what_a_tool_leaves_behind_is_named(act: Callable[[], object], words: li
     found = gaps_of(act)
     assert {gap.kind for gap in found} <= {GapKind.TOOL_CHANGES}
     assert sorted(gap.text.split(") ", 1)[1].split(", which")[0] for gap in found) == sorted(words)
-
-
-class Order(pydantic.BaseModel):
-    id: str
-    _note: str = pydantic.PrivateAttr(default="")
 
 
 class OrderError(Exception):

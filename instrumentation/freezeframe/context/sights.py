@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import os
+import weakref
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from freezeframe_schemas import values
 from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
 
 MAX_SIGHTS: Final = 50
 """Sights kept per run; the run says if there were more."""
 LARGE: Final = "reads the large file"
 """What is done to a file whose content `seams.files` does not keep."""
+_MAX_KEPT: Final = 20
+_LARGEST_KEPT: Final = 20_000
+"""Results of tools that a run keeps to see whether they change, and characters of one as JSON."""
 _PATHS: Final = frozenset({GapKind.FILE_READ, GapKind.FILE_WRITTEN, GapKind.DATABASE})
 _TRACKED: Final[dict[str, bool]] = {}
 """File -> whether git tracks it. Asked once per process."""
@@ -37,7 +43,7 @@ class Sight:
 class Sights:
     """What the unmarked code of one run did, each once."""
 
-    __slots__ = ("_seen", "files", "full", "looked", "own")
+    __slots__ = ("_kept", "_seen", "files", "full", "looked", "own")
 
     def __init__(self) -> None:
         self._seen: dict[tuple[GapKind, str], Sight | None] = {}
@@ -45,6 +51,7 @@ class Sights:
         """Files that the run made itself: reading them again is not an input."""
         self.files = 0
         """How many reads of files were recorded or answered (`seams.files`)."""
+        self._kept: list[tuple[Callable[[], object], str, Sight]] = []
         self.full = False
         self.looked: Counter[str] = Counter()
         """Function -> how many of its results were looked at, to see whether they can be rebuilt."""
@@ -61,7 +68,27 @@ class Sights:
 
     def note(self, sight: Sight) -> None:
         """Keep a sight."""
-        self._seen[sight.kind, sight.what] = sight
+        is_of_call = sight.kind in (GapKind.TOOL_CHANGES, GapKind.RESULT_CHANGED)  # several functions may do the same
+        self._seen[sight.kind, f"{sight.by} {sight.verb} {sight.what}" if is_of_call else sight.what] = sight
+
+    def keep(self, result: object, sight: Sight) -> None:
+        """Keep, until `settle`, what the result of a call is like; the sight counts if it changes."""
+        if len(self._kept) >= _MAX_KEPT or any(read() is result for read, _, _ in self._kept):
+            return
+        if len(text := values.encode(result)) < _LARGEST_KEPT:
+            try:  # no longer than the program: what it keeps weakly must be able to go
+                read: Callable[[], object] = weakref.ref(result)
+            except TypeError:
+                read = partial(_itself, result)
+            self._kept.append((read, text, sight))
+
+    def settle(self) -> None:
+        """Note which of the results that were kept have changed: when the run ends."""
+        while self._kept:
+            read, text, sight = self._kept.pop()
+            result = read()
+            if result is not None and values.encode(result) != text and self.is_new(sight.kind, f"{sight.by} {sight.what}"):
+                self.note(sight)
 
     def gaps(self, entry: str) -> Iterator[Gap]:
         """Yield what was seen as gaps; on the exporter's thread. `entry` is the qualified name of the entry point."""
@@ -72,6 +99,10 @@ class Sights:
                 yield _gap(sight, entry)
         if self.full:
             yield Gap(kind=GapKind.UNSEEN, text=f"unmarked code reached over {MAX_SIGHTS} files, databases, hosts and programs")
+
+
+def _itself(value: object) -> object:
+    return value
 
 
 def _gap(sight: Sight, entry: str) -> Gap:

@@ -272,7 +272,11 @@ class _Losses:
     def ended(self, result: object, error: BaseException | None) -> None:
         name, looked = self._call.name, self._sights.looked
         for verb, what in () if self._call.changed is None else self._call.changed(result):
-            self._note(GapKind.TOOL_CHANGES, verb, what)
+            if verb == "keeps":
+                sight = self._sight(GapKind.TOOL_CHANGES, "returns", f"what {what} holds, and it changes later")
+                self._sights.keep(result, sight)
+            else:
+                self._note(GapKind.TOOL_CHANGES, verb, what)
         if (error is None and is_plain(result)) or looked[name] >= _MAX_LOOKS:
             return
         looked[name] += 1
@@ -281,10 +285,13 @@ class _Losses:
             self._note(GapKind.RESULT_CHANGED, verb, what)
 
     def _note(self, kind: GapKind, verb: str, what: str) -> None:
-        name, code = self._call.name, self._call.code
-        if self._sights.is_new(kind, f"{name} {verb} {what}"):
-            where = f"{shown_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
-            self._sights.note(Sight(kind=kind, verb=verb, what=what, by=name, where=where))
+        if self._sights.is_new(kind, f"{self._call.name} {verb} {what}"):
+            self._sights.note(self._sight(kind, verb, what))
+
+    def _sight(self, kind: GapKind, verb: str, what: str) -> Sight:
+        code = self._call.code
+        where = f"{shown_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
+        return Sight(kind=kind, verb=verb, what=what, by=self._call.name, where=where)
 
 
 def _lost_of_result(result: object) -> str:

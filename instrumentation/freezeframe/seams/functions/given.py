@@ -7,12 +7,11 @@ import marshal
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
-from freezeframe.seams.functions.left_behind import LeftBehind
+from freezeframe.seams.functions.left_behind import CONSTANT, LeftBehind
 from freezeframe_schemas.keys import with_defaults, without_identity
 from freezeframe_schemas.rebuilding import FIXED, is_fixed
 
 _GROWING: Final = frozenset({list, dict, set})
-_CONSTANT: Final = FIXED | {tuple, frozenset, complex, type}
 Encode = Callable[[tuple[Any, ...], dict[str, Any]], str]
 Changes = Callable[[object], Iterator[tuple[str, str]]]
 """Takes the result of a call; yields what a replay does not do, as a verb and its object."""
@@ -31,8 +30,8 @@ def watch_call(
     def changes(result: object) -> Iterator[tuple[str, str]]:
         if not fixed and (picture is None or picture != _picture(given)):
             yield from (("changes", what) for what in _changes(encode(args, kwargs), before))
-        yield from (("changes", what) for what in around())
-        if type(result) not in _CONSTANT and any(value is result for value in given):
+        yield from around(result)
+        if type(result) not in CONSTANT and any(value is result for value in given):
             yield "returns", "the very object that it was given"
 
     return changes

@@ -25,6 +25,8 @@ from freezeframe.seams.unmarked.sights import is_applications
 from freezeframe_schemas.rebuilding import FIXED, is_fixed
 
 _GROWING: Final = (dict, list, set, deque, bytearray)
+CONSTANT: Final = FIXED | {tuple, frozenset, complex, type}
+_MOST_ITEMS: Final = 1_000
 _ABSENT: Final = object()
 _CACHED: Final = type(cache(len))
 _STORE_GLOBAL: Final = dis.opmap["STORE_GLOBAL"]
@@ -51,8 +53,11 @@ class LeftBehind:
         self._large: set[str] = set()
         self._spent = 0
 
-    def before(self, owner: object | None) -> Callable[[], Iterator[str]]:
-        """Look, before a call on `owner`; return what looks again, and yields in words what is different."""
+    def before(self, owner: object | None) -> Callable[[object], Iterator[tuple[str, str]]]:
+        """Look, before a call on `owner`; return what looks again.
+
+        That takes the result. It yields what is different (``changes``), and what holds the result itself (``keeps``).
+        """
         if self._places is None:
             self._places = list(_places(self._function, type(owner)))
         places = [*self._places]
@@ -62,17 +67,21 @@ class LeftBehind:
         seen = [self._mark(name, read()) for name, read in places]
         environment = _environment().copy()
 
-        def changes() -> Iterator[str]:
+        def changes(result: object) -> Iterator[tuple[str, str]]:
+            can_change = type(result) not in CONSTANT
             for (name, read), mark in zip(places, seen, strict=True):
-                if (now := self._mark(name, read(), mark[0])) != mark and now[0]:
-                    yield name
+                value = read()
+                if (now := self._mark(name, value, mark[0])) != mark and now[0]:
+                    yield "changes", name
+                if can_change and _holds(value, result):
+                    yield "keeps", name
             if owner is not None and hasattr(owner, "__dict__"):
                 known = {name for name, _ in places}
                 for name, value in list(vars(owner).items()):
                     if f"its object ({name})" not in known and self._mark(name, value)[0]:
-                        yield f"its object ({name})"
+                        yield "changes", f"its object ({name})"
             if environment != _environment():
-                yield "os.environ"
+                yield "changes", "os.environ"
 
         return changes
 
@@ -104,6 +113,18 @@ class LeftBehind:
             self._large.add(name)
             self._spent += len(data)
         return "picture", (size, data)
+
+
+def _holds(value: Any, result: object) -> bool:
+    """Return whether a value is the result, or holds it: in a list or dict of up to a thousand, or in an attribute."""
+    kind = type(value)
+    if value is result:
+        return True
+    if issubclass(kind, dict):
+        return len(value) <= _MOST_ITEMS and any(item is result for item in value.values())
+    if issubclass(kind, list | deque):
+        return len(value) <= _MOST_ITEMS and any(item is result for item in value)
+    return _is_own(kind) and any(item is result for item in list(getattr(value, "__dict__", {}).values()))
 
 
 def _is_plain(value: object) -> bool:
