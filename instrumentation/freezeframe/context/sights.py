@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import os
-import weakref
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -51,7 +49,7 @@ class Sights:
         """Files that the run made itself: reading them again is not an input."""
         self.files = 0
         """How many reads of files were recorded or answered (`seams.files`)."""
-        self._kept: list[tuple[Callable[[], object], str, Sight]] = []
+        self._kept: list[tuple[object, str, Sight]] = []
         self.full = False
         self.looked: Counter[str] = Counter()
         """Function -> how many of its results were looked at, to see whether they can be rebuilt."""
@@ -72,22 +70,17 @@ class Sights:
         self._seen[sight.kind, f"{sight.by} {sight.verb} {sight.what}" if is_of_call else sight.what] = sight
 
     def keep(self, result: object, sight: Sight) -> None:
-        """Keep, until `settle`, what the result of a call is like; the sight counts if it changes."""
-        if len(self._kept) >= _MAX_KEPT or any(read() is result for read, _, _ in self._kept):
+        """Keep, until `settle`, a result and what it is like, if it is data; the sight counts if it changes."""
+        if len(self._kept) >= _MAX_KEPT or any(kept is result for kept, _, _ in self._kept):
             return
-        if len(text := values.encode(result)) < _LARGEST_KEPT:
-            try:  # no longer than the program: what it keeps weakly must be able to go
-                read: Callable[[], object] = weakref.ref(result)
-            except TypeError:
-                read = partial(_itself, result)
-            self._kept.append((read, text, sight))
+        if len(text := values.encode(result)) < _LARGEST_KEPT and not values.is_opaque(text):
+            self._kept.append((result, text, sight))
 
     def settle(self) -> None:
         """Note which of the results that were kept have changed: when the run ends."""
         while self._kept:
-            read, text, sight = self._kept.pop()
-            result = read()
-            if result is not None and values.encode(result) != text and self.is_new(sight.kind, f"{sight.by} {sight.what}"):
+            result, text, sight = self._kept.pop()
+            if values.encode(result) != text and self.is_new(sight.kind, f"{sight.by} {sight.what}"):
                 self.note(sight)
 
     def gaps(self, entry: str) -> Iterator[Gap]:
@@ -99,10 +92,6 @@ class Sights:
                 yield _gap(sight, entry)
         if self.full:
             yield Gap(kind=GapKind.UNSEEN, text=f"unmarked code reached over {MAX_SIGHTS} files, databases, hosts and programs")
-
-
-def _itself(value: object) -> object:
-    return value
 
 
 def _gap(sight: Sight, entry: str) -> Gap:
