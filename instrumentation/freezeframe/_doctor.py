@@ -46,7 +46,7 @@ _NOT_CAPTURED: Final = (
 _TRANSPORTS: Final = (
     (
         "grpcio",
-        "gRPC calls that stream requests, or have interceptors on asyncio, are not recorded, nor are any known as a model's; "
+        "gRPC calls on asyncio that have interceptors are not recorded, nor are any known as a model's; "
         "use the provider's REST transport, or mark the caller with @freezeframe.tool",
         frozenset({"freezeframe", "opentelemetry-exporter-otlp-proto-grpc"}),
     ),

@@ -68,11 +68,16 @@ async def by_async_websocket(address: str) -> Any:
 
 def by_grpc(address: str) -> Any:
     with grpc.insecure_channel(address) as channel:
-        return channel.stream_unary("/model.Model/Ask")(iter([b"hello"])).decode()  # of one request, it would be recorded
+        return channel.stream_unary("/model.Model/Ask").future(iter([b"hello"])).result().decode()  # the others are recorded
+
+
+class Passing(grpc.aio.StreamUnaryClientInterceptor):
+    async def intercept_stream_unary(self, continuation: Any, client_call_details: Any, request_iterator: Any) -> Any:
+        return await continuation(client_call_details, request_iterator)
 
 
 async def by_async_grpc(address: str) -> Any:
-    async with grpc.aio.insecure_channel(address) as channel:
+    async with grpc.aio.insecure_channel(address, interceptors=[Passing()]) as channel:
         return (await channel.stream_unary("/model.Model/Ask")(iter([b"hello"]))).decode()
 
 

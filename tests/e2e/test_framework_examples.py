@@ -5,13 +5,15 @@ Each in a copy, of which one line is then changed: that the replay sees, in the 
 
 from __future__ import annotations
 
+import json
+import re
 import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -206,8 +208,7 @@ def started(code: str, folder: Path) -> Generator[subprocess.Popen[str]]:
         server.communicate()
 
 
-def use(name: str, count: int, folder: Path) -> None:
-    example = EXAMPLES[name]
+def use(name: str, count: int, folder: Path, example: Example) -> None:
     with started(example.server.replace("EXAMPLE", name).replace("COUNT", str(count)), folder) as server:
         assert server.stdout is not None
         if example.ask is None:
@@ -222,8 +223,21 @@ def use(name: str, count: int, folder: Path) -> None:
                 done.result()
 
 
+def record(name: str, count: int, folder: Path, example: Example) -> list[Run]:
+    """Use an example in a folder with a copy of it; return its runs. Provider and Redis end with its server or worker."""
+    spans = folder / "spans.jsonl"
+    with Provider({}) as provider, redis_server(wanted=example.needs_redis) as port, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        patch.setenv("REDIS_PORT", port)
+        patch.setenv("REDIS_URL", f"redis://127.0.0.1:{port}")
+        patch.setenv("FREEZEFRAME_FILE", str(spans))
+        use(name, count, folder, example)
+    return load_runs_of_file(spans)
+
+
 def about(run: Run, number: int) -> bool:
-    return f"u{number}" in (run.entry.input or "")
+    return re.search(rf"\bu{number}\b", run.entry.input or "") is not None
 
 
 @pytest.mark.parametrize("count", [2, pytest.param(50, marks=pytest.mark.soak)])
@@ -232,15 +246,8 @@ def test_an_example_is_recorded_and_replays(name: str, count: int, tmp_path: Pat
     example = EXAMPLES[name]
     source = (FOLDER / f"{name}.py").read_text()
     copy = shutil.copy(FOLDER / f"{name}.py", tmp_path)
-    with Provider({}) as provider, redis_server(wanted=example.needs_redis) as port, monkeypatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
-        patch.setenv("OPENAI_API_KEY", "sk-test")
-        patch.setenv("REDIS_PORT", port)
-        patch.setenv("REDIS_URL", f"redis://127.0.0.1:{port}")
-        patch.setenv("FREEZEFRAME_FILE", str(tmp_path / "spans.jsonl"))
-        use(name, count, tmp_path)
+    runs = record(name, count, tmp_path, example)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
-    runs = load_runs_of_file(tmp_path / "spans.jsonl")
     chats = [run for run in runs if run.entry.name.startswith(example.chat)]
     streams = [run for run in runs if run.entry.name == example.stream]
     assert (len(chats) + len(streams), len(streams)) == (len(runs), int(bool(example.stream)))
@@ -248,12 +255,32 @@ def test_an_example_is_recorded_and_replays(name: str, count: int, tmp_path: Pat
         mine = [run for run in chats if about(run, number)]
         assert len(mine) == (2 if name == "starlette_redis" else 1)
         asked = [exchange.request.body for run in mine for exchange in run.exchanges if exchange.kind.value == "model"]
-        assert all(f"u{number}".encode() in body for body in asked)
+        assert all(re.search(rf"\bu{number}\b".encode(), body) for body in asked)
     assert not [gap for run in runs for gap in run.gaps if gap.kind is not GapKind.UNFINISHED]
-    for run in [chats[-1], *(streams if name in ("fastapi_chat", "aiohttp_chat") else ())]:
+    for run in [*(chats[:20] if count > 20 else chats[-1:]), *(streams if name in ("fastapi_chat", "aiohttp_chat") else ())]:
         report = reenact(freeze(run), cwd=tmp_path)
         assert (report.divergences, verdict(report)) == ((), Verdict.IDENTICAL)
     Path(copy).write_text(source.replace(*example.changed))
     assert Path(copy).read_text() != source
     [first, *_] = reenact(freeze(chats[-1]), cwd=tmp_path).divergences
     assert (first.kind, first.step) == (DivergenceKind.REQUEST_CHANGED, example.step)
+
+
+def _ask_forty_times(port: str, number: int) -> None:
+    for turn in range(40):
+        headers = {"x-conversation-id": f"u{number}"}
+        url = f"http://127.0.0.1:{port}/chat"
+        httpx.post(url, content=f"question {turn}", headers=headers, timeout=200).raise_for_status()
+
+
+@pytest.mark.soak
+def test_a_conversation_of_forty_turns_replays_without_the_database_that_keeps_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copy(FOLDER / "starlette_redis.py", tmp_path)
+    runs = record("starlette_redis", 1, tmp_path, replace(EXAMPLES["starlette_redis"], ask=_ask_forty_times))
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    assert [run.entry.session for run in runs] == ["u0"] * 40
+    assert len(json.loads(runs[-1].exchanges[2].request.body)["messages"]) == 40 * 2 - 1
+    for run in runs:
+        assert verdict(reenact(freeze(run), cwd=tmp_path)) is Verdict.IDENTICAL

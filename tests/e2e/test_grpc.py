@@ -26,6 +26,7 @@ from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_schemas import values
+from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.run import EntryKind, Run, build_run
 from freezeframe_schemas.span import SpanRecord
@@ -79,6 +80,7 @@ _ASYNC = (
 
 
 _CLIENT = """
+import queue
 import grpc
 import grpc.aio
 import MODULE as pb2
@@ -114,6 +116,62 @@ def ask_all(port):
             came.append([answer.count for answer in stub.Watch(pb2.Question(text="break", count=2))])
         except grpc.RpcError as error:
             came.append([error.code().name, error.details()])
+    return came
+
+
+@freezeframe.tool
+def told_letters(text):
+    return len(text)
+
+
+def questions(*texts):
+    for text in texts:
+        told_letters(text)
+        yield pb2.Question(text=text)
+
+
+@freezeframe.run
+def send_all(port):
+    came = []
+    with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = rpc.ShopStub(channel)
+        came.append(stub.Sum(questions("ab", "c")).count)
+        answer, call = stub.Sum.with_call(iter([pb2.Question(text="pan")]))
+        came.append([answer.count, call.code().name])
+        came.append([answer.text or answer.count for answer in stub.Talk(questions("ab", "c", "def"))])
+        texts = queue.Queue()
+        texts.put("first")
+        talk = stub.Talk(pb2.Question(text=text) for text in iter(texts.get, None))
+        came.append(next(talk).text)
+        texts.put(str(next(talk).count))
+        texts.put(None)
+        came.append([answer.text or answer.count for answer in talk])
+    return came
+
+
+async def questions_later(*texts):
+    for text in texts:
+        told_letters(text)
+        yield pb2.Question(text=text)
+
+
+@freezeframe.run
+async def send_all_async(port):
+    came = []
+    async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+        stub = rpc.ShopStub(channel)
+        came.append((await stub.Sum(questions_later("ab", "c"))).count)
+        call = stub.Sum()
+        await call.write(pb2.Question(text="pan"))
+        await call.done_writing()
+        came.append([(await call).count, (await call.code()).name])
+        came.append([answer.text or answer.count async for answer in stub.Talk(questions_later("ab", "c", "def"))])
+        talk = stub.Talk()
+        await talk.write(pb2.Question(text="first"))
+        came.append((await talk.read()).text)
+        await talk.write(pb2.Question(text=str((await talk.read()).count)))
+        await talk.done_writing()
+        came.append([(await talk.read()).text, (await talk.read()).count, await talk.read() is grpc.aio.EOF])
     return came
 
 
@@ -295,6 +353,43 @@ def test_what_a_servicer_does_when_its_client_leaves_a_stream_is_part_of_the_run
     assert taken == [b"one", b"one"]
     assert [[exchange.name for exchange in run.exchanges] for run in runs] == [["note"], ["note"]]
     assert [values.decode(run.entry.output or "")["client_left_after"] for run in runs] == [1, 1]
+
+
+def test_calls_that_stream_requests_are_recorded_and_compared_once_they_have_ended(tmp_path: Path) -> None:
+    source = _SYNC + _CLIENT.replace("MODULE_grpc", "shopr_pb2_grpc")
+    with importable(tmp_path, "shopr", source) as module, ThreadPoolExecutor(4) as pool:
+        rpc: Any = importlib.import_module("shopr_pb2_grpc")
+        server = grpc.server(pool)
+        rpc.add_ShopServicer_to_server(module.Shop(), server)
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        try:
+            as_without_us = [module.send_all(port), asyncio.run(module.send_all_async(port))]
+            with capture() as captured:
+                assert [module.send_all(port), asyncio.run(module.send_all_async(port))] == as_without_us
+                spans = captured.spans
+        finally:
+            server.stop(None).wait()
+    assert as_without_us[0] == [3, [3, "OK"], ["heard ab", 2, "heard c", 1, "heard def", 3], "heard first", ["heard 5", 1]]
+    assert as_without_us[1] == [
+        3,
+        [3, "OK"],
+        ["heard ab", 2, "heard c", 1, "heard def", 3],
+        "heard first",
+        ["heard 5", 1, True],
+    ]
+    runs = runs_of(spans, EntryKind.FUNCTION)
+    assert sorted(run.entry.name for run in runs) == ["send_all", "send_all_async"]
+    for run in runs:
+        assert run.gaps == ()
+        report = reenact(freeze(run), cwd=tmp_path)
+        assert (report.divergences, verdict(report)) == ((), Verdict.IDENTICAL)
+        assert len(report.served) == len(run.exchanges) == 4 * 2 + 5
+    changed = source.replace("MODULE", "shopr_pb2").replace('text="pan"', 'text="pot"')
+    (tmp_path / "shopr.py").write_text(changed)
+    for run in runs:
+        first = reenact(freeze(run), cwd=tmp_path).divergences[0]
+        assert (first.kind, first.name, first.step) == (DivergenceKind.REQUEST_CHANGED, "/shopr_pb2.Shop/Sum sent", 6)
 
 
 def test_calls_of_a_run_are_recorded_and_served_when_the_server_is_gone(tmp_path: Path) -> None:

@@ -183,7 +183,7 @@ _OTHERS: Final = (
     ("grpc.aio._channel", "unmarked.sessions"),
     # around that, what records and serves
     ("grpc._channel", "rpc.grpc_client"),
-    ("grpc.aio._channel", "rpc.grpc_client"),
+    ("grpc.aio._channel", "rpc.grpc_aio_client"),
 )
 """Modules that belong to no distribution's row, with their installers."""
 

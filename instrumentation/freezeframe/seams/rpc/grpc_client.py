@@ -1,13 +1,12 @@
-"""gRPC clients, sync and asyncio: a call of a run with one request, answered once or by a stream, above the wire.
+"""gRPC clients: a call of a run, above the wire. The asyncio ones: `grpc_aio_client`.
 
-A replay answers with grpc's own objects, finished beforehand. Calls that stream requests, and those of asyncio behind
-interceptors, are gaps of their run (`sessions`).
+A replay answers with grpc's own objects, finished beforehand. Futures of calls that stream requests are gaps of their run
+(`sessions`).
 """
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Generator
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -21,24 +20,24 @@ from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.recording import outside_lane
 from freezeframe.seams.rpc.grpc_messages import message_from_json, message_to_json, metadata_of
+from freezeframe.seams.rpc.grpc_requests import Sent
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Completion, Kind
 
 SEAM: Final = "grpc"
-_OK: Final[dict[str, Any]] = {"code": "OK", "details": "", "trailing": []}
+OK: Final[dict[str, Any]] = {"code": "OK", "details": "", "trailing": []}
 _TELEMETRY: Final = "/opentelemetry.proto.collector."
 """Services that receive traces: a run does not depend on them."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:
-    """Patch ``grpc._channel`` or ``grpc.aio._channel``."""
+    """Patch ``grpc._channel``."""
     kinds: Any = module
-    if module.__name__ == "grpc.aio._channel":
-        patches.around(kinds.UnaryUnaryMultiCallable, "__call__", _unary_async)
-        patches.around(kinds.UnaryStreamMultiCallable, "__call__", _stream_async)
-        return
     for name in ("__call__", "with_call", "future"):
         patches.around(kinds._UnaryUnaryMultiCallable, name, partial(_unary, kinds, name))
+    for name in ("__call__", "with_call"):
+        patches.around(kinds._StreamUnaryMultiCallable, name, partial(_requests_unary, kinds, name))
+    patches.around(kinds._StreamStreamMultiCallable, "__call__", partial(_requests_stream, kinds))
     for name in ("_UnaryStreamMultiCallable", "_SingleThreadedUnaryStreamMultiCallable"):
         patches.around(getattr(kinds, name), "__call__", partial(_stream, kinds))
 
@@ -59,7 +58,13 @@ def is_exchange(callable_: Any) -> bool:
     return recorder is not None and (place.run is not None or recorder.root.sights() is not None)
 
 
-def _asked(callable_: Any, request: Any) -> calls.Describe:
+def opened(callable_: Any) -> calls.Describe:
+    """Return what describes a call that streams requests: they are not known yet."""
+    return lambda: calls.FunctionCall.of(Kind.HTTP, SEAM, method_of(callable_), kwargs={})
+
+
+def asked(callable_: Any, request: Any) -> calls.Describe:
+    """Return what describes a call with one request."""
     return lambda: calls.FunctionCall.of(Kind.HTTP, SEAM, method_of(callable_), message_to_json(request), kwargs={})
 
 
@@ -84,7 +89,7 @@ def _end_of(call: Any) -> dict[str, Any]:
 def _unary(kinds: Any, name: str, original: Any, callable_: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
     if not is_exchange(callable_):
         return original(callable_, request, *args, **kwargs)
-    describe, invoke = _asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
+    describe, invoke = asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
     if name == "future" and switch.serving() is None:
         return _recorded_future(describe, invoke)
     load: Callable[[str], _Outcome] = lambda text: _Outcome(told=values.decode(text))  # noqa: E731 - typed
@@ -102,9 +107,9 @@ def _outcome(name: str, invoke: Callable[[], Any]) -> _Outcome:
         returned = invoke()
     except grpc.RpcError as error:
         return _Outcome(told={"message": None, **_end_of(error)}, error=error)
-    told = {"message": None, **_OK}
+    told = {"message": None, **OK}
     with guard("grpc.answer"):
-        message, end = (returned[0], _end_of(returned[1])) if name == "with_call" else (returned, _OK)
+        message, end = (returned[0], _end_of(returned[1])) if name == "with_call" else (returned, OK)
         told = {"message": message_to_json(message), **end}
     return _Outcome(told=told, returned=returned)
 
@@ -113,7 +118,8 @@ def _dump(outcome: _Outcome) -> str:
     return values.encode(outcome.told)
 
 
-def _no_dump(result: Any) -> str:
+def no_dump(result: Any) -> str:
+    """Return what a replay records of an answer that it is given as it is."""
     return result if isinstance(result, str) else "null"
 
 
@@ -137,12 +143,13 @@ def _finished(kinds: Any, told: Any, message: Any = None) -> Any:
     """Return grpc's own object for a call that has ended."""
     import grpc
 
-    state = kinds._RPCState((), (), _metadata(told), grpc.StatusCode[told["code"]], told["details"])
+    state = kinds._RPCState((), (), metadata(told), grpc.StatusCode[told["code"]], told["details"])
     state.response = message
     return kinds._MultiThreadedRendezvous(state, None, None, None)
 
 
-def _metadata(told: Any) -> tuple[tuple[str, str], ...]:
+def metadata(told: Any) -> tuple[tuple[str, str], ...]:
+    """Return the metadata of a recorded end."""
     return tuple((name, value) for name, value in told["trailing"])
 
 
@@ -159,9 +166,9 @@ def _served(kinds: Any, name: str, told: Any) -> Any:
 def _stream(kinds: Any, original: Any, callable_: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
     if not is_exchange(callable_):
         return original(callable_, request, *args, **kwargs)
-    describe, invoke = _asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
+    describe, invoke = asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
     if switch.serving() is not None:
-        told: Any = calls.run(describe, invoke, dump=_no_dump, load=values.decode)
+        told: Any = calls.run(describe, invoke, dump=no_dump, load=values.decode)
         return _served_stream(kinds, told) if isinstance(told, dict) else told
     with outside_lane():
         call, watcher = calls.begin_generator(describe, invoke)
@@ -170,16 +177,59 @@ def _stream(kinds: Any, original: Any, callable_: Any, request: Any, *args: Any,
     return call
 
 
-def _watch(call: Any, watcher: Watcher) -> None:
+def _requests_unary(kinds: Any, name: str, original: Any, callable_: Any, requests: Any, *args: Any, **kwargs: Any) -> Any:
+    if not is_exchange(callable_):
+        return original(callable_, requests, *args, **kwargs)
+    sent = Sent(requests, method_of(callable_), SEAM)
+
+    def make() -> _Outcome:
+        outcome = _outcome(name, partial(original, callable_, sent, *args, **kwargs))
+        sent.mark(outcome.told)
+        return outcome
+
+    load: Callable[[str], _Outcome] = lambda text: _Outcome(told=values.decode(text))  # noqa: E731 - typed
+    outcome = calls.run(opened(callable_), make, dump=_dump, load=load)
+    is_served = switch.serving() is not None and outcome.returned is None and outcome.error is None
+    if is_served:
+        sent.take()
+    sent.compare(outcome.told)
+    if outcome.error is not None:
+        raise outcome.error
+    return _served(kinds, name, outcome.told) if is_served else outcome.returned
+
+
+def _requests_stream(kinds: Any, original: Any, callable_: Any, requests: Any, *args: Any, **kwargs: Any) -> Any:
+    if not is_exchange(callable_):
+        return original(callable_, requests, *args, **kwargs)
+    sent = Sent(requests, method_of(callable_), SEAM)
+    describe, invoke = opened(callable_), partial(original, callable_, sent, *args, **kwargs)
+    if switch.serving() is not None:
+        told: Any = calls.run(describe, invoke, dump=no_dump, load=values.decode)
+        if not isinstance(told, dict):
+            return told
+        sent.take()
+        return _served_stream(kinds, told, sent)  # pyright: ignore[reportUnknownArgumentType]  # as `_watch` told it
+    with outside_lane():
+        call, watcher = calls.begin_generator(describe, invoke)
+    if watcher is not calls.UNWATCHED:
+        _watch(call, watcher, sent)
+    return call
+
+
+def _watch(call: Any, watcher: Watcher, sent: Sent | None = None) -> None:
     take = call._next
-    end = _once(watcher)
+    end = once(watcher)
 
     def watched() -> Any:
         try:
             message = take()
         except BaseException:
             with guard("grpc.end"):
-                end(_end_of(call))
+                told = _end_of(call)
+                if sent is not None:
+                    sent.mark(told)
+                if end(told) and sent is not None:
+                    sent.compare(told)
             raise
         with guard("grpc.message"):
             watcher.add(message_to_json(message))
@@ -189,190 +239,32 @@ def _watch(call: Any, watcher: Watcher) -> None:
     call.add_callback(lambda: end(None) if call.cancelled() else None)
 
 
-def _once(watcher: Watcher) -> Callable[[dict[str, Any] | None], None]:
+def once(watcher: Watcher) -> Callable[[dict[str, Any] | None], bool]:
     """Return what ends a stream once, with its status; without one if the program did not wait for it."""
     left = [watcher]
 
-    def end(told: dict[str, Any] | None) -> None:
-        if left:
-            left.pop().end(Completion.CLOSED_EARLY if told is None else Completion.COMPLETE, result=told)
+    def end(told: dict[str, Any] | None) -> bool:
+        if not left:
+            return False
+        left.pop().end(Completion.CLOSED_EARLY if told is None else Completion.COMPLETE, result=told)
+        return True
 
     return end
 
 
-def _served_stream(kinds: Any, told: dict[str, Any]) -> Any:
+def _served_stream(kinds: Any, told: dict[str, Any], sent: Sent | None = None) -> Any:
     """Return a call whose messages are those that were recorded, and then its end."""
-    end: dict[str, Any] = told["return"] or _OK
-    call, messages = _finished(kinds, end), iter(told["yields"])
+    end: dict[str, Any] = told["return"] or OK
+    call, messages, left = _finished(kinds, end), iter(told["yields"]), [sent]
 
     def take() -> Any:
         for message in messages:
             return message_from_json(message)
+        if left and (sent := left.pop()) is not None:
+            sent.compare(end)
         if end["code"] != "OK":
             raise call
         raise StopIteration
 
     call._next = take
     return call
-
-
-# -- asyncio --------------------------------------------------------------------------------------------------------------
-
-
-def _unary_async(original: Any, callable_: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-    if not is_exchange(callable_) or (switch.serving() is None and callable_._interceptors):
-        return original(callable_, request, *args, **kwargs)
-    describe, invoke = _asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
-    if switch.serving() is not None:
-
-        async def live() -> dict[str, Any]:
-            return {"message": await invoke(), **_OK}
-
-        return _ServedCall(calls.run_async(describe, live, load=values.decode))
-    made: list[Any] = []
-    recording = calls.begin(describe, lambda: made.append(invoke()))
-    (call,) = made
-    if recording is not None:
-
-        def done(answer: asyncio.Task[Any]) -> None:
-            with guard("grpc.answer"):
-                told = _end_of_async(call)
-                message = message_to_json(answer.result()) if told["code"] == "OK" and not answer.cancelled() else None
-                recording.chunk(values.encode({"message": message, **told}).encode())
-            recording.finish(Completion.COMPLETE)
-
-        call._call_response.add_done_callback(done)
-    return call
-
-
-def _end_of_async(call: Any) -> dict[str, Any]:
-    import grpc
-
-    status: Any = call._cython_call._status
-    if status is None:
-        return {"code": "CANCELLED", "details": "", "trailing": []}
-    code = next(one for one in grpc.StatusCode if one.value[0] == status.code())
-    return {"code": code.name, "details": status.details() or "", "trailing": metadata_of(status.trailing_metadata())}
-
-
-def _stream_async(original: Any, callable_: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-    if not is_exchange(callable_) or (switch.serving() is None and callable_._interceptors):
-        return original(callable_, request, *args, **kwargs)
-    describe, invoke = _asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
-    if switch.serving() is not None:
-
-        async def live() -> dict[str, Any]:
-            return {"yields": [message async for message in invoke()], "return": None}
-
-        return _ServedCall(calls.run_async(describe, live, dump=_no_dump, load=values.decode))
-    with outside_lane():  # its tasks are grpc's
-        call, watcher = calls.begin_async_generator(describe, invoke)
-    if watcher is not calls.UNWATCHED:
-        _watch_async(call, watcher)
-    return call
-
-
-def _watch_async(call: Any, watcher: Watcher) -> None:
-    read, end = call._read, _once(watcher)
-
-    async def watched() -> Any:
-        from grpc.aio import EOF  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]  # it has it
-
-        message = await read()
-        if message is EOF:
-            await call.code()  # the status may come later; grpc waits for it next
-        with guard("grpc.message"):
-            if message is EOF:
-                end(_end_of_async(call))
-            else:
-                watcher.add(message_to_json(message))
-        return message
-
-    call._read = watched
-
-    def over(call: Any) -> None:
-        if call.cancelled():
-            end(None)
-
-    call.add_done_callback(over)
-
-
-class _ServedCall:
-    """A call of asyncio's that a replay answers: awaited, or iterated."""
-
-    def __init__(self, asked: Coroutine[Any, Any, dict[str, Any]]) -> None:
-        self._asked: Coroutine[Any, Any, dict[str, Any]] | None = asked
-        self._told: dict[str, Any] = {}
-        self._messages: Any = None
-
-    async def _answer(self) -> dict[str, Any]:
-        if self._asked is not None:
-            asked, self._asked = self._asked, None
-            self._told = await asked
-            self._messages = iter(self._told.get("yields", ()))
-        return self._told
-
-    async def _end(self) -> dict[str, Any]:
-        told = await self._answer()
-        return (told.get("return") or _OK) if "yields" in told else told
-
-    async def _message(self) -> Any:
-        told = await self._answer()
-        await self._raise()
-        return message_from_json(told["message"])
-
-    async def _raise(self) -> None:
-        from grpc.aio import AioRpcError, Metadata
-
-        end = await self._end()
-        if end["code"] != "OK":
-            raise AioRpcError(await self.code(), Metadata(), Metadata(*_metadata(end)), details=end["details"])
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return self._message().__await__()
-
-    async def read(self) -> Any:
-        """Return the next message, or what says that there is none."""
-        from grpc.aio import EOF  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]  # it has it
-
-        await self._answer()
-        return message_from_json(next(self._messages, EOF))
-
-    async def __aiter__(self) -> AsyncIterator[Any]:
-        await self._answer()
-        for message in self._messages:
-            yield message_from_json(message)
-        await self._raise()
-
-    async def code(self) -> Any:
-        """Return the status."""
-        import grpc
-
-        return grpc.StatusCode[(await self._end())["code"]]
-
-    async def details(self) -> str:
-        """Return its details."""
-        return (await self._end())["details"]
-
-    async def initial_metadata(self) -> Any:
-        """Return nothing: that is not recorded."""
-        return ()
-
-    async def trailing_metadata(self) -> Any:
-        """Return the metadata of the end."""
-        return _metadata(await self._end())
-
-    async def wait_for_connection(self) -> None:
-        """Wait for nothing."""
-
-    def cancel(self) -> bool:
-        """Return that it has ended."""
-        return False
-
-    def cancelled(self) -> bool:
-        """Return that it was not cancelled."""
-        return False
-
-    def done(self) -> bool:
-        """Return that it has ended."""
-        return True

@@ -1,4 +1,4 @@
-"""Sessions without a seam: WebSockets (realtime APIs among them), and gRPC that `grpc_client` does not record. Each is a gap of
+"""Sessions without a seam: WebSockets (realtime APIs among them), and gRPC that `seams.rpc` does not record. Each is a gap of
 its run, unless a tool holds it.
 
 The audit hook (`sights`) does not see gRPC, which opens its sockets in C, and cannot know what a socket is for.
