@@ -19,6 +19,7 @@ from typing import Any
 
 import pytest
 
+from freezeframe.export.records import record_from_span
 from freezeframe.seams import Call
 from freezeframe_redaction import load_policy
 from freezeframe_redaction.keyring.keys import TenantKey
@@ -35,8 +36,10 @@ from freezeframe_schemas.divergence import DivergenceKind, Relaxed, Report
 from freezeframe_schemas.errors import ReplayMiss, RunError
 from freezeframe_schemas.exchange import Kind, Request
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
+from freezeframe_schemas.otlp.decode import decode_traces
+from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.run import Run, build_run
-from freezeframe_schemas.span import AttributeValue, SpanRecord
+from freezeframe_schemas.span import AttributeValue, Resource, SpanRecord
 from freezeframe_schemas.vendors.normalise import normalise
 from freezeframe_schemas.verdict import Verdict, headline, judged_to_json, verdict
 
@@ -324,16 +327,69 @@ def test_a_retrieval_is_answered_by_its_query() -> None:
         ReplaySession(fixture).respond(replace(call, request=Request(body=body.replace("Seattle", "Lyon").encode())))
 
 
+def test_embeddings_that_openinference_recorded_are_answered_by_their_texts_and_no_others() -> None:
+    """Recorded by its instrumentation of the real SDK, against a provider on loopback that is gone afterwards."""
+    import openai
+    from any_provider import AnyProvider
+    from openinference.instrumentation.openai import OpenAIInstrumentor
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+
+    def ask(url: str, *texts: str) -> list[list[float]]:
+        client = openai.OpenAI(api_key="none", base_url=f"{url}/v1", max_retries=0)
+        found = client.embeddings.create(model="text-embedding-3-small", input=[*texts]).data
+        client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "Where is it?"}])
+        client.close()
+        return [row.embedding for row in found]
+
+    told, provider = InMemorySpanExporter(), TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(told))
+    instrumentor = OpenAIInstrumentor()
+    instrumentor.instrument(tracer_provider=provider)
+    try:
+        with AnyProvider() as server, provider.get_tracer("test").start_as_current_span("run"):
+            recorded = ask(server.url, "late order")
+    finally:
+        instrumentor.uninstrument()
+    sent = [record_from_span(span, Resource()) for span in told.get_finished_spans()]
+    run = build_run([normalise(span) for span in decode_traces(encode_traces(sent)).spans])
+    fixture = freeze(run)
+    assert [step.exchange.name for step in fixture.steps] == ["embeddings", "chat"]
+    answering = ServedRun(fixture)
+    with serve_wire([answering]) as url:
+        assert ask(url, "late order") == recorded
+        assert verdict(answering.report()) is Verdict.SAME_IN_MEANING
+    with serve_wire([ServedRun(fixture)]) as url, pytest.raises(openai.APIStatusError, match="REPLAY-101"):
+        ask(url, "late orders")
+
+
+def test_the_tools_of_a_foreign_run_are_served_over_mcp() -> None:
+    served = ServedRun(fixture_of("langgraph-chat-oi"))
+    listed: Any = served.tools.answer({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
+    assert [tool["name"] for tool in listed["result"]["tools"]] == ["get_current_weather"]
+
+    def call(**arguments: str) -> Any:
+        params: Any = {"name": "get_current_weather", "arguments": arguments}
+        return served.tools.answer({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params})
+
+    assert call(location="Seattle, WA")["result"]["content"] == [{"type": "text", "text": "70 degrees and sunny"}]
+    assert "REPLAY-101" in call(location="Lyon")["error"]["message"]
+
+
 def test_a_retrieval_of_llamaindex_is_one_step_and_comes_back_as_its_nodes() -> None:
     """Its instrumentation reports the private half of a retrieval, too. The library itself was tried by hand."""
     (run,) = load_runs_of_file(TESTS / "data" / "otlp_agents" / "llamaindex-retrieval-oi")
     fixture = freeze(run)
-    assert [step.exchange.kind for step in fixture.steps] == [Kind.RETRIEVAL, Kind.MODEL]
+    steps = [(step.exchange.name, step.inside) for step in fixture.steps]
+    assert steps == [("embeddings", None), ("retrieval", None), ("embeddings", 2), ("chat", None)]
     body = values.encode({"args": [], "kwargs": {"query": "Does it rain in Lyon?"}})
     request = Request(body=body.encode())
     call = Call(kind=Kind.RETRIEVAL, name="VectorIndexRetriever", seam="llama_index", request=request)
-    answer = ReplaySession(fixture).respond(call)
+    session = ReplaySession(fixture)
+    answer = session.respond(call)
     assert answer is not None
+    assert (session.report().steps, len(session.report().served)) == (2, 1), "its embeddings are made in the program"
     first, _ = json.loads(answer.response.body)
     assert (first["class"], first["value"]["score"]) == ("llama_index.core.schema:NodeWithScore", 1.0)
     assert first["value"]["node"] == {

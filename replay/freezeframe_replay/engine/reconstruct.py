@@ -30,11 +30,13 @@ from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.told import told_calls
 from freezeframe_schemas.vendors.envelopes import tool_call_of
+from freezeframe_schemas.vendors.openinference import embedded
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, dump, parse
 
 MODEL_NAME: Final = "chat"
 """The name of every model call of such a run: which operation it was called is the vendor's choice."""
 RETRIEVAL_NAME: Final = "retrieval"
+EMBEDDING_NAME: Final = "embeddings"
 
 _NEEDED: Final = frozenset({("request messages", "absent"), ("answer", "absent")})
 _UNREDACTED: Final = Redaction()
@@ -84,11 +86,16 @@ def reconstruct(run: Run, redaction: Redaction = _UNREDACTED) -> Fixture:
     found += [_Found(tool.span, _tool_exchange(tool), tool.losses) for tool in _tools(run, calls, ledger)]
     retrievals = (span for span in run.spans if span.text(genai.OPERATION_NAME) == genai.OP_RETRIEVAL)
     found += [_Found(span, _retrieval_exchange(span), []) for span in retrievals]
+    by_id = {span.span_id: span for span in run.spans}
+    embeddings = _embeddings(run, by_id)
+    found += [_Found(span, _embedding_exchange(span), []) for span in embeddings]
+    if embeddings:
+        ledger.append(Loss(field="embeddings", source="compared only if the program asks for them over HTTP"))
     found.sort(key=lambda item: item.exchange.start_time_unix_nano)
     return Fixture(
         run_id=run.trace_id,
         entry=run.entry,
-        steps=tuple(_steps(found, ignore, {span.span_id: span for span in run.spans}, ledger)),
+        steps=tuple(_steps(found, ignore, by_id, ledger)),
         redaction=redaction,
         gaps=tuple(str(gap) for gap in run.gaps),
         ignore=tuple(ignore),
@@ -101,11 +108,12 @@ def _steps(
     found: Sequence[_Found], ignore: Sequence[str], by_id: Mapping[str, SpanRecord], ledger: list[Loss]
 ) -> Iterator[Step]:
     """Yield the calls as steps, and write what each lacks into the ledger, and which of them ask the same."""
-    tools = {item.exchange.span_id: number for number, item in enumerate(found, 1) if item.exchange.kind is Kind.TOOL}
+    functions = (Kind.TOOL, Kind.RETRIEVAL)
+    outer = {item.exchange.span_id: number for number, item in enumerate(found, 1) if item.exchange.kind in functions}
     issued: defaultdict[str, list[int]] = defaultdict(list)
     for number, (span, exchange, losses) in enumerate(found, 1):
         key = request_key(exchange.kind, exchange.name, exchange.request, ignore=ignore).digest
-        around = next((tools[above.span_id] for above in spans_above(span, by_id) if above.span_id in tools), None)
+        around = next((outer[above.span_id] for above in spans_above(span, by_id) if above.span_id in outer), None)
         yield Step(
             number=number,
             exchange=exchange,
@@ -283,6 +291,21 @@ def _retrieval_exchange(span: SpanRecord) -> Exchange:
     asked: JsonObject = {"query": span.text(genai.RETRIEVAL_QUERY)}
     answer: JsonObject = {"documents": parse(documents) if documents else []}
     return _exchange(span, Kind.RETRIEVAL, RETRIEVAL_NAME, asked, answer)
+
+
+def _embeddings(run: Run, by_id: Mapping[str, SpanRecord]) -> list[SpanRecord]:
+    """Return the spans that hold embedded texts with their vectors; of several around each other, the innermost."""
+    found = [span for span in run.spans if span.text(genai.OPERATION_NAME) == genai.OP_EMBEDDINGS and embedded(span)]
+    outer = {above.span_id for span in found for above in spans_above(span, by_id) if embedded(above) == embedded(span)}
+    return [span for span in found if span.span_id not in outer]
+
+
+def _embedding_exchange(span: SpanRecord) -> Exchange:
+    rows = embedded(span)
+    model = span.text(genai.REQUEST_MODEL)
+    asked: JsonObject = {"texts": [text for text, _ in rows], "model": model}
+    answer: JsonObject = {"vectors": [vector for _, vector in rows], "model": model}
+    return _exchange(span, Kind.MODEL, EMBEDDING_NAME, asked, answer)
 
 
 def _exchange(

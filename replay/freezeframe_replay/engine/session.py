@@ -29,7 +29,7 @@ from freezeframe_replay.engine.miss import Recorded, miss_message, with_reason
 from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.policy import Fence, Policy
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
-from freezeframe_replay.engine.speak import in_meaning, spoken, told_tools
+from freezeframe_replay.engine.speak import in_meaning, own_embeddings, spoken, told_tools
 from freezeframe_replay.engine.standstill import MOST_KEPT, frames_of_program, stop_before
 from freezeframe_replay.engine.turns import Turns, still_waited
 from freezeframe_schemas.divergence import (
@@ -242,6 +242,7 @@ class ReplaySession:
             self._hear(taken)
             divergences = list(self._divergences)
             told = told_tools(self._lookup.recorded, self._lookup.used) if self._is_reconstructed else {}
+            own = own_embeddings(self._lookup.recorded, self._lookup.used) if self._is_reconstructed else frozenset[int]()
             if self._entered and not self._missed and not self._ends.raised_instead:
                 divergences += [
                     Divergence(
@@ -253,13 +254,13 @@ class ReplaySession:
                         note="recorded, but never requested in the replay",
                     )
                     for item in self._lookup.unused()
-                    if item.step.number not in self._asked_anew and item.step.number not in told
+                    if item.step.number not in {*self._asked_anew, *told, *own}
                 ]
             if self._ends.outcome_changed is not None:
                 divergences.append(self._ends.outcome_changed)
             return Report(
                 run_id=self._fixture.run_id,
-                steps=len(self._lookup.recorded),
+                steps=len(self._lookup.recorded) - len(own),
                 inside=len(self._fixture.steps) - len(self._lookup.recorded),
                 served=(*self._lookup.used.values(), *told.values()),
                 divergences=with_reason(divergences, self._fixture.gaps),

@@ -12,8 +12,8 @@ from typing import Any, Final
 
 from freezeframe.seams import Call
 from freezeframe_replay.engine.miss import Recorded
-from freezeframe_replay.engine.reconstruct import MODEL_NAME, RETRIEVAL_NAME
-from freezeframe_schemas import values
+from freezeframe_replay.engine.reconstruct import EMBEDDING_NAME, MODEL_NAME, RETRIEVAL_NAME
+from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import Relaxed, Served
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response
@@ -24,6 +24,7 @@ from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
     as_integer,
+    as_list,
     as_object,
     as_objects,
     as_text,
@@ -38,6 +39,8 @@ _COMPLETED: Final = "completed"
 """How OpenAI's Responses end, whatever for."""
 _PIECE: Final = 24
 """Characters of a streamed piece: where the recorded ones ended is not known."""
+_EMBEDDED: Final = ("input", "inputs", "texts", "prompt")
+"""Where APIs have the texts that are to be embedded."""
 _QUERY_NAMES: Final = ("query", "input", "question", "text")
 
 
@@ -45,7 +48,8 @@ def in_meaning(call: Call) -> Call:
     """Return the call as a reconstructed step would ask it: what it says, in no lane."""
     match call.kind:
         case Kind.MODEL:
-            return replace(call, name=MODEL_NAME, lane=(), request=Request(body=dump(_asked_of_a_model(call.request)).encode()))
+            name, said = _asked_of_a_model(call.request)
+            return replace(call, name=name, lane=(), request=Request(body=dump(said).encode()))
         case Kind.TOOL:
             asked: JsonObject = {"arguments": arguments_by_name(call.request)}
             return replace(call, lane=(), request=Request(body=dump(asked).encode()))
@@ -77,15 +81,24 @@ def spoken(step: Exchange, call: Call) -> Exchange:
 # -- model calls ----------------------------------------------------------------------------------------------------------
 
 
-def _asked_of_a_model(request: Request) -> JsonObject:
+def _asked_of_a_model(request: Request) -> tuple[str, JsonObject]:
+    """Return the name of the step that a request asks for, and what it says."""
     match = find_dialect_of(request)
     if match is None:
-        return {}
+        return MODEL_NAME, {}
+    is_embedding = match.dialect.operation == genai.OP_EMBEDDINGS
+    name = EMBEDDING_NAME if is_embedding else MODEL_NAME
     try:
         body = decode_body(request.body, request.headers)
     except WireError:
-        return {}
-    return request_meaning(match.dialect.request_attributes(body))
+        return name, {}
+    told = match.dialect.request_attributes(body)
+    if not is_embedding:
+        return name, request_meaning(told)
+    document = as_object(parse(body))
+    given = next((document[field] for field in _EMBEDDED if field in document), [])
+    model = told.get(genai.REQUEST_MODEL)
+    return name, {"texts": given if isinstance(given, list) else [given], "model": model if isinstance(model, str) else None}
 
 
 def _model_response(answer: JsonObject, request: Request) -> Response:
@@ -105,6 +118,9 @@ def answer_of(told: Mapping[str, JsonValue]) -> Answer:
     finish = as_text(told.get("finish_reason")) or ""
     return Answer(
         pieces=tuple(text[at : at + _PIECE] for at in range(0, len(text), _PIECE)),
+        vectors=tuple(
+            tuple(item for item in as_list(vector) if isinstance(item, int | float)) for vector in as_list(told.get("vectors"))
+        ),
         tool_calls=tuple(
             ToolCall(
                 id=str(part.get("id")),
@@ -228,6 +244,14 @@ def told_tools(steps: Sequence[Recorded], used: Collection[int]) -> dict[int, Se
         for item in steps
         if item.step.number not in used and item.step.exchange.kind is Kind.TOOL and _as_told(item.step.exchange) in known
     }
+
+
+def own_embeddings(steps: Sequence[Recorded], used: Collection[int]) -> frozenset[int]:
+    """Return the embeddings that were not asked for: a program may make them itself, with a model in its process."""
+    unused = (item.step for item in steps if item.step.number not in used)
+    return frozenset(
+        step.number for step in unused if step.exchange.name == EMBEDDING_NAME and step.exchange.kind is Kind.MODEL
+    )
 
 
 def _told_in(asked: Exchange) -> set[tuple[str, str]]:

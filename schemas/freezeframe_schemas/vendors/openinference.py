@@ -12,7 +12,7 @@ from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.vendors.dialect import Dialect, in_order, indexed, json_of
 from freezeframe_schemas.wire import openai_chat, openai_responses
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, parse
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_text, parse
 from freezeframe_schemas.wire.messages import Message
 from freezeframe_schemas.wire.openai_chat import read_sampling
 from freezeframe_schemas.wire.openai_content import read_message, read_tool
@@ -127,6 +127,14 @@ def _definition(item: JsonObject) -> JsonValue:
     schema = as_object(item.get("tool")).get("json_schema")
     found = parse(schema) if isinstance(schema, str) else schema
     return read_tool(found) if isinstance(found, dict) else found
+
+
+def embedded(span: SpanRecord) -> list[tuple[str, list[JsonValue]]]:
+    """Return the texts that a span says were embedded, each with its vector; nothing unless all have both."""
+    items = [as_object(item.get("embedding")) for item in indexed(span.attributes, "embedding.embeddings")]
+    rows = [(as_text(item.get("text")), as_list(item.get("vector"))) for item in items]
+    found = [(text, vector) for text, vector in rows if text is not None and vector]
+    return found if len(found) == len(rows) else []
 
 
 def _document(item: JsonObject) -> JsonValue:
