@@ -67,6 +67,23 @@ def test_the_calls_of_a_run_are_summed_and_what_is_not_known_is_counted() -> Non
     assert spent_by(recorded(tool_call("outer", 1), priced("gpt-4o-mini"), inside={1: 0}), {2}).ms == 0
 
 
+def test_an_embedding_has_a_known_cost_although_it_has_no_output_tokens() -> None:
+    call = priced("text-embedding-3-small")
+    said = {"data": [{"index": 0, "embedding": [0.5]}], "model": "text-embedding-3-small", "usage": {"prompt_tokens": 10**6}}
+    embedded = replace(
+        call,
+        dialect="openai.embeddings",
+        request=replace(
+            call.request,
+            url="https://api.openai.com/v1/embeddings",
+            body=b'{"model": "text-embedding-3-small", "input": "Where?"}',
+        ),
+        response=replace(call.response, chunks=(Chunk(data=json.dumps(said).encode(), offset_ns=5),)),
+    )
+    found = spent_by(recorded(embedded))
+    assert (found.usd, found.unknown) == (0.02, 0)
+
+
 def test_a_test_can_bound_time_and_cost_of_a_run() -> None:
     fixture = recorded(priced("gpt-4o-mini"))
     report = Report(

@@ -47,7 +47,8 @@ def spent_on(steps: Iterable[Step]) -> Spent:
 def _spent(step: Step, side: Side) -> Spent:
     is_model = step.exchange.kind is Kind.MODEL
     refused = (step.exchange.response.status or 0) >= 400  # costs nothing
-    known = side.cost_usd is not None and side.tokens is not None
+    # an embedding has no output tokens: as in the store's view of costs, a cost above 0 is known
+    known = side.cost_usd is not None and (side.tokens is not None or side.cost_usd > 0)
     return Spent(
         ms=side.ms if step.inside is None else 0.0,
         usd=side.cost_usd or 0.0 if known else 0.0,
