@@ -99,7 +99,7 @@ class Pages:
 
     def ended(self, text: str) -> str:
         """Return the text of a replay's page once it shows what was found."""
-        while "Cancel" in text:
+        while "Cancel" in text or not text.partition("\n")[2].strip():  # on its way to the next one, a page has no text yet
             text = self.browser.visit(self.browser.run("location.href"))
         return text
 
