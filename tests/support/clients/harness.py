@@ -52,8 +52,10 @@ class Outcome:
         )
 
 
-_OF_THE_TRIAL: Final = frozenset({GapKind.ENTRY_UNREACHABLE, GapKind.INPUT_OPAQUE, GapKind.INPUT_CHANGED})
-"""The entry point and its input are made up for the trial: another process need not find them."""
+_OF_THE_TRIAL: Final = frozenset(
+    {GapKind.ENTRY_UNREACHABLE, GapKind.INPUT_OPAQUE, GapKind.INPUT_CHANGED, GapKind.OUTCOME_PARTLY, GapKind.TOOL_CHANGES}
+)
+"""The entry point and its input are made up for the trial, and its tools write down in it that they ran."""
 
 
 def run_trial(trial: Trial, column: Column) -> Outcome:
