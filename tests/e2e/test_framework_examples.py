@@ -240,7 +240,7 @@ def about(run: Run, number: int) -> bool:
     return re.search(rf"\bu{number}\b", run.entry.input or "") is not None
 
 
-@pytest.mark.parametrize("count", [2, pytest.param(50, marks=pytest.mark.soak)])
+@pytest.mark.parametrize("count", [2, pytest.param(50, marks=[pytest.mark.soak, pytest.mark.timeout(3600)])])
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_an_example_is_recorded_and_replays(name: str, count: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     example = EXAMPLES[name]
@@ -274,6 +274,7 @@ def _ask_forty_times(port: str, number: int) -> None:
 
 
 @pytest.mark.soak
+@pytest.mark.timeout(3600)
 def test_a_conversation_of_forty_turns_replays_without_the_database_that_keeps_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
