@@ -71,6 +71,7 @@ CEILINGS: Final[Mapping[GapKind, int]] = {
     ),
 }
 """Kind -> the highest level that a run with such a gap reaches."""
+_KINDS: Final = frozenset(GapKind)
 
 
 NOT_REPEATED: Final = "which a replay does not do"
@@ -187,7 +188,7 @@ def _seen_while_recording(span: SpanRecord) -> Iterator[Gap]:
         return
     for kind, what, do in read:
         # A later version may know more kinds; we still know that something is missing.
-        yield Gap(kind=GapKind(kind) if kind in set(GapKind) else GapKind.UNSEEN, text=what, do=do)
+        yield Gap(kind=GapKind(kind) if kind in _KINDS else GapKind.UNSEEN, text=what, do=do)
 
 
 def _unreadable(span: SpanRecord, name: str, found: str, expected: str) -> Gap:

@@ -10,6 +10,7 @@ import agent_loops
 import pytest
 
 import freezeframe_collector.store.deleting as deleting
+from freezeframe_collector.readers.guard import SETTINGS
 from freezeframe_collector.store import Rejected, Store
 from freezeframe_collector.store.administration import administer
 from freezeframe_collector.store.retention import enable_search, pin
@@ -170,3 +171,15 @@ def test_a_user_with_more_runs_than_a_statement_can_name_is_deleted(own: Store, 
     assert deleting.delete(own, "user", USER).runs == 6
     assert deleting.count(own, "user", USER) == deleting.Deleted(runs=0, spans=0)
     assert rows_of(own)["span_rows"][1] > 0
+
+
+def test_replaced_files_outlive_the_longest_statement(own: Store) -> None:
+    """A reader goes on reading the files that it began with, and chDB's own default is to remove them within half a minute."""
+    _, rows = own.query(
+        "SELECT name, toUInt32OrZero(extract(engine_full, 'old_parts_lifetime = (\\\\d+)')) FROM system.tables"
+        " WHERE database = {db:String} AND name IN ('span_rows', 'piece_rows', 'run_rows', 'call_rows')",
+        {"db": own.database},
+    )
+    longest_s = SETTINGS["max_execution_time"]
+    assert longest_s is not None
+    assert len(rows) == 4 and all(kept_s > longest_s for _, kept_s in rows)

@@ -22,7 +22,8 @@ _LEXEME: Final = re.compile(r"'(?:[^'\\]|\\.|'')*'|`(?:[^`\\]|\\.)*`|--[^\n]*|/\
 _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _PART_INTO: Final = re.compile(r"\AINSERT INTO \{db\}\.(\w+)\{sfx\}")
 _PART_FROM: Final = re.compile(r"\bFROM \{db\}\.(\w+)\{sfx\}")
-_DURABLE: Final = ", fsync_after_insert = 1, fsync_part_directory = 1"
+_DURABLE: Final = ", fsync_after_insert = 1, fsync_part_directory = 1, old_parts_lifetime = 480"
+"""A server's default is 480 s; chDB 26.9's is 0. A reader's statement goes on reading the parts that it began with."""
 _LEDGER: Final = (
     "CREATE TABLE IF NOT EXISTS {db}.schema_migrations {on_cluster} (name String COMMENT 'File of the migration, or view/NAME',"
     " checksum String COMMENT 'SHA-256 of its text', applied_at DateTime64(3, 'UTC') DEFAULT now64(3))"

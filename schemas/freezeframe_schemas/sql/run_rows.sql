@@ -15,27 +15,26 @@ SELECT
     max(s.conversation_id) AS conversation_id,
     max(s.commit) AS commit,
     max(toInt8(ifNull(s.commit_dirty, -1))) AS commit_dirty,
-    min(({ENTRY_RANK}, toString(s.name),
+    min(tupleConcat(s.entry_rank, (toString(s.name),
         toString(s.entry_target), s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), s.previews[1], s.previews[2],
-        s.flag_values)) AS entry,
+        s.flag_values))) AS entry,
     min((if(s.status = 'Error', s.start_time, toDateTime64('2262-01-01 00:00:00', 9, 'UTC')),
         if(s.status = 'Error', if(s.error_type != '', toString(s.error_type), s.status_message), ''))) AS first_error,
     max(toUInt8(s.exchange_kind != '')) AS has_exchanges,
     groupUniqArrayIf(toString(s.request_model), s.request_model != '') AS models,
     maxMapIf(map(cityHash64(s.span_id),
-        toUInt64(s.status = 'Error') + 2 * (s.exchange_kind = 'model') + 4 * (s.exchange_kind IN ('tool', 'mcp'))
-        + 8 * (s.exchange_kind = 'retrieval') + 16 * (s.exchange_kind NOT IN ('', 'model', 'tool', 'mcp', 'retrieval'))
+        toUInt64(s.status = 'Error')
+        + transform(toString(s.exchange_kind), ['', 'model', 'tool', 'mcp', 'retrieval'], [0, 2, 4, 4, 8], 16)
         + 32 * {TELLS_OF_MODEL_CALL} + 64 * (s.operation = '{OP_EXECUTE_TOOL}')
         + 128 * (s.operation = '{OP_RETRIEVAL}')
         + bitShiftLeft(toUInt64(least(greatest(ifNull(s.input_tokens, 0), 0), 268435455)), 8)
         + bitShiftLeft(toUInt64(least(greatest(ifNull(s.output_tokens, 0), 0), 268435455)), 36)), s.begun = '') AS marks,
     groupBitOr({KIT_OF_EXCHANGES}) AS lacks,
-    min(({ENTRY_RANK}, {KIT_OF_ENTRY}))
-        AS entry_lacks,
+    min(tupleConcat(s.entry_rank, tuple({KIT_OF_ENTRY}))) AS entry_lacks,
     groupUniqArrayArray(arrayMap(gap -> toString(gap), s.gaps)) AS gaps,
     if(length(arrayIntersect(groupUniqArrayIf(cityHash64(s.parent_span_id), s.parent_span_id != '' AND s.begun = '') AS named, mapKeys(marks)))
         = length(named), [], named) AS parents,
     groupUniqArrayIf(cityHash64(s.parent_span_id), s.begun != '') AS begun,
     maxMapIf(map(cityHash64(s.span_id), toUInt64OrZero(s.attributes['{ENTRY_EXCHANGES}'])), mapContains(s.attributes, '{ENTRY_EXCHANGES}')) AS made
-FROM (SELECT *, {COMPUTED_FOR_RUNS} FROM {db}.span_rows{sfx}) AS s
+FROM (SELECT *, {COMPUTED_FOR_RUNS}, ({ENTRY_RANK}) AS entry_rank, {CARRIED} AS carried FROM {db}.span_rows{sfx} AS s) AS s
 GROUP BY s.kept, s.tenant, s.run_hour, s.trace_id

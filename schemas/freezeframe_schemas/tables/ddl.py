@@ -36,7 +36,7 @@ UNFINISHED: Final = "NOT hasAll(mapKeys(r.marks), r.begun)"
 RECOMPRESSED: Final = "toDate(run_hour) + toIntervalDay(2) RECOMPRESS CODEC(ZSTD(9))"
 """TTL rule of the large tables: hardly a span comes later, so a day is compressed well once, by a merge in the background."""
 _FOR_RUNS: Final = frozenset(
-    {"agent_name", "commit", "commit_dirty", "status_message", "entry_target", "flag_values", "resource", "resource_refs"}
+    {"agent_name", "commit", "commit_dirty", "status_message", "entry_target", "flag_values", "resource"}
 )
 """Columns that the feed of `run_rows` reads, and no others: whenever its text changes, the rows of all runs are made again."""
 DATABASE: Final = "freezeframe"

@@ -35,7 +35,7 @@ _ZERO: Final = 33
 """A length is one printable character, this one for 0."""
 _LENGTHS: Final = bytes(min(length + _ZERO, 255) for length in range(256))
 _KEY: Final = b'":'
-_VALUE: Final = re.compile(rb'":( ?"(?:[^"\\]|\\.)*|\d+)')
+_VALUE: Final = re.compile(rb'":( ?"[^"\\]*+(?:\\.[^"\\]*+)*+|\d+)')
 _EVENT: Final = tuple(
     re.compile(b"".join(rb"%b([^\4-\7]{0,%d})" % (line, _LONGEST) for line in _LINES[:count]) + _LINES[count])
     for count in range(len(_LINES))
@@ -65,7 +65,8 @@ def fold(raw: bytes) -> Folded | None:
     constants = _constants(raw)
     if constants is None:
         return None
-    short = raw
+    # one event after another first: what is left is short, and each of the others is looked for in it alone
+    short = raw.replace(constants[-1] + constants[0], _LINES[len(constants) - 1] + _LINES[0])
     for constant, line in zip(constants, _LINES, strict=False):
         short = short.replace(constant, line)
     count = len(constants) - 1

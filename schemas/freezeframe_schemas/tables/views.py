@@ -25,6 +25,18 @@ _ENTRY_RANK: Final = (
 )
 """As `run.build_run` finds the entry point: the span that is marked, else the root, else the first. A pending span comes after
 its entry span, and replaces it if it is missing."""
+_PLACES: Final = {
+    key: at
+    for at, key in enumerate(
+        dict.fromkeys(
+            (name, field.scope is Scope.RESOURCE)
+            for field in KIT
+            for name in (*field.attributes, field.omitted)
+            if name is not None
+        )
+    )
+}
+"""Attribute of the kit, and whether it is the resource's -> its bit in `carried_sql`."""
 
 _USED: Final = 4 + 8
 _TOLD: Final = 64 + 128
@@ -41,13 +53,28 @@ def views() -> list[tuple[str, str]]:
     return [(name, sql + comments_sql(sql)) for name, sql in whole]
 
 
-def presence(attribute: str, *, resource: bool = False) -> str:
-    """Return a SQL condition over a row `s` of spans: whether it carries the attribute."""
-    texts, refs = ("s.resource", "s.resource_refs") if resource else ("s.attributes", "s.refs")
-    tests = [f"mapContains({texts}, {quoted(attribute)})", f"mapContains({refs}, {quoted(attribute)})"]
-    if attribute in _CHUNK_COLUMN:
-        tests.append(f"notEmpty(s.{_CHUNK_COLUMN[attribute]})")
-    return f"({' OR '.join(tests)})"
+def carried_sql() -> str:
+    """Return a SQL expression over a row of ``span_rows``: a bit for each attribute of the kit that it or its resource has.
+
+    One number, because the engine plans the feed anew for each insert, and each call in it costs it some 0.1 ms.
+    """
+    span = "mapKeys(attributes), mapKeys(refs)" + "".join(
+        f", if(notEmpty({column}), [{quoted(name)}], [])" for name, column in _CHUNK_COLUMN.items() if (name, False) in _PLACES
+    )
+    resource = "JSONExtractKeys(origin, 'resource'), JSONExtractKeys(origin, 'refs')"
+    return " + ".join(
+        f"arraySum(name -> transform(toString(name), [{', '.join(map(quoted, bits))}], {[*bits.values()]}, 0),"
+        f" arrayConcat({names}))"
+        for is_resource, names in ((False, span), (True, resource))
+        if (bits := {name: 1 << at for (name, of_resource), at in _PLACES.items() if of_resource is is_resource})
+    )
+
+
+def _needs(kit_field: KitField) -> tuple[int, int]:
+    """Return the bits of `carried_sql` of which a row has to have one, and those of which it may have none."""
+    resource = kit_field.scope is Scope.RESOURCE
+    omitted = 0 if kit_field.omitted is None else 1 << _PLACES[kit_field.omitted, resource]
+    return sum(1 << _PLACES[name, resource] for name in kit_field.attributes), omitted
 
 
 def replay_kit_sql() -> str:
@@ -75,7 +102,8 @@ SELECT
         if(hasAll(groupArray(span_id), groupArrayIf(parent_span_id, begun != '')), [], ['{GapKind.UNFINISHED}']))))
         AS run_gaps, -- What spans of it are known to lack
 {columns}
-FROM (SELECT *, {{COMPUTED_COLUMNS}}, ({_ENTRY_RANK}) AS entry_rank FROM {{db}}.span_rows AS s FINAL) AS s
+FROM (SELECT *, {{COMPUTED_COLUMNS}}, ({_ENTRY_RANK}) AS entry_rank, {carried_sql()} AS carried
+    FROM {{db}}.span_rows AS s FINAL) AS s
 GROUP BY s.tenant, s.trace_id
 COMMENT 'One row per run: for each field of the replay kit, how many of the spans that need it lack it';
 """
@@ -128,11 +156,12 @@ def run_rows_sql() -> str:
     So the kit changes in `run.KIT` alone. Spans that arrive meanwhile are gathered twice, which changes nothing.
     """
     text = (resources.files("freezeframe_schemas") / "sql" / "run_rows.sql").read_text(encoding="utf-8")
-    by_kind = ", ".join(f"{_in_scope(scope)}, {_bits(scope)}" for scope in (*KINDS_IN, *OPERATION_IN))
+    by_kind = ", ".join(f"{_in_scope(scope)}, {_fields(scope)}" for scope in (*KINDS_IN, *OPERATION_IN))
     select = with_names(
         text.replace("{ENTRY_RANK}", _ENTRY_RANK)
-        .replace("{KIT_OF_EXCHANGES}", f"multiIf({by_kind}, toUInt32(0))")
-        .replace("{KIT_OF_ENTRY}", _bits(Scope.ENTRY, Scope.RESOURCE))
+        .replace("{CARRIED}", carried_sql())
+        .replace("{KIT_OF_EXCHANGES}", _bits(f"multiIf({by_kind}, [])"))
+        .replace("{KIT_OF_ENTRY}", _bits(_fields(Scope.ENTRY, Scope.RESOURCE)))
     )
     columns = ", ".join(column.name for column in RUN_COLUMNS)
     return f"""DROP VIEW IF EXISTS {{db}}.run_rows_feed {{on_cluster}};
@@ -148,16 +177,20 @@ SETTINGS max_partitions_per_insert_block = 0;
 """
 
 
-def _bits(*scopes: Scope) -> str:
-    """Return which fields of these scopes a row `s` of spans lacks, one bit each by its place in the kit."""
-    terms = [f"{1 << bit} * ({_absent(kit_field)})" for bit, kit_field in enumerate(KIT) if kit_field.scope in scopes]
-    return f"toUInt32({' + '.join(terms)})"
+def _bits(kit: str) -> str:
+    """Return which fields of a list of `_fields` a row `s` of spans lacks, one bit each by its place in the kit."""
+    return f"toUInt32(arraySum(f -> if(bitAnd(s.carried, f.1) = 0 OR bitAnd(s.carried, f.2) != 0, f.3, 0), {kit}))"
+
+
+def _fields(*scopes: Scope) -> str:
+    """Return the kit's fields of these scopes in SQL: what `_needs` says of each, and its bit."""
+    return str([(*_needs(kit_field), 1 << bit) for bit, kit_field in enumerate(KIT) if kit_field.scope in scopes])
 
 
 def _lacking(kit_field: KitField) -> str:
     if kit_field.scope in (Scope.ENTRY, Scope.RESOURCE):
         return f"toUInt64(argMin({_absent(kit_field)}, entry_rank))"
-    count = f"countIf({_in_scope(kit_field.scope)} AND ({_absent(kit_field)}))"
+    count = f"countIf({_in_scope(kit_field.scope)} AND {_absent(kit_field)})"
     return f"if(exchanges = 0, {count}, 0)" if kit_field.scope in OPERATION_IN else count
 
 
@@ -170,8 +203,5 @@ def _in_scope(scope: Scope) -> str:
 
 def _absent(kit_field: KitField) -> str:
     """Return a SQL condition over a row `s` of spans: whether it lacks the field."""
-    resource = kit_field.scope is Scope.RESOURCE
-    absent = " AND ".join(f"NOT {presence(name, resource=resource)}" for name in kit_field.attributes)
-    if kit_field.omitted is not None:
-        absent = f"({absent} OR {presence(kit_field.omitted, resource=resource)})"
-    return absent
+    needed, omitted = _needs(kit_field)
+    return f"(bitAnd(s.carried, {needed}) = 0" + (f" OR bitAnd(s.carried, {omitted}) != 0)" if omitted else ")")

@@ -28,12 +28,8 @@ SELECT
     toUInt64(length(s.chunk_sizes)) AS response_chunks, -- Chunks in which the response came; one each in stream_chunks
     toUInt64(arraySum(s.chunk_sizes)) AS response_bytes, -- Bytes of the response's body
     s.payload_bytes AS payload_bytes,
-    if(mapContains(s.refs, '{REQUEST_BODY}'), lower(hex(substring(SHA256(concat(
-        splitByChar('\x01', s.templates)[indexOf(mapKeys(s.refs), '{REQUEST_BODY}')],
-        arrayStringConcat(s.refs['{REQUEST_BODY}']))), 1, 12))), '') AS request_hash, -- Equal if two requests have the same body; empty without one
-    if(mapContains(s.refs, '{RESPONSE_BODY}'), lower(hex(substring(SHA256(concat(
-        splitByChar('\x01', s.templates)[indexOf(mapKeys(s.refs), '{RESPONSE_BODY}')],
-        arrayStringConcat(s.refs['{RESPONSE_BODY}']))), 1, 12))), '') AS response_hash, -- Equal if two responses have the same body; empty without one
+    s.request_hash AS request_hash, -- Equal if two requests have the same body; empty without one
+    s.response_hash AS response_hash, -- Equal if two responses have the same body; empty without one
     s.attributes['{REQUEST_BODY_OMITTED}'] AS request_omitted, -- Why the request's body is missing, if it is
     s.attributes['{RESPONSE_BODY_OMITTED}'] AS response_omitted, -- Why the response's body is missing, if it is
     s.tool_call_id AS tool_call_id,
@@ -42,7 +38,13 @@ SELECT
     s.user_id AS user_id,
     s.redaction_policy AS redaction_policy
 FROM (
-    SELECT *, {COMPUTED_COLUMNS}, start_time + toIntervalNanosecond(duration_ns) AS end_time, duration_ns / 1e6 AS ms
+    -- the hashes here: beside the window function above, the engine would hold every template that it reads
+    SELECT *, {COMPUTED_COLUMNS}, start_time + toIntervalNanosecond(duration_ns) AS end_time, duration_ns / 1e6 AS ms,
+        splitByChar('\x01', templates) AS around, mapKeys(refs) AS named,
+        if(has(named, '{REQUEST_BODY}'), lower(hex(substring(SHA256(concat(around[indexOf(named, '{REQUEST_BODY}')],
+            arrayStringConcat(refs['{REQUEST_BODY}']))), 1, 12))), '') AS request_hash,
+        if(has(named, '{RESPONSE_BODY}'), lower(hex(substring(SHA256(concat(around[indexOf(named, '{RESPONSE_BODY}')],
+            arrayStringConcat(refs['{RESPONSE_BODY}']))), 1, 12))), '') AS response_hash
     FROM {db}.span_rows FINAL
     WHERE exchange_kind != ''
 ) AS s
