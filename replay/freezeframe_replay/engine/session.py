@@ -29,7 +29,7 @@ from freezeframe_replay.engine.miss import Recorded, miss_message, with_reason
 from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.policy import Fence, Policy
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
-from freezeframe_replay.engine.speak import in_meaning, own_embeddings, spoken, told_tools
+from freezeframe_replay.engine.speak import in_meaning, not_asked_for, spoken
 from freezeframe_replay.engine.standstill import MOST_KEPT, frames_of_program, stop_before
 from freezeframe_replay.engine.turns import Turns, still_waited
 from freezeframe_schemas.divergence import (
@@ -241,8 +241,7 @@ class ReplaySession:
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             divergences = list(self._divergences)
-            told = told_tools(self._lookup.recorded, self._lookup.used) if self._is_reconstructed else {}
-            own = own_embeddings(self._lookup.recorded, self._lookup.used) if self._is_reconstructed else frozenset[int]()
+            told, own = not_asked_for(self._lookup.recorded if self._is_reconstructed else (), self._lookup.used)
             if self._entered and not self._missed and not self._ends.raised_instead:
                 divergences += [
                     Divergence(

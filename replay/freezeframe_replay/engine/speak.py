@@ -246,6 +246,11 @@ def told_tools(steps: Sequence[Recorded], used: Collection[int]) -> dict[int, Se
     }
 
 
+def not_asked_for(steps: Sequence[Recorded], used: Collection[int]) -> tuple[dict[int, Served], frozenset[int]]:
+    """Return the steps that a program need not ask for: `told_tools` and `own_embeddings`."""
+    return told_tools(steps, used), own_embeddings(steps, used)
+
+
 def own_embeddings(steps: Sequence[Recorded], used: Collection[int]) -> frozenset[int]:
     """Return the embeddings that were not asked for: a program may make them itself, with a model in its process."""
     unused = (item.step for item in steps if item.step.number not in used)
