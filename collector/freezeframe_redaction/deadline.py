@@ -39,12 +39,22 @@ NEVER: Final = Deadline(math.inf, lambda: 0.0)
 class Allowance:
     """How long the redactor may read the spans of one request, and how long, after that, hash them unread."""
 
-    __slots__ = ("to_hash", "to_read")
+    __slots__ = ("_clock", "_seconds", "_to_hash", "to_read")
 
     def __init__(self, seconds: float, clock: Callable[[], float] = time.thread_time) -> None:
         """Allow `seconds` for each."""
+        self._seconds, self._clock = seconds, clock
+        self._to_hash: Deadline | None = None
         self.to_read = Deadline(seconds, clock)
-        self.to_hash = Deadline(2 * seconds, clock)
+
+    @property
+    def to_hash(self) -> Deadline:
+        """The deadline of hashing: it counts from when reading is over, however long the last span was read."""
+        if self._to_hash is None:
+            if not self.to_read.has_passed():
+                return NEVER
+            self._to_hash = Deadline(self._seconds, self._clock)
+        return self._to_hash
 
 
 UNBOUNDED: Final = Allowance(math.inf, lambda: 0.0)

@@ -30,6 +30,7 @@ THINGS = (
     '{"delta": {"content": " Flor"}, "next": "Pete"}',
     "Toy Story and Candy Crush in the Mariana Trench, Father Son and Holy Ghost",
     "Leafy greens recover. Woody scents and Dusty environments do not, says the Taylor series.",
+    "Dr Pepper has no vitamin D. However, see Appendix A. Introduction\nA. Paris\nB. Washington",
     "Tejas Networks Ltd., Sheela Foam Ltd. and Hudson Yards",
     '{"fullName": "Virtual Reality", "full_name": "International Space Station"}',
 )
@@ -42,6 +43,8 @@ PEOPLE = (
     ("I met Eva Draconis Story and Jan Leike.", ("Eva", "Draconis", "Leike")),
     ("Reporter: Sunny Hudson", ("Sunny", "Hudson")),
     ("Message Rhonda that I am late.", ("Rhonda",)),
+    ("Spoke to Dr. Quayle on Monday, and seen by Mrs. Quayle. She waits.", ("Quayle",)),
+    ("Dr A. Mukherjee GMC 7012345 signed, the wristband says T. Achterberg", ("Mukherjee", "Achterberg")),
 )
 
 

@@ -21,6 +21,7 @@ from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.settings.config import CollectorConfig, RedactionConfig, ServiceConfig
 from freezeframe_collector.settings.policies import Policies
 from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys, load_policy
+from freezeframe_redaction.deadline import Allowance
 from freezeframe_redaction.surrogates.make import BASE32
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError
@@ -134,9 +135,19 @@ class _Log:
         return done
 
 
+def test_hashing_has_its_time_however_long_the_last_span_was_read() -> None:
+    now = 0.0
+    allowance = Allowance(1, lambda: now)
+    now = 50.0
+    assert allowance.to_read.has_passed()
+    assert not allowance.to_hash.has_passed()
+    now = 51.5
+    assert allowance.to_hash.has_passed()
+
+
 def test_the_collector_bounds_each_request(tmp_path: Path) -> None:
     """The setting reaches the pipeline, each request has its own time, and no span is lost by it."""
-    config = CollectorConfig(service=ServiceConfig(data=str(tmp_path)), redaction=RedactionConfig(request_cpu_s=0.1))
+    config = CollectorConfig(service=ServiceConfig(data=str(tmp_path)), redaction=RedactionConfig(request_cpu_s=0.3))
     log = _Log()
     pipeline = build_pipeline(config, log, build_redaction(config))
     slow = [replace(_span(text=f"{number} {DENSE[:20_000]}"), span_id=f"{number + 1:016x}") for number in range(60)]

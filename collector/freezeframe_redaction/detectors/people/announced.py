@@ -110,7 +110,7 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
         return ()
     if strong and len(words) == 1 and not names.is_known(first) and text[tokens[0][1] : tokens[0][1] + 1] in ("_", "(", "/"):
         return ()
-    kept = names.trimmed(text, names.before_common(text, tokens))
+    kept = _before_letters(text, names.trimmed(text, names.before_common(text, tokens)))
     words = [text[a:b] for a, b in kept]
     if all(names.is_ordinary(word) and not names.is_known(word) for word in words):
         return ()
@@ -118,9 +118,27 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
     shouted = before.rstrip(" .")[-2:].isupper() or (first.isupper() and len(first) > 1)
     if shouted and not (strong or dotted) and (names.is_ordinary(first) or not any(map(names.is_known, words))):
         return ()  # "MS EXCEL"
-    return names.accept(text, kept, "said" if strong else "context")
+    if strong:
+        return names.accept(text, kept, "said")
+    return names.accept(text, kept, "titled" if _OF_PERSONS.search(before) and not shouted else "context")
 
 
+def _before_letters(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return the words of a name up to the letters of something else: ``Dr Mukherjee GMC 701``."""
+    for index, (start, end) in enumerate(tokens[1:], 1):
+        word = text[start:end]
+        if (
+            2 <= len(word) <= 4
+            and word.isupper()
+            and word.lower() not in SURNAMES
+            and not all(text[a:b].isupper() for a, b in tokens[:index])
+        ):
+            return tokens[:index]
+    return tokens
+
+
+_OF_PERSONS = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Mx|Prof|Herrn?|Frau|Mme|Sra|Dhr|Mevr)\.? \Z")
+"""Titles that nothing but a person has: what is behind them is a name whatever stands around it."""
 _COMPARES = re.compile(r"\b(?:if|elif|and|or|not|while|assert) (?:\w{1,20}[._])?name is (?:not )?\Z")
 _PARTICLES_BEFORE = re.compile(rf"(?<!\w)(?:{names.PARTICLE} ){{1,3}}\Z")
 

@@ -58,7 +58,7 @@ LEAST_PROPOSED: Final = -0.5
 """A proposal with a lower score is not a name; chosen on projects that the weights were not learned from."""
 JUDGED: Final = frozenset(["name: given name and surname", "name: announced", "name: given name alone", PROPOSED])
 """Detectors that are wrong often enough for a second opinion. Those of keys and labels are not among them."""
-_CERTAIN: Final = frozenset(["said", "greeted", "signature", "mention"])
+_CERTAIN: Final = frozenset(["said", "titled", "greeted", "signature", "mention"])
 """Kinds of name that need none: ``my name is Ada``, ``Hi Ada,``."""
 
 Span = tuple[int, int]

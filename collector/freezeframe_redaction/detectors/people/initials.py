@@ -1,4 +1,4 @@
-"""Initials and a surname: ``J.R. Haversham``, ``T. S. Oyelaran``."""
+"""Initials and a surname: ``J.R. Haversham``, ``T. S. Oyelaran``, ``K. Whitcombe``."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("people_initials")
-_INITIALS = re.compile(rf"(?<![\w.])({names.LETTER}\. ?)({names.LETTER}\. ?){{1,2}}({names.TOKEN})(?![\w(])")
+_INITIALS = re.compile(rf"(?<![\w.])({names.LETTER}\. ?)((?:{names.LETTER}\. ?){{0,2}})({names.TOKEN})(?![\w(])")
 _AND_PARTICLES = re.compile(rf"(?<![\w.])(?:{names.LETTER}\. ?){{1,3}}(?:{names.PARTICLE} ){{1,3}}({names.TOKEN})(?![\w(])")
 _NOT_INITIALS = frozenset("us uk dc la ai ba bs ma ms eu ny un sa po ps pm bc ie eg vs ph ip id tv uae usa ussr".split())
 _BEFORE_A_PERSON = frozenset(
-    "to by from with for signed dear and cc attn author contact tell ask told asked met see regards thanks sincerely me".split()
+    "to by from with for signed dear and cc attn author contact tell ask told asked met see regards thanks sincerely me "
+    "von gez firmado por signé par firmato da podpisano ondertekend door".split()
 )
+_IS_OPTION = re.compile(r"(?:\A|\n|[(\[] ?)[A-F]\Z")
+"""The letter of an answer to choose, or of a heading: ``B. Washington``."""
 
 
 def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -37,6 +40,8 @@ def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         before = text[max(low, match.start() - 16) : match.start()].rstrip(" ").rpartition(" ")[2].strip("(\"'*,:;>#-").lower()
         if text[match.end() : match.end() + 3] in (" & ", ", I", " In", " Lt", ", L"):
             return ()  # a company
+        if not match.group(2) and _IS_OPTION.search(text, max(low, match.start() - 2), match.start() + 1):
+            return ()
         if surname.lower() in SURNAMES or names.has_form_of_surname(surname) or before in _BEFORE_A_PERSON:
             return names.accept(text, [match.span(3)], "initials")
         return ()
