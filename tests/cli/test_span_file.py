@@ -40,7 +40,7 @@ def test_what_is_advised_names_the_file_or_the_fixture_as_it_was_named(recorded:
     for named in ("spans.jsonl", "forks/kept"):
         lost = project.freezeframe("replay", named)
         assert lost.returncode == 125
-        assert f"freezeframe replay {named} -- CMD" in lost.stdout
+        assert f"freezeframe replay {named} -- CMD" in " ".join(lost.stdout.split())
     made = project.freezeframe("fixture", "forks/kept", "-o", "tests/kept", "--pytest")
     assert made.returncode == 0, made.stderr
     assert (project.root / "tests/kept/test_kept.py").is_file()

@@ -217,7 +217,7 @@ def _is_made_alone(kind: Any) -> bool:
 
 def _search(app: Any) -> tuple[str, ModuleType] | None:
     # the program last: it may only have imported it
-    for module in sorted(sys.modules.values(), key=lambda module: getattr(module, "__name__", "") == "__main__"):
+    for module in sorted(sys.modules.copy().values(), key=lambda module: getattr(module, "__name__", "") == "__main__"):
         for name, value in list(getattr(module, "__dict__", {}).items()):
             if value is app:
                 spec = getattr(module, "__spec__", None) if module.__name__ == "__main__" else None

@@ -152,7 +152,7 @@ def _application_texts() -> Iterator[bytes]:
     """
     main = getattr(sys.modules.get("__main__"), "__loader__", None)  # Python deletes its `__file__` when it has run
     script = getattr(main, "path", None)
-    files = {script: "__main__", **{getattr(module, "__file__", None): name for name, module in list(sys.modules.items())}}
+    files = {script: "__main__", **{getattr(module, "__file__", None): name for name, module in sys.modules.copy().items()}}
     for file, name in files.items():
         if isinstance(file, str) and file.endswith((".py", script or ".py")) and is_applications(file, name):
             yield Path(file).read_bytes()

@@ -100,7 +100,7 @@ class Patches:
 def importers(originals: Mapping[str, Any]) -> Iterator[tuple[ModuleType, str, str]]:
     """Yield each module that holds one of the functions, its name there, and its own name (the same if installed)."""
     by_id = {id(original): name for name, original in originals.items()}
-    for module in list(sys.modules.values()):
+    for module in sys.modules.copy().values():
         held: dict[str, Any] = getattr(module, "__dict__", {})
         if module.__name__ == "__main__" or not (held.get("__file__") or "<").startswith(_INSTALLED):
             for alias, value in list(held.items()):
