@@ -58,7 +58,7 @@ _FOR_PROGRAMS: Final = ("/api/", "/links", "/healthz")
 _COMPRESSED_FROM: Final = 1000
 """Bytes below which compressing an answer gains nothing."""
 _SWEEP_S: Final = 3600.0
-"""How often it is looked which runs of kept replays are gone: as often as the collector drops what has expired."""
+"""How often the service looks for kept replays whose runs are gone: as often as the collector drops what has expired."""
 _HEADERS: Final = {
     **ANSWER_HEADERS,
     "Referrer-Policy": "same-origin",  # with no-referrer a browser sends Origin: null with our own forms
