@@ -149,7 +149,7 @@ class ByteBudget:
             return fits
 
     def make_room(self, lease: Lease, size_bytes: int) -> None:
-        """Evict leases until this one may grow, or until no lease is left that holds more, or has held it for longer."""
+        """Evict leases until this one may grow, or until no other lease holds more or has held its room for longer."""
         with self._changed:
             while not self._fits(size_bytes, lease.held_bytes) and (victim := self._victim(lease, size_bytes)) is not None:
                 victim.is_evicted = True
@@ -261,7 +261,7 @@ class Lease:
         raise budget.busy(size_bytes)
 
     def hold(self, size_bytes: int) -> bool:
-        """Hold so much, no more and no less, without a wait; return whether there was room. If not, it holds nothing."""
+        """Hold exactly this much, without a wait; return whether there was room. If not, it holds nothing."""
         budget, more = self._budget, size_bytes - self.held_bytes
         if self.is_evicted:
             return False
@@ -293,7 +293,7 @@ class Lease:
 
 
 class _Reserved:
-    """Room in a budget, given back at the end of the block. (A generator would cost each request three times as much.)"""
+    """Room in a budget, given back at the end of the block. (A generator would cost three times as much per request.)"""
 
     __slots__ = ("_budget", "_size_bytes")
 

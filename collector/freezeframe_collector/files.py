@@ -32,7 +32,7 @@ def free_bytes(directory: Path) -> int:
 
 
 def directory_fault(directory: Path) -> str:
-    """Return what keeps this process from writing into a directory, or from making it; empty if nothing is seen."""
+    """Return what keeps this process from writing into a directory, or from making it; empty if nothing seems to."""
     there = directory
     while not there.exists() and there != there.parent:
         there = there.parent

@@ -42,7 +42,7 @@ from freezeframe_schemas.vendors.normalise import normalise
 def build_redaction(config: CollectorConfig, casts: KnownCasts | None = None) -> RedactStage:
     """Return the redaction stage; compiling its patterns takes seconds, most of them outside the GIL.
 
-    `casts` are those of open runs that this process knows already, if it does.
+    `casts` are those of open runs that this process already knows, if any.
     """
     redaction, keys = config.redaction, load_keys(config)
     if casts is None and config.cast.enabled:

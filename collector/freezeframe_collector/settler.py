@@ -1,9 +1,9 @@
-"""The settler: once a run has ended, or paused, its stored spans are gone through with all that was found in it.
+"""The settler: once a run has ended, or paused, its stored spans are searched for everything that was found in it.
 
 A value that is found late may be in spans that are already stored. From then on the run is unsettled: the table
-``unsettled_rows`` names it until this thread has rewritten those spans. It reads the run, replaces what is left, and puts all
-of the run in place of what was there. What it writes lies in a file of ``settling/`` until the store has it: a crash between
-deleting and inserting loses nothing, and the next start does it again before anything else is stored.
+``unsettled_rows`` names it until this thread has rewritten those spans. It reads the run, replaces what is left, and stores the
+whole run in place of the old one. What it writes is in a file of ``settling/`` until the store has it: a crash between deleting
+and inserting loses nothing, because the next start repeats it before anything else is stored.
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ FOLDER: Final = "settling"
 _TICK_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 30.0
 _EVERY_S: Final = 10.0
-"""Runs that are due wait for each other so long: to delete rows, the engine rewrites every file that holds one."""
+"""How long due runs wait for each other: to delete rows, the engine rewrites every file that holds one."""
 _RUNS_AT_ONCE: Final = 200
 """Runs that are read and rewritten together: each step costs the store about the same for one as for all of them."""
 _RUNS_PER_STATEMENT: Final = 1_000
 Rewrite = Callable[[RunKey, Sequence[bytes], Sequence[SpanRecord]], list[SpanRecord]]
-"""Takes a run, its sealed findings and its spans; returns these in the same order, the same objects if they stay."""
+"""Takes a run, its sealed findings and its spans; returns the spans in the same order, unchanged ones as the same objects."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -101,11 +101,11 @@ class Settler:
         return not self._thread.is_alive()
 
     def settle_ended(self, timeout_s: float) -> None:
-        """Settle the runs that have ended without waiting for later spans, and let the store say which are unsettled."""
+        """Settle the ended runs without waiting for later spans, and let the store say which are unsettled."""
         self._attempt(lambda: self._settle_all(time.monotonic() + timeout_s, ended=True))
 
     def forget_deleted(self) -> None:
-        """Destroy the casts of runs that the store had and has no longer."""
+        """Destroy the casts of runs that the store once had and no longer has."""
         open_runs = self._book.open_runs(self._is_stored)
         held: set[str] = set()
         store = self._open_store()
@@ -167,7 +167,7 @@ class Settler:
                 self._folder.mkdir(mode=0o700, exist_ok=True)
                 path = self._folder / f"{time.time_ns()}.pb"
                 replace_durably(path, encode_traces(changed))
-                until_in_place = held.pop_all()  # an error leaves the lock closed: see `_put_in_place`
+                until_in_place = held.pop_all()  # an error leaves the lock held: see `_put_in_place`
                 self._put_in_place(changed, path)
                 until_in_place.close()
         finish_replacing(store, changed, again="it is tried again")
@@ -192,9 +192,9 @@ class Settler:
         return changed
 
     def _put_in_place(self, spans: Sequence[SpanRecord], path: Path) -> None:
-        """Replace the stored spans of these runs, however long the store is away. Nothing may be stored before that.
+        """Replace the stored spans of these runs, however long the store is down. Nothing may be stored before that.
 
-        If the process is to end first, the file stays, and the lock closed: the next start does it.
+        If the process has to end first, the file stays and the lock stays held: the next start does it.
         """
         pause_s = _TICK_S
         while not self._attempt(lambda: begin_replacing(self._open_store(), spans)):

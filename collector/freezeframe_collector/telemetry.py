@@ -29,7 +29,7 @@ from freezeframe_collector.writer import Writer
 
 _RATE_S: Final = 60
 STUCK_S: Final = 60.0
-"""A segment longer than this in the writer's hands makes the collector not ready."""
+"""If the writer works longer than this on one segment, the collector is not ready."""
 
 
 class JsonFormatter(logging.Formatter):

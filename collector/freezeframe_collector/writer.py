@@ -1,11 +1,10 @@
 """The writer: one thread that takes sealed segments in order and puts each into the store as one idempotent insert.
 
-A store's answer is not trusted: a few of the spans are looked up before the log lets go of them.
+A store's answer is not trusted: a few of the spans are looked up before the log deletes them.
 
-After a failure that may pass, the insert is tried again for ever, with growing delays, while the log grows. A failure that will
-not pass is caused by a span: the insert is halved until the span is found, which goes to the set-aside directory and the
-rejected table. If the store refuses every span of a segment, the fault is the store's, and the segment is tried again a few
-times first.
+After a temporary failure, the insert is tried again for ever, with growing delays, while the log grows. A permanent failure is
+caused by a span: the insert is halved until the span is found, which goes to the set-aside directory and the rejected table.
+If the store refuses every span of a segment, the fault is the store's, and the segment is tried again a few times first.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class _StoppedError(Exception):
 
 
 class _AllRefusedError(Exception):
-    """The store refused span after span and took none: the fault looks like the store's."""
+    """The store refused one span after another and took none: the fault seems to be the store's."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -197,7 +196,7 @@ class Writer:
         return self._confirm(self._halve(spans, token, _Hunt(patience=len(spans))))
 
     def _insert_until_shown(self, spans: Sequence[SpanRecord], refused: Sequence[_Refusal], token: str) -> list[_Refusal]:
-        """Insert again, under another token, as long as the store takes the spans and does not show them."""
+        """Insert again, under another token, as long as the store accepts the spans but does not show them."""
         lost = {id(span) for span, _, _ in refused}
         taken = [span for span in spans if id(span) not in lost]
         late: list[_Refusal] = []

@@ -20,7 +20,7 @@ from freezeframe_collector.settings.config import CastConfig
 
 NAME: Final = "casts.db"
 Listener = Callable[[RunKey, int, bytes], None]
-"""Takes the run, the number of the finding in it, from 1, and the finding; number 0: the run's cast was destroyed."""
+"""Takes the run, the finding's number in it (from 1), and the finding. Number 0: the run's cast was destroyed."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -72,7 +72,7 @@ class CastBook:
         self._file = CastFile(directory / NAME)
         self._listeners: list[Listener] = []
         self._runs: OrderedDict[RunKey, _Run] = OrderedDict()
-        """The run that was heard of last comes last."""
+        """In order of their last activity, the latest last."""
         self._dropped_early = 0
         self._to_delete: set[RunKey] = set()
         """Runs that were dropped early, and may have rows in the file."""
@@ -89,7 +89,7 @@ class CastBook:
     # -- the log's thread ---------------------------------------------------------------------------------------------
 
     def note(self, found: Iterable[Found], segment: int) -> None:
-        """Note what the records of a segment hold, in the order of the log, once they are on the disk; again at a start."""
+        """Note what the records of a segment hold, in log order, once they are on disk; and again at each start."""
         with self._lock:
             now = self._clock()
             for item in found:
@@ -101,8 +101,8 @@ class CastBook:
         run = self._runs.setdefault(item.run, _Run())
         self._runs.move_to_end(item.run)
         known = len(run.sealed)
-        # Late is what earlier spans were redacted without, what others found while this batch was redacted, and what is
-        # judged by the whole run.
+        # A finding is late if earlier spans were redacted without it, if others found it while this batch was redacted,
+        # or if the whole run has to judge it.
         late = item.waits or item.based_on < known
         if item.sealed and item.sealed not in run.sealed:
             late |= run.has_spans or self._dropped_early > 0
@@ -117,7 +117,7 @@ class CastBook:
         run.changes += 1
 
     def _drop_oldest(self) -> None:
-        """Destroy the casts of the runs that are settled and silent for longest, some more than needed."""
+        """Destroy the casts of settled runs, those silent for longest first; destroy a few more than needed."""
         count = len(self._runs) - self._config.runs + self._config.runs // 20
         oldest = [key for key, run in self._runs.items() if not run.unsettled][:count]
         self._dropped_early += len(oldest)
@@ -127,7 +127,7 @@ class CastBook:
             self._tell_gone(key)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
-        """Call `listener` for every finding, at once for those of now; return what ends that."""
+        """Call `listener` for every finding, at once for the existing ones; return a function that stops this."""
         with self._lock:
             self._listeners.append(listener)
             for key, run in self._runs.items():
@@ -171,9 +171,9 @@ class CastBook:
     def due(
         self, is_stored: Callable[[int], bool], most: int, *, ended: bool = False, everything: bool = False
     ) -> list[DueRun]:
-        """Return unsettled runs that have ended or paused, and of which the store has all spans: `is_stored(segment)`.
+        """Return unsettled runs that have ended or paused and whose spans are all stored, as `is_stored(segment)` says.
 
-        `ended` asks for the runs that have ended, `everything` for all, however short they are silent.
+        `ended` adds the runs that ended only just now, `everything` adds all runs.
         """
         with self._lock:
             now = self._clock()
@@ -189,7 +189,7 @@ class CastBook:
             return found
 
     def settle(self, done: Sequence[DueRun]) -> list[RunKey]:
-        """Note that stored spans of these runs no longer hold any of their findings; return those that did not change since.
+        """Note that the stored spans of these runs no longer hold any of their findings; return the runs unchanged since.
 
         Raises:
             OSError: the disk failed; they are still unsettled.
@@ -209,7 +209,7 @@ class CastBook:
         return same
 
     def to_mark(self) -> list[RunKey]:
-        """Return the unsettled runs that the store does not know as such."""
+        """Return the unsettled runs that the store does not know to be unsettled."""
         with self._lock:
             return [key for key, run in self._runs.items() if run.unsettled and not run.marked]
 
@@ -221,7 +221,7 @@ class CastBook:
                     self._runs[key].marked = marked
 
     def expire(self) -> int:
-        """Destroy the casts of runs that are settled and silent for longer than the grace time; return how many.
+        """Destroy the casts of settled runs that have been silent for longer than the grace time; return how many.
 
         Raises:
             OSError: the disk failed; their rows are deleted the next time.
@@ -250,7 +250,7 @@ class CastBook:
                     self._tell_gone(key)
 
     def open_runs(self, is_stored: Callable[[int], bool]) -> list[RunKey]:
-        """Return the runs of which the log holds nothing: `is_stored(segment)`."""
+        """Return the runs of which the log holds nothing any more, as `is_stored(segment)` says."""
         with self._lock:
             return [key for key, run in self._runs.items() if is_stored(run.segment)]
 

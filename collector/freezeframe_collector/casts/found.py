@@ -17,18 +17,18 @@ _SIZE: Final = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a batch found in a run, and how much it knew of it. Each batch has one for each of its runs, even if it is empty."""
+    """What a batch found in a run, and how much was known before. Each batch has one for each of its runs, even if empty."""
 
     tenant: str
     trace_id: str
     based_on: int
-    """The batch's spans were redacted with the first so many findings of the run, and this one."""
+    """The batch's spans were redacted with this many of the run's first findings, plus this one."""
     sealed: bytes = b""
     """Values that are new to the run, if there are any: see `sealing`."""
     ended: bool = False
-    """Whether the run's entry span, or its root, came with its end."""
+    """Whether the run's entry span, or its root, has arrived and has ended."""
     waits: bool = False
-    """Whether a name in the cast is to be judged by the whole run."""
+    """Whether a name in the cast has to wait for the whole run to judge it."""
 
     @property
     def run(self) -> RunKey:
@@ -53,7 +53,7 @@ def found_from_json(rows: Sequence[Sequence[Any]]) -> tuple[Found, ...]:
 
 
 def join_sealed(sealed: Iterable[bytes]) -> bytes:
-    """Return several findings as one text of bytes."""
+    """Return several findings as one byte string."""
     return b"".join(len(item).to_bytes(_SIZE, "little") + item for item in sealed)
 
 

@@ -1,4 +1,4 @@
-"""What a process that redacts knows of the casts of open runs: the log's owner sends it each finding that is on the disk."""
+"""What a redacting process knows of the casts of open runs: the log's owner sends it each finding that is on disk."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ class Known:
 
     cast: Cast = _EMPTY
     number: int = 0
-    """Of how many findings it is made."""
+    """How many findings it is made of."""
 
 
 class KnownCasts:
     """The casts. Safe to use from many threads."""
 
     def __init__(self, seal: Seal, runs: int) -> None:
-        """`runs` bounds how many are kept; of a run that was dropped, nothing is known again."""
+        """`runs` limits how many casts are kept; a dropped run starts again with nothing known."""
         self.seal = seal
         self._limit = runs
         self._lock = threading.Lock()
@@ -42,7 +42,7 @@ class KnownCasts:
             return self._known.get(run) or Known()
 
     def learn(self, run: RunKey, number: int, sealed: bytes) -> None:
-        """Take a finding; number 0: the run's cast was destroyed. One out of turn is left out, which `Known.number` shows."""
+        """Take a finding; number 0: the run's cast was destroyed. One out of order is ignored: `Known.number` stays behind."""
         with self._lock:
             if not number:
                 self._known.pop(run, None)

@@ -1,4 +1,4 @@
-"""The seal on what was found in a run: AES-SIV under a key made of the tenant's surrogate key, which lies apart from the data.
+"""The seal on what was found in a run: AES-SIV under a key made of the tenant's surrogate key, kept apart from the data.
 
 **Shape** of a sealed finding: ``key id UTF-8 | 0 | ciphertext``. It is bound to its run: it opens for no other.
 """
@@ -60,7 +60,7 @@ class Seal:
         key = self._keys.by_id(key_id)
         if key is None:
             tenant = key_id.rpartition("/")[0]
-            key = self._keys.current(tenant)  # one that was made since the ring was read
+            key = self._keys.current(tenant)  # the key was made after the ring was read
             if key.id != key_id:
                 raise StoreError(f"the key {key_id}, which sealed the cast of a run, is missing", do="restore it from a backup")
         return self._cipher(key)

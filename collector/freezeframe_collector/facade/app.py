@@ -36,7 +36,7 @@ _WORKERS: Final = 8
 ADMIN: Final = "admin"
 _WATCH_S: Final = 0.5
 _LEFT: Final = "left"
-"""Outcome of a statement whose client went away before its answer ended."""
+"""Outcome of a statement whose client disconnected before the end of its answer."""
 _KILL: Final = re.compile(
     rb"\s*KILL\s+QUERY\s+WHERE\s+query_id\s*=\s*'([\w.-]{1,100})'(?:\s+(?:A?SYNC))?\s*;?\s*", re.IGNORECASE
 )
@@ -216,7 +216,7 @@ class _Facade:
         await asyncio.to_thread(self._executor.cancel, query_id)
 
     async def _whole(self, http: web.Request, request: Request) -> ranges.Result:
-        """Return the whole answer of a statement, to be held."""
+        """Return the whole answer of a statement, to be held in memory."""
         watching = asyncio.create_task(self._watch(http, request.query_id))
         pieces = _pump(self._executor.run(request), self._threads)
         headers: dict[str, str] = {}
@@ -279,7 +279,7 @@ class _Facade:
 
 @dataclass(slots=True, kw_only=True)
 class _Account:
-    """What the query log will say of a request."""
+    """What the query log will say about a request."""
 
     time_ns: int = field(default_factory=time.time_ns)
     begun: float = field(default_factory=time.monotonic)

@@ -85,7 +85,7 @@ def answer(engine: Engine, database: str, run: AskedRun, beside: Executor) -> Ge
 
 
 def _blocks(engine: Engine, database: str, run: AskedRun, beside: Executor) -> Generator[bytes]:
-    """Yield the blocks of both halves. The run's place is looked up once: to the engine it is worth a third of either half."""
+    """Yield the blocks of both halves. The run's place is looked up once: that costs the engine a third of either half."""
     of_run = f"trace_id = {quote_text(run.trace_id)}"
     if run.tenant is not None:
         of_run = f"tenant = {quote_text(run.tenant)} AND {of_run}"

@@ -141,7 +141,7 @@ class Reader:
     def ask(self, question: Question) -> Generator[Head | bytes | str]:
         """Yield a `Head` and the pieces of the answer; or, for SET and USE, the statement to repeat in its session.
 
-        The process is ended when the generator is, at the latest.
+        The process ends no later than the generator.
 
         Raises:
             ClickHouseError: the statement failed, ran too long, or its process was ended.

@@ -36,11 +36,11 @@ _BOUNDS: Final[Mapping[str, str]] = {
     "http_max_tries": "1",
 }
 _OWN_NAMES: Final = frozenset({None, "", "default"})
-"""What clients call the store's database that know no other name."""
+"""What clients that do not know the database's name call it."""
 _FILE_BYTES: Final = 4 << 30
 """What a statement may spill to the disk."""
 _NICE: Final = 10
-"""The writer goes first when the processors are busy."""
+"""The writer goes first when the CPU is busy."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

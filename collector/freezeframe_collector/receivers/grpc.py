@@ -38,7 +38,7 @@ _EMPTY_ANSWER: Final = ExportTraceServiceResponse().SerializeToString()
 _WATCH_S: Final = 0.005
 """Interval between two counts of what has arrived. As much more as a network brings in this time may be held."""
 _PAUSE_SHARE: Final = 10
-"""How much longer than a count the pause after it is, in processor time: counting takes a tenth of a core at most."""
+"""How much longer than a count the pause after it is, in CPU time: counting takes at most a tenth of a core."""
 _SLOW_S: Final = 2.0
 _WINDOW_BYTES: Final = 65_536
 """What gRPC takes of a message before the handler asks for it."""

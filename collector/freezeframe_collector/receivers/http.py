@@ -40,10 +40,10 @@ _SMALL_BYTES: Final = 16 << 10
 """A body up to this size is worked on in the event loop: a millisecond at most, and a thread costs half of one."""
 _GRACE_S: Final = 5.0
 _LEAST_PACE: Final = 4 << 10
-"""Bytes per second that a body must reach on average, once the time of grace is over."""
+"""Bytes per second that a body must reach on average, once the grace time is over."""
 _TICK_S: Final = 0.25
 _GIVES_UP_ON_429: Final = "OTel-OTLP-Exporter-Python/"
-"""Its HTTP exporter of versions below 1.45 loses a batch that is answered with 429. The specification has 503 for the same."""
+"""The Python HTTP exporter before 1.45 loses a batch that gets a 429. The specification allows 503 for the same."""
 _GRPC_INVALID, _GRPC_EXHAUSTED, _GRPC_UNIMPLEMENTED, _GRPC_UNAVAILABLE, _GRPC_UNAUTHENTICATED = 3, 8, 12, 14, 16
 
 

@@ -18,7 +18,7 @@ _TCP_INFO: Final = 11
 _BYTES_RECEIVED: Final = struct.Struct("128xQ")
 """The field `tcpi_bytes_received`. Source: Linux, include/uapi/linux/tcp.h."""
 _FRAMING: Final = 64
-"""One byte more for so many of a message, and `_HEAD` for its call: frames, headers, TLS. Rather too much: see `count`."""
+"""Frames, headers and TLS: an extra byte per this many of a message, and `_HEAD` per call. Too high on purpose: see `count`."""
 _HEAD: Final = 1024
 
 
@@ -40,15 +40,15 @@ class Unfinished:
             self._taken[peer] = self._taken.get(peer, 0) + size_bytes + size_bytes // _FRAMING + _HEAD
 
     def dropped(self, peer: str, size_bytes: int) -> None:
-        """Note that a connection's calls ended, and with them so much of their messages."""
+        """Note that a connection's calls ended, and how much of their messages had arrived."""
         with self._lock:
             self._taken[peer] = self._taken.get(peer, 0) + size_bytes
 
     def count(self, received: Mapping[str, int], waiting: Mapping[str, int]) -> dict[str, int]:
-        """Return the unfinished bytes of the connections in `waiting`, which names the most that each may hold.
+        """Return the unfinished bytes of the connections in `waiting`, which gives the maximum that each may hold.
 
-        What is not part of a message (pings, for example) counts too until the connection has no call that waits. So that a
-        connection that always has one is not charged for it, `took` notes more than arrived, and no more is kept than that.
+        Bytes outside messages (pings, for example) count too until the connection has no waiting call. A connection that
+        always has one should not be charged for them, so `took` notes more than arrived, capped at what was received.
         """
         with self._lock:
             taken = {peer: min(self._taken.get(peer, 0), came) if peer in waiting else came for peer, came in received.items()}

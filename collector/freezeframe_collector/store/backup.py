@@ -37,10 +37,10 @@ _TABLES: Final = (
 )
 """`run_rows` and `call_rows` are made from `span_rows`. Payloads first: a span never names a piece that is not there."""
 _COUNT_ONCE: Final = ("piece_rows", "span_rows", "policy_rows", "prices", "pins", "labels", "unsettled_rows")
-"""These count once however often they are inserted; rows of the other tables are not restored a second time."""
+"""Rows of these count once, however often they are inserted; rows of the other tables are not restored a second time."""
 _LENGTH: Final = struct.Struct("<I")
 _INSERT_BYTES: Final = 32 << 20
-"""Of several blocks that are inserted at once: the engine gives out blocks of some hundred spans, and an insert costs 0.1 s."""
+"""Size of the blocks inserted together: the engine returns blocks of some hundred spans, and an insert costs 0.1 s."""
 
 
 def backup(store: Store, directory: Path) -> dict[str, int]:
@@ -66,7 +66,7 @@ def backup(store: Store, directory: Path) -> dict[str, int]:
 
 
 def restore(store: Store, directory: Path) -> dict[str, int]:
-    """Insert a backup's rows into a migrated store and return how many, by table. Rows that are there already count once.
+    """Insert a backup's rows into a migrated store and return how many, by table. Existing rows are not duplicated.
 
     Raises:
         PermanentStoreError: it is not a backup, is damaged, or is of a newer version; checked before the first row is inserted.

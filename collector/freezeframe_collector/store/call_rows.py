@@ -99,7 +99,7 @@ def _row(call: Call | None, values: Mapping[str, Any], shown: bool, version: int
 
 
 def _tellings(engine: Engine, database: str, run_hours: Mapping[str, int]) -> tuple[int, dict[tuple[str, str], list[Telling]]]:
-    """Return what these runs report, by tenant and run, and when the engine looked."""
+    """Return what these runs report, by tenant and run, and the time at which the engine read it."""
     names = ", ".join("toUnixTimestamp64Nano(start_time) AS start_ns" if n == "start_ns" else n for n in _TOLD)
     _, rows = engine.rows(
         with_names(
@@ -126,7 +126,7 @@ def _tellings(engine: Engine, database: str, run_hours: Mapping[str, int]) -> tu
 
 
 def _others(engine: Engine, database: str, ours: Sequence[Call], run_hours: Mapping[str, int]) -> list[Call]:
-    """Return the stored calls of other runs that may be the same call as one of `ours` is or was, or as another one found."""
+    """Return the stored calls of other runs that may be the same as one of `ours`, as one that it was, or as another found."""
     not_ours = f"trace_id NOT IN ({_quoted(run_hours)})"
     keys = {key for call in ours for key in call.keys}
     since, until = min(call.started_ns for call in ours), max(call.ended_ns for call in ours)

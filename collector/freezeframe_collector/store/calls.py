@@ -40,7 +40,7 @@ _OF_SPANS_ABOVE: Final = frozenset(
         "stream",
     }
 )
-"""A call takes these also from a span above several calls; the other values of such a span are of all its calls together."""
+"""A call takes these even from a span above several calls; such a span's other values are about all its calls together."""
 _OF_THE_LEAD: Final = frozenset({"tenant", "trace_id", "span_id", "parent_span_id", "start_time", "ms", "status", "name"})
 _SPAN: Final = 8
 _ANSWER: Final = 4
@@ -196,7 +196,7 @@ def _moment(one: Telling) -> tuple[int, int, str]:
 
 
 def hidden(calls: Iterable[Call]) -> set[tuple[str, str, str]]:
-    """Return the places of those that are not shown, because another run says more about the same call."""
+    """Return the places of the calls that are not shown, because another run says more about the same call."""
     return {
         call.place
         for same in _joined(calls)
@@ -207,7 +207,7 @@ def hidden(calls: Iterable[Call]) -> set[tuple[str, str, str]]:
 
 
 def _groups(tellings: Sequence[Telling]) -> Iterator[_Group]:
-    """Yield what reports each call, as far as spans are below each other (rule 1)."""
+    """Yield what reports each call, as far as parents show it (rule 1)."""
     by_id = {one.span_id: one for one in tellings}
     seen: set[tuple[str, str]] = set()
     several: set[str] = set()

@@ -65,9 +65,9 @@ def count(store: Store, subject: str, name: str) -> Deleted:
 
 
 def delete_again(store: Store) -> int:
-    """Delete users and tenants who are there again, from a backup, although `audit` says that they were deleted.
+    """Delete users and tenants whom a backup brought back, although `audit` says that they were deleted.
 
-    A run that was deleted by itself stays: who restores a backup may want just that. Return how many runs were deleted.
+    A run that was deleted by itself stays, because it may be the reason for the restore. Return how many runs were deleted.
     """
     _, found = store.query(
         f"SELECT substring(action, 8), subject, toString(max(time)) FROM {store.database}.audit"
@@ -114,9 +114,9 @@ def delete_rows(store: Store, conditions: Iterable[str], tables: Sequence[str] =
 
 
 def begin_deletion(store: Store, conditions: Iterable[str], tables: Sequence[str] = RUN_TABLES) -> None:
-    """Let the engine delete the rows of now for which one of the conditions is true; `wait_deleted` waits for it.
+    """Let the engine delete the current rows for which one of the conditions is true; `wait_deleted` waits for it.
 
-    What is inserted from now on stays, whether a condition is true of it or not.
+    Rows inserted from now on stay, whether a condition is true of them or not.
     """
     for condition in conditions:
         for table in tables:
@@ -157,7 +157,7 @@ def _delete(store: Store, subject: str, name: str) -> None:
         case "tenant":
             delete_rows(store, [f"tenant = {quote_text(name)}"], _NAMING_TENANTS)
         case _:
-            # named one by one: as rows go, fewer and fewer would show which runs are the user's
+            # named one by one: as rows are deleted, fewer and fewer show which runs are the user's
             delete_rows(store, of_runs(runs_where(store, _spans_of(store, subject, name))), _NAMING_RUNS)
 
 

@@ -10,7 +10,7 @@ from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError,
 
 _CODE: Final = re.compile(r"Code: (\d+)")
 _QUOTED: Final = re.compile(r"'[^'\n]*'?")
-"""What an engine quotes of a row that it refuses."""
+"""What an engine quotes from a row that it refuses."""
 RETRYABLE_CODES: Final = frozenset(
     {
         # The store or the way to it: it may recover by itself.
@@ -45,7 +45,7 @@ RETRYABLE_CODES: Final = frozenset(
         516,  # AUTHENTICATION_FAILED
     }
 )
-"""What waiting or an operator fixes; any other error may be caused by the rows."""
+"""What waiting or an operator can fix; the rows may be the cause of any other error."""
 
 
 INSERT_SETTINGS: Final[Mapping[str, int]] = {

@@ -23,7 +23,7 @@ _PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 _PART_INTO: Final = re.compile(r"\AINSERT INTO \{db\}\.(\w+)\{sfx\}")
 _PART_FROM: Final = re.compile(r"\bFROM \{db\}\.(\w+)\{sfx\}")
 _DURABLE: Final = ", fsync_after_insert = 1, fsync_part_directory = 1, old_parts_lifetime = 480"
-"""A server's default is 480 s; chDB 26.9's is 0. A reader's statement goes on reading the parts that it began with."""
+"""A server's default is 480 s; chDB 26.9's is 0. A reader's statement keeps reading the parts that it began with."""
 _LEDGER: Final = (
     "CREATE TABLE IF NOT EXISTS {db}.schema_migrations {on_cluster} (name String COMMENT 'File of the migration, or view/NAME',"
     " checksum String COMMENT 'SHA-256 of its text', applied_at DateTime64(3, 'UTC') DEFAULT now64(3))"
@@ -134,10 +134,10 @@ def render(statement: str, database: str, cluster: str | None = None) -> str:
 
 
 def distributed_sql() -> str:
-    """Return the tables of a cluster that are in front of its shards' parts. A run lives on one shard: its joins need no other.
+    """Return the tables of a cluster that are in front of its shards' parts. A run is on one shard: its joins need no other.
 
-    They have the columns that the parts have when they are made. So they are recreated, which loses nothing, if a column has
-    changed: the comment makes this text change with it.
+    They keep the columns that the parts had when they were made. So they are recreated, which loses nothing, if a column
+    has changed: the comment makes this text change with it.
     """
     return "\n".join(
         f"-- {', '.join(column.name for column in columns)}\n"

@@ -1,8 +1,8 @@
 """Rows that the store writes about itself, one at a time: pins, prices, policies, the audit, the ledger of migrations.
 
-The engine takes a block that it has seen before for one that is sent again, and drops it: a run that was pinned, unpinned and
-pinned would stay unpinned. So each of these has its own token. (26.9 ignores ``insert_deduplicate = 0``, and older engines do
-not know its replacement.)
+The engine drops a block that it has seen before, as a repeated insert: a run that was pinned, unpinned and pinned would stay
+unpinned. So each of these has its own token. (26.9 ignores ``insert_deduplicate = 0``, and older engines do not know its
+replacement.)
 """
 
 from __future__ import annotations

@@ -21,7 +21,7 @@ _LOOK_S: Final = 30.0
 _AGAIN_S: Final = 3600.0
 """A part that was read is read again after this long."""
 _REST: Final = 30.0
-"""After a part, nothing is read for this many times as long as it took: a thirtieth of a core and of the disk at most."""
+"""After reading a part, wait for this many times as long as that took: at most a thirtieth of a core and of the disk."""
 _FAULT: Final = re.compile(r"(?:Code: \d+\. DB::Exception: )?(.*?)(?: \([0-9a-f]{32}|\. \([A-Z_]+\)|$)", re.DOTALL)
 _FAULT_CHARACTERS: Final = 160
 

@@ -1,6 +1,6 @@
 """Replacing the stored spans of a run: one that was redacted again, under a newer policy.
 
-The spans come in a file, which outlives whatever happens here: between deleting and inserting, it is all there is of the run. A
+The spans come in a file, which outlives whatever happens here: between deleting and inserting, it is the run's only copy. A
 rewrite that stopped midway is repeated with the same file.
 """
 
@@ -53,9 +53,9 @@ def rewrite(store: Store, trace_id: str, file: Path, *, note: str = "") -> Rewri
 
 
 def replace_runs(store: Store, spans: Sequence[SpanRecord], held: Collection[tuple[str, str]] = (), *, again: str) -> None:
-    """Replace all that is stored of these spans' runs by the spans. Durable; a stop midway loses what only the caller has.
+    """Replace everything stored of these spans' runs by the spans. Durable; after a stop midway only the caller has them.
 
-    `held` are further places (tenant, run) where rows of these runs are; `again` says what to do if it failed.
+    `held` are further places (tenant, run) with rows of these runs; `again` is the advice if this fails.
 
     Raises:
         PermanentStoreError: there are not exactly these spans afterwards.
@@ -72,9 +72,9 @@ def begin_replacing(store: Store, spans: Sequence[SpanRecord], held: Collection[
     conditions = of_runs(sorted({(tenant_of(span), span.trace_id) for span in spans} | {*held}))
     if store.cluster is None:
         begin_deletion(store, conditions)
-    else:  # how far the other nodes are with it cannot be seen from here
+    else:  # the progress of the other nodes cannot be seen from here
         delete_rows(store, conditions, RUN_TABLES)
-    store.insert(spans, token=f"rewrite/{time.time_ns()}")  # start again: what an earlier try inserted is gone
+    store.insert(spans, token=f"rewrite/{time.time_ns()}")  # start over: what an earlier try inserted is gone
 
 
 def finish_replacing(store: Store, spans: Sequence[SpanRecord], *, again: str) -> None:

@@ -1,4 +1,4 @@
-"""Store: the one door for spans to tables, over either engine."""
+"""Store: the only way for spans into the tables, over either engine."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class Stats:
 
 
 class _Stored(Mapping[str, AbstractSet[bytes]]):
-    """Which pieces the store holds, of the runs that were written last: trace id -> hashes."""
+    """Which pieces of recently written runs the store holds: trace id -> hashes."""
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -245,7 +245,7 @@ class Store:
         )
         shown = int(rows[0][0]) == len(sought)
         if not shown:
-            self.forget()  # an engine that lost rows may have lost pieces with them: assume that none are there
+            self.forget()  # an engine that lost rows may have lost pieces with them: assume that there are none
         return shown
 
     def insert_rejected(self, rejected: Sequence[Rejected], token: str) -> None:
@@ -321,7 +321,7 @@ class Store:
             self._policies_noted.add((tenant, label))
 
     def _run_hours(self, spans: Sequence[SpanRecord]) -> dict[str, int]:
-        """Return the hour of each run in the batch: as first seen, so that a run's rows stay together."""
+        """Return the hour in which each run of the batch was first seen, so that a run's rows stay together."""
         first: dict[str, int] = {}
         for span in spans:
             hour = tables.run_hour_of(span.start_time_unix_nano)

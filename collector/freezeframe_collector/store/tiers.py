@@ -1,4 +1,4 @@
-"""Tiers: days that are rarely queried move to a slower, cheaper disk by themselves.
+"""Tiers: days that are rarely queried move to a slower, cheaper disk automatically.
 
 A rule on the tables of spans and pieces moves each day's partition, a run's rows together, once the day is some days old; rows
 that come late go there at once. `run_rows`, which lists read, stays. An embedded store's disk is a directory; a server's volume
@@ -44,7 +44,7 @@ class ColdTier:
     """What belongs on the slower disk."""
 
     after_days: int = 0
-    """Days after which a day's runs move there; 0: none do."""
+    """Days after which a day's runs move there; 0 moves none."""
     volume: str = ""
     """A directory of the embedded store's machine, or a server's ``POLICY/VOLUME``."""
 
@@ -81,7 +81,7 @@ def disks_xml(directory: Path) -> str:
 
 
 def set_cold_tier(engine: Engine, database: str, stored: Mapping[str, str], tier: ColdTier) -> None:
-    """Make the tables move their days as `tier` says; 0 days have an embedded store move none, and leave a server as it is.
+    """Make the tables move their days as `tier` says; 0 days stop an embedded store from moving any, and leave a server as is.
 
     Args:
         engine: where the tables are.

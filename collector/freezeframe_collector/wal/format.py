@@ -97,7 +97,7 @@ class Record:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Damage:
-    """What a segment no longer holds of what was acked."""
+    """What a segment lost of what was acked."""
 
     at: int
     """The first byte that is not part of a whole record."""
@@ -129,7 +129,7 @@ class SegmentContent:
 
     records: list[Record]
     extent: Extent
-    """As much of it as is to be kept; `counts` includes what damage took, `records` and `spans` do not."""
+    """The extent to keep; `counts` includes what damage took, `records` and `spans` do not."""
     torn_bytes: int
     """Bytes after that, from a write that was never acked."""
     damage: Damage | None
@@ -199,7 +199,7 @@ def parse_segment(data: bytes, mark: bytes, *, is_sealed: bool) -> SegmentConten
     if len(data) < synced.size_bytes:
         faults.append((len(data), synced.size_bytes))
     if not is_sealed:
-        # Nothing is taken from the first fault after the synced part on: a power loss keeps any pages of the last write.
+        # After the synced part, stop at the first fault: a power loss may keep any pages of the last write.
         cut = next((max(start, synced.size_bytes) for start, stop in faults if stop > synced.size_bytes), len(data))
         found = [item for item in found if item.start < cut]
         faults = [(start, min(stop, synced.size_bytes)) for start, stop in faults if start < synced.size_bytes]

@@ -1,4 +1,4 @@
-"""The ledger: up to which segment the store has everything, and the counts of all of it; and the spans seen recently.
+"""The ledger: up to which segment the store has everything, and its counts; and the spans seen recently.
 
 Both are kept next to the segments. The ledger is replaced whole and durably, before its segment is deleted, so that the books
 survive a crash at any moment.
@@ -25,7 +25,7 @@ _NAME: Final = "ledger.json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ledger:
-    """What is off the log."""
+    """What has left the log."""
 
     log: str
     """Random id of this log. With a segment's number it makes the insert token, so that no other log has the same token."""
@@ -74,7 +74,7 @@ def save_ledger(directory: Path, ledger: Ledger) -> None:
 
 
 class RememberedSpans:
-    """The keys of the spans logged recently, across restarts: by them a span that is sent again is recognised.
+    """The keys of the spans logged recently, across restarts: they show which span is sent again.
 
     Two generations, each half of the limit: when the current one is full it becomes the previous one, which is forgotten. A
     bound on memory, not a promise for ever: older resends meet the store's own replacing of equal rows.

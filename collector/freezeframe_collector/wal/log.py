@@ -98,7 +98,7 @@ class Log:
         return len(self._segments)
 
     def holds_up_to(self, number: int) -> bool:
-        """Return whether any segment up to this number is not in the store yet."""
+        """Return whether the log still holds a segment up to this number."""
         with self._lock:
             return any(held <= number for held in self._segments)
 
@@ -134,7 +134,7 @@ class Log:
         return self._enqueue(Waiting(batch=batch))
 
     def seal(self) -> int:
-        """Hand what is in the log to the writer now; return the number of the last segment that holds anything acked so far.
+        """Hand what is in the log to the writer now; return the number of the last segment with anything acked so far.
 
         Raises:
             BusyError: the disk failed.
@@ -159,7 +159,7 @@ class Log:
         return self._sealed.get()
 
     def take(self, segment: Segment) -> None:
-        """Note, before the store gets any of it, which segments go there as one: after a crash they do so again.
+        """Note, before the store gets any of it, which segments go there as one insert, so that they do so again after a crash.
 
         Raises:
             OSError: the books could not be written.
@@ -172,7 +172,7 @@ class Log:
     def retire(self, segment: Segment, stored: int, rejected: int, *, lost: int = 0) -> None:
         """Take the segment off the books: the store has durably `stored` of its spans, `rejected` more were set aside.
 
-        `lost` are those that its file no longer gave; ones that recovery missed already are in the segment's own counts.
+        `lost` spans were missing from its file; those that recovery already missed are in the segment's own counts.
 
         Raises:
             OSError: the books could not be written; the segment is still on them.
@@ -222,7 +222,7 @@ class Log:
         try:
             self._work()
         finally:
-            # Whoever is still waiting, or comes from now on, is told that nothing is taken: no sender waits for ever.
+            # Requests that wait, or arrive from now on, are told that nothing is taken: no sender waits for ever.
             self._ended.set()
             self._refuse_all()
             self._sealed.put(None)
@@ -335,7 +335,7 @@ class Log:
             waiting.answer.set_result(Appended(segment=segment.number, duplicate=counts.duplicate))
 
     def _without_duplicates(self, batch: Batch, seen: set[int]) -> Batch:
-        """Return the batch less the spans that the log holds or held; note the others in `seen`."""
+        """Return the batch without the spans that the log holds or held; note the others in `seen`."""
         kept: list[int] = []
         for index, span in enumerate(batch.encoded):
             if span.key not in seen and span.key not in self._remembered:

@@ -24,12 +24,12 @@ from freezeframe_schemas.span import SpanRecord
 
 _LOG = logging.getLogger(__name__)
 _DAMAGED: Final = ".damaged"
-"""Files of the log that did not hold what was written to them are kept under this ending, and read by no one."""
+"""Log files that did not hold what was written to them are kept with this suffix; nothing reads them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LoadedSpans:
-    """What a segment's file gives back."""
+    """What could be read from a segment's file."""
 
     spans: list[SpanRecord]
     fault: str = ""
@@ -52,9 +52,9 @@ class Segment:
     keys: list[int] = field(default_factory=list[int])
     rejected: list[Rejected] = field(default_factory=list[Rejected])
     found: list[Found] = field(default_factory=list[Found])
-    """What this process read of it at its start; what comes later goes to the book at once."""
+    """What this process read of it at start; later findings go to the book at once."""
     spans: list[SpanRecord] | None = None
-    """The spans themselves if memory allows, else None: `load_spans` reads the file."""
+    """The spans themselves if memory allows, else None; then `load_spans` reads the file."""
     held_bytes: int = 0
     damage: str = ""
     """What the file had lost when this process found it."""
@@ -104,7 +104,7 @@ class Segment:
         return LoadedSpans(spans=spans, fault=fault, faulty=(self,) if fault else ())
 
     def keep_damaged(self) -> None:
-        """Keep the file under a name that says that it is damaged, whatever becomes of the segment."""
+        """Keep the file under a name that marks it as damaged, whatever happens to the segment."""
         kept = self.path.with_suffix(_DAMAGED)
         with contextlib.suppress(FileExistsError):
             try:
@@ -146,8 +146,8 @@ def join_segments(parts: Sequence[Segment]) -> Segment:
 def gather_segments(directory: Path, found: Mapping[int, Segment], ledger: Ledger, most_bytes: int) -> list[Segment]:
     """Join the segments of dead processes, in order, to few of up to `most_bytes`: each costs the store an insert.
 
-    The store may have begun with the first: it stays by itself, or with those that it was joined to before. A missing number
-    means that someone deleted its file, since numbers follow each other.
+    The store may have begun with the first one, so it stays by itself, or with those that it was joined to before. A missing
+    number means that someone deleted its file, since numbers are consecutive.
     """
     first = ledger.through + 1 if ledger.through else min(found, default=1)  # a lost ledger starts again
     numbers = range(first, max(found, default=0) + 1)
@@ -164,7 +164,7 @@ def gather_segments(directory: Path, found: Mapping[int, Segment], ledger: Ledge
 
 
 def _missing_segment(number: int, directory: Path, log: str) -> Segment:
-    """Return a stand-in for a segment whose file someone deleted before the store had its spans; how many is not known."""
+    """Return a stand-in for a segment whose file someone deleted before the store had its spans; their number is unknown."""
     path = directory / f"{number:016d}{SEALED_SUFFIX}"
     damage = f"{path.name} is missing, and it is not known what it held"
     _LOG.error("%s: %s", directory, damage)
@@ -201,11 +201,11 @@ def write_durably(segment: Segment, descriptor: int, blob: bytes, synced: Extent
     try:
         write_all(descriptor, blob)
         os.fdatasync(descriptor)
-        # The next sync takes this along. Until then it is there for the process that starts after this one was killed.
+        # The next sync includes this. Until then, the process that starts after this one was killed can read it.
         os.pwrite(descriptor, file_header(segment.mark, synced), 0)
     except OSError:
-        # What the failed write left is cut off: the next start would take it for damage. After a failed sync the kernel may
-        # have dropped the pages: the segment is not written to again.
+        # Cut off what the failed write left: the next start would take it for damage. After a failed sync the kernel may
+        # have dropped the pages, so the segment is not written to again.
         os.ftruncate(descriptor, segment.size_bytes)
         raise
 

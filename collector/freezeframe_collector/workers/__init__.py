@@ -3,5 +3,5 @@
 A worker receives, decodes, normalises and redacts, and hands the redacted batch to the owner over a socket pair (`channel`);
 the owner puts it into its log like one of its own, and the worker acks when the owner says that it is on the disk. So
 there is one log, one order, one memory of duplicates and one set of books, whichever worker a span came through; a worker that
-dies takes with it only what no one was told was safe. For the reasons see docs/decisions, "several receivers, one log".
+dies loses only what no one was told was safe. For the reasons see decision 0012.
 """

@@ -47,7 +47,7 @@ class WorkerPool:
     def __init__(
         self, config: CollectorConfig, log: Log, meter: Meter, pages: Mapping[str, Page], casts: CastBook | None = None
     ) -> None:
-        """Each worker is told what `casts` are told."""
+        """Each worker receives what `casts` receive."""
         self._log = log
         self._casts = casts
         self._meter = meter
@@ -145,7 +145,7 @@ class WorkerPool:
         return json.dumps(self._settings).encode()
 
     def share_casts(self, tell: Callable[[Message], None]) -> Callable[[], None]:
-        """Let `tell` bring each finding to a worker, those of now first; return what ends that."""
+        """Let `tell` send each finding to a worker, the existing ones first; return a function that stops this."""
         if self._casts is None:
             return lambda: None
         return self._casts.listen(
@@ -280,7 +280,7 @@ class _Worker:
         channel = Channel(ours)
         self._process, self._channel, self.pid = process, channel, process.pid
         replies: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
-        # Answers go through a separate thread: a worker that does not read must not hold the log's thread.
+        # Answers go through a separate thread: a worker that does not read must not block the log's thread.
         speaker = threading.Thread(target=_speak, args=(channel, replies), name="freezeframe-replies", daemon=True)
         speaker.start()
         replies.put(Message(kind=Kind.CONFIG, payload=self._pool.settings()))
