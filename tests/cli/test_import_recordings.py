@@ -285,6 +285,11 @@ def archive(*entries: Any, **others: Any) -> str:
         ("llm-fixture", '{"args_repr": "()", "kwargs_repr": "{}"}', "args_repr: found no text and no fields"),
         ("llm-fixture", '{"args_repr": "(open(1),)", "kwargs_repr": "{}"}', "args_repr: holds an object that is not a plain"),
         ("llm-fixture", json.dumps({"args_repr": "(" * 90_000, "kwargs_repr": "{}"}), "args_repr: holds an object"),
+        (
+            "llm-fixture",
+            """{"args_repr": "('Hi',)", "kwargs_repr": "{}", "response_json": "<openai.Stream object at 0x7f7d>"}""",
+            "response_json: holds an object",
+        ),
         ("jsonl", '{"request": {}, "url": "file:///etc/passwd"}', "item 1: request: expected an http URL"),
         ("helicone", '[{"request_body": {}, "request_created_at": "noon"}]', "item 1: request_created_at: expected a time"),
         ("tau-bench", "{}", "found '{', expected"),

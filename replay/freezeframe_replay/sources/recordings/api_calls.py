@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ _JSON: Final = (("content-type", "application/json"),)
 _NO_BYTES: Final = "it holds what was asked and answered as JSON, not the bytes"
 _OK: Final = 200
 _OF_LLM_FIXTURE: Final = "imported from llm-fixture-replay: it holds arguments and results of a function, not its calls"
+_SHOWN: Final = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>|[A-Z]\w*\(\w+=.*\)", re.DOTALL)
+"""What Python shows of an object."""
 _LONGEST_LITERAL: Final = 1_000_000
 """Characters; Python needs a hundred times as much to read one."""
 
@@ -169,7 +172,7 @@ def _of_llm_fixture(item: JsonObject) -> HttpCall:
     """Return what a wrapped function was asked and answered; where these are texts, as a message and its answer."""
     given, named = (_python(item.get(name), name) for name in ("args_repr", "kwargs_repr"))
     request: JsonObject = dict(as_object(named))
-    answer = item.get("response_json")
+    answer = _returned(item.get("response_json"))
     if not request or (isinstance(answer, str) and "messages" not in request):
         texts = [text for text in (*as_list(given), *request.values()) if isinstance(text, str)]
         if not texts:
@@ -184,14 +187,32 @@ def _of_llm_fixture(item: JsonObject) -> HttpCall:
     return _call(_url_of(request, answer), request, answer, at=_time(item.get("recorded_at"), "recorded_at"))
 
 
+def _returned(answer: JsonValue) -> JsonValue:
+    """Return what a function returned. The package writes the object of an SDK as its `repr`."""
+    if not isinstance(answer, str) or _SHOWN.fullmatch(answer) is None:
+        return answer
+    found = as_object(_python(answer, "response_json"))
+    return found if found.keys() >= {"id", "model"} else answer  # else a model that answered in Python
+
+
+class _Plain(ast.NodeTransformer):
+    """Turns objects into dictionaries, as SDKs show their models: `Name(field=...)`."""
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:  # the name that ast calls
+        self.generic_visit(node)
+        if node.args or any(field.arg is None for field in node.keywords):
+            return node
+        return ast.Dict([ast.Constant(field.arg) for field in node.keywords], [field.value for field in node.keywords])
+
+
 def _python(text: JsonValue, name: str) -> JsonValue:
-    """Return the JSON of a Python literal."""
+    """Return the JSON of a Python literal, which may hold objects of an SDK. Nothing in it is called."""
     if not isinstance(text, str) or len(text) > _LONGEST_LITERAL:
         raise ValueError(f"{name}: expected the text of a Python literal, of up to {_LONGEST_LITERAL:,} characters")
     try:
-        return parse(json.dumps(ast.literal_eval(text)))
-    except (ValueError, SyntaxError, TypeError, MemoryError):
-        raise ValueError(f"{name}: holds an object that is not a plain value, so what was asked is not known") from None
+        return parse(json.dumps(ast.literal_eval(_Plain().visit(ast.parse(text, mode="eval")))))
+    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
+        raise ValueError(f"{name}: holds an object that is not a plain value, so what was said is not known") from None
 
 
 def _value(value: JsonValue) -> JsonValue:
