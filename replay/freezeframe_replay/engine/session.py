@@ -25,11 +25,12 @@ from freezeframe.seams.recorder.responder import Feed
 from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.ends import Ends
 from freezeframe_replay.engine.lookup import Found, Lookup
+from freezeframe_replay.engine.mcp_answers import tools_of
 from freezeframe_replay.engine.miss import Recorded, miss_message, with_reason
 from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.policy import Fence, Policy
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
-from freezeframe_replay.engine.speak import in_meaning, not_asked_for, spoken
+from freezeframe_replay.engine.speak import about_the_run, in_meaning, not_asked_for, spoken
 from freezeframe_replay.engine.standstill import MOST_KEPT, frames_of_program, stop_before
 from freezeframe_replay.engine.turns import Turns, still_waited
 from freezeframe_schemas.divergence import (
@@ -43,7 +44,7 @@ from freezeframe_schemas.divergence import (
     Stopped,
 )
 from freezeframe_schemas.errors import ReplayMiss
-from freezeframe_schemas.exchange import Exchange, Kind, Request, format_lane
+from freezeframe_schemas.exchange import Exchange, Kind, format_lane
 from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.keys import RequestKey
 
@@ -81,6 +82,7 @@ class ReplaySession:
     ) -> None:
         self._fixture = fixture
         self._is_reconstructed = fixture.reconstructed  # looks at every step
+        self._tools = tools_of(fixture).values() if self._is_reconstructed else ()
         self._policy = policy
         self._on_enter = on_enter
         self._on_leave = on_leave
@@ -122,6 +124,8 @@ class ReplaySession:
         """
         if current_place().inside_call:  # a tool runs for real, and so does everything it calls
             return None
+        if self._is_reconstructed and (told := about_the_run(call, self._tools)) is not None:
+            return told
         known = len(self._divergences)
         try:
             found = self._answer(call)
@@ -385,13 +389,9 @@ def _made(asked: Call | Exchange, how: str, step: int | None) -> Made:
         name=asked.name,
         how=how,
         step=step,
-        arguments=None if asked.request.method else _text(asked.request),
+        arguments=None if asked.request.method else asked.request.body.decode(errors="replace"),
         lane=format_lane(asked.lane),
     )
-
-
-def _text(request: Request) -> str:
-    return request.body.decode(errors="replace")
 
 
 def _step_name(step: Step) -> str:

@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from freezeframe.seams import Call
+from freezeframe_replay.engine.mcp_answers import CALL, Tool, about_tools, tool_failure, tool_result
 from freezeframe_replay.engine.miss import Recorded
 from freezeframe_replay.engine.reconstruct import EMBEDDING_NAME, MODEL_NAME, RETRIEVAL_NAME
 from freezeframe_schemas import genai, values
@@ -56,8 +57,26 @@ def in_meaning(call: Call) -> Call:
         case Kind.RETRIEVAL:
             asked = {"query": _query(arguments_by_name(call.request))}
             return replace(call, name=RETRIEVAL_NAME, lane=(), request=Request(body=dump(asked).encode()))
+        case Kind.MCP if call.name == CALL:
+            given = as_object(as_object(plain(parse(call.request.body))).get("kwargs"))
+            asked = {"arguments": as_object(given.get("arguments"))}
+            name = str(given.get("name"))
+            return replace(call, kind=Kind.TOOL, name=name, lane=(), request=Request(body=dump(asked).encode()))
         case _:
             return replace(call, lane=())
+
+
+def about_the_run(call: Call, tools: Collection[Tool]) -> Exchange | None:
+    """Return the answer to what an MCP client asks before it calls a tool; None for anything else."""
+    if call.kind is not Kind.MCP:
+        return None
+    told = about_tools(call.name, as_object(as_object(plain(parse(call.request.body))).get("kwargs")), tools)
+    return None if told is None else _answered(call, told)
+
+
+def _answered(call: Call, result: JsonValue) -> Exchange:
+    response = Response(chunks=(Chunk(data=dump(result).encode("utf-8", "backslashreplace")),))
+    return Exchange(kind=call.kind, name=call.name, seam=call.seam, request=call.request, response=response, lane=call.lane)
 
 
 def spoken(step: Exchange, call: Call) -> Exchange:
@@ -67,9 +86,12 @@ def spoken(step: Exchange, call: Call) -> Exchange:
         WireError: the dialect of the request has no place for such an answer.
     """
     answer = as_object(parse(step.response.body))
-    common = replace(step, request=call.request, name=call.name, lane=call.lane, dialect=call.dialect)
+    common = replace(step, kind=call.kind, request=call.request, name=call.name, lane=call.lane, dialect=call.dialect)
     if call.kind is Kind.MODEL:
         return replace(common, response=_model_response(answer, call.request))
+    if call.kind is Kind.MCP:
+        told = tool_failure(str(answer["error"])) if "error" in answer else tool_result(answer.get("result"))
+        return replace(common, response=_answered(call, told).response)
     if "error" in answer:
         error = values.encode_exception(RuntimeError(str(answer["error"])))
         return replace(common, response=Response(completion=Completion.NONE), error=error)

@@ -7,10 +7,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from freezeframe_replay.engine.mcp_answers import FUNCTIONS
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_replay.process.loopback_http import TO_PREFIX
-from freezeframe_replay.process.served_tools import FUNCTIONS, MCP_METHODS, ServedTools, called_by_name
+from freezeframe_replay.process.served_tools import MCP_METHODS, ServedTools, called_by_name
 from freezeframe_schemas.divergence import Check, DivergenceKind, Report
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.exchange import Exchange, Kind
