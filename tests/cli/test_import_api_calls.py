@@ -90,7 +90,7 @@ def test_a_function_from_text_to_text_is_a_question_and_its_answer(tmp_path: Pat
 
 
 def test_objects_of_an_sdk_are_read_as_the_package_itself_wrote_them() -> None:
-    """A file of llm-fixture-replay: a text, two answers of the openai SDK with one of its messages between them, one of anthropic."""
+    """A text; two answers of the openai SDK, with one of its messages between them; one of anthropic."""
     run = run_of("llm-fixture", DATA / "objects.llm-fixture.jsonl")
     calls = [meaning(span.attributes) for span in run.spans if span.parent_span_id]
     assert [[part.get("name") or part["content"] for part in answer] for _, answer in calls] == [
