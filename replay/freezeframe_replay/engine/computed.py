@@ -1,7 +1,7 @@
-"""What a program computed of a surrogate where the recorded one computed it of the original: no key compares that.
+"""What a program computed from a surrogate where the recorded program had the original: no key can compare that.
 
-A length, a sum of digits, the month of a date of birth, a part cut off: of a live text it can be shown that it is that of a
-surrogate of the run. What the recording has in its place is then that of the original, or something else; nobody can tell.
+A length, a sum of digits, the month of a date of birth, a part cut off: a live text can be shown to be computed from a
+surrogate of the run. The recording's text in its place is then computed from the original, or something else; nobody can tell.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _DAY: Final = ("01", "January", "Jan")
 
 
 class Computed:
-    """What may have been computed of the surrogates of one run."""
+    """What may have been computed from the surrogates of one run."""
 
     def __init__(self, surrogates: Mapping[str, str]) -> None:
         """`surrogates` are surrogate -> class."""
@@ -31,7 +31,7 @@ class Computed:
             self._results = None
 
     def source_of(self, was: str, now: str) -> tuple[str, str] | None:
-        """Return the surrogate of which a live number or month is computed, with its class; None if it is of none.
+        """Return the surrogate from which a live number or month is computed, with its class; None if there is none.
 
         `was` is what the recording has in its place, which has to be of the same kind.
         """
@@ -45,7 +45,7 @@ class Computed:
         return self._results.get(now)
 
     def cut_of(self, was: str, now: str) -> tuple[str, str] | None:
-        """Return the surrogate whose beginning is all that differs of a live text, with its class."""
+        """Return the surrogate with its class, if a live text differs only in that surrogate's beginning."""
         same = _in_common(was, now)
         behind = _in_common(was[same:][::-1], now[same:][::-1])
         end = len(now) - behind
@@ -57,7 +57,7 @@ class Computed:
 
 
 def is_sorted(texts: Iterable[str]) -> bool:
-    """Return whether texts are in an order that a program may have sorted them to; two always are, so that says nothing."""
+    """Return whether texts are in an order that sorting may have given them; two texts always are, so they do not count."""
     held = list(texts)
     return len(held) > 2 and held in (sorted(held), sorted(held, reverse=True))
 

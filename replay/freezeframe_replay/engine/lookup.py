@@ -33,11 +33,11 @@ _CONTENT: Final = ("body", "args", "kwargs")
 """Components in which times and names may differ."""
 _BECAME_DIFFERENT: Final = (
     "the program asks the same at both, and redaction saw a private value in one of them only: "
-    "their order alone tells which answer belongs to which"
+    "only their order shows which answer belongs to which"
 )
 _BECAME_EQUAL: Final = (
     "the program asks different things, which are equal after redaction since their values share a surrogate: "
-    "their order alone tells which answer belongs to which"
+    "only their order shows which answer belongs to which"
 )
 
 
@@ -177,7 +177,7 @@ class Lookup:
         return set(was.differing(now)) & {*transient, *self._ignore}
 
     def _look_for_mistakes(self, found: Found, key: RequestKey) -> None:
-        """Note the step whose answer may be confused with this one's, because redaction changed which requests are equal."""
+        """Note the step whose answer may be mixed up with this one's, because redaction changed which requests are equal."""
         item = found.item
         number, digest = item.step.number, item.key.digest
         earlier = self._answered_by.get(key.digest)
@@ -289,7 +289,7 @@ class Lookup:
         return self._moments.settle(recorded, live, self._slack(item.step.number, item.step.exchange.start_time_unix_nano))
 
     def _slack(self, number: int, now_ns: int) -> Slack:
-        """Return how far the clock may be off at a step: the recorded code's time since the last answer, and a little more."""
+        """Return how far off the clock may be at a step: the recorded code's time since the last answer, and a little more."""
         ends = [
             step.exchange.end_time_unix_nano
             for step in self._fixture.askable

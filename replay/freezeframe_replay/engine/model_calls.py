@@ -1,7 +1,7 @@
 """The model calls of a run that another instrumentation recorded: each once, with everything that any span says about it. Pure.
 
 Several spans may report one call: an SDK's own and an instrumentation's, a framework's around the SDK's; and a helper's may
-hold nothing. What is merged or left out is said in the ledger.
+hold nothing. The ledger lists what is merged or left out.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
 
 
 def _told_better(call: ModelCall, found: Sequence[ModelCall], by_id: Mapping[str, SpanRecord]) -> ModelCall | None:
-    """Return the call with content that is the same call: by response id, as the span around it, or in its time."""
+    """Return the call with content that is the same call: by response id, because its span is around it, or by its time."""
     response_id = call.attributes.get(genai.RESPONSE_ID)
     others = [other for other in found if other is not call and other.has_content]
     by_response = (o for o in others if response_id and o.attributes.get(genai.RESPONSE_ID) == response_id)

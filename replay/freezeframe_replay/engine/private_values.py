@@ -8,7 +8,7 @@ compared unchanged. That leaves the program's own values (a constant, the enviro
   lane and process. It is counted: the report says how many values need the key to compare;
 - a value that the program made from a surrogate (a part of it, or a text around it) cannot be compared either; it is counted,
   too;
-- what it computed of one (`computed`) is not even known to be that: if nothing else differs, the replay is incomparable.
+- what it computed from one (`computed`) is not even certain to be that: if nothing else differs, the replay is incomparable.
 
 The same applies to a name that redaction saw in only one of two texts: a word on one side, a surrogate on the other.
 
@@ -81,7 +81,7 @@ class Settled:
     exchanged: list[tuple[Value, Value]] = field(default_factory=list["tuple[Value, Value]"])
     """Surrogates that differ: recorded, live."""
     with_computed: bool = False
-    """What may be computed of surrogates is taken for that."""
+    """What may be computed from surrogates counts as computed from them."""
 
 
 class PrivateValues:
@@ -156,7 +156,7 @@ class PrivateValues:
     # -- comparing -------------------------------------------------------------------------------------------------------
 
     def settle(self, recorded: Any, live: Any, *, with_computed: bool = False) -> Settled:
-        """Compare two marked JSON values; `with_computed` takes what may be computed of surrogates for that.
+        """Compare two marked JSON values; `with_computed` accepts what may be computed from surrogates.
 
         Shape: JSON values in which each text went through `mark`, for example ``{"messages": [{"content": "<...>"}]}``.
         """
@@ -246,7 +246,7 @@ class PrivateValues:
         return self._note(made, address, Value(class_=address.class_, text=was), Why.DERIVED)
 
     def _is_computed(self, was: str, now: str, made: Settled) -> bool:
-        """Return whether a number, or a month, may be computed of a surrogate."""
+        """Return whether a number, or a month, may be computed from a surrogate."""
         return self._note_computed(self._computed.source_of(was, now), was, made) or self._is_cut(was, now, made)
 
     def _is_cut(self, was: str, now: str, made: Settled) -> bool:

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 _DEEPEST: Final = 4
 _MOST_BITS: Final = 1000
-"""Of an int that is written: it costs the square of its length."""
+"""Maximum length of an int that is written: the cost grows with its square."""
 _WRITTEN: Final = frozenset(
     id(kind)
     for kind in (

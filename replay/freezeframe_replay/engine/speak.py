@@ -37,11 +37,11 @@ from freezeframe_schemas.wire.messages import finish_reason_of
 
 _CALL_FIELDS: Final = frozenset({"type", "id", "name", "arguments"})
 _COMPLETED: Final = "completed"
-"""How OpenAI's Responses end, whatever for."""
+"""The status of OpenAI's Responses, whatever ended them."""
 _PIECE: Final = 24
 """Characters of a streamed piece: where the recorded ones ended is not known."""
 _EMBEDDED: Final = ("input", "inputs", "texts", "prompt")
-"""Where APIs have the texts that are to be embedded."""
+"""Fields in which APIs have the texts to embed."""
 _QUERY_NAMES: Final = ("query", "input", "question", "text")
 
 

@@ -21,7 +21,7 @@ from freezeframe_schemas.fixture import Step
 
 _FRAMES: Final = 8
 MOST_KEPT: Final = 2000
-"""Calls of which a replay keeps the frames."""
+"""Maximum number of calls whose frames a replay keeps."""
 _LONGEST: Final = 160
 _FOREIGN: Final = tuple(
     dict.fromkeys(

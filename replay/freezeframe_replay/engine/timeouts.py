@@ -22,13 +22,13 @@ _NOT_OF_CALLS: Final = frozenset({"builtins:KeyboardInterrupt", "builtins:System
 _GIVEN_UP: Final = "asyncio.exceptions:CancelledError"
 """The program's own doing, which a replay waits for (`turns`)."""
 _EARLY: Final = 0.99
-"""A limit may end a call this much before its time, as two clocks tell it."""
+"""A limit may end a call this much early, since two clocks measure it."""
 _LATER: Final = 1.05
-"""Of a limit that a program computes again from the time that is left: not compared more closely than this."""
+"""A limit may be this much longer: a program may compute it again from the time that is left."""
 
 
 def what_ended(recorded: Exchange, live: Request, divergence: Divergence) -> Divergence | Relaxed | None:
-    """Return what is to be said of the end of the call that a step answers: None if the program's call ends like it.
+    """Return what to report about the end of the call that a step answers: None if the program's call ends the same way.
 
     Args:
         recorded: the step.

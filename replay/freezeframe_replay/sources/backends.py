@@ -52,7 +52,7 @@ class Get(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedRun:
-    """A run in a backend's list, as far as it says."""
+    """A run in a backend's list, with as much as the list says."""
 
     trace_id: str
     start_time_unix_nano: int
@@ -162,7 +162,7 @@ def _langsmith_runs(base: str, path: str, limit: int, get: Get) -> Iterator[List
 
 
 def _tempo_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
-    """Tempo has its own path for searches; Jaeger lists only the traces of a service that is named."""
+    """Tempo has its own path for searches; Jaeger lists only the traces of a named service."""
     if "/api/v2/traces" not in path:
         raise ConfigError(f"store: {base}{path} cannot list runs", do="name the run by its trace id")
     for item in as_objects(as_object(get(f"{base}/api/search?limit={limit}")).get("traces")):

@@ -1,7 +1,6 @@
 """What runs and their calls of models cost, as the store's view ``model_calls`` says: by its table of prices, or by the sender.
 
-A cost that is not known is never taken for nothing: calls of a model without a price, or without a count of tokens, are counted
-apart.
+An unknown cost never counts as zero: calls of a model without a price, or without a count of tokens, are counted separately.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from typing import Final
 from freezeframe_replay.sources.store import RunRow, RunStore
 
 _FRESH_S: Final = 300.0
-"""How long a cost is kept of a run that did not grow: a price that was changed is seen that much later."""
+"""How long to keep the cost of a run that did not grow: a changed price shows up that much later."""
 _MOST_KEPT: Final = 10_000
 CALLS: Final = """
     SELECT trace_id, span_id, cost_usd,
@@ -24,7 +23,7 @@ CALLS: Final = """
         OR priced AND (input_tokens IS NOT NULL OR output_tokens IS NOT NULL OR cost_usd > 0) AS known
     FROM model_calls WHERE trace_id IN {ids:Array(String)}
 """
-"""Calls of models with what they cost, and whether that is known."""
+"""Model calls with their cost, and whether it is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,7 @@ class Cost:
 
 
 class Costs:
-    """The costs of runs that were looked at before, and of those that were not."""
+    """The costs of runs: those computed before, and new ones."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

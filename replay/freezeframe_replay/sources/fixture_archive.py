@@ -152,7 +152,7 @@ def load_fixture_archive(path: Path, *, limit_bytes: int = LIMIT_BYTES) -> Fixtu
 
 
 def fixture_of(opened: Unpacked, path: Path) -> Fixture:
-    """Return the fixture in an open archive, which errors call by its own `path`.
+    """Return the fixture in an open archive, which errors name by its own `path`.
 
     Raises:
         FixtureError: it is damaged.
@@ -188,7 +188,7 @@ def unpacked(
 
 
 def _unpack(archive: tarfile.TarFile, path: Path, directory: Path, *, code: bool, limit_files: int) -> dict[str, str]:
-    """Write the files, and return the SHA-256 of each, code that is not wanted included."""
+    """Write the files, and return the SHA-256 of each, including code that is not written."""
     found: dict[str, str] = {}
     folders: set[str] = set()
     for count, member in enumerate(archive, 1):

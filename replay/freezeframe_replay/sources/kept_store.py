@@ -1,7 +1,7 @@
 """A store that stays open between requests, and the run that was looked at last.
 
-Opening a connection costs several statements, and reading a large run seconds: who goes from a run to one of its steps should
-wait for neither.
+Opening a connection costs several statements, and reading a large run takes seconds. Someone who goes from a run to one of its
+steps should wait for neither.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from freezeframe_schemas.run import Run, build_run
 
 _T = TypeVar("_T")
 _FRESH_S: Final = 30.0
-"""How long a finished run is not read again: a span that arrives late is seen that much later."""
+"""How long before a finished run is read again: a late span shows up that much later."""
 
 
 class KeptStore:

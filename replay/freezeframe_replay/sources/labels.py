@@ -1,4 +1,4 @@
-"""Labels and notes of runs and their steps, as the store's table `labels` has them. They are few: all are kept at hand."""
+"""Labels and notes of runs and steps, as the store's table `labels` has them. There are few, so all are kept in memory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from freezeframe_replay.sources.store import RunStore
 from freezeframe_schemas.errors import PermanentStoreError, StoreError
 
 _FRESH_S: Final = 20.0
-"""How long labels are taken as they were read: one from elsewhere is seen that much later, and at the next look."""
+"""How long labels are kept before they are read again: one written elsewhere shows up that much later, at the next look."""
 _LABELS: Final = """
     SELECT trace_id, span_id, label, note, author, applied_at FROM labels FINAL
     WHERE label != '' OR note != '' ORDER BY applied_at DESC LIMIT 20000
@@ -24,7 +24,7 @@ Read = Callable[[RunStore], Mapping[str, Mapping[str, "Label"]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Label:
-    """What a reader says of a run or a step."""
+    """What a reader says about a run or a step."""
 
     label: str
     """``good``, ``bad`` or any other word; may be empty if there is a note."""
@@ -34,7 +34,7 @@ class Label:
 
 
 class Labels:
-    """The newest labels of a store. A look never waits for the store but the first, and one after `forget`."""
+    """The newest labels of a store. Only the first look, and the first after `forget`, wait for the store."""
 
     def __init__(self, use: Callable[[Read], Mapping[str, Mapping[str, Label]]]) -> None:
         self._use = use

@@ -83,7 +83,7 @@ def _of_text(path: Path) -> Iterator[OtlpRequest]:
 
 
 def _of_json(body: bytes, number: int, line: int) -> OtlpRequest | None:
-    """Return the request that a JSON document is; None if it is none."""
+    """Return the JSON document as a request; None if it is not one."""
     try:
         found: Any = json.loads(body)
     except (ValueError, RecursionError):
@@ -137,7 +137,7 @@ def _messages(path: Path) -> Iterator[bytes]:
 
 
 def _of_bytes(path: Path, number: int, body: bytes) -> OtlpRequest:
-    """Return what a message holds. The signals' messages look alike: only the spans or records in them tell."""
+    """Return what a message holds. The signals' messages look alike: only the spans or records in them differ."""
     try:
         spans, signal = decode_traces(body, NO_LIMITS).spans, TRACES
         if not spans:

@@ -1,4 +1,4 @@
-"""What may be passed on: nothing that was never redacted, unless somebody says so."""
+"""What may be passed on: nothing that was never redacted, unless the user insists."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ def refuse_bare(run_id: str, policies: Iterable[str], *, made: str, anyway: str)
     """Refuse to pass on a run of which anything went through no policy, or through the one that redacts nothing.
 
     Args:
-        run_id: of the run.
-        policies: that its parts went through.
+        run_id: the run's id.
+        policies: the policies that its parts went through.
         made: what is made of it.
-        anyway: how it is made all the same.
+        anyway: how to make it all the same.
 
     Raises:
         ConfigError: it is such a run.
     """
     if any(policy.partition("@")[0] in ("", "off") for policy in policies):
         raise ConfigError(
-            f"run {run_id}: it was never redacted, and {made} is made to be passed on",
+            f"run {run_id}: it was never redacted, and {made} is meant to be passed on",
             do=f"freezeframe redact FILE > redacted.jsonl, and name that one; or {anyway}",
         )

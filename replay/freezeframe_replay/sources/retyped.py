@@ -1,6 +1,6 @@
 """Attributes from a backend that keeps every value as text, with the types with which they were sent. Pure.
 
-Only attributes with a column in the store get their type back: a replay needs no others as anything but text.
+Only attributes with a column in the store get their type back: a replay can use all others as text.
 """
 
 from __future__ import annotations

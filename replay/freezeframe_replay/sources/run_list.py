@@ -52,7 +52,7 @@ _FIELDS: Final = ("name", "input", "output", "first_error", "run_id", "trace_id"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunQuery:
-    """Which runs, in which order, from where on. Empty texts filter nothing."""
+    """Which runs, in which order, and where the page starts. Empty texts filter nothing."""
 
     words: str = ""
     service: str = ""

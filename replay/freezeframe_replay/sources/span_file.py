@@ -36,7 +36,7 @@ def split_name(text: str) -> tuple[Path, str] | None:
 
 
 def _holds_spans(path: Path) -> bool:
-    """Return whether the path is a file, or a directory of OTLP files, which a fixture's is not."""
+    """Return whether the path is a file, or a directory of OTLP files; a fixture's directory is not one."""
     return path.is_file() or (path.is_dir() and not (path / "manifest.json").exists() and bool(files_of(path)))
 
 

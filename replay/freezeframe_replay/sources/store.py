@@ -31,12 +31,12 @@ _LEAST_PREFIX: Final = 4
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _HEX_PREFIX: Final = re.compile(r"[0-9a-f]{4,31}")
 _ITS_OWN: Final = re.compile(r".*?DB::Exception: (.*?)(?: \(for url \S+\))?$")
-"""What the store says is wrong, of what the driver says of it."""
+"""The store's own message within the driver's."""
 _PLAIN: Final = {"String": "bytes", "FixedString": "bytes", "DateTime64": "int"}
-"""Text as bytes, of which clickhouse-connect would turn non-UTF-8 into hex; times as nanoseconds, which it would cut."""
+"""Text as bytes, because clickhouse-connect turns non-UTF-8 text into hex; times as nanoseconds, because it truncates them."""
 
 _BROKE_OFF: Final = b"\r\n__exception__\r\n"
-"""Around what ClickHouse says at the end of an answer that it cannot go on with."""
+"""Marks ClickHouse's error at the end of an answer that it cannot continue."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,7 +197,7 @@ class RunStore:
         return spans or self._load(self.find(run))
 
     def is_settled(self, trace_id: str) -> bool:
-        """Return whether the run's stored spans have been gone through with all that was found in it."""
+        """Return whether the run's stored spans have been searched for everything that was found in it."""
         where, parameters = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
         return not self._rows(f"SELECT 1 FROM runs WHERE {where} AND NOT settled", parameters)
 

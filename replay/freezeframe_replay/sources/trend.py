@@ -12,9 +12,9 @@ from freezeframe_replay.sources.run_list import STATUSES, RunQuery, conditions_o
 from freezeframe_replay.sources.store import RunStore
 
 _HOURS_UP_TO: Final = dt.timedelta(days=3)
-"""A longer time is shown by day."""
+"""A longer period is shown by day."""
 _MOST: Final = 400
-"""Parts of the time; of a longer one the newest are shown."""
+"""Maximum number of hours or days; of a longer period, the newest are shown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Moment:
 
 
 def find_trend(store: RunStore, query: RunQuery, now: dt.datetime) -> Sequence[Moment]:
-    """Return each hour or day (UTC) from the beginning of the query's time to now.
+    """Return each hour or day (UTC) from the start of the query's period to now.
 
     Raises:
         PermanentStoreError: the store refuses the query.

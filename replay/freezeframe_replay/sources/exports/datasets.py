@@ -15,7 +15,7 @@ from freezeframe_schemas.told import told_calls
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_objects, dump, parse
 
 _DIGITS: Final = 8
-"""Of a run's id, in the name of a row."""
+"""Digits of the run's id in the name of a row."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

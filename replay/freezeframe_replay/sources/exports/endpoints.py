@@ -17,7 +17,7 @@ from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import SpanRecord
 
 HEADERS_VARIABLE: Final = "FREEZEFRAME_EXPORT_HEADERS"
-"""Headers of the requests, in the form of ``OTEL_EXPORTER_OTLP_HEADERS``, whose value is not for every receiver."""
+"""Headers of the requests, in the form of ``OTEL_EXPORTER_OTLP_HEADERS``, whose own value must not go to every receiver."""
 _PATH: Final = "/v1/traces"
 _TRIES: Final = 5
 _TIMEOUT_S: Final = 60.0

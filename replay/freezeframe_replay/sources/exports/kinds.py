@@ -27,12 +27,12 @@ from freezeframe_schemas.wire.document import JsonObject, dump
 
 
 class Needs(StrEnum):
-    """What of a run an export is made from."""
+    """What an export needs of a run."""
 
     SPANS = "spans"
-    """Which a fixture does not hold."""
+    """A fixture does not hold them."""
     CALLS = "HTTP calls"
-    """With their bytes, which a run of another instrumentation does not hold."""
+    """With their bytes; a run of another instrumentation does not hold these."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +49,7 @@ class Export:
     """One export in progress: how it is to be made, and what was left out of it."""
 
     form: str = ""
-    """How the name of the file ends, without the dot."""
+    """The suffix of the file's name, without the dot."""
     each_call: bool = False
     written: int = 0
     left_out: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
@@ -68,23 +68,23 @@ class ExportKind:
     makes: str
     """What it makes, for help."""
     forms: tuple[str, ...]
-    """How the name of the file may end; the first is that of the files in a directory."""
+    """Suffixes that the file's name may have; files in a directory get the first."""
     write: Write
     needs: Needs
     counts: str
     """What is counted, in the singular."""
     loses: str
-    """What no file of this kind holds, of what a run does."""
+    """What a run holds and no file of this kind does."""
     file_is_a_run: bool = False
     """Several runs then go into a directory."""
     endpoint: Endpoint | None = None
-    """Where it can be sent, if it can."""
+    """Where it can be sent, if anywhere."""
     prepare: Callable[[SpanRecord], SpanRecord] | None = None
-    """Adds what its readers show, to each span."""
+    """Adds to each span what its readers show."""
 
 
 def form_of(kind: ExportKind, destination: str) -> str:
-    """Return the form that a file's name asks for; of a kind with one form, any name does.
+    """Return the form that a file's name asks for; if a kind has only one form, any name will do.
 
     Raises:
         ConfigError: the name ends in none of several forms.

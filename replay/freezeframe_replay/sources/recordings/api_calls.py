@@ -1,4 +1,4 @@
-"""Calls of a model's API that were kept as JSON, one an item: request and answer in the provider's own form, but not its bytes.
+"""Calls of a model's API that were kept as JSON, one per item: request and answer in the provider's form, but not its bytes.
 
 Batches of OpenAI and of those that copy it, and of Anthropic; OpenAI's stored completions; invocation logs of Bedrock;
 Helicone's requests; fixtures of llm-fixture-replay; and plain lines with a request and a response, for whatever else can be
@@ -169,7 +169,7 @@ def read_llm_fixture(path: Path, origin: Origin) -> Iterator[SpanRecord]:
 
 
 def _of_llm_fixture(item: JsonObject) -> HttpCall:
-    """Return what a wrapped function was asked and answered; where these are texts, as a message and its answer."""
+    """Return what a wrapped function was asked and answered; if both are texts, as a message and its answer."""
     given, named = (_python(item.get(name), name) for name in ("args_repr", "kwargs_repr"))
     request: JsonObject = dict(as_object(named))
     answer = _returned(item.get("response_json"))
@@ -216,7 +216,7 @@ def _python(text: JsonValue, name: str) -> JsonValue:
 
 
 def _value(value: JsonValue) -> JsonValue:
-    """Return the JSON that a text holds; a text that holds none is a stream."""
+    """Return the JSON that a text holds; any other text is a stream."""
     found = parse(value) if isinstance(value, str) else None
     return value if found is None else found
 

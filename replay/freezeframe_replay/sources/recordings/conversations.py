@@ -60,7 +60,7 @@ class Conversation:
 
 @dataclass(slots=True)
 class Session:
-    """A session of a coding agent, while it is read: what was said, and what of it the model is told next."""
+    """A session of a coding agent, while it is read: what was said, and which part of it the model is told next."""
 
     id: str = ""
     prompt: str = ""
@@ -87,7 +87,7 @@ def spoken(dialect: WireDialect, request: JsonObject) -> list[JsonObject]:
 
 
 def answered(dialect: WireDialect, answer: JsonObject) -> dict[str, AttributeValue]:
-    """Return what a provider's answer says: its messages and what is told with them."""
+    """Return what a provider's answer says: its messages and what comes with them."""
     return dialect.response_attributes(dump(answer).encode(), content_type="application/json", status=200)
 
 
@@ -98,7 +98,7 @@ def said_in_answer(attributes: Mapping[str, AttributeValue]) -> JsonObject:
 
 
 def spans_of_conversation(talk: Conversation, origin: Origin) -> Iterator[SpanRecord]:
-    """Yield a span for each answer of the model and for each result of a tool, and at last the one around them.
+    """Yield a span for each answer of the model and for each result of a tool, and finally the one around them.
 
     Raises:
         ValueError: an answer follows more than `MOST_MESSAGES`.
@@ -173,7 +173,7 @@ class _Written:
         attributes: Attributes = {**self._about, genai.ENTRY_GAPS: gaps_to_json([Gap(kind=GapKind.UNSEEN, text=talk.lacks)])}
         if talk.inside:
             attributes |= {genai.OPERATION_NAME: genai.OP_INVOKE_AGENT}
-        # Where no time is known, a message takes a step, the last one, too.
+        # Each message without a time takes one step, including the last.
         last = max(times) if any(said.at for said in talk.messages) else max(times) + _STEP_NS
         return self._record(talk.inside or "run", talk.name, attributes, (min(times), last), "run" if talk.inside else "")
 
@@ -213,7 +213,7 @@ class _Written:
 
 
 def _times(talk: Conversation) -> Iterator[int]:
-    """Yield the time of each message; of one that is not dated, that of the dated one before it."""
+    """Yield the time of each message; an undated one has that of the dated one before it."""
     known = next((said.at for said in talk.messages if said.at), 0)
     for place, said in enumerate(talk.messages):
         known = said.at or known

@@ -76,7 +76,7 @@ class Origin:
 
 
 def spans_of_calls(calls: Iterable[HttpCall], origin: Origin, *, lacks: str) -> Iterator[SpanRecord]:
-    """Yield a span for each call, and at last the one around them: a file is one run. Without a call there is none.
+    """Yield a span for each call, and finally the one around them: a file is one run. Without a call there are no spans.
 
     Left out, as our seams do: requests for credentials, and the SDKs' own telemetry.
 
@@ -92,7 +92,7 @@ def spans_of_calls(calls: Iterable[HttpCall], origin: Origin, *, lacks: str) -> 
             continue
         start = call.start_time_unix_nano or _date_of(call.response_headers) or last or UNDATED
         if not call.is_exact:
-            start += number  # no span says their order but by its time, which may be to the second
+            start += number  # only their times give the spans' order, and these may be to the second
         end = start + max(call.took_ns, 0)
         first, last = min(first or start, start), max(last, end)
         exchange, provider = _exchange_of(call, number, origin.kind)

@@ -123,7 +123,7 @@ def items_of(path: Path, *names: str, other: Other | None = None) -> Iterator[An
     Args:
         path: the file.
         names: the fields that lead to the array, from the outermost on.
-        other: is given each other field on the way, with its value.
+        other: called with each other field on the way and its value.
 
     Raises:
         WireError: the file is cut, is not JSON, lacks the array, or holds an item of more than `LARGEST` characters.
@@ -259,7 +259,7 @@ class _Text:
                 if not self._read():  # what is held now begins with the value
                     raise self.wrong(f"not JSON, or cut ({told})", at) from None
                 continue
-            if end < len(self._held) or not self._read():  # a number might go on
+            if end < len(self._held) or not self._read():  # a number might continue
                 self._at = end
                 return value
 
@@ -269,7 +269,7 @@ class _Text:
         return WireError(f"{self._path}, line {line}, after item {self._items}: {what}")
 
     def _read(self) -> bool:
-        """Read as much again as is held, so that a long value is not tried too often; return whether there was more."""
+        """Double what is held, so that a long value is not tried too often; return whether there was more."""
         self._lines += self._held.count("\n", 0, self._at)
         self._held = self._held[self._at :]
         self._at = 0

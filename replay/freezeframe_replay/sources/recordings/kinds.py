@@ -61,7 +61,7 @@ class RecordingKind:
 
 
 def _of_talks(read: Callable[[Path, Origin], Iterator[Conversation]]) -> Callable[[Path, Origin], Iterator[SpanRecord]]:
-    """Return a reader of the spans of what is a conversation, or several, to `read`."""
+    """Return a reader of spans, over a `read` that yields conversations."""
 
     def spans(path: Path, origin: Origin) -> Iterator[SpanRecord]:
         for talk in read(path, origin):

@@ -92,7 +92,7 @@ def _told(item: JsonObject) -> dict[str, AttributeValue]:
 
 
 def _messages(name: str, value: JsonValue) -> dict[str, AttributeValue]:
-    """Return messages, in the form of the conventions or of OpenAI, as the attribute holds them; a text is the whole of one."""
+    """Return messages, in the form of the conventions or of OpenAI, as the attribute holds them; a text is a whole message."""
     held = as_object(value).get("messages", value)
     found: list[JsonValue] = [held] if isinstance(held, dict) else as_list(held)
     if isinstance(held, str) and held:
@@ -116,7 +116,7 @@ def _plain(message: JsonObject) -> JsonObject:
 
 
 def _value(value: JsonValue) -> JsonValue:
-    """Return the JSON that a text holds: the page writes it so, the API as it is."""
+    """Return the JSON that a text holds: the page writes JSON as text, the API as it is."""
     found = parse(value) if isinstance(value, str) and value[:1] in ("{", "[", '"') else None
     return value if found is None else found
 

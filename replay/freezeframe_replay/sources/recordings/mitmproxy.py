@@ -135,7 +135,7 @@ def _call_of(flow: Any) -> HttpCall | None:
 
 
 def _url(request: dict[str, Any], headers: Headers) -> str:
-    """Return the URL that the client asked for; what it named as host counts before where the proxy sent it."""
+    """Return the URL that the client asked for; the host that it named counts more than where the proxy sent it."""
     named = {name.lower(): value for name, value in headers}
     host, port, scheme = _text(request.get("host")), request.get("port"), _text(request.get("scheme")) or "http"
     usual = {"http": 80, "https": 443}.get(scheme)

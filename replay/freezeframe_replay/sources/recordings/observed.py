@@ -1,7 +1,7 @@
 """Spans as tracing backends export them, in their own formats: Braintrust, Opik, Weave. A backend is a table of field names.
 
-A model's span keeps the provider's own JSON, or parts of it, as its input, output and metadata; the wire dialect reads what
-they are put together to.
+A model's span keeps the provider's own JSON, or parts of it, as its input, output and metadata; the wire dialect reads the
+document made of them.
 
 Source: https://www.braintrust.dev/docs/reference/api (logs) and rows that the braintrust SDK 0.48 sent;
 https://www.comet.com/docs/opik/reference/rest-api (spans) and spans that the opik SDK 2.2 sent;
@@ -130,8 +130,8 @@ def span_of(
 
     Args:
         item: as exported.
-        names: of its fields.
-        attributes: of the span; those without a value are left out.
+        names: the names of its fields.
+        attributes: the span's; those without a value are left out.
         seed: goes into an id that is made, because the backend's own has another form; by default what it calls a span.
         others: fields of the span that are known otherwise.
 

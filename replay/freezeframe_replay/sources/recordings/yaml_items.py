@@ -1,4 +1,4 @@
-"""Read the items of a long YAML list one by one, as plain data: no tag makes an object, and nothing is referred to twice.
+"""Read the items of a long YAML list one by one, as plain data: tags make no objects, and references are refused.
 
 PyYAML reads events; it comes with vcrpy, and with this function only.
 """
@@ -23,7 +23,7 @@ def yaml_items_of(path: Path, names: frozenset[str], *, other: Other) -> Iterato
     Args:
         path: the file.
         names: the fields, one of which holds the list.
-        other: is given each other field with its value.
+        other: called with each other field and its value.
 
     Raises:
         ConfigError: PyYAML is not installed.
