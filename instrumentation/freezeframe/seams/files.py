@@ -36,7 +36,7 @@ MAX_FILES: Final = 200
 """Of one run."""
 SEAM: Final = "open"
 _OF_THE_PROGRAM: Final = Sights()
-"""Of a replayed program that is itself the run."""
+"""The sights of a replayed program that is itself the run."""
 
 
 def install(patches: Patches) -> None:
@@ -80,7 +80,9 @@ def _open(original: Any, file: Any, mode: Any, args: tuple[Any, ...], kwargs: di
         return made[0]
     if "content" not in told:
         return original(file, mode, *args, **kwargs)
-    token = PLACE.set(replace(place, lane=place.lane.aside(), inside_call=True))  # no fence keeps it from what it was given
+    token = PLACE.set(
+        replace(place, lane=place.lane.aside(), inside_call=True)
+    )  # no fence keeps it from a file that it was given
     try:
         return original(file, mode, *args, **kwargs, opener=functools.partial(_given, told["content"]))
     finally:
@@ -106,7 +108,7 @@ def _wanted(file: Any, mode: str, found: Sights) -> str | None:
     """Return the path of a file whose content is a part of the run; None for any other, and for what it writes itself."""
     if set(mode) & set("wxa+"):
         if (path := sights.path_of(file)) is not None:
-            found.own.add(path)  # a replay has no other eyes for it
+            found.own.add(path)  # a replay has nothing else that sees it
         return None
     path = sights.path_read(file, found)
     if path is None or sights.is_temporary(path) or found.files >= MAX_FILES or not sights.is_of_run(sys._getframe(3)):

@@ -3,7 +3,7 @@
 Some instrumentations send the content of a call not on its span but in separate log records (semantic conventions 1.28 to
 1.36, and ``gen_ai.client.inference.operation.details`` today). The record may come before or after the span, in another
 request. So it is kept as a separate span, without duration, below the span that it belongs to; `genai.EVENT_NAME` marks it.
-Coding agents tell all that they do in log records, without spans: `sessions` makes runs of them. Every other log record is
+Coding agents report everything they do in log records, without spans: `sessions` makes runs of them. Every other log record is
 counted and dropped: the collector does not keep logs.
 
 Source: opentelemetry-proto v1, ``logs.proto``.
@@ -139,10 +139,10 @@ def _read_json_record(record: dict[str, Any]) -> LogRecord:
 
 
 def _bounded(message: _M) -> _M:
-    """Return the message as protobuf's parser reads it, since that reads the log: JSON may nest deeper than it allows.
+    """Return the message as protobuf's parser reads it, because that parser reads the log: JSON may nest deeper than it allows.
 
     Raises:
-        DecodeError: it nests too deep.
+        DecodeError: it is nested too deeply.
     """
     return type(message).FromString(message.SerializeToString())
 

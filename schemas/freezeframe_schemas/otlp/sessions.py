@@ -2,7 +2,7 @@
 
 Claude Code, Codex CLI and Gemini CLI report what they do in log records, which have the session's id and, as a rule, no span.
 So the run's trace id is made from the session's id, and every record of the session is a root of that run. A record with a
-duration is written when what it reports has ended. The dialects read what it means.
+duration is written when what it reports has ended. The dialects interpret it.
 
 Source: code.claude.com/docs/en/monitoring-usage; openai/codex, codex-rs/otel; google-gemini/gemini-cli,
 packages/core/src/telemetry.
@@ -25,7 +25,7 @@ _LONGEST_MS: Final = 366 * 24 * 3600 * 1000
 
 
 def is_kept(span: SpanRecord) -> bool:
-    """Return False for a record which only says that a piece of a stream came: Codex sends hundreds for one answer."""
+    """Return False for a record that only reports a piece of a stream: Codex sends hundreds for one answer."""
     said = ("input_token_count", *_ERRORS)
     return span.name != f"{CODEX.events}sse_event" or any(name in span.attributes for name in said)
 
@@ -61,7 +61,7 @@ def in_session(span: SpanRecord, agent: CodingAgent) -> SpanRecord:
 
 
 def number(value: AttributeValue) -> float | None:
-    """Return a number that is written as one or, as some versions do, as text."""
+    """Return a number that is written as a number or, by some versions, as text."""
     if isinstance(value, bool) or not isinstance(value, str | int | float):
         return None
     try:

@@ -35,7 +35,7 @@ DIALECTS: Final[tuple[Dialect, ...]] = (
     semantic_kernel.DIALECT,
     *coding_agents.DIALECTS,
 )
-"""The first that fits a span is its vendor's."""
+"""A span's dialect is the first that fits it."""
 
 HISTORY: Final = genai_history.DIALECT
-"""For every span, after its vendor's."""
+"""Applied to every span, after its vendor's."""

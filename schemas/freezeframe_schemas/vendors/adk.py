@@ -21,7 +21,7 @@ _RESPONSE: Final = "gcp.vertex.agent.llm_response"
 _ARGUMENTS: Final = "gcp.vertex.agent.tool_call_args"
 _RESULT: Final = "gcp.vertex.agent.tool_response"
 _NOTHING: Final = ("{}", "N/A", "<not specified>")
-"""What it writes if a span has nothing of the kind, or if content is not to be captured."""
+"""What it writes if a span has no such content, or if content capture is off."""
 
 
 def _fits(span: SpanRecord) -> bool:

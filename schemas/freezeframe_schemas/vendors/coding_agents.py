@@ -9,7 +9,7 @@ Sources:
 - Codex CLI: https://github.com/openai/codex, codex-rs/otel/src/events, and what version 0.169.0 sent. A request and its answer
   are two records without a common id, which `store.calls` joins.
 - Gemini CLI: https://github.com/google-gemini/gemini-cli, packages/core/src/telemetry/types.ts, and what version 0.61.0 sent.
-  Requests and answers are Gemini's own JSON, if it is to log prompts, which is its default.
+  Requests and answers are Gemini's own JSON, if it logs prompts, which is its default.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from freezeframe_schemas.wire.gemini_stream import assemble
 from freezeframe_schemas.wire.openai_content import read_message
 
 _HIDDEN: Final = ("<REDACTED>", "[REDACTED]")
-"""What Claude Code and Codex write in the place of a text that they are not to log."""
+"""What Claude Code and Codex write in place of a text that they must not log."""
 
 _Derive = Callable[[str, SpanRecord, AttributeWriter], None]
 """Takes the event's name without the agent's own, the span and where to write."""
@@ -52,7 +52,7 @@ def _session_dialect(agent: CodingAgent, *, derive: _Derive, user: Sequence[str]
 
 
 def _read_prompt(span: SpanRecord, out: AttributeWriter) -> None:
-    """Write what a person asked the agent; without its text if the agent is not to log it."""
+    """Write what a person asked the agent; without its text if the agent must not log it."""
     out.text(genai.ENTRY_KIND, genai.ENTRY_PROMPT)
     _read_text(genai.INPUT_MESSAGES, "user", span.text("prompt"), out)
 
@@ -64,7 +64,7 @@ def _read_text(name: str, role: str, text: str | None, out: AttributeWriter) -> 
 
 
 def _read_request(span: SpanRecord, out: AttributeWriter) -> None:
-    """Write what was asked for. It is not a call by itself: the record of the answer, or of the failure, is."""
+    """Write what was asked for. This is not a call: the record of the answer, or of the failure, is."""
     out.text(genai.REQUEST_MODEL, span.text("model"))
 
 
@@ -132,7 +132,7 @@ _CODEX_COUNTS: Final = (
     ("reasoning_token_count", genai.USAGE_REASONING_TOKENS),
 )
 _OF_A_MODEL: Final = ("responses", "completions", "unknown")
-"""In the endpoint of a request to a model; there are others, as for the list of models. Older versions do not name it."""
+"""Part of the endpoint of a model request; others exist, such as the list of models. Older versions do not name it."""
 
 
 def _codex(event: str, span: SpanRecord, out: AttributeWriter) -> None:

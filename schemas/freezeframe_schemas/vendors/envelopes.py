@@ -22,13 +22,13 @@ _CALL: Final = "a function call's envelope"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldTool:
-    """What a span says of a tool call. None: it does not say."""
+    """What a span says about a tool call. None: it does not say."""
 
     arguments: JsonValue
     result: JsonValue
     call_id: str | None
     envelope: str = ""
-    """What the values were taken out of; empty if they were not inside anything."""
+    """The envelope that held the values; empty if there was none."""
 
 
 def tool_call_of(span: SpanRecord) -> ToldTool:
@@ -93,7 +93,7 @@ def _result(found: JsonValue) -> tuple[JsonValue, str | None, str]:
 
 
 def _message(found: JsonValue) -> JsonObject | None:
-    """Return the LangChain message that a result is, in the forms of its serialisers; None if it is not one."""
+    """Return the result as a LangChain message, in any form that its serialisers write; None if it is not one."""
     value = as_object(found)
     for inner in (value, as_object(value.get("output")), as_object(value.get("data"))):
         for message in (inner, as_object(inner.get("kwargs"))):

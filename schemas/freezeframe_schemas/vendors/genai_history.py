@@ -56,7 +56,7 @@ _INDEXED: Final = (f"{genai.PAST_PROMPT}.", f"{genai.PAST_COMPLETION}.")
 
 
 def _fits(span: SpanRecord) -> bool:
-    # Every span passes here, and most of today's have nothing of the past: one look at all names is what they cost.
+    # Every span passes here, and most of today's have no old names: they cost one look at all names.
     if not _NAMES.isdisjoint(span.attributes):
         return True
     if span.events and any(event.name.startswith(genai.EVENT_PREFIX) for event in span.events):

@@ -1,7 +1,7 @@
-"""Normalise: vendors' attributes to the pinned GenAI conventions, the originals kept.
+"""Normalise: vendors' attributes to the pinned GenAI conventions, keeping the originals.
 
-Pure and idempotent: what is derived never replaces what the sender wrote, and a span that was normalised is left alone. What
-no dialect knows passes unchanged.
+Pure and idempotent: what is derived never replaces what the sender wrote, and a normalised span is left alone. What no dialect
+knows passes unchanged.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _dialects_of(span: SpanRecord) -> list[Dialect]:
 
 
 def _mended_lists(attributes: Mapping[str, AttributeValue]) -> dict[str, AttributeValue]:
-    """Return the arrays that came as the JSON text of one: the same value in the form that the conventions ask for."""
+    """Return the arrays that arrived as JSON text, in the form that the conventions ask for."""
     mended: dict[str, AttributeValue] = {}
     for name in _LISTS:
         value = attributes.get(name)

@@ -34,7 +34,7 @@ _TOKENS: Final = {
 }
 
 _ANSWERS: Final = {"response": openai_responses.DIALECT, "chat.completion": openai_chat.DIALECT}
-"""Readers of an answer that is kept whole, by what it calls itself."""
+"""Readers of an answer that is kept whole, by the name that it gives itself."""
 
 
 def _fits(span: SpanRecord) -> bool:

@@ -35,7 +35,7 @@ _MORE_TO_COME: Final = 2
 _PYMONGOS: Final = frozenset({"hello", "ismaster", "endsessions", "killcursors", "saslstart", "saslcontinue", "authenticate"})
 """Commands that pymongo sends by itself."""
 _VARIES: Final = frozenset({"lsid", "txnNumber", "$clusterTime", "operationTime", "$readPreference", "apiVersion"})
-"""Fields of commands and replies that say nothing of the data."""
+"""Fields of commands and replies that say nothing about the data."""
 _OF_THE_SERVER: Final = re.compile(
     r"(?:tls|ssl|auth|srv)\w*|replicaset|directconnection|loadbalanced|compressors|zlib\w*|username|password|server_?api",
     re.IGNORECASE,
@@ -47,7 +47,7 @@ _HELLO: Final[Mapping[str, Any]] = {
     "logicalSessionTimeoutMinutes": 30,
 }  # fmt: skip
 _STATE: Final = "_freezeframe"
-"""Attribute of a connection: what is recorded of the command that it has sent, or the reply that a replay gives to it."""
+"""Attribute of a connection: the recording of the command that it has sent, or the reply that a replay gives to it."""
 _OWN: Final = ("bson", "pymongo", "freezeframe")
 _others: Final[list[socket.socket]] = []
 """The other ends of the connections of a replay."""
@@ -213,7 +213,7 @@ def _is_replay() -> bool:
 
 
 def _own_reply(connection: Any, message: bytes) -> tuple[calls.Describe | None, Any]:
-    """Answer what pymongo asks by itself, or a tool; else describe the program's command. Also return a reply with nothing."""
+    """Answer what pymongo itself or a tool asks; else describe the program's command. Also return an empty reply."""
     _, command = _command_of(message)
     operation = _operation(command)
     batch = {"cursor": {"id": 0, "ns": f"{command.get('$db')}.{command.get(operation)}", "firstBatch": []}}
@@ -262,7 +262,7 @@ def _init_client(
 
 
 def _address(host: Any) -> str:
-    """Return a URI without the servers, keys and what belongs to them."""
+    """Return a URI without the servers, the keys and their options."""
     rest = host.partition("://")[2] if isinstance(host, str) else ""
     path, _, query = rest.partition("/")[2].partition("?")
     kept = [pair for pair in query.split("&") if pair and not _OF_THE_SERVER.fullmatch(pair.partition("=")[0])]
@@ -273,7 +273,7 @@ def _address(host: Any) -> str:
 
 
 def _beside(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Connect, or start pymongo's own threads, in addition to the program's: their number depends on the servers."""
+    """Connect, or start pymongo's own threads, outside the program's lane: their number depends on the servers."""
     token = PLACE.set(statements.aside())
     try:
         return original(*args, **kwargs)

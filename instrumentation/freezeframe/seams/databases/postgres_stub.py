@@ -1,4 +1,4 @@
-"""A server of PostgreSQL's protocol on loopback that gives the answers it is handed: for a replay of psycopg, whose libpq is C.
+"""A server of PostgreSQL's protocol on loopback that returns given answers: for a replay of psycopg, whose libpq is C.
 
 libpq opens its own sockets, and only it can make the results that psycopg reads. So psycopg does everything itself, and only
 the other end is ours. Borders of transactions are acknowledged; anything else without an answer is an error.

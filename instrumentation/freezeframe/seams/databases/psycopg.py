@@ -1,4 +1,4 @@
-"""psycopg 3, sync and async: each `execute` of a cursor, and `executemany`. What the server gets and gives, as text.
+"""psycopg 3, sync and async: each `execute` of a cursor, and `executemany`. What the server receives and returns, as text.
 
 In a replay a connection leads to a stub on loopback, which gives psycopg the recorded results (`postgres_stub`).
 
@@ -144,7 +144,7 @@ def _diagnostics(error: Any) -> dict[str, str]:
 
 
 def _diagnose(error: Any, told: Mapping[str, str]) -> None:
-    """Give an exception of a replay what the server told; psycopg reads it from such a dict in one that was pickled, too."""
+    """Give an exception of a replay what the server said; psycopg reads a pickled one from such a dict, too."""
     from psycopg.pq import DiagnosticField
 
     error._info = {DiagnosticField[name.upper()]: text.encode() for name, text in told.items()}
@@ -163,7 +163,7 @@ def _error() -> type[Exception]:
 
 
 def _refusal(error: Any) -> list[dict[str, Any]]:
-    """Return an exception as the server tells it; nothing of one that psycopg raises before it asks."""
+    """Return an exception as the server reports it; nothing for one that psycopg raises before it asks."""
     from psycopg.pq import DiagnosticField
 
     fields = {chr(DiagnosticField[name.upper()]): text for name, text in _diagnostics(error).items()}

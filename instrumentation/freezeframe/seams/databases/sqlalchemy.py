@@ -93,7 +93,7 @@ def _cursor(original: Any, context: Any, *args: Any, **kwargs: Any) -> Any:
 
 
 class _Cursor:
-    """A driver's cursor that notes what SQLAlchemy takes of its rows; in a replay, one that gives that."""
+    """A driver's cursor that notes which rows SQLAlchemy takes; in a replay, one that returns those."""
 
     def __init__(self, cursor: Any, system: str) -> None:
         self._cursor = cursor

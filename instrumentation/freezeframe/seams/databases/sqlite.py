@@ -72,7 +72,7 @@ def _opened(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
 
 @functools.lru_cache(maxsize=100)
 def _watched_kind_of(kind: Any, ours: type) -> Any:
-    """Return a class like the program's, with ours next to that of sqlite3; its own if that cannot be."""
+    """Return a class like the program's, with ours added to sqlite3's; the program's own if that is impossible."""
     if isinstance(kind, type) and not issubclass(kind, ours) and issubclass(kind, ours.__mro__[1]):
         with contextlib.suppress(TypeError):
             bases = (ours,) if kind is ours.__mro__[1] else (kind, ours)
@@ -99,13 +99,13 @@ class _Connection(sqlite3.Connection):
 
 
 _FACTORY: Final[Any] = sqlite3.Cursor.row_factory
-"""Where sqlite3 keeps what it calls with each row."""
+"""Where sqlite3 keeps the function that it calls with each row."""
 
 
 class _Cursor(sqlite3.Cursor):
-    """A cursor that notes what the program takes of its rows; in a replay, one that gives that.
+    """A cursor that notes which rows the program takes; in a replay, one that returns those.
 
-    All of its work is sqlite3's own: only the function that makes something of each row is ours.
+    All of its work is sqlite3's own: only the function that converts each row is ours.
     """
 
     __slots__ = ("_result",)
@@ -207,7 +207,7 @@ class _Cursor(sqlite3.Cursor):
             leave(token)
         taken.rowcount = super().rowcount
         came = taken.count - before
-        if wanted is None or came < wanted or wanted <= 0 < came:  # of no rows, `fetchmany` makes all that are left
+        if wanted is None or came < wanted or wanted <= 0 < came:  # with no rows, `fetchmany` returns all that are left
             taken.end(is_whole=True)
         return found
 

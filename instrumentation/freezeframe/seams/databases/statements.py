@@ -1,10 +1,10 @@
 """Databases: what a run asks of them, as exchanges. One mechanism for all libraries; a seam says what a call asks and returns.
 
-With `record_databases`, a call inside a run is recorded: statement, parameters, and rows or what else comes back. A replay
-answers it from the recording, and no database is needed: a write is compared like any other call, and held back. What a tool
-asks is part of the tool. Without the option, a run that asks a database has that among its gaps.
+With `record_databases`, a call inside a run is recorded: statement, parameters, and the rows or whatever else is returned. A
+replay answers it from the recording, and no database is needed: a write is compared like any other call, and held back. What a
+tool asks is part of the tool. Without the option, a run that queries a database has that among its gaps.
 
-What a replayed program asks outside its entry point, while it is set up, is not part of the run: it gets nothing.
+What a replayed program asks outside its entry point, during setup, is not part of the run: it gets nothing.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def is_in_run() -> bool:
 
 
 def aside() -> Place:
-    """Return the place of what a replay does not do: opening the connection to a database."""
+    """Return the place for work that a replay does not do: opening the connection to a database."""
     place = current_place()
     return replace(place, lane=place.lane.aside(), inside_call=True)
 
@@ -108,7 +108,7 @@ async def run_async(
 
 
 def tell(describe: calls.Describe) -> None:
-    """Note that the run asks a database that is not recorded."""
+    """Note that the run queries a database that is not recorded."""
     if switch.recorder() is not None and not current_place().inside_call:
         with guard("databases.tell"):
             sights.note(GapKind.DATABASE, "queries the database", describe().name.partition(" ")[0])
@@ -118,7 +118,7 @@ def tell(describe: calls.Describe) -> None:
 
 
 class Taken:
-    """Records what the program takes of the result of one statement, row by row.
+    """Records what the program takes from the result of one statement, row by row.
 
     The exchange ends when the rows do, when the cursor is closed, executes again or is dropped, and with the run.
     It must not hold the cursor: that would keep a lock in the database until the garbage collector comes.
@@ -147,7 +147,7 @@ class Taken:
         self.factory: Any = None
         """What the program makes of a row."""
         self.is_outside = False
-        """That runs, or has raised."""
+        """Whether the program's factory runs, or has raised."""
         self.count = 0
         self.rowcount: Any = None
         self._recording: Recording | None = recording
@@ -201,7 +201,7 @@ class Taken:
 
 
 class Given:
-    """The result of one statement in a replay: what the run took of it, and nothing else."""
+    """The result of one statement in a replay: what the run took from it, and nothing else."""
 
     __slots__ = ("_at", "_describe", "_told", "factory")
 
@@ -215,7 +215,7 @@ class Given:
         """Return the next row, None after the last.
 
         Raises:
-            ReplayMiss: the run took no more rows, and so did not see whether there were any.
+            ReplayMiss: the run took no more rows, so it did not see whether there were any.
             Exception: the one that the run got here.
         """
         if self._at < len(self._told["rows"]):
@@ -262,7 +262,7 @@ class Given:
 
 
 def given(describe: calls.Describe, *, reads: bool = False) -> Given:
-    """Return what a replay answers to a statement: as recorded, and outside the run nothing, or no rows if it `reads`."""
+    """Return what a replay answers to a statement: as recorded; outside the run nothing, or no rows if it `reads`."""
     nothing: dict[str, Any] = {"columns": [] if reads else None, "rows": [], "rowcount": -1, "lastrowid": None}
     return Given(calls.run(describe, lambda: nothing, load=_load) if is_in_run() else nothing, describe)
 

@@ -22,10 +22,10 @@ from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.readings import draws_of, feed_of, note
 
 FILES: Final = (random.__file__, os.path.join(os.path.dirname(__file__), "randoms.py"))
-"""Of those who draw for the program."""
+"""Files that draw on the program's behalf: their caller is the one that draws."""
 _STATE_WORDS: Final = 624
 _NOWHERE: Final = object()
-"""Means that no place was read yet, not even None."""
+"""No place was read yet; None is a place that was read."""
 
 
 class _Shared:
@@ -53,11 +53,11 @@ class _Shared:
         """The place that made the number that `gauss` will return next."""
         self.served = Served()
         self._beginning: Beginning | None = None
-        """Of the runs that began since the last draw."""
+        """Shared by the runs that began since the last draw."""
         self._open = 0
         """Runs in progress."""
         self._is_off = False
-        """Draws are not counted: there is no run that they could be of."""
+        """Draws are not counted: there is no run that they could belong to."""
         self._is_behind = False
         """Some were not counted, so the epoch's state is not known yet."""
         self._turnable: list[tuple[Any, Any, Any]] = []
@@ -74,7 +74,7 @@ class _Shared:
         self.lock = threading.RLock()
 
     def turnable(self, ours: Any, original: Any) -> Any:
-        """Return what calls `ours`, and `original` without any frame of Python between while draws are not counted."""
+        """Return a function that calls `ours`; while draws are not counted, `original` without a Python frame in between."""
         given = functools.update_wrapper(functools.partial(ours), original)
         self._turnable.append((given, ours, original))
         return given
@@ -93,7 +93,7 @@ class _Shared:
                 self._epoch, self.words, self._is_behind = self._epoch + 1, 0, True
 
     def begin(self, draws: Draws) -> None:
-        """Begin a run: note how far the row had come."""
+        """Begin a run: note the position in the row."""
         with self.lock:
             self._open += 1
             if self._is_off:
@@ -179,12 +179,12 @@ class _Shared:
                 self._open_row(place, *drawer)
 
     def _is_of_process(self) -> bool:
-        """Return whether what is drawn outside any run is of the process, which is one as a whole."""
+        """Return whether draws outside any run belong to the process, because all of it is a run."""
         recorder = switch.recorder()
         return switch.serving() is not None or (recorder is not None and recorder.root.draws() is not None)
 
     def come_anew(self, frame: FrameType) -> None:
-        """Begin a row with a frame, whatever drew before."""
+        """Begin a row at a frame, whatever drew before."""
         self._go_on_elsewhere()
         self.come(frame)
 

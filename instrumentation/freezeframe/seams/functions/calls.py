@@ -48,7 +48,7 @@ class FunctionCall:
     code: CodeType | None = None
     """The function's, where `changed` is known."""
     changed: Changes | None = None
-    """Tells, once the call has ended, what a replay does not do, since it does not run the function."""
+    """Reports, once the call has ended, what a replay does not do, since it does not run the function."""
 
     @classmethod
     def of(cls, kind: Kind, seam: str, name: object, *args: object, kwargs: Mapping[str, Any], call_id: object = None) -> Self:
@@ -258,7 +258,7 @@ def _start(describe: Describe) -> Recording | None:
 
 
 class _Losses:
-    """Notes what a replay does not do, or does not give unchanged, in the place of one call. It must not be inside another."""
+    """Notes what a replay does not do, or does not return unchanged, for one call. It must not be inside another."""
 
     __slots__ = ("_call", "_sights")
 
@@ -295,7 +295,7 @@ class _Losses:
 
 
 def _lost_of_result(result: object) -> str:
-    """Return in words what of a result does not come back. What cannot be rebuilt at all, the span itself shows."""
+    """Return in words which parts of a result do not come back. The span itself shows what cannot be rebuilt at all."""
     lost = next((each for each in lost_in_rebuilding(result) if not each.opaque), None)
     return "" if lost is None else f"a {lost.class_name}, {NOT_WHOLE} (only plain data and fields)"
 
@@ -351,7 +351,7 @@ def _unrecorded() -> Generator[None]:
 
 
 def miss(describe: Describe) -> None:
-    """Tell the replay of something that the program asks and the run did not.
+    """Report to the replay something that the program asks and the run did not.
 
     Raises:
         ReplayMiss: always, in a replay.

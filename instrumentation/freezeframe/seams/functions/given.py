@@ -1,4 +1,4 @@
-"""What a tool changed of what it was given, and whether it returns that itself. A replay does neither."""
+"""What a tool changed in its arguments, and whether it returns one of them. A replay does neither."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from freezeframe_schemas.rebuilding import FIXED, is_fixed
 _GROWING: Final = frozenset({list, dict, set})
 Encode = Callable[[tuple[Any, ...], dict[str, Any]], str]
 Changes = Callable[[object], Iterator[tuple[str, str]]]
-"""Takes the result of a call; yields what a replay does not do, as a verb and its object."""
+"""Takes the result of a call; yields what a replay does not do, each as a verb and its object."""
 
 
 def watch_call(
     encode: Encode, left: LeftBehind, args: tuple[Any, ...], kwargs: dict[str, Any], before: str, *, has_object: bool
 ) -> Changes:
-    """Return what tells, after the call, what has changed. `before` is what `encode` wrote of the call."""
+    """Return a function that reports, after the call, what has changed. `before` is what `encode` wrote of the call."""
     owner = args[0] if has_object and args and not isinstance(args[0], type) else None
     given = (*(args if owner is None else args[1:]), *kwargs.values())
     fixed = all(map(is_fixed, given))

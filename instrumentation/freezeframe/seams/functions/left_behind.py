@@ -1,8 +1,8 @@
 """What a tool leaves behind besides its result: in its object, in globals, closures and defaults, in the environment.
 
-A replay does not run the tool, so it leaves none of that. Looked at is what the tool's own code names, and the code of the
-application that it names in turn; found once per function. Plain data is compared, and so are the attributes of an object of
-the application, one level deep. Never a value is kept longer than the call.
+A replay does not run the tool, so it leaves none of that. We look at what the tool's own code names, and at what the
+application's code named there names in turn; this is found once per function. Plain data is compared, and so are the attributes
+of an application object, one level deep. No value is kept longer than the call.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ _CACHED: Final = type(cache(len))
 _STORE_GLOBAL: Final = dis.opmap["STORE_GLOBAL"]
 _MAX_FUNCTIONS: Final = 60
 _MAX_PLACES: Final = 100
-"""Functions that are followed from one tool, and places that are looked at around each of its calls."""
+"""How many functions are followed from one tool, and how many places are compared around each of its calls."""
 _LARGE: Final = 4_000
 _BUDGET: Final = 2_000_000
-"""Bytes of a picture that is large, and of all large ones of one tool: after that, of such data only the size is compared."""
+"""Bytes from which a picture is large, and limit for all large ones of one tool: beyond it, only their size is compared."""
 
 Read = Callable[[], object]
 Mark = tuple[str, object]
-"""How a value was looked at, and what was seen."""
+"""How a value was examined, and what was seen."""
 
 
 class LeftBehind:
@@ -54,9 +54,9 @@ class LeftBehind:
         self._spent = 0
 
     def before(self, owner: object | None) -> Callable[[object], Iterator[tuple[str, str]]]:
-        """Look, before a call on `owner`; return what looks again.
+        """Look, before a call on `owner`; return a function that looks again.
 
-        That takes the result. It yields what is different (``changes``), and what holds the result itself (``keeps``).
+        It takes the result, and yields what is different (``changes``), and what holds the result itself (``keeps``).
         """
         if self._places is None:
             self._places = list(_places(self._function, type(owner)))
@@ -86,10 +86,10 @@ class LeftBehind:
         return changes
 
     def _mark(self, name: str, value: object, how: str = "") -> Mark:
-        """Return what is comparable of a value; ("", None) for what is not looked at, such as a client that is made once."""
+        """Return a comparable form of a value; ("", None) for one that is not examined, such as a client that is made once."""
         if type(value) is ContextVar:
             value = value.get(_ABSENT)
-        kind = type(value)  # never `isinstance`, which asks a lazy object for its class, and so makes it
+        kind = type(value)  # never `isinstance`, which asks a lazy object for its class, and so creates it
         if kind in FIXED:
             return "value", (kind, value)
         if issubclass(kind, _GROWING):
@@ -141,7 +141,7 @@ def _environment() -> dict[Any, Any]:
 
 
 def _places(function: Any, owner: type) -> Iterator[tuple[str, Read]]:
-    """Yield the places that a function and what it calls of the application name, each with what reads it."""
+    """Yield the places that a function and the application code it calls name, each with a function that reads it."""
     found: dict[str, Read] = {}
     plain = _plain_function(function)
     waiting = [] if plain is None else [plain]

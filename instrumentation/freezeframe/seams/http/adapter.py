@@ -227,8 +227,8 @@ _TRIED_AGAIN: Final = frozenset({408, 409, 429})
 def served_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
     """Return the recorded response headers that apply to a response built here.
 
-    A model that refused for the moment is asked again at once, if its SDKs wait as the headers say. Others put headers into
-    the text of their errors.
+    If a model's SDKs wait as long as the headers say, a model that refused temporarily is asked again at once. Other SDKs put
+    headers into the text of their errors.
     """
     headers = _recorded_headers(answer)
     status = answer.response.status or 200

@@ -169,7 +169,7 @@ async def _serve(responder: Responder, answer: Exchange) -> _ServedConnection:
 
 
 def _came_late(failure: BaseException) -> bool:
-    """Return whether it came after the connection: aiohttp takes any timeout before it for one of connecting."""
+    """Return whether it came after the connection: aiohttp reports any timeout before that as one of connecting."""
     return type(failure).__name__ == "SocketTimeoutError"
 
 

@@ -42,7 +42,7 @@ _CLOSES_GENERATOR: Final = _type_of_closing()
 wherever the program is by then, and for generators of the real network, too. Such a task is not the application's work."""
 _FINALIZER: Final = "__del__"
 _FINALIZER_WITHIN: Final = 8
-"""Frames above the making of a task that are looked at for a finalizer: it makes the task itself, or closes what makes it."""
+"""Frames above a task's creation in which to look for a finalizer: it makes the task itself, or closes what makes it."""
 
 
 def install(patches: Patches) -> None:
@@ -110,7 +110,7 @@ def _create_task(original: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _is_finalizing(frame: FrameType | None) -> bool:
-    """Return whether the frame is part of a finalizer, as `_CLOSES_GENERATOR` is: SDKs close their clients in a task so."""
+    """Return whether the frame is part of a finalizer, as `_CLOSES_GENERATOR` is: SDKs close their clients in such a task."""
     for _ in range(_FINALIZER_WITHIN):
         if frame is None:
             return False

@@ -1,4 +1,4 @@
-"""How a replay keeps time for programs that wait: event loops ask it for the time, and it knows a sleeping thread by its frame.
+"""How a replay keeps time for programs that wait: event loops ask it for the time; a thread's frame shows that it sleeps.
 
 Only a replay installs it. A program that is recorded waits as it always did.
 """

@@ -57,7 +57,7 @@ class OpenResult(Protocol):
 
 
 class Losses(Protocol):
-    """Notes what a replay will not do, or not give unchanged, in the place of a call."""
+    """Notes what a replay will not do, or not return unchanged, for a call."""
 
     def sent(self) -> None:
         """Note that the program sent a value into a generator."""
@@ -136,9 +136,9 @@ class Recorder:
         return recording
 
     def _held_back(self) -> Held:
-        """Return what a request or task, or the whole program, does at its first call, and only then is it a run.
+        """Return what a request or task, or the whole program, does at its first call, which makes it a run.
 
-        What it asks of a database, or reads of a file, does not make it one.
+        A database query or a file read does not make it one.
         """
         run = current_place().run
         return self.root.held_back if run is None else lambda: run.at_first_call if run.begins else None
@@ -150,7 +150,7 @@ class Recorder:
         return None if draws is None else draws.state_to_tell()
 
     def keep(self, call: Call, answer: Exchange) -> None:
-        """Record a call that a replay answered: made in this place, otherwise as recorded."""
+        """Record a call that a replay answered: made at this place, otherwise as recorded."""
         with guard("recorder.keep"):
             context = self.root.context_for_exchange()
             span = self.tracer.start_span(call.name, context=context, start_time=answer.start_time_unix_nano)
@@ -169,7 +169,7 @@ class Recorder:
             span.end(answer.end_time_unix_nano)
 
     def finish_results(self, run: RunContext) -> None:
-        """End the results of databases that a run leaves open: with the run, nothing reads them for it."""
+        """End the database results that a run leaves open: after the run, nothing reads them for it."""
         for taken in list(self.results) if self.results else ():
             if taken.is_of(run):
                 taken.end()

@@ -16,7 +16,7 @@ from freezeframe.seams.recorder.responder import Call, EditRequest, Responder
 from freezeframe_schemas.exchange import Exchange, Request
 
 STAND_IN_PROGRAM: Final[tuple[str, ...]] = (sys.executable, "-c", "import sys; sys.stdin.buffer.read()")
-"""What a replay starts in place of a server that talks over stdio: a program that only waits for the end of its input."""
+"""What a replay starts instead of a server that talks over stdio: a program that only waits for the end of its input."""
 
 
 Answered = Literal["as they are", "in runs", "everywhere"]

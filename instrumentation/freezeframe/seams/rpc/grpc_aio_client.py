@@ -196,7 +196,7 @@ class _ServedCall:
         return self._message().__await__()
 
     async def read(self) -> Any:
-        """Return the next message, or what says that there is none."""
+        """Return the next message, or grpc's mark for the end."""
         from grpc.aio import EOF  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]  # it has it
 
         await self._answer()

@@ -119,7 +119,7 @@ def _dump(outcome: _Outcome) -> str:
 
 
 def no_dump(result: Any) -> str:
-    """Return what a replay records of an answer that it is given as it is."""
+    """Return what a replay records of an answer that it returns unchanged."""
     return result if isinstance(result, str) else "null"
 
 

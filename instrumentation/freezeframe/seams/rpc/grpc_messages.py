@@ -1,6 +1,6 @@
-"""Messages of gRPC as they are recorded: the JSON of protobuf's, with the class that it is read into; bytes otherwise.
+"""Messages of gRPC as they are recorded: protobuf's as JSON, with the class that reads it; others as bytes.
 
-Not protobuf's bytes: they hold the lengths of what is in them, and would be broken by redaction.
+Not protobuf's bytes: they hold the lengths of what is in them, so redaction would break them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import Any
 
 
 def message_to_json(message: Any) -> Any:
-    """Return a message as it is recorded: ``{"type": "shop_pb2:Order", "json": {...}}``, or what it is, if not protobuf's."""
+    """Return a message as it is recorded: ``{"type": "shop_pb2:Order", "json": {...}}``; unchanged if not protobuf's."""
     if not hasattr(message, "DESCRIPTOR"):
         return message
     from google.protobuf.json_format import MessageToDict
@@ -20,7 +20,7 @@ def message_to_json(message: Any) -> Any:
 
 
 def message_from_json(recorded: Any) -> Any:
-    """Return the message again."""
+    """Return the message of `message_to_json`."""
     if not isinstance(recorded, dict) or "type" not in recorded:
         return recorded
     from google.protobuf.json_format import ParseDict

@@ -1,7 +1,7 @@
 """What a client of gRPC streams to a server: noted as grpc takes it, and compared in a replay once the call has ended.
 
 Such a call is two steps of its run, because what it sends is known only at its end: the call with its answers, and, if it ended
-well and everything was sent, what it sent. A replay takes the messages beside the program's lane, as grpc does.
+well and everything was sent, what it sent. A replay takes the messages outside the program's lane, as grpc does.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _PATIENCE_S: Final = 5.0
 
 
 class _Noted:
-    """The messages of a client. The program's code that makes them has a lane of its own, and is no part of the call."""
+    """The messages of a client. The program's code that makes them has its own lane, and is not part of the call."""
 
     def __init__(self, method: str, seam: str) -> None:
         self._place = child_place()
@@ -53,7 +53,7 @@ class _Noted:
         return request
 
     def mark(self, told: dict[str, Any]) -> None:
-        """Note in the end of a call whether everything was sent. If it failed, how much was, is chance."""
+        """Note in the end of a call whether everything was sent. If the call failed, how much was sent is chance."""
         if self.is_whole and told["code"] == "OK":
             told[WHOLE] = True
 
@@ -93,7 +93,7 @@ class Sent(_Noted):
             self._thread.start()
 
     def compare(self, told: dict[str, Any]) -> None:
-        """Wait for the last message in a replay, then do so."""
+        """In a replay, wait for the last message; then do what the base does."""
         if self._thread is not None and WHOLE in told:
             self._thread.join(_PATIENCE_S)
         super().compare(told)
@@ -113,7 +113,7 @@ class SentLater(_Noted):
 
     @property
     def given(self) -> SentLater | None:
-        """What grpc is given in the place of the iterator; None if there is none."""
+        """What grpc is given instead of the iterator; None if there is none."""
         return None if self._requests is None else self
 
     def __aiter__(self) -> AsyncIterator[Any]:
