@@ -6,7 +6,7 @@ import re
 
 from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.detectors.rows import made_of, reaching
-from freezeframe_redaction.model import Candidate, Example
+from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules import checksums, context
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.invented import holds_invented
@@ -62,19 +62,3 @@ def _track(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 DETECTORS = made_of(_RULES, {"track": _track})
-NUMBER = runs.NumberKind(
-    name="card",
-    class_=CLASS,
-    examples=(
-        Example(
-            text="card 4111-1111-1111-1111 2026-04-22",
-            value="4111-1111-1111-1111",
-            near_miss="order 4111111111111112 shipped",
-        ),
-        Example(text="paid with 3714 496353 98431", value="3714 496353 98431", near_miss="EAN 4006381333931"),
-        Example(text="paid with 4000056655665556122", value="4000056655665556122", near_miss="row 4000056655665556122"),
-        Example(text="4242424242424242 4-digit code", value="4242424242424242", near_miss="order 4242424242424242-A"),
-        Example(text="credit_card: 4242424242424242", value="4242424242424242", near_miss="order_id: 4242424242424242"),
-        Example(text="scan 4242424242424242_front", value="4242424242424242", near_miss="4242424242424241_front.png"),
-    ),
-)

@@ -9,8 +9,9 @@ import re
 import zlib
 from collections.abc import Callable
 
-from freezeframe_redaction.detectors.rows import row
+from freezeframe_redaction.detectors.rows import by_name, made_of
 from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rules.read import Rules
 
 CLASS = "ENCODED"
 """Not a class of values: the redactor looks inside and reports what it finds there."""
@@ -136,10 +137,4 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(match.start(), match.end(), CLASS),) if decode(blob) is not None else examined
 
 
-DETECTORS = (
-    row("base64", CLASS, _find, rf"(?#base64)[^A-Za-z0-9+/_\-](?:{_group()}){{6}}",
-        rf"(?#base64)[^A-Za-z0-9+/_\-]{_GZIP}{_ANY}{{20}}",
-        shows=("⟦Y29udGFjdCBib2Iuc21pdGhAZ21haWwuY29tIHRvZGF5⟧",
-               "payload=⟦H4sIAAAAAAACA0vOzytJTC5RSMpP0ivOzSzJcEjPTczM0UvOz1UoyU9JrAQARKJV7SEAAAA=⟧",
-               "sha512-5CHv4CEaw+fChFx/+7CHlpKV2hfwBfwC0fGBO8LLa0I5hLfZ1k04tnJhOtqO")),
-)  # fmt: skip
+DETECTORS = made_of(Rules("encoded", {"group": _group()}), by_name(_find))

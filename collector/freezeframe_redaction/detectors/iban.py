@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.rows import row
+from freezeframe_redaction.detectors.rows import by_name, made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules import checksums
+from freezeframe_redaction.rules.read import Rules
 
 CLASS = "IBAN"
 _SHAPE = re.compile(r"[A-Za-z]{2} ?[0-9]{2}(?:[ .-]?[A-Za-z0-9]){11,31}")
@@ -39,7 +40,4 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-DETECTORS = (
-    row("iban", CLASS, _find, r"(?#codes)\b[A-Za-z]{2} ?[0-9]{2}(?:[ .\-]?[A-Za-z0-9]){4}",
-        shows=("pay to ⟦GB82 WEST 1234 5698 7654 32⟧", "GB82 WEST 1234 5698 7654 33")),
-)  # fmt: skip
+DETECTORS = made_of(Rules("iban"), by_name(_find))

@@ -30,6 +30,8 @@ class _Number:
     """Groupings that need no word before them."""
     example: str
     row: str
+    trigger: str
+    """Its own, if it is shorter than nine digits."""
 
 
 _NUMBERS = tuple(
@@ -37,7 +39,7 @@ _NUMBERS = tuple(
         row["country"],
         *(ISSUED[row["country"]][0], row["words"], context.words(row["words"]), ISSUED[row["country"]][1]),
         tuple(map(tuple, row.get("shapes", ()))),
-        *(row["example"], _RULES.told(row)),
+        *(row["example"], _RULES.told(row), row.get("trigger", "")),
     )
     for row in _RULES.table("numbers")
 )
@@ -128,25 +130,20 @@ def _value(example: str, country: str) -> str:
     return match.group() if match else ""
 
 
-NUMBERS = tuple(
-    runs.NumberKind(
-        name=f"national id: {number.country}",
+def of_digits(find: Find, run: str) -> tuple[Detector, ...]:
+    """Return the detectors of numbers of digits alone, which all runs of digits (`run`) trigger."""
+    return tuple(_detector(number.country, number.trigger or run, find, number) for number in _NUMBERS)
+
+
+def _detector(name: str, trigger: str, find: Find, of: _Number | _Identifier) -> Detector:
+    return Detector(
+        name=f"national id: {name}",
         class_=CLASS,
-        row=number.row,
-        # Nine digits fire the common trigger; the plan with eight needs its word.
-        triggers=(r"(?i)\bird(?:[^0-9\n\x1f]{0,12})[0-9]{2,3}[ \-]?[0-9]{3}",) if number.country == "NZ IRD" else runs.TRIGGERS,
-        examples=(Example(text=f"{number.example} on file", value=_value(number.example, number.country)),),
+        triggers=(trigger,),
+        find=find,
+        row=of.row,
+        examples=(Example(text=f"{of.example} on file", value=_value(of.example, of.country)),),
     )
-    for number in _NUMBERS
-)
-DETECTORS = tuple(
-    Detector(
-        name=f"national id: {identifier.country}, with letters",
-        class_=CLASS,
-        triggers=(identifier.trigger,),
-        find=_finder(identifier),
-        row=identifier.row,
-        examples=(Example(text=f"{identifier.example} on file", value=_value(identifier.example, identifier.country)),),
-    )
-    for identifier in _IDENTIFIERS
-)
+
+
+DETECTORS = tuple(_detector(f"{one.country}, with letters", one.trigger, _finder(one), one) for one in _IDENTIFIERS)

@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors import bank, card, medical, national, phone, runs, ssn
-from freezeframe_redaction.model import EXAMINED, Candidate, Detector, Example
+from freezeframe_redaction.detectors import card, national, phone, runs
+from freezeframe_redaction.detectors.rows import by_name, made_of
+from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.rules import context
 from freezeframe_redaction.rules.checksums import luhn
 from freezeframe_redaction.rules.read import Rules
 
-_RULES = Rules("numbers")
+_RULES = Rules("numbers", {"ssn": context.SSN_SAID})
 _TIMESTAMP = _RULES.form("timestamp")
 
-RULES: tuple[runs.Rule, ...] = (card.rule, ssn.rule, national.rule, medical.rule, ssn.is_nobodys, phone.rule, bank.rule)
+_OWN: dict[str, runs.Rule] = {"card": card.rule, "national": national.rule, "phone": phone.rule}
+RULES = tuple(_OWN[row["rule"]] if "rule" in row else runs.rule_of(row, _RULES) for row in _RULES.rows("run"))
 """The first that takes a run decides."""
 _WINDOW = 48
 _LEAST_FLOAT = 10
@@ -184,9 +186,9 @@ def _find_before_word(text: str, low: int, high: int, at: int) -> tuple[Candidat
     return find(text, low, high, digit.end()) if digit else ()
 
 
-_KINDS = (card.NUMBER, *phone.NUMBERS, ssn.NUMBER, *national.NUMBERS, medical.NUMBER, bank.NUMBER)
-_READ = frozenset(kind.name for kind in _KINDS)
-_NAMES = {kind.class_: kind.name for kind in reversed(_KINDS)}
+DETECTORS = (*made_of(_RULES, by_name(find, _find_before_word)), *national.of_digits(find, _RULES.text("run")))
+_READ = frozenset(detector.name for detector in DETECTORS if detector.find is find)
+_NAMES = {detector.class_: detector.name for detector in reversed(DETECTORS) if detector.find is find}
 
 
 def kind_of(candidate: Candidate, detector: str) -> str:
@@ -194,18 +196,3 @@ def kind_of(candidate: Candidate, detector: str) -> str:
     if detector not in _READ:
         return detector
     return f"national id: {candidate.kind}" if candidate.class_ == national.CLASS else _NAMES.get(candidate.class_, detector)
-
-
-DETECTORS = (
-    *(
-        Detector(name=kind.name, class_=kind.class_, triggers=kind.triggers, find=find, examples=kind.examples, row=kind.row)
-        for kind in _KINDS
-    ),
-    Detector(
-        name="phone, word behind",
-        class_=phone.CLASS,
-        triggers=(r"[0-9][ \-]{0,3}\(?(?i:office|fax|mobile|cell|home|work|desk)\b",),
-        find=_find_before_word,
-        examples=(Example(text="22 498317 office", value="22 498317", near_miss="12 345 office chairs"),),
-    ),
-)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors import runs
-from freezeframe_redaction.model import CLAIM, Candidate, Example
+from freezeframe_redaction.model import CLAIM, Candidate
 from freezeframe_redaction.rules import context
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.plans import is_assigned, is_assigned_in, is_assigned_somewhere, national_kind
@@ -112,28 +112,3 @@ def _stands_alone(run: runs.Run) -> bool:
 def _extended(run: runs.Run, kind: str) -> Candidate:
     extension = _EXTENSION.match(run.text, run.end, run.high)
     return Candidate(run.start, extension.end() if extension else run.end, CLASS, kind)
-
-
-NUMBERS = (
-    runs.NumberKind(
-        name="phone",
-        class_=CLASS,
-        triggers=(
-            # Short national numbers do not reach nine digits; here the word before them is the trigger.
-            (
-                r"(?i)(?:phone|tel|tlf|gsm|mobile?|cell|fax|whatsapp|handy|rufnummer|celular|móvil|\bcall|\btext|\bsms|\bring|reach|appel|contact"
-                r"|answering at|registered|messages to|number)[^0-9\n\x1f;]*[0-9](?:[ .()/\-]{0,3}[0-9]){6}"
-            ),
-            # Words outside Latin-1 are letters to the engine; the rules read them.
-            r"(?#rare)[\x80-\xff]{2}[ :=#\xb7(]{0,3}[+(]{0,2}[0-9](?:[ .\-/]?[0-9]){6}",
-            r"(?i)(?:phone|tel|mobile?|cell|fax|handy|telefon)[^0-9\n\x1f;]{0,3}\n[ \t]*[+(]{0,2}[0-9](?:[ .()/\-]{0,2}[0-9]){5}",
-        ),
-        examples=(
-            Example(text="Phone:\n780 6326\n", value="780 6326", near_miss="Phones:\n\n12 models"),
-            Example(text="call (415) 555-2671 x89", value="(415) 555-2671 x89", near_miss="call 1-800-FLOWERS or 911"),
-            Example(text="Meine Nummer: +49 30 901820", value="+49 30 901820", near_miss="ts=1698283932"),
-            Example(text="ring me on 020 7946 0018", value="020 7946 0018", near_miss="score 0.8444218515250481"),
-            Example(text="Tel. 030 / 90 18 20", value="030 / 90 18 20"),
-        ),
-    ),
-)

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from freezeframe_redaction.model import Candidate, Example
+from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules import context
-
-TRIGGERS = (r"(?#digits)[0-9](?:[ .()/\-\t]{0,2}[0-9]){8}",)
-"""Nine digits in a row, with single separators. `numbers.find` judges what may come before them."""
+from freezeframe_redaction.rules.national_checks import every
+from freezeframe_redaction.rules.read import Rules
 
 _SEPARATORS = str.maketrans(".()/-+\t", "       ")
 _BARE = str.maketrans("", "", " .()/-+\t")
@@ -87,12 +87,35 @@ _SAID_BEHIND = re.compile(
 Rule = Callable[[Run], "Candidate | None"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NumberKind:
-    """What a rule finds; `numbers.DETECTORS` has one detector for each."""
+def rule_of(row: Mapping[str, Any], rules: Rules) -> Rule:
+    """Return the rule that a row of ``rules/numbers.toml`` spells; the table says what each entry means."""
+    least, most = row["digits"]
+    groups, begins = frozenset(map(tuple, row.get("groups", ()))), tuple(row.get("begins", ()))
+    form, raw = (re.compile(rules.filled(row.get(name, ""))) for name in ("form", "raw"))
+    words, not_words = (re.compile(rules.filled(row[name])) if name in row else None for name in _WORDS)
+    hint, no_hint = (context.HINTS.get(row.get(name, ""), 0) for name in ("hint", "no_hint"))
+    within, abroad = row.get("within", context.REACH), row.get("international", False)
+    check = every(row.get("check", ()))
 
-    name: str
-    class_: str
-    examples: tuple[Example, ...]
-    row: str = ""
-    triggers: tuple[str, ...] = TRIGGERS
+    def rule(run: Run) -> Candidate | None:
+        digits = run.digits
+        if (
+            not least <= len(digits) <= most
+            or (hint and not run.hints & hint)
+            or (groups and run.groups not in groups)
+            or (run.international and not abroad)
+            or run.hints & no_hint
+            or run.groups[: len(begins)] != begins
+            or form.match(digits) is None
+            or raw.match(run.raw) is None
+        ):
+            return None
+        near = run.before[-within:]
+        if words and (words.search(near) is None or (not_words and not_words.search(near))):
+            return None
+        return Candidate(run.start, run.end, row["class"], row.get("kind", "")) if check(digits) else None
+
+    return rule
+
+
+_WORDS = ("words", "not_words")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors import phone
-from freezeframe_redaction.detectors.rows import reaching
-from freezeframe_redaction.model import Candidate, Detector, Example
+from freezeframe_redaction.detectors.rows import by_name, made_of, reaching
+from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules import context
 from freezeframe_redaction.rules.checksums import luhn
+from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates import spoken
 from freezeframe_redaction.surrogates.shapes import is_marked_card
 
+_LANGUAGES = ("english", "german", "spanish", "french", "portuguese", "italian", "dutch")
 _REACH = 320
 """Characters that the longest run may take before the trigger's end, or after it."""
 _CODE = re.compile(r"\b(?:pin|code|passcode|otp|cvv|cvc)\b[^.?!]{0,24}$")
@@ -43,27 +45,4 @@ _LEAST_PHONE = 7
 _LEAST_UNSAID = 9
 """Digits of a number that needs no word: no one counts that far."""
 
-DETECTORS = (
-    Detector(
-        name="number spelled digit by digit",
-        class_=phone.CLASS,
-        triggers=tuple(
-            # One per language: together they cost four times as much.
-            rf"(?i)(?:(?:{digit})[ ,.\-]{{1,3}}){{3}}"
-            for digit in spoken.DIGITS
-        ),
-        find=_find,
-        others=frozenset(["US_SSN", "CARD", "SECRET"]),
-        examples=(
-            Example(
-                text="my number is four one five, eight six seven, two three oh nine",
-                value="four one five, eight six seven, two three oh nine",
-                near_miss="one two three four, testing",
-            ),
-            Example(
-                text="meine Nummer: null eins sieben sechs, acht acht drei, vier vier eins sieben",
-                value="null eins sieben sechs, acht acht drei, vier vier eins sieben",
-            ),
-        ),
-    ),
-)
+DETECTORS = made_of(Rules("spelled", dict(zip(_LANGUAGES, spoken.DIGITS, strict=True))), by_name(_find))

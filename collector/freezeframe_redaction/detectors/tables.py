@@ -63,18 +63,19 @@ _FULL_NAME = _RULES.text("full_name")
 _MARKS = {"name": holds_invented, "date": dates.is_surrogate, "secret": secrets.is_marked_secret}
 
 
-def _column_of(row: Mapping[str, Any]) -> Column:
+def column_of(row: Mapping[str, Any], rules: Rules) -> Column:
+    """Return the column that a row describes."""
     return Column(
         class_=row["class"],
-        words=_RULES.filled(row["words"]),
-        look=re.compile(_RULES.filled(row["look"])),
+        words=rules.filled(row.get("words", "")),
+        look=re.compile(rules.filled(row["look"])),
         is_marked=_MARKS.get(row.get("marked", ""), never),
         kind=row.get("kind", ""),
         fires=row.get("fires", True),
     )
 
 
-_COLUMNS = (*map(_column_of, _RULES.rows("column")),)
+_COLUMNS = tuple(column_of(row, _RULES) for row in _RULES.rows("column"))
 COLUMN_OF = {column.class_: column for column in reversed(_COLUMNS)}
 """Class -> the first of its columns."""
 _HEADINGS = tuple((re.compile(column.headings, re.IGNORECASE), column) for column in _COLUMNS)

@@ -63,6 +63,7 @@ def before(text: str, low: int, start: int, reach: int = REACH) -> str:
     return near
 
 
+SSN_SAID = _RULES.text("ssn")
 PHONE, CARD, SSN, _ORDER = (words(_RULES.text(name)) for name in ("phone", "card", "ssn", "order"))
 _RIGHT_BEFORE = re.compile(rf"(?:{_ORDER.pattern})(?: #|[ _-]?(?:no|nr|number|id))?[-=:#.\"' _]{{0,4}}$")
 
@@ -78,13 +79,10 @@ def is_order(before: str) -> bool:
 
 HINT_PHONE, HINT_CARD, HINT_SSN, HINT_ORDER, HINT_NATIONAL, HINT_MEDICAL, HINT_BANK = (1 << bit for bit in range(7))
 HINT_ALL = (1 << 7) - 1
+HINTS = {family: 1 << bit for bit, family in enumerate(_RULES.entries("stems"))}
 _STEM_PATTERNS = tuple(
     (hint, re.compile("|".join(stem if len(stem) > 2 else f"{stem}$" for stem in stems.split())))
-    for hint, stems in zip(
-        (HINT_PHONE, HINT_CARD, HINT_SSN, HINT_ORDER, HINT_NATIONAL, HINT_MEDICAL, HINT_BANK),
-        _RULES.entries("stems").values(),
-        strict=True,
-    )
+    for hint, stems in zip(HINTS.values(), _RULES.entries("stems").values(), strict=True)
 )
 _TOKEN = re.compile(r"[a-z]+")
 _TOKEN_HINTS: dict[str, int] = {}
