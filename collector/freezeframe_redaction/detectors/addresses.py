@@ -88,12 +88,7 @@ def _tail(text: str, end: int, high: int) -> int:
 
 
 _BEFORE_STATE = re.compile(r" [-–] ?[A-Z]{2}\b")
-_PLACE_WORDS = frozenset(
-    (
-        "new united north south east west northern southern eastern western central lower upper great saint federal republic kingdom states islands island "
-        "city san santa"
-    ).split()
-)
+_PLACE_WORDS = frozenset(phrases("addresses.place_words"))
 
 
 def _accept(match: re.Match[str], low: int, high: int, group: int = 0) -> tuple[Candidate, ...]:

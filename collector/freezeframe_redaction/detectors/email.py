@@ -32,9 +32,7 @@ _PACKAGE = re.compile(r"(?:com|org|net|io|java|javax|jdk|sun|kotlin|scala|akka|a
 """A stack trace says ``at`` too: ``java.io.IOException at com.acme.Shop.open``."""
 _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")
 """What `surrogates` makes of an address; similar ones made elsewhere have a domain of five letters."""
-_NOT_A_TLD = frozenset(
-    "png jpg jpeg svg gif webp ico bmp js mjs jsx ts tsx pyi css scss html htm json rst txt yml yaml toml lock go java php rb dll exe zip gz tar whl".split()
-)
+_NOT_A_TLD = frozenset(phrases("email.no_domains"))
 _ROLES = frozenset({"git", "hg", "svn"})
 _PLACEHOLDERS = frozenset({"you", "user", "username", "name", "email", "foo", "someone", "your.name", "your.email"})
 _DOCUMENTATION = frozenset({"example.com", "example.org", "example.net"})

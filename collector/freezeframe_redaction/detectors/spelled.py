@@ -13,7 +13,6 @@ from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates import spoken
 from freezeframe_redaction.surrogates.shapes import is_marked_card
 
-_LANGUAGES = ("english", "german", "spanish", "french", "portuguese", "italian", "dutch")
 _REACH = 320
 """Characters that the longest run may take before the trigger's end, or after it."""
 _CODE = re.compile(r"\b(?:pin|code|passcode|otp|cvv|cvc)\b[^.?!]{0,24}$")
@@ -45,4 +44,4 @@ _LEAST_PHONE = 7
 _LEAST_UNSAID = 9
 """Digits of a number that needs no word: no one counts that far."""
 
-DETECTORS = made_of(Rules("spelled", dict(zip(_LANGUAGES, spoken.DIGITS, strict=True))), by_name(_find))
+DETECTORS = made_of(Rules("spelled", spoken.DIGITS), by_name(_find))

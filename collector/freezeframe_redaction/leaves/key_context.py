@@ -9,26 +9,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-_SENSITIVE = re.compile(
-    r"name|phone|tel\b|mobil|cell|fax|mail|ssn|social|nation|passport|licen[cs]e|birth|dob\b|born|mrn|medic|patient|npi|mbi|dea\b|card|\bcc\b|pan\b|iban"
-    r"|account|acct|routing|sort_?code|token(?!s)|secret|passw|pwd|api|auth|cred"
-    r"|address|addr|street|zip(?:_?code)?$|postal|postcode|customer|contact|assignee|author|owner|holder|cpf|nhs|bsn|tax|ssn|aadhaar|identi|\bid_?(?:no|num)"
-    r"|id_?number|nin\b|nir\b|dni|nie\b|nif|rut\b|pesel|tfn|sin\b|cpr|personn|member|insur|sender|recipient"
-    r"|passenger|guest|employee|user|client|vorname|nachname|nombre|apellido|adresse|direcci|telef|geburt|naissance|nacimiento|nascimento|cookie|signature"
-    r"|key$|_key|cvv|cvc|security_?code|pin$|pin_?code|otp|line_?[123]$|uid$|^family$|^given$|^first$|^middle$|^last$|prenom|imie|jmeno|soyad|spouse|husband"
-    r"|wife|mother|father|kin$|\bnok\b|emergency|attend|doctor|physician|nurse|surgeon|consultant|reporter|requester|submitter|applicant|claimant|tenant"
-    r"|landlord|benefici|signator"
-    r"|witness|consign|shipper|payer|payor|plaintiff|defendant|petitioner|respondent|appellant|executor|trustee|guarantor|grantor|grantee|lessor|lessee"
-    r"|heir$|notary|nominee|panelist|deponent|interviewee|lender|borrower|cosigner|donor|organi[sz]er|travell?er|mentor|mentee|deceased|lead$|chair$|partner"
-    r"|pupil|carer|crew|children|parents$|present$|apologies|radiologist|poc$|mieter|arzt|destinat|mittente|solicitante|candidate|interviewer|supervisor"
-    r"|manager|maintainer|teacher|student|guardian|msisdn|(?:caller|callee)(?:_?id)?$|(?:caller|callee|from|to|called)_?n(?:o|um|umber)$|buyer|seller|payee"
-    r"|reviewer|approver|participant|speaker|instructor|moderator|representative|lecturer|prescriber|to$|cc$|from$|complet$|_?[bB]y$|kunde|kundin|klient"
-    r"|pacjent|pacient|cliente|paciente|titular|ansprechpartner|ip$|mac$|[^\x00-\x7f]",
-    re.IGNORECASE,
-)
-_ORDER = re.compile(r"(?:order|invoice|ticket|item|product)[_-]?(?:id|no|nr|number)$", re.IGNORECASE)
-"""Keys that say that a number is not a card, whatever its check digit."""
-_CODE = re.compile(r"cvv|cvc|csc\b|security_?code|pin$|pin_?code|otp$|passcode", re.IGNORECASE)
+from freezeframe_redaction.rules.read import Rules
+
+_RULES = Rules("keys")
+_SENSITIVE, _ORDER, _CODE = (re.compile(_RULES.text(name), re.IGNORECASE) for name in ("telling", "order", "code"))
 _GENERIC = frozenset(["name", "number", "no", "num", "value", "val", "id", "code", "nr", "type", "text", "content", "#"])
 SPEAKS_FOR_PARENT: Final = frozenset(["value", "val"])
 """Keys that add nothing to the key around them."""

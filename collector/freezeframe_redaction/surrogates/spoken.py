@@ -5,25 +5,17 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from freezeframe_redaction.rules.read import Rules
+
 KIND: Final = "spoken"
 """Kind of a candidate whose digits are words."""
-_LANGUAGES: Final = tuple(
-    words.split()
-    for words in (
-        "zero one two three four five six seven eight nine",
-        "null eins zwei drei vier fünf sechs sieben acht neun",
-        "cero uno dos tres cuatro cinco seis siete ocho nueve",
-        "zéro un deux trois quatre cinq six sept huit neuf",
-        "zero um dois três quatro cinco seis sete oito nove",
-        "zero uno due tre quattro cinque sei sette otto nove",
-        "nul een twee drie vier vijf zes zeven acht negen",
-    )
-)
-"""The ten digits in English, German, Spanish, French, Portuguese, Italian and Dutch."""
+_RULES: Final = Rules("spelled")
+_LANGUAGES: Final = tuple(words.split() for words in _RULES.entries("digits").values())
+"""The ten digits in each language."""
 _OTHERS: Final = {"oh": "0", "o": "0", "nought": "0", "niner": "9", "zwo": "2", "meia": "6"}
 _VALUES: Final = {word: str(value) for words in _LANGUAGES for value, word in enumerate(words)} | _OTHERS
 _TIMES: Final = {"double": 2, "triple": 3, "doble": 2, "doppel": 2}
-DIGITS: Final = tuple("|".join(words) for words in _LANGUAGES)
+DIGITS: Final = {language: words.replace(" ", "|") for language, words in _RULES.entries("digits").items()}
 """What one digit sounds like in each language, as alternatives."""
 _ANY: Final = "|".join(sorted(_VALUES, key=lambda word: (-len(word), word)))
 _ONE: Final = rf"(?:(?:{'|'.join(_TIMES)})[ -])?(?:{_ANY})"

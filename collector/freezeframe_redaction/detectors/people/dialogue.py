@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.lexicon import COMMON
+from freezeframe_redaction.detectors.lexicon import COMMON, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
@@ -45,9 +45,7 @@ def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_ROLES = frozenset(
-    "speaker caller agent interviewer participant customer operator user guest host client rep witness student patient".split()
-)
+_ROLES = frozenset(phrases("dialogue.roles"))
 _MAILBOX = re.compile(rf"(?<![\w@.-])({names.TOKEN}(?:\.? {names.TOKEN}){{0,3}})[\"']? <([^<>\s@]{{1,64}})@")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES
+from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
@@ -13,11 +13,8 @@ from freezeframe_redaction.rules.read import Rules
 _RULES = Rules("people_initials")
 _INITIALS = re.compile(rf"(?<![\w.])({names.LETTER}\. ?)((?:{names.LETTER}\. ?){{0,2}})({names.TOKEN})(?![\w(])")
 _AND_PARTICLES = re.compile(rf"(?<![\w.])(?:{names.LETTER}\. ?){{1,3}}(?:{names.PARTICLE} ){{1,3}}({names.TOKEN})(?![\w(])")
-_NOT_INITIALS = frozenset("us uk dc la ai ba bs ma ms eu ny un sa po ps pm bc ie eg vs ph ip id tv uae usa ussr".split())
-_BEFORE_A_PERSON = frozenset(
-    "to by from with for signed dear and cc attn author contact tell ask told asked met see regards thanks sincerely me "
-    "von gez firmado por signé par firmato da podpisano ondertekend door".split()
-)
+_NOT_INITIALS = frozenset(phrases("initials.not_initials"))
+_BEFORE_A_PERSON = frozenset(phrases("initials.before_a_person"))
 _IS_OPTION = re.compile(r"(?:\A|\n|[(\[] ?)[A-F]\Z")
 """The letter of an answer to choose, or of a heading: ``B. Washington``."""
 

@@ -17,9 +17,7 @@ _RULES = Rules("common")
 
 LETTER = r"[^\W\d_]"
 TOKEN, PARTICLE = _RULES.text("token"), _RULES.text("particle")
-PARTICLES = frozenset(
-    "'t d de los las ap ferch van von der den la di da dos das do del della le bin binti bint ibn ben al el ter ten zu zur af av y e jr sr ii iii".split()
-)
+PARTICLES = frozenset(phrases("names.particles"))
 WORD = re.compile(TOKEN)
 _NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({TOKEN})(\.?)")
 
@@ -41,21 +39,14 @@ def _ranges(codes: Iterable[int]) -> str:
 MARKS = _ranges(code for code in _MARKED_SCRIPTS if unicodedata.category(chr(code)) in ("Mn", "Mc"))
 """For a character class: the marks inside words of scripts beyond Latin, Greek and Cyrillic."""
 
-NOT_NAMES = frozenset(
-    (
-        "self customer sir madam team all the this support user everyone there friend guest unknown none null anonymous admin test n/a na client colleague "
-        "colleagues folks guys"
-    ).split()
-)
+NOT_NAMES = frozenset(phrases("names.not_names"))
 """What greetings and fields hold instead of a name."""
 NAMED_AFTER_NOUNS = frozenset(phrases("names.named_after_nouns"))
 """What is called after people: ``Bell's palsy``."""
 OFFICES = frozenset(phrases("names.offices"))
 """What organisations and departments are called, which sign letters and own things as people do."""
 TITLES = frozenset(phrases("names.titles"))
-INFLECTED_TITLES = frozenset(
-    "panu pana panem pani panią paní господину госпоже господина пану пана пані κυρία κύριε κύριος κύριο".split()
-)
+INFLECTED_TITLES = frozenset(phrases("names.inflected_titles"))
 """Titles as they appear within a sentence, in small letters."""
 _ANY_TITLE = TITLES | {title.capitalize() for title in INFLECTED_TITLES} | {"Pane"}
 _TITLE_BEFORE = re.compile(r"(?<!\w)((?:[Ss]ig\.|[Dd]ott\.|[Pp]rof\.)?\w{2,13})\.?\s{1,3}\Z")

@@ -6,6 +6,7 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import announced, names
+from freezeframe_redaction.detectors.people.classes import test_of
 from freezeframe_redaction.detectors.rows import made_of, reaching
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
@@ -88,26 +89,13 @@ def _is_named_after(words: list[str], behind: str) -> bool:
     return words[-1].lower() in _COMPANIES or _NAMED_AFTER.match(behind) is not None or names.is_brand(words)
 
 
-_VIETNAMESE = frozenset(
-    "nguyen nguyễn tran trần pham phạm hoang hoàng huynh huỳnh phan vũ võ đặng bui bùi đỗ hồ ngô dương lý".split()
-)
-"""Family names come first; one to three short words follow."""
-
-_CHINESE = frozenset(phrases("pairs.chinese"))
-_PINYIN = re.compile(r"(?i:(?:[bpmfdtnlgkhjqxrzcsyw]|[zcs]h)?(?:[iu]?[aeo](?:i|o|u|n|ng|r)?|[iu]n?g?|ui|iu|ua)){2}")
-"""A given name of two syllables after it: ``Xu Weiqiang``."""
-
-
 def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]], words: list[str]) -> bool:
     """Whether words that end in a surname fill a line or follow a word that leads to a person, as in an address block."""
-    last = words[-1].lower()
     if (
         not 2 <= len(words) <= 4
-        or len(last) < 4
         or any(names.is_ordinary(word) for word in words if len(word) > 1 and word not in names.PARTICLES)
-        or words[0].lower() in names.NEVER_FIRST
-        or words[0].lower() in names.TECHNICAL
-        or not (last in SURNAMES or names.SURNAME_ENDING.search(last))
+        or not _MAY_BE_FIRST(words[0])
+        or not _IS_SURNAME(words[-1])
     ):
         return False
     before = text[max(low, tokens[0][0] - 16) : tokens[0][0]]
@@ -117,9 +105,7 @@ def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]],
     return before.rstrip().rpartition(" ")[2].lower() in _LEADING
 
 
-_LEADING = frozenset(
-    "says said told by starring named called with actor actress producer director commenter singer writer author assistant".split()
-)
+_LEADING = frozenset(phrases("pairs.leading"))
 
 
 def _last_word(text: str, floor: int, end: int) -> str:
@@ -128,55 +114,35 @@ def _last_word(text: str, floor: int, end: int) -> str:
     return text[begin:end].strip("(\"'*_[.,:;>#-/`")
 
 
-_ORDINARY_FIRST = names.ORDINARY_NAMES - frozenset("art chip clay drew gene guy jan julian miles".split())
+_PAIRS = tuple(
+    (row["is_name"], test_of(row["first"]), test_of(row["last"]), row.get("particle", False))
+    for row in Rules("people_words").table("pairs")
+)
 
 
 def _pairs(words: list[str], index: int) -> bool:
     """Whether the word and the next one that is neither initial nor particle look like given name and surname."""
     first = words[index]
-    if (index and words[index - 1] in names.PLACE_PREFIXES) or first.lower() in names.NEVER_FIRST:
+    if (index and words[index - 1] in names.PLACE_PREFIXES) or _IS_NEVER_FIRST(first):
         return False
-    last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in names.PARTICLES), None)
-    if first.lower() in _VIETNAMESE and 2 <= len(words) - index <= 4 and all(len(word) < 7 for word in words[index + 1 :]):
-        return True
-    if (
-        first.lower() in _CHINESE
-        and last is not None
-        and len(last) > 4
-        and last.lower() not in COMMON
-        and _PINYIN.fullmatch(last)
-    ):
-        return True
+    if _IS_VIETNAMESE(first) and 2 <= len(words) - index <= 4 and all(len(word) < 7 for word in words[index + 1 :]):
+        return True  # the family name comes first, and one to three short words follow
     if _is_joined_surname(words[index : index + 3]):
         return True
-    if last is not None and (_is_foreign_pair(first, last) or _has_beginning_of_surname(first, last)):
-        return True
-    if last is None or not names.is_given(first) or len(first) < 2 or first.lower() in ("princess", "prince", "queen", "royal"):
-        return False
-    surname = last.lower() in SURNAMES or names.SURNAME_ENDING.search(last.lower()) is not None
-    if first.lower() in _ORDINARY_FIRST and (last.lower() in names.ORDINARY_NAMES or not surname):
-        return False  # "Toy Story", "Candy Crush"
-    if names.is_ordinary(last):
-        # "Erin Dale", "Sophie Lang": an ordinary word after a word that can only be a name.
-        return (
-            len(first) > 3
-            and len(last) > 3
-            and names.is_plainly_given(first)
-            and last.lower() in SURNAMES
-            and last[1:].islower()
-        )
-    if names.is_ordinary(first):
-        return last.lower() in SURNAMES and first.lower() not in names.SHORT_WORDS
-    if last.lower() in SURNAMES or last.lower() in GIVEN:
-        return True
-    # An unknown word after a good given name is a surname more often than not; camel case and acronyms are not.
-    particle = len(words) > index + 1 and words[index + 1] in names.PARTICLES
-    return len(first) > 2 and len(last) > (2 if particle else 3) and all(part[1:].islower() for part in last.split("-"))
+    last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in names.PARTICLES), None)
+    particle = words[index + 1] in names.PARTICLES
+    return last is not None and next(
+        (
+            is_name
+            for is_name, is_first, is_last, joined in _PAIRS
+            if is_first(first) and is_last(last) and (particle or not joined)
+        ),
+        False,
+    )
 
 
-_SURNAME_BEGINNING = re.compile(r"(?:O'|D'|Mc|Mac|Fitz|(?:Al|El|Abdul|Ben)-)[A-Z][^\W\d_]{2,}")
-
-
+_IS_NEVER_FIRST, _IS_VIETNAMESE, _IS_SURNAME = map(test_of, ("never_first", "vietnamese", ">3 surname | >3 ending"))
+_MAY_BE_FIRST, _MAY_BE_JOINED = map(test_of, ("!technical !never_first", ">2 capital small !common"))
 _JOINING = frozenset("Mac Ní Nic Ó Uí Al El Bin Binti Ibn Abu".split())
 _JOINING_PLACES_TOO = frozenset("Van Von De Della Di Du Dos Da Ap".split())
 
@@ -186,46 +152,9 @@ def _is_joined_surname(words: list[str]) -> bool:
     return (
         len(words) == 3
         and (words[1] in _JOINING or (words[1] in _JOINING_PLACES_TOO and names.is_plainly_given(words[0])))
-        and all(
-            len(word) > 2 and word[0].isupper() and word[1:].islower() and word.lower() not in COMMON
-            for word in (words[0], words[2])
-        )
-        and words[0].lower() not in names.TECHNICAL
-        and words[0].lower() not in names.NEVER_FIRST
-    )
-
-
-def _has_beginning_of_surname(first: str, last: str) -> bool:
-    """Whether a capitalised word is followed by one that begins as surnames do: ``Aoife O'Sullivan``, ``Fatima Al-Zahra``."""
-    return (
-        len(first) > 2
-        and first[1:].islower()
-        and first.lower() not in COMMON
-        and first.lower() not in names.TECHNICAL
-        and _SURNAME_BEGINNING.fullmatch(last) is not None
-    )
-
-
-def _is_foreign_pair(first: str, last: str) -> bool:
-    """Whether two capitalised words that no list may know look like a person: ``Zargan Vedzizhev``, ``Dreux Joly``."""
-    first_lower, last_lower = first.lower(), last.lower()
-    if (
-        len(first) < 3
-        or len(last) < 4
-        or not (first[1:].islower() and last[1:].islower())
-        or first_lower in COMMON
-        or last_lower in COMMON
-        or first_lower in names.NEVER_FIRST
-        or first_lower in names.TECHNICAL
-    ):
-        return False
-    surname = last_lower in SURNAMES
-    if not first.isascii() or not last.isascii():
-        # Letters with marks occur in names and places; a place has no surname.
-        return surname or first_lower in GIVEN or first_lower in SURNAMES or bool(names.SURNAME_ENDING.search(last_lower))
-    return (surname and (first_lower in SURNAMES or first_lower[-1] in "aeio")) or (
-        bool(names.SURNAME_ENDING.search(last_lower))
-        and (surname or first_lower in GIVEN or first_lower in SURNAMES or len(last) > 6)
+        and _MAY_BE_JOINED(words[0])
+        and _MAY_BE_FIRST(words[0])
+        and _MAY_BE_JOINED(words[2])
     )
 
 

@@ -17,11 +17,9 @@ _BELONGINGS = frozenset(phrases("single.belongings"))
 _CLAUSE = frozenset(
     ["", "that", "when", "if", "because", "then", "so", "but", "where", "as", "though", "and", "while", "since"]
 )
-_PLAIN_PREPOSITIONS = frozenset(
-    "pan o a both is to from for by about and with has was did does in w/ call text avec pour chez mit für von con para por bei".split()
-)
+_PLAIN_PREPOSITIONS = frozenset(phrases("single.prepositions"))
 _CLAUSE_END = frozenset(phrases("single.clause_end"))
-_ADDRESSED = frozenset("what who can could please i you we how why where when thanks thank are do did is have your my".split())
+_ADDRESSED = frozenset(phrases("single.addressed"))
 _LEADS_TO = phrases("single.leads_to")
 """Words that come before people."""
 _BEGIN_WITH_THEM = tuple("Both Copy Call With Hired Congratulations Tell Ask Is Did Has".split())
@@ -29,12 +27,7 @@ _BEGIN_WITH_THEM = tuple("Both Copy Call With Hired Congratulations Tell Ask Is 
 _RULES = Rules("people_single", {"leads_to": "|".join((*_LEADS_TO, *_BEGIN_WITH_THEM))})
 _NAMED_AFTER = Rules("people_pairs").form("named_after")
 _HUMAN, _ASKED_ABOUT, _LISTED = map(_RULES.form, ("human", "asked_about", "listed"))
-_TOWARDS = frozenset(_LEADS_TO) | frozenset(
-    (
-        "a asks boss colleague contact cousin dear dr dr. emailed featuring friends hello hey hi in inform informed invited miss mr mr. mrs mrs. ms ms. o "
-        "reminded"
-    ).split()
-)
+_TOWARDS = frozenset(_LEADS_TO) | frozenset(phrases("single.towards"))
 
 
 def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

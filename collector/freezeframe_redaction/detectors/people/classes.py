@@ -1,0 +1,74 @@
+"""Classes of words, and tests of them that tables spell: ``given !common >2 | surname``.
+
+Every word has its classes once, as bits, so a test is two comparisons, whatever it says. A native engine needs the same bits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
+from typing import Final
+
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
+from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.rules.read import Rules
+
+Test = Callable[[str], bool]
+_RULES: Final = Rules("people_words")
+_LISTED: Final[Mapping[str, frozenset[str]]] = {
+    "in_given": GIVEN,
+    "surname": SURNAMES,
+    "common": COMMON,
+    "technical": names.TECHNICAL,
+    "never_first": names.NEVER_FIRST,
+    "not_name": names.NOT_NAMES,
+    "short_word": names.SHORT_WORDS,
+    "ordinary_name": names.ORDINARY_NAMES,
+    **{name: frozenset(phrases(listed)) for name, listed in _RULES.entries("lists").items()},
+}
+_LOOKS: Final[Mapping[str, re.Pattern[str]]] = {name: _RULES.form(name) for name in _RULES.entries("forms")}
+_OTHERS: Final[Mapping[str, Test]] = {
+    "given": names.is_given,
+    "plain": names.is_plainly_given,
+    "known": names.is_known,
+    "may_be": names.may_be_name,
+    "capital": lambda word: word[0].isupper(),
+    "small": lambda word: word[1:].islower(),
+    "small_parts": lambda word: all(part[1:].islower() for part in word.split("-")),
+    "ascii": str.isascii,
+    "ending": lambda word: names.SURNAME_ENDING.search(word.lower()) is not None,
+    **{f">{least}": lambda word, least=least: len(word) > least for least in range(1, 8)},
+}
+_BITS: Final = {name: 1 << bit for bit, name in enumerate((*_LISTED, *_LOOKS, *_OTHERS))}
+
+
+@lru_cache(maxsize=50_000)
+def _bits_of(word: str) -> int:
+    lowered = word.lower()
+    held = [name for name, listed in _LISTED.items() if lowered in listed]
+    held += [name for name, look in _LOOKS.items() if look.fullmatch(word)]
+    held += [name for name, test in _OTHERS.items() if test(word)]
+    return sum(map(_BITS.__getitem__, held))
+
+
+def test_of(spelled: str) -> Test:
+    """Return a test: alternatives of classes that a word must have, or (``!``) must not."""
+    either = [_masks(alternative.split()) for alternative in _RULES.filled(spelled).split("|")]
+
+    def test(word: str) -> bool:
+        bits = _bits_of(word)
+        return any(bits & asked == wanted for asked, wanted in either)
+
+    return test
+
+
+def _masks(classes: Iterable[str]) -> tuple[int, int]:
+    """Return the bits that are asked for, and those of them that are wanted."""
+    wanted = never = 0
+    for name in classes:
+        if name[0] == "!":
+            never |= _BITS[name[1:]]
+        else:
+            wanted |= _BITS[name]
+    return wanted | never, wanted
