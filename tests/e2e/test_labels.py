@@ -69,5 +69,13 @@ async def test_a_label_of_the_page_is_redacted_as_its_run_and_found_by_sql(colle
             answer = await client.post(f"{path}/labels", data={"token": token, **wrong}, headers=origin)
             assert answer.status == 400, wrong
         assert (await client.post(f"{path}/labels", data={"token": token, "step": "9"}, headers=origin)).status == 404
+        api = f"/api/v1{path}/labels"
+        kept = await (await client.post(api, json={"label": "good", "note": NOTE, "step": 2})).json()
+        assert {span_id != "": (label["label"], label["note"]) for span_id, label in kept.items()} == {
+            False: ("own-word", ""),
+            True: ("good", NOTE.replace("maria.keller@northbay-mail.com", surrogate)),
+        }
+        assert kept == await (await client.get(api)).json()
+        assert (await client.post(api, json={"label": "two words"})).status == 400
     administration(home)({"action": "delete", "run": TRACE})
     assert collector.rows(labels) == []

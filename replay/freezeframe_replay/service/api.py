@@ -1,46 +1,29 @@
 """The replay service's HTTP API for programs, version 1: a row for each route, from which its OpenAPI description is made.
 
-It does what the command line does: `runs`, `show`, `failures`, `diff`, `sql`, `replay`, `fork`, `fixture`, `pack`, `export`.
-What runs the agent's code or asks SQL requires the token, a browser's cookie is not enough. What a request can name is a run,
-a step and texts, never a command, a folder or a policy. Nothing is written.
+It does what the pages and the command line do: `runs`, `show`, `failures`, `diff`, `sql`, `replay`, `fork`, `fixture`, `pack`,
+`export`, labels, trends and sets. `answers` has the handlers.
 """
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
-import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final
 
 from aiohttp import web
 
-from freezeframe._version import __version__
-from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.experiments.failures import Group, list_failures
-from freezeframe_replay.experiments.fork import Edit, Target, fork
-from freezeframe_replay.local.daemon import flush, store_url
-from freezeframe_replay.packing import Recorded, code_of, files_of, pack_of
-from freezeframe_replay.report.align import Comparison, compare_runs
-from freezeframe_replay.report.outline import Outline, outline_run
-from freezeframe_replay.service.replay_routes import folder_of
-from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, STORE, load
-from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
+from freezeframe_replay.experiments.failures import Group
+from freezeframe_replay.experiments.fork import Target
+from freezeframe_replay.report.align import Comparison
+from freezeframe_replay.report.outline import Outline
+from freezeframe_replay.service import answers
+from freezeframe_replay.service.answers import BASE, GZIP
 from freezeframe_replay.sources.labels import Label
-from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
-from freezeframe_replay.sources.run_list import find_runs
-from freezeframe_replay.sources.store import RunRow, json_form
-from freezeframe_replay.web.asked import asked_runs
-from freezeframe_replay.web.downloads import fixture_archive
-from freezeframe_replay.web.openapi import JSON, Described, description
-from freezeframe_schemas.errors import ConfigError, ReplayError
-from freezeframe_schemas.fixture import Fixture
-from freezeframe_schemas.run import Run
-from freezeframe_schemas.verdict import judged_to_json
+from freezeframe_replay.sources.store import RunRow
+from freezeframe_replay.sources.trend import Moment
+from freezeframe_replay.web.openapi import Described, description
+from freezeframe_replay.web.sets import SetInList
 
-BASE: Final = "/api/v1"
-_GZIP: Final = "application/gzip"
-_LARGEST_BODY: Final = 1 << 20
 _UNREDACTED: Final = "1: even if the run was never redacted"
 _FILTERS: Final = {
     "limit": "how many at most (100)",
@@ -59,26 +42,6 @@ _FILTERS: Final = {
 }
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class About:
-    """What answers here."""
-
-    version: str
-    """Of freezeframe."""
-    store: str
-    """Where SQL is answered directly, over ClickHouse's HTTP interface, with the same token."""
-    description: str
-    """Path of the OpenAPI description."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
-    """What a query gives."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
-
-
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
@@ -89,197 +52,23 @@ class Route(Described):
     handler: Handler
 
 
-# -- reading --------------------------------------------------------------------------------------------------------------
-
-
-async def _about(request: web.Request) -> web.Response:
-    return _json(About(version=__version__, store=store_url(request.app[HOME]), description=f"{BASE}/openapi.json"))
-
-
 async def _openapi(request: web.Request) -> web.Response:
     del request
     return web.json_response(openapi())
-
-
-async def _runs(request: web.Request) -> web.Response:
-    def find() -> Sequence[RunRow]:
-        flush(request.app[HOME])
-        query = asked_runs(request.query)
-        return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS])).rows
-
-    return _json(await asyncio.to_thread(find))
-
-
-async def _run(request: web.Request) -> web.Response:
-    run = await asyncio.to_thread(load, request)
-    return _json(outline_run(run, full=True))
-
-
-async def _fixture(request: web.Request) -> web.Response:
-    run = await asyncio.to_thread(load, request)
-    return _file(await asyncio.to_thread(fixture_archive, run), f"fixture-{run.trace_id}.tar.gz", _GZIP)
-
-
-async def _labels(request: web.Request) -> web.Response:
-    run = await asyncio.to_thread(load, request)
-    return _json(await asyncio.to_thread(request.app[LABELS].of_run, run.trace_id))
-
-
-async def _failures(request: web.Request) -> web.Response:
-    asked = asked_runs(request.query)
-
-    def find() -> Sequence[Group]:
-        flush(request.app[HOME])
-        return request.app[STORE].use(lambda store: list_failures(store, limit=asked.size, since=asked.since))
-
-    return _json(await asyncio.to_thread(find))
-
-
-async def _diff(request: web.Request) -> web.Response:
-    before, after = (request.query.get(name, "").strip() for name in ("before", "after"))
-    if not before or not after:
-        raise web.HTTPBadRequest(text=f"diff: expected the ids of two runs, {BASE}/diff?before=ID&after=ID")
-
-    def compare() -> Comparison:
-        flush(request.app[HOME])
-        one, other = (freeze(request.app[STORE].load(run)) for run in (before, after))
-        return compare_runs(one, other)
-
-    return _json(await asyncio.to_thread(compare))
-
-
-async def _sql(request: web.Request) -> web.Response:
-    _program_only(request)
-    asked = await _body(request)
-    query, parameters = asked.get("query"), asked.get("parameters", {})
-    if not isinstance(query, str) or not isinstance(parameters, dict):
-        raise web.HTTPBadRequest(text='sql: expected {"query": "SELECT ...", "parameters": {...}}')
-
-    def ask() -> Rows:
-        flush(request.app[HOME])
-        columns, rows = request.app[STORE].use(lambda store: store.sql(query, parameters))
-        return Rows(columns=columns, rows=rows)
-
-    return _json(await asyncio.to_thread(ask))
-
-
-async def _export(request: web.Request) -> web.Response:
-    kind = EXPORTS.get(request.match_info["kind"])
-    if kind is None:
-        raise web.HTTPNotFound(text=f"export: found {request.match_info['kind']!r:.80}, expected one of {', '.join(EXPORTS)}")
-    run = await asyncio.to_thread(load, request)
-    _refuse_bare(request, run, made="an export")
-
-    def write() -> bytes:
-        one = Exported(run_id=run.trace_id, spans=run.spans, exchanges=run.exchanges)
-        export = Export(form=kind.forms[0], each_call=request.query.get("each") == "call")
-        pieces = kind.write([one], export)
-        return b"".join(piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace") for piece in pieces)
-
-    name = f"{run.trace_id}-{kind.name}.{kind.forms[0]}"
-    return _file(await asyncio.to_thread(write), name, "application/octet-stream")
-
-
-async def _pack(request: web.Request) -> web.Response:
-    code = request.query.get("code", "none")
-    if code not in ("none", "commit", "now"):
-        raise web.HTTPBadRequest(text=f"code: found {code!r:.80}, expected none, commit or now")
-    run = await asyncio.to_thread(load, request)
-    _refuse_bare(request, run, made="a file")
-    name, folder = f"{run.trace_id[:8]}.ffz", folder_of(request.app[HOME])
-
-    def pack() -> bytes:
-        recorded = Recorded(fixture=freeze(run), run=run)
-        found, _ = code_of(code, recorded.fixture, folder)
-        return pack_of(recorded, files_of(recorded, found, name, folder), found)
-
-    return _file(await asyncio.to_thread(pack), name, _GZIP)
-
-
-def _refuse_bare(request: web.Request, run: Run, *, made: str) -> None:
-    """Refuse to hand out a run that was never redacted, unless the request asks for it.
-
-    Raises:
-        web.HTTPUnprocessableEntity: it is such a run.
-    """
-    if request.query.get("unredacted") == "1":
-        return
-    try:
-        refuse_bare(run.trace_id, policies_of(run.spans), made=made, anyway="ask for it as it is: unredacted=1")
-    except ConfigError as error:
-        raise web.HTTPUnprocessableEntity(text=error.message) from None
-
-
-# -- what runs the agent's code -------------------------------------------------------------------------------------------
-
-
-async def _replay(request: web.Request) -> web.Response:
-    _program_only(request)
-    run = await asyncio.to_thread(load, request)
-    return await _replayed(request, await asyncio.to_thread(freeze, run))
-
-
-async def _fork(request: web.Request) -> web.Response:
-    _program_only(request)
-    asked = await _body(request)
-    step, target = asked.get("step"), asked.get("target")
-    if target not in set(Target) or "value" not in asked or not (step is None or type(step) is int):
-        raise web.HTTPBadRequest(
-            text=f'fork: expected {{"step": N, "target": one of {", ".join(Target)}, "value": what is there instead}}'
-        )
-    run: Run = await asyncio.to_thread(load, request)
-    origin = freeze(run)
-    edit = Edit(target=Target(target), step=step, path=str(asked.get("path", "")), value=asked["value"])
-    return await _replayed(request, fork(origin, [edit]), origin=origin, edit=edit)
-
-
-async def _replayed(
-    request: web.Request, fixture: Fixture, *, origin: Fixture | None = None, edit: Edit | None = None
-) -> web.Response:
-    """Re-enact a fixture, after what is being re-enacted already; the pages list it, too.
-
-    Raises:
-        FreezeframeError: the replay could not be made.
-    """
-    job = request.app[JOBS].start(fixture, folder_of(request.app[HOME]), origin=origin, edit=edit)
-    while not job.has_ended:
-        await job.moved.wait()
-    if job.report is None:
-        raise job.error or ReplayError("the replay was cancelled")
-    return web.Response(text=judged_to_json(job.report), content_type=JSON)
-
-
-def _program_only(request: web.Request) -> None:
-    """Refuse a browser: a page of another origin on this machine could have its cookie sent.
-
-    Raises:
-        web.HTTPUnauthorized: the request does not show the token.
-    """
-    if not request.app[DOOR].is_program(request.headers.get("Authorization")):
-        raise web.HTTPUnauthorized(text="expected the token in the file reader-token of the data directory")
-
-
-async def _body(request: web.Request) -> dict[str, Any]:
-    """Return the JSON object of a request.
-
-    Raises:
-        web.HTTPBadRequest: it is not one, or too long.
-    """
-    data = await request.content.read(_LARGEST_BODY)
-    try:
-        found: Any = json.loads(data)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise web.HTTPBadRequest(text=f"expected a JSON object of less than {_LARGEST_BODY:,} bytes")
-    return found  # pyright: ignore[reportUnknownVariableType]  # each field is checked where it is used
 
 
 # -- the rows -------------------------------------------------------------------------------------------------------------
 
 _RUN: Final = f"{BASE}/runs/{{run}}"
 ROUTES: Final = (
-    Route(method="GET", path=BASE, summary="What answers here.", answer=About, handler=_about, faults=(401, 503)),
+    Route(
+        method="GET",
+        path=BASE,
+        summary="What answers here.",
+        answer=answers.About,
+        handler=answers.get_about,
+        faults=(401, 503),
+    ),
     Route(method="GET", path=f"{BASE}/openapi.json", summary="This description.", answer=Any, handler=_openapi, faults=(401,)),
     Route(
         method="GET",
@@ -287,29 +76,29 @@ ROUTES: Final = (
         summary="The recorded runs, newest first (freezeframe runs).",
         answer=Sequence[RunRow],
         query=_FILTERS,
-        handler=_runs,
+        handler=answers.get_runs,
     ),
     Route(
         method="GET",
         path=_RUN,
         summary="One run with its bodies (freezeframe show --full --json). The run: an id, its first digits, or last.",
         answer=Outline,
-        handler=_run,
+        handler=answers.get_run,
     ),
     Route(
         method="GET",
         path=f"{_RUN}/fixture",
         summary="Its fixture as tar.gz (freezeframe fixture).",
-        media=_GZIP,
-        handler=_fixture,
+        media=GZIP,
+        handler=answers.get_fixture,
     ),
     Route(
         method="GET",
         path=f"{_RUN}/pack",
         summary="The run as one file (freezeframe pack).",
-        media=_GZIP,
+        media=GZIP,
         query={"code": "none (default), commit or now: files of the agent's folder", "unredacted": _UNREDACTED},
-        handler=_pack,
+        handler=answers.get_pack,
     ),
     Route(
         method="GET",
@@ -317,14 +106,14 @@ ROUTES: Final = (
         summary="The run in the form of another tool (freezeframe export).",
         media="application/octet-stream",
         query={"each": "call: a row of a dataset for each model call", "unredacted": _UNREDACTED},
-        handler=_export,
+        handler=answers.get_export,
     ),
     Route(
         method="POST",
         path=f"{_RUN}/replay",
         summary="Re-enact the run offline with the code next to the data directory (freezeframe replay --json).",
         answer=Any,
-        handler=_replay,
+        handler=answers.post_replay,
         faults=(401, 404, 422, 503),
     ),
     Route(
@@ -338,7 +127,7 @@ ROUTES: Final = (
             "path": "where in it",
             "value": "what is there instead",
         },
-        handler=_fork,
+        handler=answers.post_fork,
         faults=(400, 401, 404, 422, 503),
     ),
     Route(
@@ -346,7 +135,42 @@ ROUTES: Final = (
         path=f"{_RUN}/labels",
         summary="What readers said of the run, under the empty name, and of its spans.",
         answer=Mapping[str, Label],
-        handler=_labels,
+        handler=answers.get_labels,
+    ),
+    Route(
+        method="POST",
+        path=f"{_RUN}/labels",
+        summary="Say something of the run or of a step. What was said before is replaced; the answer is as that of GET.",
+        answer=Mapping[str, Label],
+        body={
+            "label": "good, bad or another word; may be empty",
+            "note": "a text",
+            "step": "number of a step; left out for the run",
+        },
+        handler=answers.post_labels,
+    ),
+    Route(
+        method="GET",
+        path=f"{BASE}/trends",
+        summary="Runs, failures, times and cost by hour or day (the last 7 days unless since is given).",
+        answer=Sequence[Moment],
+        query={name: about for name, about in _FILTERS.items() if name not in ("limit", "sort", "after")},
+        handler=answers.get_trends,
+    ),
+    Route(
+        method="GET",
+        path=f"{BASE}/sets",
+        summary="The datasets next to the data directory, each with the candidates that were tried on it.",
+        answer=Sequence[SetInList],
+        handler=answers.get_sets,
+    ),
+    Route(
+        method="GET",
+        path=f"{BASE}/sets/{{name}}",
+        summary="What came of each run of a dataset with each candidate.",
+        answer=Sequence[Mapping[str, Any]],
+        query={"changed": "1: only runs of which a candidate changed something"},
+        handler=answers.get_set,
     ),
     Route(
         method="GET",
@@ -354,7 +178,7 @@ ROUTES: Final = (
         summary="Similar failures in groups, each with its newest run (freezeframe failures).",
         answer=Sequence[Group],
         query={name: _FILTERS[name] for name in ("limit", "since")},
-        handler=_failures,
+        handler=answers.get_failures,
     ),
     Route(
         method="GET",
@@ -362,15 +186,15 @@ ROUTES: Final = (
         summary="Two runs side by side (freezeframe diff --json).",
         answer=Comparison,
         query={"before": "id of a run", "after": "id of a run"},
-        handler=_diff,
+        handler=answers.get_diff,
     ),
     Route(
         method="POST",
         path=f"{BASE}/sql",
         summary="The rows of a read-only query (freezeframe sql).",
-        answer=Rows,
+        answer=answers.Rows,
         body={"query": "one SELECT statement", "parameters": "values of {name:Type} in the query, an object"},
-        handler=_sql,
+        handler=answers.post_sql,
     ),
 )
 
@@ -384,16 +208,3 @@ def openapi() -> dict[str, Any]:
     """Return the OpenAPI description."""
     about = "Runs, comparisons and replays on this machine. The token is in the file reader-token of the data directory."
     return description(ROUTES, title="freezeframe replay service", version="1", about=about)
-
-
-def _json(value: object) -> web.Response:
-    def form(item: object) -> Any:
-        if dataclasses.is_dataclass(item) and not isinstance(item, type):
-            return dataclasses.asdict(item)
-        return json_form(item)
-
-    return web.json_response(value, dumps=lambda item: json.dumps(item, ensure_ascii=False, default=form))
-
-
-def _file(body: bytes, name: str, media: str) -> web.Response:
-    return web.Response(body=body, content_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})

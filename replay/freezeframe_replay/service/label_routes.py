@@ -6,6 +6,7 @@ import asyncio
 import getpass
 import os
 import re
+from collections.abc import Mapping
 from typing import Final
 from urllib.parse import quote
 
@@ -32,24 +33,29 @@ _LONGEST_NOTE: Final = 10_000
 @ROUTES.post("/runs/{run}/labels")
 async def label_run(request: web.Request) -> web.Response:
     """Keep what the form of our own page says of a run or a step, and lead back to it."""
-    form = await own_form(request)
-    label, note = str(form.get("label", "")).strip(), str(form.get("note", "")).strip().replace("\r\n", "\n")
+    trace_id, step = await keep_label(request, await own_form(request))
+    return see(f"/runs/{quote(trace_id)}{'' if step is None else f'/steps/{step}'}")
+
+
+async def keep_label(request: web.Request, given: Mapping[str, object]) -> tuple[str, int | None]:
+    """Keep what a form or a program says of a run or a step; return the run's trace id, and the step.
+
+    Raises:
+        web.HTTPBadRequest: not a label, or too much of it.
+        web.HTTPNotFound: no such step.
+        PermanentStoreError: the store refuses it.
+    """
+    label, note = (str(given.get(name) or "").strip().replace("\r\n", "\n") for name in ("label", "note"))
     if not _LABEL.fullmatch(label):
         raise web.HTTPBadRequest(text=f"label: found {label!r:.80}, expected one word of up to 40 letters, digits and ._+/-")
     if len(note) > _LONGEST_NOTE:
         raise web.HTTPBadRequest(text=f"note: {len(note):,} characters, expected at most {_LONGEST_NOTE:,}")
-    step = asked_number({"step": str(form["step"])}, "step") if form.get("step") else None
-    trace_id = await asyncio.to_thread(_keep, request, step, label, note)
-    return see(f"/runs/{quote(trace_id)}{'' if step is None else f'/steps/{step}'}")
+    step = asked_number({"step": str(given["step"])}, "step") if given.get("step") else None
+    return await asyncio.to_thread(_keep, request, step, label, note), step
 
 
 def _keep(request: web.Request, step: int | None, label: str, note: str) -> str:
-    """Redact and store a label; return the trace id of its run.
-
-    Raises:
-        web.HTTPNotFound: no such step.
-        PermanentStoreError: the store refuses it.
-    """
+    """Redact and store a label; return the trace id of its run; raises as `keep_label` does."""
     reading, home = read(request), request.app[HOME]
     node = next((node for node in reading.outline.nodes if node.step == step), None) if step is not None else None
     if step is not None and node is None:

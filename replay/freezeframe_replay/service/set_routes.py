@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,21 +31,17 @@ _MOST_CANDIDATES: Final = 12
 @ROUTES.get("/sets")
 async def show_sets(request: web.Request) -> web.Response:
     """List the datasets."""
-    folder = folder_of(request.app[HOME]) / _SETS
-    found = await asyncio.to_thread(_list, folder)
-    return html(sets_page(found, folder=str(folder)))
+    found = await asyncio.to_thread(list_sets, request.app)
+    return html(sets_page(found, folder=str(folder_of(request.app[HOME]) / _SETS)))
 
 
 @ROUTES.get("/sets/{name}")
 async def show_set(request: web.Request) -> web.Response:
     """Show a dataset's runs by the candidates that were tried; with as=csv or as=json, as values."""
-    directory = _directory(request)
-    dataset = await asyncio.to_thread(load_dataset, directory)
-    results = await asyncio.to_thread(_results, directory)
-    rows = await asyncio.to_thread(_rows, dataset)
+    grid = await asyncio.to_thread(read_grid, request)
     only_changed, form = bool(request.query.get("changed")), request.query.get("as", "")
     if form in ("csv", "json"):
-        values = grid_values(rows, results, only_changed=only_changed)
+        values = grid.values(only_changed=only_changed)
         text, kind = (
             (csv_text(list(values[0]) if values else ["run"], [list(value.values()) for value in values]), "text/csv")
             if form == "csv"
@@ -52,8 +49,36 @@ async def show_set(request: web.Request) -> web.Response:
         )
         sent_as = {"Content-Disposition": f'attachment; filename="set.{form}"'}
         return web.Response(text=text, content_type=kind, headers=sent_as)
-    page = set_page(directory.name, rows, results, only_changed=only_changed, chosen_by=dataset.chosen_by)
+    page = set_page(grid.name, grid.rows, grid.results, only_changed=only_changed, chosen_by=grid.chosen_by)
     return html(page)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """A dataset's runs, and what came of each with the candidates that were tried."""
+
+    name: str
+    rows: Sequence[SetRow]
+    results: Mapping[str, Mapping[str, Any]]
+    """Name of a candidate -> its result."""
+    chosen_by: str
+
+    def values(self, *, only_changed: bool) -> list[dict[str, Any]]:
+        """Return it as plain values, one for each run and candidate."""
+        return grid_values(self.rows, self.results, only_changed=only_changed)
+
+
+def read_grid(request: web.Request) -> Grid:
+    """Return what there is of the set that the address names.
+
+    Raises:
+        web.HTTPNotFound: there is no such set.
+        FixtureError: it is not readable.
+    """
+    directory = _directory(request)
+    dataset = load_dataset(directory)
+    rows = [_row(dataset, row) for row in dataset.rows]
+    return Grid(name=directory.name, rows=rows, results=_results(directory), chosen_by=dataset.chosen_by)
 
 
 def _directory(request: web.Request) -> Path:
@@ -69,7 +94,9 @@ def _directory(request: web.Request) -> Path:
     return directory
 
 
-def _list(folder: Path) -> list[SetInList]:
+def list_sets(app: web.Application) -> list[SetInList]:
+    """Return the datasets, each with the names of its results; for one that is not readable, what is wrong with it."""
+    folder = folder_of(app[HOME]) / _SETS
     found: list[SetInList] = []
     for directory in sorted(folder.iterdir())[:_MOST_SETS] if folder.is_dir() else ():
         if (directory / MANIFEST).is_file():
@@ -106,10 +133,6 @@ def _results(directory: Path) -> Mapping[str, Mapping[str, Any]]:
             raise FixtureError(f"{path}: not readable, {type(error).__name__}: {error}") from error
         found[path.stem] = result
     return found
-
-
-def _rows(dataset: Dataset) -> list[SetRow]:
-    return [_row(dataset, row) for row in dataset.rows]
 
 
 def _row(dataset: Dataset, row: Row) -> SetRow:

@@ -19,6 +19,7 @@ from freezeframe_replay.report.answered_rows import csv_text
 from freezeframe_replay.service.replay_routes import folder_of, own_form
 from freezeframe_replay.service.state import HOME, JOBS, STORE, TOKEN, html
 from freezeframe_replay.sources.ages import age_s
+from freezeframe_replay.sources.run_list import RunQuery
 from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.sources.trend import Moment, find_trend
 from freezeframe_replay.web.asked import asked_runs
@@ -33,7 +34,7 @@ from freezeframe_schemas.run import build_run
 
 ROUTES: Final = web.RouteTableDef()
 
-_SINCE: Final = "7d"
+LATELY: Final = "7d"
 _MOST_GROUPS: Final = 50
 _BOUNDS: Final = {
     "readonly": "2",
@@ -66,17 +67,19 @@ _BY_TABLE: Final = (
 @ROUTES.get("/trends")
 async def show_trends(request: web.Request) -> web.Response:
     """Show how many runs there were, how many failed, how long they took and what they cost, by hour or day."""
-    asked = {**request.query, "since": request.query.get("since") or _SINCE}
+    asked = {**request.query, "since": request.query.get("since") or LATELY}
     try:
         query = asked_runs(asked)
     except web.HTTPBadRequest as error:
         return html(trends_page([], asked, wrong=error.text or ""), status=400)
 
-    def find() -> Sequence[Moment]:
-        daemon.flush(request.app[HOME])
-        return request.app[STORE].use(lambda store: find_trend(store, query, dt.datetime.now(dt.UTC)))
+    return html(trends_page(await asyncio.to_thread(trend_of, request.app, query), asked))
 
-    return html(trends_page(await asyncio.to_thread(find), asked))
+
+def trend_of(app: web.Application, query: RunQuery) -> Sequence[Moment]:
+    """Return the runs over time; raises as `find_trend`."""
+    daemon.flush(app[HOME])
+    return app[STORE].use(lambda store: find_trend(store, query, dt.datetime.now(dt.UTC)))
 
 
 # -- failures -----------------------------------------------------------------------------------------------------------
@@ -85,7 +88,7 @@ async def show_trends(request: web.Request) -> web.Response:
 @ROUTES.get("/failures")
 async def show_failures(request: web.Request) -> web.Response:
     """Show similar failures in groups, each with its newest run and what its last replay found."""
-    since = request.query.get("since") or _SINCE
+    since = request.query.get("since") or LATELY
     try:
         length_s = age_s(since)
     except ConfigError as error:
@@ -118,7 +121,7 @@ async def replay_failures(request: web.Request) -> web.Response:
     folder = folder_of(request.app[HOME])
     for fixture in await asyncio.to_thread(request.app[STORE].use, lambda store: _fixtures(store, runs)):
         request.app[JOBS].start(fixture, folder)
-    return see(f"/failures?since={form.get('since', _SINCE)}" if str(form.get("since", "")).isalnum() else "/failures")
+    return see(f"/failures?since={form.get('since', LATELY)}" if str(form.get("since", "")).isalnum() else "/failures")
 
 
 def _fixtures(store: RunStore, runs: Sequence[str]) -> list[Fixture]:

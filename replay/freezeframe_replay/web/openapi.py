@@ -19,6 +19,7 @@ _PLAIN: Final[Mapping[Any, dict[str, Any]]] = {
     float: {"type": "number"},
     bool: {"type": "boolean"},
     dt.datetime: {"type": "string", "format": "date-time"},
+    dt.timedelta: {"type": "number", "description": "seconds"},
     type(None): {"type": "null"},
     Any: {},
 }

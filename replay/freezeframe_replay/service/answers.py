@@ -1,0 +1,279 @@
+"""What the replay service's HTTP API answers: a handler for each route of `api`.
+
+What runs the agent's code, asks SQL or writes a label requires the token, a browser's cookie is not enough. What a request can
+name is a run, a step and texts, never a command, a folder or a policy. Nothing but labels is written.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import dataclasses
+import datetime as dt
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from aiohttp import web
+
+from freezeframe._version import __version__
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.experiments.failures import Group, list_failures
+from freezeframe_replay.experiments.fork import Edit, Target, fork
+from freezeframe_replay.local.daemon import flush, store_url
+from freezeframe_replay.packing import Recorded, code_of, files_of, pack_of
+from freezeframe_replay.report.align import Comparison, compare_runs
+from freezeframe_replay.report.outline import outline_run
+from freezeframe_replay.service.label_routes import keep_label
+from freezeframe_replay.service.replay_routes import folder_of
+from freezeframe_replay.service.set_routes import list_sets, read_grid
+from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, STORE, load
+from freezeframe_replay.service.store_routes import LATELY, trend_of
+from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
+from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
+from freezeframe_replay.sources.run_list import find_runs
+from freezeframe_replay.sources.store import RunRow, json_form
+from freezeframe_replay.web.asked import asked_runs
+from freezeframe_replay.web.downloads import fixture_archive
+from freezeframe_replay.web.openapi import JSON
+from freezeframe_schemas.errors import ConfigError, ReplayError
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import Run
+from freezeframe_schemas.verdict import judged_to_json
+
+BASE: Final = "/api/v1"
+GZIP: Final = "application/gzip"
+_LARGEST_BODY: Final = 1 << 20
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class About:
+    """What answers here."""
+
+    version: str
+    """Of freezeframe."""
+    store: str
+    """Where SQL is answered directly, over ClickHouse's HTTP interface, with the same token."""
+    description: str
+    """Path of the OpenAPI description."""
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class Rows:
+    """What a query gives."""
+
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+# -- reading --------------------------------------------------------------------------------------------------------------
+
+
+async def get_about(request: web.Request) -> web.Response:
+    return _json(About(version=__version__, store=store_url(request.app[HOME]), description=f"{BASE}/openapi.json"))
+
+
+async def get_runs(request: web.Request) -> web.Response:
+    def find() -> Sequence[RunRow]:
+        flush(request.app[HOME])
+        query = asked_runs(request.query)
+        return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS])).rows
+
+    return _json(await asyncio.to_thread(find))
+
+
+async def get_run(request: web.Request) -> web.Response:
+    run = await asyncio.to_thread(load, request)
+    return _json(outline_run(run, full=True))
+
+
+async def get_fixture(request: web.Request) -> web.Response:
+    run = await asyncio.to_thread(load, request)
+    return _file(await asyncio.to_thread(fixture_archive, run), f"fixture-{run.trace_id}.tar.gz", GZIP)
+
+
+async def get_labels(request: web.Request) -> web.Response:
+    run = await asyncio.to_thread(load, request)
+    return _json(await asyncio.to_thread(request.app[LABELS].of_run, run.trace_id))
+
+
+async def post_labels(request: web.Request) -> web.Response:
+    _program_only(request)
+    trace_id, _ = await keep_label(request, await _body(request))
+    return _json(await asyncio.to_thread(request.app[LABELS].of_run, trace_id))
+
+
+async def get_trends(request: web.Request) -> web.Response:
+    return _json(await asyncio.to_thread(trend_of, request.app, asked_runs({"since": LATELY, **request.query})))
+
+
+async def get_sets(request: web.Request) -> web.Response:
+    return _json(await asyncio.to_thread(list_sets, request.app))
+
+
+async def get_set(request: web.Request) -> web.Response:
+    return _json((await asyncio.to_thread(read_grid, request)).values(only_changed=bool(request.query.get("changed"))))
+
+
+async def get_failures(request: web.Request) -> web.Response:
+    asked = asked_runs(request.query)
+
+    def find() -> Sequence[Group]:
+        flush(request.app[HOME])
+        return request.app[STORE].use(lambda store: list_failures(store, limit=asked.size, since=asked.since))
+
+    return _json(await asyncio.to_thread(find))
+
+
+async def get_diff(request: web.Request) -> web.Response:
+    before, after = (request.query.get(name, "").strip() for name in ("before", "after"))
+    if not before or not after:
+        raise web.HTTPBadRequest(text=f"diff: expected the ids of two runs, {BASE}/diff?before=ID&after=ID")
+
+    def compare() -> Comparison:
+        flush(request.app[HOME])
+        one, other = (freeze(request.app[STORE].load(run)) for run in (before, after))
+        return compare_runs(one, other)
+
+    return _json(await asyncio.to_thread(compare))
+
+
+async def post_sql(request: web.Request) -> web.Response:
+    _program_only(request)
+    asked = await _body(request)
+    query, parameters = asked.get("query"), asked.get("parameters", {})
+    if not isinstance(query, str) or not isinstance(parameters, dict):
+        raise web.HTTPBadRequest(text='sql: expected {"query": "SELECT ...", "parameters": {...}}')
+
+    def ask() -> Rows:
+        flush(request.app[HOME])
+        columns, rows = request.app[STORE].use(lambda store: store.sql(query, parameters))
+        return Rows(columns=columns, rows=rows)
+
+    return _json(await asyncio.to_thread(ask))
+
+
+async def get_export(request: web.Request) -> web.Response:
+    kind = EXPORTS.get(request.match_info["kind"])
+    if kind is None:
+        raise web.HTTPNotFound(text=f"export: found {request.match_info['kind']!r:.80}, expected one of {', '.join(EXPORTS)}")
+    run = await asyncio.to_thread(load, request)
+    _refuse_bare(request, run, made="an export")
+
+    def write() -> bytes:
+        one = Exported(run_id=run.trace_id, spans=run.spans, exchanges=run.exchanges)
+        export = Export(form=kind.forms[0], each_call=request.query.get("each") == "call")
+        pieces = kind.write([one], export)
+        return b"".join(piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace") for piece in pieces)
+
+    name = f"{run.trace_id}-{kind.name}.{kind.forms[0]}"
+    return _file(await asyncio.to_thread(write), name, "application/octet-stream")
+
+
+async def get_pack(request: web.Request) -> web.Response:
+    code = request.query.get("code", "none")
+    if code not in ("none", "commit", "now"):
+        raise web.HTTPBadRequest(text=f"code: found {code!r:.80}, expected none, commit or now")
+    run = await asyncio.to_thread(load, request)
+    _refuse_bare(request, run, made="a file")
+    name, folder = f"{run.trace_id[:8]}.ffz", folder_of(request.app[HOME])
+
+    def pack() -> bytes:
+        recorded = Recorded(fixture=freeze(run), run=run)
+        found, _ = code_of(code, recorded.fixture, folder)
+        return pack_of(recorded, files_of(recorded, found, name, folder), found)
+
+    return _file(await asyncio.to_thread(pack), name, GZIP)
+
+
+def _refuse_bare(request: web.Request, run: Run, *, made: str) -> None:
+    """Refuse to hand out a run that was never redacted, unless the request asks for it.
+
+    Raises:
+        web.HTTPUnprocessableEntity: it is such a run.
+    """
+    if request.query.get("unredacted") == "1":
+        return
+    try:
+        refuse_bare(run.trace_id, policies_of(run.spans), made=made, anyway="ask for it as it is: unredacted=1")
+    except ConfigError as error:
+        raise web.HTTPUnprocessableEntity(text=error.message) from None
+
+
+# -- what runs the agent's code -------------------------------------------------------------------------------------------
+
+
+async def post_replay(request: web.Request) -> web.Response:
+    _program_only(request)
+    run = await asyncio.to_thread(load, request)
+    return await _replayed(request, await asyncio.to_thread(freeze, run))
+
+
+async def post_fork(request: web.Request) -> web.Response:
+    _program_only(request)
+    asked = await _body(request)
+    step, target = asked.get("step"), asked.get("target")
+    if target not in set(Target) or "value" not in asked or not (step is None or type(step) is int):
+        raise web.HTTPBadRequest(
+            text=f'fork: expected {{"step": N, "target": one of {", ".join(Target)}, "value": what is there instead}}'
+        )
+    run: Run = await asyncio.to_thread(load, request)
+    origin = freeze(run)
+    edit = Edit(target=Target(target), step=step, path=str(asked.get("path", "")), value=asked["value"])
+    return await _replayed(request, fork(origin, [edit]), origin=origin, edit=edit)
+
+
+async def _replayed(
+    request: web.Request, fixture: Fixture, *, origin: Fixture | None = None, edit: Edit | None = None
+) -> web.Response:
+    """Re-enact a fixture, after what is being re-enacted already; the pages list it, too.
+
+    Raises:
+        FreezeframeError: the replay could not be made.
+    """
+    job = request.app[JOBS].start(fixture, folder_of(request.app[HOME]), origin=origin, edit=edit)
+    while not job.has_ended:
+        await job.moved.wait()
+    if job.report is None:
+        raise job.error or ReplayError("the replay was cancelled")
+    return web.Response(text=judged_to_json(job.report), content_type=JSON)
+
+
+def _program_only(request: web.Request) -> None:
+    """Refuse a browser: a page of another origin on this machine could have its cookie sent.
+
+    Raises:
+        web.HTTPUnauthorized: the request does not show the token.
+    """
+    if not request.app[DOOR].is_program(request.headers.get("Authorization")):
+        raise web.HTTPUnauthorized(text="expected the token in the file reader-token of the data directory")
+
+
+async def _body(request: web.Request) -> dict[str, Any]:
+    """Return the JSON object of a request.
+
+    Raises:
+        web.HTTPBadRequest: it is not one, or too long.
+    """
+    data = await request.content.read(_LARGEST_BODY)
+    try:
+        found: Any = json.loads(data)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise web.HTTPBadRequest(text=f"expected a JSON object of less than {_LARGEST_BODY:,} bytes")
+    return found  # pyright: ignore[reportUnknownVariableType]  # each field is checked where it is used
+
+
+def _json(value: object) -> web.Response:
+    def form(item: object) -> Any:
+        if dataclasses.is_dataclass(item) and not isinstance(item, type):
+            return dataclasses.asdict(item)
+        if isinstance(item, dt.timedelta):
+            return item.total_seconds()
+        return json_form(item)
+
+    return web.json_response(value, dumps=lambda item: json.dumps(item, ensure_ascii=False, default=form))
+
+
+def _file(body: bytes, name: str, media: str) -> web.Response:
+    return web.Response(body=body, content_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})
