@@ -4,8 +4,8 @@ A prompt is an entry point of the run, a request or its answer a model call, a t
 
 Sources:
 
-- Claude Code: https://code.claude.com/docs/en/monitoring-usage. Written from it (as it names version 2.1.199), not from
-  recorded traffic. It writes input tokens as Anthropic counts them, without what came from the cache.
+- Claude Code: https://code.claude.com/docs/en/monitoring-usage (as it names version 2.1.199), and what version 2.1.197 sent. It
+  writes input tokens as Anthropic counts them, without what came from the cache.
 - Codex CLI: https://github.com/openai/codex, codex-rs/otel/src/events, and what version 0.169.0 sent. A request and its answer
   are two records without a common id, which `store.calls` joins.
 - Gemini CLI: https://github.com/google-gemini/gemini-cli, packages/core/src/telemetry/types.ts, and what version 0.61.0 sent.
