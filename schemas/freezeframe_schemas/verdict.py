@@ -36,7 +36,7 @@ class Verdict(StrEnum):
     IDENTICAL = "identical"
     """Everything that was compared is equal, something was compared, and the headline names what was not."""
     SAME_IN_MEANING = "same in meaning, reconstructed"
-    """The same of a run that another instrumentation recorded, of which meaning was compared: its bytes are not known."""
+    """The same for a run that another instrumentation recorded: meaning was compared, since its bytes are not known."""
     DIVERGED = "diverged"
     """The program behaved differently than recorded."""
     INCOMPARABLE = "incomparable"

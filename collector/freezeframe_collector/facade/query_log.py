@@ -169,5 +169,5 @@ def ids_in(sql: bytes, parameters: Iterable[str]) -> list[str]:
 
 
 def short(text: str) -> str:
-    """Return what a header says, as far as it is kept."""
+    """Return the part of a header that is kept."""
     return text.encode(errors="replace").decode()[:_TEXT]

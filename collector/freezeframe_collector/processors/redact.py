@@ -150,7 +150,7 @@ class RequestRedaction:
         self._runs: dict[RunKey, _RunOfRequest] = {}
 
     def __call__(self, span: SpanRecord, tenant: str) -> SpanRecord:
-        """Return the span with every finding replaced, as far as they are known by now.
+        """Return the span with every finding replaced that is known so far.
 
         Raises:
             FreezeframeError: the span cannot be redacted.

@@ -74,7 +74,7 @@ class Catalog:
             (self.folder / f"{name}.sql").write_text(self.definitions[name], encoding="utf-8")
 
     def named_in(self, *texts: bytes) -> list[str]:
-        """Return the tables whose names stand anywhere in the texts."""
+        """Return the tables whose names occur anywhere in the texts."""
         return [name for name in self.definitions if any(name.encode() in text for text in texts)]
 
     def _with_parts(self, names: Iterable[str]) -> set[str]:

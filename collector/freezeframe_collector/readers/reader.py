@@ -117,7 +117,7 @@ def _shut_in(shelf: Shelf, own: Path) -> Catalog:
 def _tables(catalog: Catalog, question: Question) -> list[str] | None:
     """Return the tables that a question names; None for all, if it may ask what tables there are.
 
-    Names stand in it as they are: the guard refuses escapes in them, and an `Identifier` is a parameter.
+    Names are written out in it: the guard refuses escapes in them, and an `Identifier` is a parameter.
     """
     texts = [question.sql, *(text.encode() for text in (*question.controls, *question.parameters.values()))]
     told = b" ".join(texts).lower()

@@ -1,4 +1,4 @@
-"""The disk under the log: whether it takes what is written, as of now."""
+"""The disk under the log: whether it accepts writes at the moment."""
 
 from __future__ import annotations
 

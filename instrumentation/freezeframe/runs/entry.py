@@ -165,7 +165,7 @@ class EntryScope:
         outer = current_place()
         self._done = False
         self.look: Callable[[object], Iterator[str]] = lambda _: iter(())
-        """Takes what the entry point returned; yields in words what of the outcome the output does not hold."""
+        """Takes what the entry point returned; yields in words which parts of the outcome the output does not hold."""
         self._responder: Responder | None = None
         self._recorder: Recorder | None = None
         if outer.run is not None and run.session is None:  # a marked function that a request of the conversation calls

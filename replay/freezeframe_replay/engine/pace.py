@@ -38,10 +38,10 @@ from freezeframe_schemas.errors import ReplayMiss
 _LOOK_LONGEST_S: Final = 0.005
 """Interval between two looks at the threads of a busy program."""
 _BUSY_NS: Final = 1_000_000_000
-"""After so much time without rest, time passes by itself, and answers that are due come: for code that spins or polls. What
+"""After this much time without rest, time passes by itself, and due answers arrive: for code that spins or polls. What
 counts is processor time, and time in which all threads wait: not the time for which a busy machine has no processor."""
 _RESTLESS_NS: Final = 5_000_000_000
-"""After so much time without rest, the next event is due anyway."""
+"""After this much time without rest, the next event is due anyway."""
 _PATIENCE_NS: Final = 5_000_000_000
 """How long a program may wait for anything but answers, if only calls are left that the run abandoned."""
 _GIVE_UP_WITHIN_NS: Final = 3600 * 1_000_000_000

@@ -106,7 +106,7 @@ def _call_of(shell: Any, fixture: Fixture) -> Callable[[], None]:
 
 
 def _run_cell(shell: Any, text: str) -> None:
-    """Run a cell as the shell does. The extension, loaded in the copy too, tells the session its begin and end."""
+    """Run a cell as the shell does. The extension, loaded in the copy too, tells the session when it begins and ends."""
     transformed = shell.transform_cell(text)
     asynchronous = shell.should_run_async(text, transformed_cell=transformed)
     cell = shell.run_cell_async(text, store_history=False, transformed_cell=transformed)

@@ -176,7 +176,7 @@ class _AsyncContext(_Context):
         self._left_after = left_after
 
     async def read(self) -> Any:
-        """Return the next message, or what says that there is none."""
+        """Return the next message, or grpc's mark for the end."""
         from grpc.aio import EOF  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]  # it has it
 
         return next(self._messages, EOF)

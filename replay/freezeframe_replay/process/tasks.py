@@ -118,7 +118,7 @@ def _call_airflow(function: Any, given: Mapping[str, Any]) -> Any:
 
 
 DAGS = "DAG"
-"""In a target, in the place of a function that returns a task's: ``shop_dag:DAG('shop', 'answer')``."""
+"""In a target, instead of a function that returns a task's function: ``shop_dag:DAG('shop', 'answer')``."""
 
 
 def dags_of(load: Callable[[], ModuleType]) -> Callable[[str, str], Any]:

@@ -227,7 +227,7 @@ def _edit_of(text: str) -> Edit | None:
 
 
 def _digest(fixture: Fixture) -> str:
-    """Return what tells a run from one that was redacted again or went on."""
+    """Return what distinguishes a run from one that was redacted again or went on."""
     steps = [(step.key, step.exchange.response.body) for step in fixture.steps]
     return hashlib.sha256(
         repr((fixture.entry.input, fixture.entry.outcome, steps)).encode("utf-8", "surrogatepass")

@@ -97,7 +97,7 @@ class Jobs:
         await asyncio.gather(*self._tasks)
 
     def _put(self, job: Job) -> None:
-        """Hold a replay at hand, in place of the oldest one."""
+        """Keep a replay in memory, instead of the oldest one."""
         ended = [number for number, item in self._jobs.items() if item.has_ended]
         for number in ended[: max(len(self._jobs) - MOST_KEPT + 1, 0)]:
             del self._jobs[number]

@@ -157,7 +157,7 @@ async def own_form(request: web.Request) -> Mapping[str, object]:
 
 
 def _editable(request: web.Request, given: Any) -> tuple[Run, Editable]:
-    """Return the run, and what of it is to be changed."""
+    """Return the run, and the part of it to change."""
     asked = {"step": str(given.get("step", ""))} if given.get("step") else {}
     reading = read(request)
     step = asked_number(asked, "step") if asked else None

@@ -49,7 +49,7 @@ class Editable:
 
 
 def find_editable(run: Run, outline: Outline, transcript: Transcript, step: int | None) -> Editable:
-    """Return what of a run is changed: the answer of a step, or the input if none is named.
+    """Return which part of a run is changed: the answer of a step, or the input if no step is named.
 
     Raises:
         RunError: no such step.

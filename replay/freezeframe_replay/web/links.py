@@ -29,7 +29,7 @@ class Links:
         return f"/runs/{quote(self.run.trace_id)}/steps/{node.span_id if node.step is None else node.step}"
 
     def near(self, node: Node, parts: Mapping[str, int], part: int) -> str:
-        """Return where the transcript shows a step, of which `part` is open; the step's own page if it shows it nowhere."""
+        """Return where the transcript shows a step, with `part` open; the step's own page if the transcript lacks it."""
         at = parts.get(node.span_id)
         if at is None:
             return self.step(node)

@@ -121,7 +121,7 @@ def _column(name: str, key: str, sort: str, filters: Mapping[str, str]) -> dict[
 
 
 def _facet(name: str, values: Sequence[tuple[str, int]], filters: Mapping[str, str]) -> dict[str, object] | None:
-    """Return the values of a facet as links; None if it tells nothing apart. A click on the chosen one takes it back."""
+    """Return the values of a facet as links; None if it does not distinguish runs. A click on the chosen one clears it."""
     chosen = filters[name]
     if len(values) < (1 if name == "label" else 2) and not chosen:  # most runs have no label
         return None

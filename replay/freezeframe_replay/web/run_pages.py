@@ -262,7 +262,7 @@ def _nodes_of(items: Iterable[Turn | Call]) -> Iterator[Node]:
 
 
 def _beside(run: Run, items: Sequence[Turn | Call]) -> list[dict[str, Any]]:
-    """Return the steps of a part with their places in the run's time, which stand beside it."""
+    """Return the steps of a part with their times in the run, which are shown next to it."""
     nodes = sorted(_nodes_of(items), key=lambda node: node.step or 0)
     scale = Scale(run) if nodes else None
     return [{"node": node, "bar": scale.bar(node)} for node in nodes] if scale else []

@@ -37,7 +37,7 @@ _Derive = Callable[[str, SpanRecord, AttributeWriter], None]
 
 
 def _session_dialect(agent: CodingAgent, *, derive: _Derive, user: Sequence[str]) -> Dialect:
-    """Return the dialect of a coding agent; `user` names attributes, of which the first with a value counts."""
+    """Return the dialect of a coding agent; `user` names attributes, the first of which with a value counts."""
 
     def fits(span: SpanRecord) -> bool:
         return span.name.startswith(agent.events) and genai.EVENT_NAME in span.attributes

@@ -269,7 +269,7 @@ def _address(host: Any) -> str:
     return f"mongodb://replay.invalid/{path}?{'&'.join(kept)}"
 
 
-# -- beside the program ---------------------------------------------------------------------------------------------------
+# -- outside the program's lane -------------------------------------------------------------------------------------------
 
 
 def _beside(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:

@@ -251,7 +251,7 @@ class Given:
 
     @property
     def rowcount(self) -> Any:
-        """How many rows the statement met, as far as it has come."""
+        """How many rows the statement has met so far."""
         came = self._at >= len(self._told["rows"])
         return self._told.get("rowcount_then", self._told["rowcount"]) if came else self._told["rowcount"]
 

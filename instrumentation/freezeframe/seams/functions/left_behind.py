@@ -132,7 +132,7 @@ def _is_plain(value: object) -> bool:
 
 
 def _environment() -> dict[Any, Any]:
-    """Return the variables as Python keeps them: what `os.environ` decodes anew each time."""
+    """Return the variables as Python keeps them: `os.environ` decodes them again each time."""
     held: Any = getattr(os.environ, "_data", None)
     return held if isinstance(held, dict) else dict(os.environ)
 

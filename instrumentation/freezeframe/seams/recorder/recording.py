@@ -231,7 +231,7 @@ class Recording:
     _done: bool = field(default=False, init=False)
 
     def __post_init__(self, limit_bytes: int) -> None:
-        """Expect a response of up to so many bytes."""
+        """Expect a response of up to this many bytes."""
         self.body = Body(limit_bytes)
 
     def answered(self, status: int, headers: Headers, reason: str | None, version: str | None) -> None:

@@ -191,7 +191,7 @@ def _walk(text: _Text, names: tuple[str, ...], other: Other | None) -> Iterator[
 
 
 class _Text:
-    """A document, of which a part is held."""
+    """A document, part of which is held."""
 
     def __init__(self, path: Path, file: TextIO) -> None:
         self._path, self._file = path, file

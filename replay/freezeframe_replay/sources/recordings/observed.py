@@ -45,7 +45,7 @@ class Names:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Backend(Names):
-    """How it names the rest, if it keeps requests and answers beside the span."""
+    """How it names the rest, if it keeps requests and answers next to the span's fields."""
 
     lists: tuple[str, ...]
     """The fields of a document that may hold the spans."""
