@@ -199,17 +199,18 @@ def install(*, files: bool = False) -> None:
     if "lanes" in _installed:
         return
     _installed.add("lanes")
-    lanes.install(_patches)
-    races.install(_patches)
-    IMPORT_HOOK.when_imported("asyncio", _install_task_races)
-    IMPORT_HOOK.when_imported("random", lambda module: randoms.install(module, _patches))
-    IMPORT_HOOK.when_imported("numpy.random", _install_numpy)
-    IMPORT_HOOK.when_imported("uuid", lambda module: uuids.install(module, _patches))
-    IMPORT_HOOK.when_imported("uuid_utils.compat", lambda module: uuids.install_compat(module, _patches))
-    for name, installer in _OTHERS:
-        IMPORT_HOOK.when_imported(name, functools.partial(_install_other, installer))
-    for seam in SEAMS:
-        IMPORT_HOOK.when_imported(seam.module, functools.partial(_install, seam))
+    with _patches.together():
+        lanes.install(_patches)
+        races.install(_patches)
+        IMPORT_HOOK.when_imported("asyncio", _install_task_races)
+        IMPORT_HOOK.when_imported("random", lambda module: randoms.install(module, _patches))
+        IMPORT_HOOK.when_imported("numpy.random", _install_numpy)
+        IMPORT_HOOK.when_imported("uuid", lambda module: uuids.install(module, _patches))
+        IMPORT_HOOK.when_imported("uuid_utils.compat", lambda module: uuids.install_compat(module, _patches))
+        for name, installer in _OTHERS:
+            IMPORT_HOOK.when_imported(name, functools.partial(_install_other, installer))
+        for seam in SEAMS:
+            IMPORT_HOOK.when_imported(seam.module, functools.partial(_install, seam))
 
 
 def _install_task_races(module: ModuleType) -> None:

@@ -23,7 +23,7 @@ from freezeframe.context.current import PLACE, current_place, leave
 from freezeframe.seams.databases import statements
 from freezeframe.seams.functions import calls
 from freezeframe.seams.recorder import switch
-from freezeframe.seams.recorder.patching import Patches, importers
+from freezeframe.seams.recorder.patching import Patches
 from freezeframe_schemas import values
 
 if TYPE_CHECKING:
@@ -38,9 +38,7 @@ def install(module: ModuleType, patches: Patches) -> None:
         patches.around(module.Connection, "_execute", _in_place)
         return
     original: Any = module.connect
-    ours: Any = functools.wraps(original)(functools.partial(_connect, original))
-    for holder, alias, _ in list(importers({"connect": original})):
-        patches.replace(holder, alias, lambda _: ours)
+    patches.everywhere(module, {"connect": functools.wraps(original)(functools.partial(_connect, original))})
 
 
 async def _in_place(original: Any, connection: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -37,7 +37,7 @@ from freezeframe.context.draws import UNRECORDED, asker, is_of_program
 from freezeframe.seams.draws.drawn import WORD_BITS
 from freezeframe.seams.draws.shared_random import FILES, SHARED
 from freezeframe.seams.recorder import switch
-from freezeframe.seams.recorder.patching import Patches, importers
+from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.readings import draws_of, feed_of, note, recall
 
 _SEED_BYTES: Final = 32
@@ -68,8 +68,7 @@ def install(module: ModuleType, patches: Patches) -> None:
         ours[name] = SHARED.turnable(ours[name], originals[name])
     for name, mine in ours.items():
         patches.replace(shared, name, lambda _, mine=mine: mine)
-    for importer, alias, name in list(importers(originals)):
-        patches.replace(importer, alias, lambda _, mine=ours[name]: mine)
+    patches.everywhere(module, ours)
     patches.replace(module.Random, "seed", _wrap_seed_of_own)
     patches.replace(module, "_urandom", _wrap_urandom)
     patches.replace(os, "urandom", _wrap_urandom)

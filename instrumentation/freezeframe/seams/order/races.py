@@ -14,15 +14,14 @@ import concurrent.futures
 import functools
 import sys
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from types import ModuleType
+from collections.abc import Callable, Generator, Iterable, Sequence
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
 from freezeframe._guard import guard
 from freezeframe.context.current import Place, current_place
 from freezeframe.seams.recorder import switch
-from freezeframe.seams.recorder.patching import Patches, importers
+from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.readings import feed_of, note, recall
 from freezeframe_schemas.exchange import Lane, format_lane
 
@@ -34,15 +33,9 @@ Found = tuple[set[Any], set[Any]]
 
 def install(patches: Patches) -> None:
     """Replace the two functions of `concurrent.futures`, wherever they were imported to."""
-    replace_everywhere(patches, concurrent.futures._base, {"wait": _wrap_wait, "as_completed": _wrap_as_completed})
-
-
-def replace_everywhere(patches: Patches, module: ModuleType, wraps: Mapping[str, Callable[[Any], Any]]) -> None:
-    """Replace functions of a module, wherever they were imported to. `wraps`: name -> what makes ours of the original."""
-    originals = {name: getattr(module, name) for name in wraps}
-    ours = {name: wraps[name](original) for name, original in originals.items()}
-    for importer, alias, name in list(importers(originals)):
-        patches.replace(importer, alias, lambda _, mine=ours[name]: mine)
+    module = concurrent.futures._base
+    ours = {"wait": _wrap_wait(module.wait), "as_completed": _wrap_as_completed(module.as_completed)}
+    patches.everywhere(module, ours)
 
 
 class Race:

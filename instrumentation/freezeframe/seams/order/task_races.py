@@ -15,14 +15,16 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from freezeframe.seams.order.races import Found, Race, caller, is_off, replace_everywhere, split
+from freezeframe.seams.order.races import Found, Race, caller, is_off, split
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe_schemas.errors import ReplayMiss
 
 
 def install(patches: Patches) -> None:
     """Replace the two functions, wherever they were imported to."""
-    replace_everywhere(patches, asyncio.tasks, {"wait": _wrap_wait, "as_completed": _wrap_as_completed})
+    module = asyncio.tasks
+    ours = {"wait": _wrap_wait(module.wait), "as_completed": _wrap_as_completed(module.as_completed)}
+    patches.everywhere(module, ours)
 
 
 def _wrap_wait(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -5,13 +5,14 @@ A patch of a library that is not imported yet waits for the import; we never imp
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.machinery
 import importlib.util
 import inspect
 import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
@@ -26,14 +27,18 @@ _AS_THEY_ARE: Final = (FunctionType, classmethod, staticmethod)
 to be functions, and find ``self`` only when accessed through the class; see
 `test_a_method_that_another_library_has_wrapped_goes_on_working`."""
 
+_Replaced = tuple[str, Any, Any]
+"""Name in its module, original, ours."""
+
 
 class Patches:
     """The replaced attributes of one seam, in order."""
 
-    __slots__ = ("_originals",)
+    __slots__ = ("_originals", "_waiting")
 
     def __init__(self) -> None:
         self._originals: list[tuple[Any, str, Any, Any]] = []
+        self._waiting: list[_Replaced] | None = None
 
     def replace(self, owner: Any, name: str, make: Callable[[Any], Any]) -> None:
         """Set ``owner.name`` to ``make(original)``."""
@@ -41,6 +46,28 @@ class Patches:
         ours = make(own if type(own) in _AS_THEY_ARE else getattr(owner, name))
         setattr(owner, name, ours)
         self._originals.append((owner, name, own, ours))
+
+    def everywhere(self, module: ModuleType, ours: Mapping[str, Any]) -> None:
+        """Replace functions of a module in every module that holds them; `together` puts it off. `ours`: name -> function."""
+        functions = [(name, getattr(module, name), function) for name, function in ours.items()]
+        if self._waiting is None:
+            self._replace_everywhere(functions)
+        else:
+            self._waiting += functions
+
+    @contextlib.contextmanager
+    def together(self) -> Generator[None]:
+        """Replace what is to be replaced `everywhere` at the end, in one search: a program may have thousands of modules."""
+        self._waiting = []
+        try:
+            yield
+        finally:
+            functions, self._waiting = self._waiting, None
+            self._replace_everywhere(functions)
+
+    def _replace_everywhere(self, functions: Sequence[_Replaced]) -> None:
+        for holder, name, ours in _holders(functions):
+            self.replace(holder, name, lambda _, ours=ours: ours)
 
     def around(self, owner: Any, name: str, hook: Callable[..., Any]) -> None:
         """Make ``owner.name(...)`` call ``hook(original, ...)``; it is a coroutine function if `hook` is one."""
@@ -97,19 +124,22 @@ class Patches:
                 setattr(owner, name, own)
 
 
-def importers(originals: Mapping[str, Any]) -> Iterator[tuple[ModuleType, str, str]]:
-    """Yield each module that holds one of the functions, its name there, and its own name (the same if installed)."""
-    by_id = {id(original): name for name, original in originals.items()}
+def _holders(functions: Sequence[_Replaced]) -> list[tuple[ModuleType, str, Any]]:
+    """Return each module that holds one of the functions, its name there (in installed modules: its own), and ours.
+
+    Values are told apart by type first: hashing one would call the program's code, and each call of `id` is an audit event.
+    """
+    by_type: dict[type, list[tuple[Any, Any]]] = {}
+    for _, original, ours in functions:
+        by_type.setdefault(type(original), []).append((original, ours))
+    names = {name for name, _, _ in functions}
+    found: list[tuple[ModuleType, str, Any]] = []
     for module in sys.modules.copy().values():
         held: dict[str, Any] = getattr(module, "__dict__", {})
-        if module.__name__ == "__main__" or not (held.get("__file__") or "<").startswith(_INSTALLED):
-            for alias, value in list(held.items()):
-                if id(value) in by_id:
-                    yield module, alias, by_id[id(value)]
-        else:
-            for name, original in originals.items():
-                if held.get(name) is original:
-                    yield module, name, name
+        is_program = module.__name__ == "__main__" or not (held.get("__file__") or "<").startswith(_INSTALLED)
+        for name, value in list(held.items()) if is_program else [(name, held[name]) for name in names & held.keys()]:
+            found += [(module, name, ours) for original, ours in by_type.get(type(value), ()) if value is original]
+    return found
 
 
 class ImportHook:
