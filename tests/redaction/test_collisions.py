@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.settings.policies import Policies
 from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys, load_policy
@@ -13,6 +15,7 @@ from freezeframe_schemas.span import SpanRecord
 _KEY = TenantKey(id="test/1", secret=b"k" * 32)
 
 
+@pytest.mark.long
 def test_codes_that_share_a_surrogate_are_counted() -> None:
     redactor = Redactor(load_policy(), _KEY)
     codes = [f"{code:04d}" for code in range(1000, 9999, 3)]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
+import pytest
 from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -74,6 +75,7 @@ def _span(name: str, text: str | bytes) -> SpanRecord:
     )
 
 
+@pytest.mark.long
 @given(
     _messages(),
     st.sampled_from(_BODIES),

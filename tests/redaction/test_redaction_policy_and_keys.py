@@ -105,6 +105,7 @@ def test_the_hash_follows_the_meaning_only(tmp_path: Path) -> None:
     assert len(load_policy().hash) == 12
 
 
+@pytest.mark.long
 @given(
     st.frozensets(st.sampled_from(sorted(CLASSES)), min_size=1),
     st.frozensets(st.text(st.characters(exclude_categories=["Cs"]))),

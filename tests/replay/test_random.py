@@ -199,6 +199,7 @@ PROGRAMS: list[Agent] = [
 ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda program: program.__name__)
 def test_each_lane_draws_again_what_it_drew(program: Agent) -> None:
     fixture, outcome = record(program)
@@ -230,6 +231,7 @@ def test_a_program_draws_what_it_draws_without_us() -> None:
     assert sequence() == bare
 
 
+@pytest.mark.long
 def test_many_draws_are_one_reading() -> None:
     def agent() -> float:
         return sum(random.random() for _ in range(50_000))

@@ -111,6 +111,7 @@ def test_a_time_that_cannot_be_read_is_refused(repository: tuple[Path, Fixture])
         fork(repository[1], [Edit(target=Target.CLOCK, value="at Christmas")])
 
 
+@pytest.mark.long
 def test_what_is_otherwise_here_is_said_in_a_line_each(repository: tuple[Path, Fixture]) -> None:
     folder, fixture = repository
     assert [line.partition(" ")[0] for line in surroundings_warnings(fixture, folder)] == ["recorded"]  # the commit only

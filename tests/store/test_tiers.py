@@ -200,6 +200,7 @@ def test_a_server_is_told_policy_and_rule_once_a_table(store: Store) -> None:
     assert set_on(Server(store, {}), store, ColdTier()) == [], "0 days leave a server as its operator has set it"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("policies", "said"),
     [
