@@ -8,8 +8,11 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import socket
+import struct
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -26,6 +29,7 @@ from websockets.sync.client import connect
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_runs_of_file
+from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.run import Run
@@ -139,11 +143,11 @@ def _ask_by_get(port: str, number: int) -> None:
 
 
 def _ask_by_socket(port: str, number: int) -> None:
-    with connect(f"ws://127.0.0.1:{port}/chat/u{number}") as socket:
+    with connect(f"ws://127.0.0.1:{port}/chat/u{number}", open_timeout=200) as talk:
         for _ in range(2):
-            socket.send("hello")
-            assert socket.recv() == "one moment"
-            socket.recv()
+            talk.send("hello")
+            assert talk.recv() == "one moment"
+            talk.recv()
 
 
 def _ask_in_conversation(port: str, number: int) -> None:
@@ -264,6 +268,58 @@ def test_an_example_is_recorded_and_replays(name: str, count: int, tmp_path: Pat
     assert Path(copy).read_text() != source
     [first, *_] = reenact(freeze(chats[-1]), cwd=tmp_path).divergences
     assert (first.kind, first.step) == (DivergenceKind.REQUEST_CHANGED, example.step)
+
+
+class _Leaving(Provider):
+    """Goes on with the answer to a client that leaves once that is gone."""
+
+    def __init__(self, at_once: int) -> None:
+        super().__init__({LEAVE: ("gone",)})
+        self._at_once = at_once
+
+    def let(self, prompt: str) -> bool:
+        if prompt == LEAVE and self._at_once:
+            self._at_once -= 1
+            return True
+        return super().let(prompt)
+
+
+LEAVE: Final = "leave"
+
+
+def leave_stream(port: str) -> None:
+    """Reset the connection after the first piece."""
+    with socket.create_connection(("127.0.0.1", int(port))) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        client.sendall(f"GET /stream?text={LEAVE} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
+        came = b""
+        while b"0." not in came.partition(b"\r\n\r\n")[2]:
+            came += client.recv(1000)
+
+
+@pytest.mark.parametrize("name", [name for name, example in EXAMPLES.items() if example.stream])
+def test_a_stream_that_the_client_leaves_is_recorded_up_to_there_and_replays(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = shutil.copy(FOLDER / f"{name}.py", tmp_path)
+    asks_for_each = "range(3)" in Path(copy).read_text()  # else it passes the pieces of one answer on
+    spans = tmp_path / "spans.jsonl"
+    with _Leaving(int(asks_for_each)) as provider, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
+        patch.setenv("OPENAI_API_KEY", "sk-test")
+        patch.setenv("FREEZEFRAME_FILE", str(spans))
+        with started(EXAMPLES[name].server.replace("EXAMPLE", name), tmp_path) as server:
+            assert server.stdout is not None
+            leave_stream(server.stdout.readline().strip())
+            if EXAMPLES[name].server is not _UVICORN:  # the loop of uvicorn notices it; the others' next write fails
+                provider.let("gone")
+            while not spans.exists() or genai.ENTRY_OUTPUT not in spans.read_text():  # the test's own time limit bounds it
+                time.sleep(0.05)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
+    (run,) = load_runs_of_file(spans)
+    assert values.decode(run.entry.output or "")["client_left_after"] in (1, 2)
+    report = reenact(freeze(run), cwd=tmp_path)
+    assert (report.divergences, verdict(report)) == ((), Verdict.IDENTICAL)
 
 
 def _ask_forty_times(port: str, number: int) -> None:

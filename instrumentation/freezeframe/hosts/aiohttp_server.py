@@ -44,7 +44,12 @@ async def _handle(original: Any, app: Any, request: Any) -> Any:
         raise
     except BaseException as error:
         _open.pop(id(request), None)
-        noted.end(error)
+        is_gone = False
+        with guard("request.left"):
+            is_gone = isinstance(error, ConnectionError) and _is_gone(request)
+            if is_gone:
+                noted.client_left()
+        noted.end(None if is_gone else error)
         raise
     _end(noted, request, response)
     return response
@@ -69,6 +74,8 @@ def _end(noted: Request, request: Any, response: Any) -> None:
     with guard("request.send"):
         noted.status, noted.headers = response.status, response.headers.items
         body = getattr(response, "body", None)
+        if _is_gone(request):
+            noted.client_left()
         if isinstance(body, bytes | bytearray):
             noted.gives(bytes(body))
         resource = getattr(request.match_info.route, "resource", None)
@@ -88,7 +95,13 @@ async def _read(original: Any, request: Any) -> bytes:
 
 async def _write(original: Any, response: Any, data: Any) -> None:
     noted = _open.get(id(response._req))
+    await original(response, data)  # raises if the client is gone
     if noted is not None:
         with guard("request.send"):
+            noted.status, noted.headers = response.status, response.headers.items
             noted.gives(bytes(data))
-    await original(response, data)
+
+
+def _is_gone(request: Any) -> bool:
+    """Return whether the client has closed the connection."""
+    return request.transport is None or request.transport.is_closing()

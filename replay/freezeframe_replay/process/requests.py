@@ -33,15 +33,14 @@ def answer_request(app: Any, given: Mapping[str, Any], output: str | None) -> No
         given: the request, as `freezeframe.hosts.applications` recorded it.
         output: the recorded response, which says when the client went away; None if the application raised.
     """
-    if type(app).__module__ == "aiohttp.web_app":
-        asyncio.run(_ask_aiohttp(app, given))
-        return
     if given["method"] == "WEBSOCKET":
         asyncio.run(_talk(app, given))
         return
     answered: Any = values.decode(output) if output else None
     left_after = answered.get("client_left_after") if isinstance(answered, dict) else None
-    if given["method"] == METHOD:
+    if type(app).__module__ == "aiohttp.web_app":
+        asyncio.run(_ask_aiohttp(app, given, left_after))
+    elif given["method"] == METHOD:
         call_servicer(app, given, left_after)
     elif is_asgi(type(app)):
         asyncio.run(_ask_asgi(app, given, left_after))
@@ -187,8 +186,19 @@ class _Lifespan:
             await self._answers.put(None)
 
 
-async def _ask_aiohttp(app: Any, given: Mapping[str, Any]) -> None:
-    from aiohttp import streams, test_utils, web
+async def _ask_aiohttp(app: Any, given: Mapping[str, Any], left_after: int | None) -> None:
+    from aiohttp import ClientConnectionResetError, streams, test_utils, web
+
+    sent = 0
+
+    def is_gone() -> bool:
+        return left_after is not None and sent >= left_after
+
+    async def write(piece: bytes) -> None:
+        nonlocal sent
+        if is_gone():
+            raise ClientConnectionResetError("Cannot write to closing transport")
+        sent += bool(piece)
 
     runner = web.AppRunner(app)
     await runner.setup()
@@ -198,14 +208,20 @@ async def _ask_aiohttp(app: Any, given: Mapping[str, Any]) -> None:
         reader.feed_data(_body(given))
         reader.feed_eof()
         path = quote(given["path"]) + (f"?{given['query']}" if given["query"] else "")
-        request = test_utils.make_mocked_request(given["method"], path, given["headers"], payload=reader)
-        request = request.clone(remote=given["client"])
+        made = test_utils.make_mocked_request(given["method"], path, given["headers"], payload=reader)
+        request: Any = made.clone(remote=given["client"])
+        request.transport.is_closing = is_gone
+        request.writer.write = write
         try:
             response = await app._handle(request)
         except web.HTTPException as refusal:
             response = refusal
-        await response.prepare(request)
-        await response.write_eof()
+        if not is_gone():
+            await response.prepare(request)
+            await response.write_eof()
+    except ConnectionError:
+        if not is_gone():
+            raise
     finally:
         await runner.cleanup()
 
