@@ -95,7 +95,7 @@ class Call:
     """Of the span that says most."""
     service: str
     response_id: str
-    tellers: str
+    reported_by: str
     started_ns: int
     ended_ns: int
     rank: int
@@ -242,7 +242,7 @@ def _call(group: _Group) -> Call:
         span_id=lead.span_id,
         service=service,
         response_id=response_id,
-        tellers=", ".join(sorted({one.teller for one in group.members})),
+        reported_by=", ".join(sorted({one.teller for one in group.members})),
         started_ns=min(one.started_ns for one in group.members),
         ended_ns=max(one.ended_ns for one in group.members),
         rank=lead.rank + _BELOW * bool(group.top.parent),
@@ -276,7 +276,7 @@ def _joined(calls: Iterable[Call]) -> list[list[Call]]:
         return call
 
     every = list(calls)
-    if len({call.tellers for call in every}) < 2:
+    if len({call.reported_by for call in every}) < 2:
         return []
     every.sort(key=lambda call: (call.started_ns, call.place))
     for same in (*_alike(every, lambda call: call.keys[1:]), *_alike(every, lambda call: call.keys[:1])):
@@ -304,8 +304,8 @@ def _alike(calls: Sequence[Call], keys: Callable[[Call], Sequence[int]]) -> Iter
             if call.started_ns > reached:
                 nth, number = defaultdict(int), number + 1
             reached = max(reached, call.ended_ns)
-            rows[number, nth[call.tellers]].append(call)
-            nth[call.tellers] += 1
+            rows[number, nth[call.reported_by]].append(call)
+            nth[call.reported_by] += 1
         yield from (row for row in rows.values() if len(row) > 1)
 
 

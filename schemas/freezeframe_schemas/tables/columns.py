@@ -92,24 +92,24 @@ def _derived(name: str, type_: str, comment: str, codec: str = "ZSTD(1)") -> Col
     return Column(name=name, type=type_, comment=comment, source=Source.DERIVED, codec=codec)
 
 
-TENANT: Final = _derived("tenant", _LC, "Tenant of the span or its resource; empty where none was set")
+TENANT: Final = _derived("tenant", _LC, "Tenant of the span or its resource; empty if none is set")
 STORED_AT: Final = _derived(
     "stored_at",
     "DateTime64(3, 'UTC')",
-    "When the collector gave it to the store, the last time if it was sent twice",
+    "When the collector stored it; the last time, if it was sent twice",
     "Delta(8), ZSTD(1)",
 )
 RUN_HOUR: Final = _derived(
     "run_hour",
     "DateTime('UTC')",
-    "Hour in which the run started, the same for all spans of a run: order on disk and partition (by day) follow it",
+    "Hour in which the run started, the same for all its spans; sets the partition (by day) and the order on disk",
     "Delta(4), ZSTD(1)",
 )
 
 KEPT: Final = _derived(
     "kept",
     "UInt8",
-    "1 once the row was copied out of its day, because the run is kept longer than the day's other runs",
+    "1 if the row was copied out of its day, because its run is kept longer than the others of that day",
 )
 
 SERVICE: Final = Column(name="service", type=_LC, comment="Service", source=Source.RESOURCE, attribute=genai.SERVICE_NAME)
@@ -137,7 +137,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
         "if(JSONHas(rest, 'kind'), JSONExtractString(rest, 'kind'), 'Internal')",
     ),
     _field("status", _LC, "Unset, Ok or Error"),
-    _read("status_message", "String", "The status' message", "JSONExtractString(rest, 'status_message')"),
+    _read("status_message", "String", "Status message", "JSONExtractString(rest, 'status_message')"),
     *(
         _read(name, _LC, text, f"JSONExtractString(origin, '{name}')")
         for name, text in (
@@ -150,91 +150,93 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     # who and what
     SERVICE,
     _resource("commit", _LC, genai.VCS_REVISION, "Commit hash of the agent's code"),
-    _resource("commit_dirty", "Nullable(Bool)", genai.VCS_DIRTY, "True where the working tree differed from the commit"),
-    _span("run_id", "String", genai.RUN_ID, "The caller's own id of the run, where one was given"),
-    _span("user_id", "String", genai.USER_ID, "User; a surrogate where the policy redacts it"),
+    _resource("commit_dirty", "Nullable(Bool)", genai.VCS_DIRTY, "True if the working tree differed from the commit"),
+    _span("run_id", "String", genai.RUN_ID, "The caller's own id of the run, if it has one"),
+    _span("user_id", "String", genai.USER_ID, "User; a surrogate if the policy redacts it"),
     _span("session_id", "String", genai.SESSION_ID, "Session"),
     _span("conversation_id", "String", genai.CONVERSATION_ID, "Conversation"),
-    _attribute("flag_values", "String", genai.FLAGS, "JSON object: feature flag -> value as seen by this run (entry span)"),
+    _attribute("flag_values", "String", genai.FLAGS, "JSON object: feature flag -> its value in this run (entry span)"),
     _span("entry_kind", _LC, genai.ENTRY_KIND, "function, command, request, task, prompt or program (entry span)"),
     _attribute("entry_target", _LC, genai.ENTRY_TARGET, "module:qualname of the entry point (entry span)"),
-    _span("begun", "String", genai.ENTRY_BEGUN, "Of a pending span, which says that its parent began: the parent's own parent"),
+    _span("begun", "String", genai.ENTRY_BEGUN, "On a pending span (its parent has begun): the parent's parent"),
     # the operation
     _span("operation", _LC, genai.OPERATION_NAME, "chat, embeddings, execute_tool, invoke_agent, retrieval, ..."),
     _attribute("provider", _LC, genai.PROVIDER_NAME, "Model provider"),
     _attribute("agent_name", _LC, genai.AGENT_NAME, "Agent"),
     _attribute("agent_version", _LC, genai.AGENT_VERSION, "Version of the agent"),
-    _span("request_model", _LC, genai.REQUEST_MODEL, "Model that was asked for"),
+    _span("request_model", _LC, genai.REQUEST_MODEL, "Requested model"),
     _span("response_model", _LC, genai.RESPONSE_MODEL, "Model that answered"),
-    _attribute("response_id", "String", genai.RESPONSE_ID, "The provider's id of the response"),
-    _attribute("system_fingerprint", _LC, genai.OPENAI_SYSTEM_FINGERPRINT, "system_fingerprint as answered"),
+    _attribute("response_id", "String", genai.RESPONSE_ID, "The provider's response id"),
+    _attribute("system_fingerprint", _LC, genai.OPENAI_SYSTEM_FINGERPRINT, "system_fingerprint of the response"),
     _attribute("temperature", _DOUBLE, genai.REQUEST_TEMPERATURE, "Sampling temperature"),
     _attribute("top_p", _DOUBLE, genai.REQUEST_TOP_P, "Nucleus sampling"),
     _attribute("seed", _INT, genai.REQUEST_SEED, "Seed as sent"),
-    _attribute("max_tokens", _INT, genai.REQUEST_MAX_TOKENS, "Limit of output tokens as sent"),
-    _attribute("stream", "Nullable(Bool)", genai.REQUEST_STREAM, "True where the response was streamed"),
+    _attribute("max_tokens", _INT, genai.REQUEST_MAX_TOKENS, "Maximum output tokens as sent"),
+    _attribute("stream", "Nullable(Bool)", genai.REQUEST_STREAM, "True if the response was streamed"),
     _attribute("finish_reasons", "Array(LowCardinality(String))", genai.RESPONSE_FINISH_REASONS, "Why each choice ended"),
-    _span("input_tokens", _INT, genai.USAGE_INPUT_TOKENS, "Tokens in"),
-    _span("output_tokens", _INT, genai.USAGE_OUTPUT_TOKENS, "Tokens out"),
+    _span("input_tokens", _INT, genai.USAGE_INPUT_TOKENS, "Input tokens"),
+    _span("output_tokens", _INT, genai.USAGE_OUTPUT_TOKENS, "Output tokens"),
     _span("cache_read_tokens", _INT, genai.USAGE_CACHE_READ_TOKENS, "Input tokens read from the provider's cache"),
     _span("cache_write_tokens", _INT, genai.USAGE_CACHE_WRITE_TOKENS, "Input tokens written to the provider's cache"),
     _attribute("reasoning_tokens", _INT, genai.USAGE_REASONING_TOKENS, "Output tokens spent on reasoning"),
-    _span("told_cost_usd", _DOUBLE, genai.USAGE_COST_USD, "US dollars that the call cost, where its sender says so"),
-    _span("ttft_s", _DOUBLE, genai.RESPONSE_TIME_TO_FIRST_CHUNK, "Seconds to the first chunk"),
+    _span("reported_cost_usd", _DOUBLE, genai.USAGE_COST_USD, "Cost of the call in US dollars, if the sender reports it"),
+    _span("ttft_s", _DOUBLE, genai.RESPONSE_TIME_TO_FIRST_CHUNK, "Seconds until the first chunk"),
     _span("tool_name", _LC, genai.TOOL_NAME, "Tool"),
-    _attribute("tool_call_id", "String", genai.TOOL_CALL_ID, "The model's id of the tool call"),
-    _attribute("tools_hash", _LC, genai.TOOL_DEFINITIONS_HASH, "Version of the tool definitions as sent (hash)"),
+    _attribute("tool_call_id", "String", genai.TOOL_CALL_ID, "The tool call's id, given by the model"),
+    _attribute("tools_hash", _LC, genai.TOOL_DEFINITIONS_HASH, "Hash of the tool definitions as sent"),
     _attribute("data_source", _LC, genai.DATA_SOURCE_ID, "Retriever or index that was searched"),
     _span("error_type", _LC, genai.ERROR_TYPE, "Class of the error"),
     # the exchange
-    _span("exchange_kind", _LC, genai.EXCHANGE_KIND, "model, tool, retrieval, mcp or http on an exchange span, else empty"),
+    _span(
+        "exchange_kind", _LC, genai.EXCHANGE_KIND, "model, tool, retrieval, mcp or http; empty if the span is not an exchange"
+    ),
     _attribute("seam", _LC, genai.EXCHANGE_SEAM, "Where the exchange was recorded"),
     _attribute("dialect", _LC, genai.EXCHANGE_DIALECT, "Wire dialect of the bodies"),
-    _attribute("lane", _LC, genai.EXCHANGE_LANE, "Spawn ordinals of the task or thread; empty: the entry point's own"),
-    _span("sequence", _INT, genai.EXCHANGE_SEQUENCE, "Order of issue within the process"),
+    _attribute("lane", _LC, genai.EXCHANGE_LANE, "Spawn ordinals of the task or thread; empty for the entry point's own lane"),
+    _span("sequence", _INT, genai.EXCHANGE_SEQUENCE, "Position in the order in which the process made its calls"),
     _attribute("completion", _LC, genai.RESPONSE_COMPLETION, "complete, closed_early, broken or none"),
     _attribute("http_method", _LC, genai.HTTP_REQUEST_METHOD, "HTTP method"),
     _span("http_status", _INT, genai.HTTP_RESPONSE_STATUS_CODE, "HTTP status"),
-    _attribute("resend", _INT, genai.HTTP_REQUEST_RESEND_COUNT, "Which retry this is; absent or 0: the first attempt"),
+    _attribute("resend", _INT, genai.HTTP_REQUEST_RESEND_COUNT, "Number of the retry; 0 or absent for the first attempt"),
     _attribute("url", "String", genai.URL_FULL, "Full URL"),
-    _span("chunk_sizes", "Array(UInt32)", genai.RESPONSE_CHUNK_SIZES, "Bytes of each chunk as it came", "T64, ZSTD(1)"),
+    _span("chunk_sizes", "Array(UInt32)", genai.RESPONSE_CHUNK_SIZES, "Bytes of each chunk as received", "T64, ZSTD(1)"),
     _field(
         "chunk_gaps",
         "Array(UInt64)",
-        "First the unit in nanoseconds, 1000 if that is exact, else 1; then for each chunk the time since the one before it",
+        "First the unit in nanoseconds (1000 if that is exact, else 1), then the time from each chunk to the next",
         "T64, ZSTD(1)",
     ),
     Column(
         name="chunk_offsets_ns",
         type="Array(UInt64)",
-        comment="Nanoseconds from the start to each chunk",
+        comment="Nanoseconds from the start of the span to each chunk",
         source=Source.SPAN,
         attribute=genai.RESPONSE_CHUNK_OFFSETS_NS,
         codec="",
         alias="arrayMap(offset -> offset * chunk_gaps[1], arrayCumSum(arrayPopFront(chunk_gaps)))",
     ),
-    _attribute("redaction_policy", _LC, genai.REDACTION_POLICY, "name@hash of the policy that the span went through"),
-    _attribute("normalised_from", _LC, genai.NORMALISED_FROM, "Vendor dialect that the GenAI attributes were derived from"),
+    _attribute("redaction_policy", _LC, genai.REDACTION_POLICY, "name@hash of the policy that redacted the span"),
+    _attribute("normalised_from", _LC, genai.NORMALISED_FROM, "Vendor dialect that the GenAI attributes were mapped from"),
     # for lists
     Column(
         name="previews",
         type="Array(String)",
-        comment="Start of the last thing that was asked, and of what was answered, for lists; empty where a span has neither",
+        comment="Start of the last question and of the answer, for lists; empty if the span has neither",
         source=Source.DERIVED,
         codec="Default",
         block_bytes=1 << 20,
     ),
-    _derived("payload_bytes", "UInt64", "Bytes of the values of this span that are stored as payloads"),
+    _derived("payload_bytes", "UInt64", "Bytes of this span's values that are stored as payloads"),
     _derived(
         "gaps",
         "Array(LowCardinality(String))",
-        "What this span is known to lack: attributes_dropped, request_omitted, response_omitted, result_opaque",
+        "What this span is known to be missing: attributes_dropped, request_omitted, response_omitted, result_opaque",
     ),
     # the span
     Column(
         name="attributes",
         type=_TEXTS,
-        comment="Every attribute that is small; text as it is, other types as text",
+        comment="Small attributes; other types are written as text",
         source=Source.FIELD,
         codec="Default",
         block_bytes=256 << 10,
@@ -242,15 +244,15 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _read(
         "attribute_types",
         _TYPES,
-        "Type of each attribute that is not the one of its name: text, int, double, bool, bytes, json, null",
+        "Type of each attribute whose type is not the usual one of its name: text, int, double, bool, bytes, json, null",
         "JSONExtract(rest, 'types', 'Map(String, String)')",
     ),
     _field("refs", _REFS, "Large attribute -> hashes of its payload pieces, in order"),
     Column(
         name="templates",
         type="String",
-        comment="Of each attribute in `refs`, in order, what is around its pieces: char(0) for a piece, char(1) between"
-        " attributes; an attribute without a template is its pieces joined",
+        comment="For each attribute in `refs`, in order, the text around its pieces: char(0) for a piece, char(1) between"
+        " attributes; without a template, an attribute is its pieces joined",
         source=Source.FIELD,
         codec="Default",
         # a turn's request has the previous one's template, a little longer: ZSTD finds it in the block
@@ -259,19 +261,19 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
     _field(
         "origin",
         _LC,
-        "JSON of what all spans of a process share: attributes of the resource with their types, the scope, schema URLs",
+        "JSON of what the spans of a process share: resource attributes with their types, scope, schema URLs",
         "ZSTD(3)",
     ),
     _read(
         "resource",
         _TEXTS,
-        "Resource attributes that are small; text as it is, other types as text",
+        "Small resource attributes; other types are written as text",
         "JSONExtract(origin, 'resource', 'Map(String, String)')",
     ),
     _read(
         "resource_types",
         _TYPES,
-        "The same of the resource's attributes",
+        "The same for resource attributes",
         "JSONExtract(origin, 'types', 'Map(String, String)')",
     ),
     _read(
@@ -286,7 +288,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
         )
         for items, name, type_, read, text, expression in (
             (
-                *("events", "time", "DateTime64(9, 'UTC')", "Array(Int64)", "When each event happened"),
+                *("events", "time", "DateTime64(9, 'UTC')", "Array(Int64)", "Time of each event"),
                 "arrayMap(time -> fromUnixTimestamp64Nano(time, 'UTC'), {})",
             ),
             ("events", "name", _LC, "Array(String)", "Name of each event", "{}"),
@@ -297,7 +299,7 @@ SPAN_COLUMNS: Final[tuple[Column, ...]] = (
             ("links", "attributes", _TEXTS, "Array(Map(String, String))", "Attributes of each link", "{}"),
         )
     ),
-    _field("rest", "String", "JSON of what most spans lack: kind, status message, events, links, dropped counts, types, ..."),
+    _field("rest", "String", "JSON of what few spans have: kind, status message, events, links, dropped counts, types, ..."),
     STORED_AT,
 )
 STORED_SPAN_COLUMNS: Final = tuple(column for column in SPAN_COLUMNS if not column.alias)
@@ -311,10 +313,10 @@ PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
     _derived(
         "start_time",
         "DateTime('UTC')",
-        "Start of the span in which the piece was first met: neighbours in time are alike, and compress each other",
+        "Start of the span in which the piece first appeared: pieces close in time are alike and compress well",
         "Delta(4), ZSTD(1)",
     ),
-    _field("attribute", _LC, "Attribute in which the piece was first met"),
+    _field("attribute", _LC, "Attribute in which the piece first appeared"),
     Column(
         name="body",
         type="String",
@@ -328,20 +330,20 @@ PAYLOAD_COLUMNS: Final[tuple[Column, ...]] = (
 PIECE_NAME: Final = Column(
     name="hash",
     type="FixedString(12)",
-    comment="First 12 bytes of the SHA-256 of `body`: computed when it is asked for, never stored",
+    comment="First 12 bytes of the SHA-256 of `body`; computed when queried, never stored",
     source=Source.DERIVED,
     codec="",
 )
 """The column by which spans name pieces. A stored name would be 12 bytes that no codec can compress."""
 
 REJECTED_COLUMNS: Final[tuple[Column, ...]] = (
-    _field("time", "DateTime64(9, 'UTC')", "When the span was set aside", "Delta(8), ZSTD(1)"),
+    _field("time", "DateTime64(9, 'UTC')", "When the span was rejected", "Delta(8), ZSTD(1)"),
     TENANT,
-    _field("trace_id", "String", "Trace id as far as it was readable"),
-    _field("span_id", "String", "Span id as far as it was readable"),
+    _field("trace_id", "String", "Trace id, as far as it could be read"),
+    _field("span_id", "String", "Span id, as far as it could be read"),
     _field("name", "String", "Span name"),
-    _field("reason", _LC, "Short cause, one of a few words"),
-    _field("detail", "String", "What was wrong, found and expected; no payload"),
+    _field("reason", _LC, "Short reason, from a fixed list"),
+    _field("detail", "String", "What was wrong: found and expected, without payloads"),
 )
 
 _FIRST: Final = (
@@ -368,17 +370,19 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
             ("commit", "Commit hash of the agent's code"),
         )
     ),
-    _derived("commit_dirty", "SimpleAggregateFunction(max, Int8)", "1 dirty, 0 clean, -1 not known"),
+    _derived("commit_dirty", "SimpleAggregateFunction(max, Int8)", "1 dirty, 0 clean, -1 unknown"),
     _derived(
-        "entry", f"SimpleAggregateFunction(min, {_FIRST})", "The entry point's span: marked, else the root, else the first"
+        "entry",
+        f"SimpleAggregateFunction(min, {_FIRST})",
+        "Span of the entry point: the marked one, else the root, else the first",
     ),
     _derived(
         "first_error",
         "SimpleAggregateFunction(min, Tuple(start_time DateTime64(9, 'UTC'), error String))",
-        "Error of the first span that failed; in the far future where none did",
+        "Error of the first span that failed; its time is in the far future if none did",
     ),
-    _derived("has_exchanges", "SimpleAggregateFunction(max, UInt8)", "1 where the run was recorded with exchanges"),
-    _derived("models", "SimpleAggregateFunction(groupUniqArrayArray, Array(String))", "Models that were asked for"),
+    _derived("has_exchanges", "SimpleAggregateFunction(max, UInt8)", "1 if the run has exchanges"),
+    _derived("models", "SimpleAggregateFunction(groupUniqArrayArray, Array(String))", "Requested models"),
     # A map keyed by span, so that a span that was sent twice counts once: a sum would count it twice.
     _derived(
         "marks",
@@ -389,33 +393,33 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
     _derived(
         "lacks",
         "SimpleAggregateFunction(groupBitOr, UInt32)",
-        "Bits, by place in run.KIT: fields of the replay kit that some exchange lacks",
+        "Bits by position in run.KIT: parts of the replay kit that some exchange is missing",
     ),
     _derived(
         "entry_lacks",
         "SimpleAggregateFunction(min,"
         " Tuple(rank UInt8, start_time DateTime64(9, 'UTC'), span_id String, pending Bool, lacks UInt32))",
-        "The same of the entry point's span, found as in `entry`",
+        "The same for the span of the entry point, chosen as in `entry`",
     ),
     _derived(
         "gaps",
         "SimpleAggregateFunction(groupUniqArrayArray, Array(String))",
-        "What spans are known to lack, see spans.gaps",
+        "What spans are known to be missing; see spans.gaps",
     ),
     _derived(
         "parents",
         "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64))",
-        "Spans named as a parent in a batch that lacks one of them; one that is not in `marks` either leaves orphans",
+        "Parents that are missing from a batch; one that is not in `marks` either leaves orphans",
     ),
     _derived(
         "begun",
         "SimpleAggregateFunction(groupUniqArrayArray, Array(UInt64))",
-        "Entry spans that began; one that is not in `marks` has no recorded end, and the run is unfinished",
+        "Entry spans that have begun; if one is not in `marks`, its end was not recorded and the run is unfinished",
     ),
     _derived(
         "made",
         "SimpleAggregateFunction(maxMap, Map(UInt64, UInt64))",
-        "Entry span -> exchanges of its run that had ended when it did; more than there are means that some were lost",
+        "Entry span -> exchanges of the run that had ended by its end; if that is more than are stored, some were lost",
     ),
 )
 
@@ -433,7 +437,7 @@ _OF_A_CALL: Final = (
     "tenant, trace_id, span_id, parent_span_id, start_time, name, status, service, commit, run_id, user_id, operation,"
     " provider, agent_name, request_model, response_model, response_id, system_fingerprint, temperature, top_p, seed,"
     " max_tokens, stream, finish_reasons, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,"
-    " told_cost_usd, ttft_s, tools_hash, http_status, error_type"
+    " reported_cost_usd, ttft_s, tools_hash, http_status, error_type"
 )
 TOLD_COLUMNS: Final[tuple[Column, ...]] = (
     *(
@@ -443,8 +447,8 @@ TOLD_COLUMNS: Final[tuple[Column, ...]] = (
         if column.name == name
     ),
     _derived("ms", "Float64", "Milliseconds from start to end"),
-    _derived("input_preview", "String", "Start of the last thing that was asked"),
-    _derived("output_preview", "String", "Start of what was answered"),
+    _derived("input_preview", "String", "Start of the last question"),
+    _derived("output_preview", "String", "Start of the answer"),
 )
 """Columns of a model call that `spans` and `call_rows` share."""
 
@@ -452,15 +456,19 @@ CALL_COLUMNS: Final[tuple[Column, ...]] = (
     KEPT,
     RUN_HOUR,
     *TOLD_COLUMNS,
-    _derived("shown", "UInt8", "1 on the one row that stands for a call, with what all tell of it; every other row is blank"),
-    _derived("started_ns", "Int64", "First start of what this run tells of the call, Unix nanoseconds"),
-    _derived("ended_ns", "Int64", "Last end of it"),
-    _derived("tellers", _LC, "Instrumentations that tell of the call in this run"),
-    _derived("rank", "UInt8", "How much they tell: 8 in a span, 4 an answer, 2 a question, 1 below another span"),
     _derived(
-        "keys", "Array(UInt64)", "Hashes of service and response id, and of service and tokens: by them other runs tell of it"
+        "shown", "UInt8", "1 on the row that represents the call and has everything reported about it; all other rows are blank"
     ),
-    _derived("version", "UInt64", "When the calls of this run were last joined, Unix nanoseconds: the latest row counts"),
+    _derived("started_ns", "Int64", "Earliest reported start of the call in this run, Unix nanoseconds"),
+    _derived("ended_ns", "Int64", "Latest reported end, Unix nanoseconds"),
+    _derived("reported_by", _LC, "Instrumentations that report the call in this run"),
+    _derived("rank", "UInt8", "How much they report: 8 in a span, 4 an answer, 2 a question, 1 below another span"),
+    _derived(
+        "keys",
+        "Array(UInt64)",
+        "Hashes of service and response id, and of service and tokens; by these, reports in other runs are matched",
+    ),
+    _derived("version", "UInt64", "When the calls of this run were last joined, Unix nanoseconds; the latest row counts"),
 )
 
 CONTENT_ATTRIBUTES: Final = frozenset(

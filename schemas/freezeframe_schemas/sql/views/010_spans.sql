@@ -6,8 +6,8 @@ SELECT
         mapApply((name, hashes) -> (name, arrayMap(hash -> lower(hex(hash)), hashes)), refs) AS refs),
     {COMPUTED_BUT_REFS},
     JSONExtract(origin, 'refs', 'Map(LowCardinality(String), Array(String))') AS resource_refs,
-    previews[1] AS input_preview, -- Start of the last thing that was asked
-    previews[2] AS output_preview, -- Start of what was answered
+    previews[1] AS input_preview, -- Start of the last question
+    previews[2] AS output_preview, -- Start of the answer
     start_time + toIntervalNanosecond(duration_ns) AS end_time, -- When the span ended
     duration_ns / 1e6 AS ms -- Milliseconds from start to end
 FROM {db}.span_rows FINAL

@@ -1,13 +1,13 @@
--- The price of each model that was met: of the longest prefix in `prices`, from each date on.
+-- The price of each model seen: that of the longest prefix in `prices`, from each date on.
 CREATE OR REPLACE VIEW {db}.model_prices {on_cluster} AS
 SELECT
-    model, -- Model that was met
-    valid_from, -- From when on
+    model, -- Model that was seen
+    valid_from, -- Valid from this time on
     input_usd, -- US dollars per million input tokens
     output_usd, -- US dollars per million output tokens
     cache_read_usd, -- US dollars per million input tokens read from the cache
     cache_write_usd, -- US dollars per million input tokens written to the cache
-    prefix -- Start of the model name by which its price was found
+    prefix -- Start of the model name that the price is for
 FROM (
     SELECT m.model AS model, p.*, max(length(p.prefix)) OVER (PARTITION BY m.model) AS longest
     FROM (

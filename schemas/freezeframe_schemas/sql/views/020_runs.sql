@@ -1,4 +1,4 @@
--- One row per run. Calls and tokens are counted on exchanges if the run has them, else on what other instrumentations report
+-- One row per run. Calls and tokens are those of its exchanges, or else what other instrumentations report
 -- (call_rows), so that a call which several saw counts once. The inner SELECT reads whole columns: FINAL would not gather the
 -- fields of `entry` if only these are read. FINAL, because rows that are merged already are then taken as they are.
 CREATE OR REPLACE VIEW {db}.runs {on_cluster} AS
@@ -21,7 +21,7 @@ SELECT
     if(r.commit_dirty < 0, NULL, r.commit_dirty = 1) AS commit_dirty,
     r.entry.flag_values AS flag_values,
     r.start_time::DateTime64(9, 'UTC') AS start_time, -- First start of a span
-    r.end_time::DateTime64(9, 'UTC') AS end_time, -- Last end of a span; of an unfinished run, when it was last heard of
+    r.end_time::DateTime64(9, 'UTC') AS end_time, -- Last end of a span; of an unfinished run, when it was last heard from
     (toUnixTimestamp64Nano(r.end_time) - toUnixTimestamp64Nano(r.start_time)) / 1e6 AS ms, -- Milliseconds from start to end
     length(r.marks) AS spans, -- Spans
     length(exchange_ids) AS exchanges, -- Exchanges
@@ -30,11 +30,11 @@ SELECT
     arrayCount(mark -> bitAnd(mark, if(empty(exchange_ids), 128, 8)) > 0, mapValues(r.marks)) AS retrievals, -- Retrievals
     if(empty(exchange_ids), model_calls + tool_calls + retrievals, exchanges) AS steps, -- Exchanges, or the calls that another instrumentation reports
     arrayCount(mark -> bitAnd(mark, 1) > 0, mapValues(r.marks)) AS errors, -- Spans that failed
-    if(empty(exchange_ids), c.input_tokens, arraySum(mark -> bitAnd(bitShiftRight(mark, 8), 268435455), mapValues(calls))) AS input_tokens, -- Tokens in, of all model calls
-    if(empty(exchange_ids), c.output_tokens, arraySum(mark -> bitShiftRight(mark, 36), mapValues(calls))) AS output_tokens, -- Tokens out, of all model calls
-    arraySort(r.models::Array(String)) AS models, -- Models that were asked for
-    r.entry.input AS input, -- Start of what the entry point was called with
-    r.entry.output AS output, -- Start of what it returned
+    if(empty(exchange_ids), c.input_tokens, arraySum(mark -> bitAnd(bitShiftRight(mark, 8), 268435455), mapValues(calls))) AS input_tokens, -- Input tokens of all model calls
+    if(empty(exchange_ids), c.output_tokens, arraySum(mark -> bitShiftRight(mark, 36), mapValues(calls))) AS output_tokens, -- Output tokens of all model calls
+    arraySort(r.models::Array(String)) AS models, -- Requested models
+    r.entry.input AS input, -- Start of the entry point's input
+    r.entry.output AS output, -- Start of its output
     r.first_error.error AS first_error, -- Error of the first span that failed
     r.run_hour AS run_hour,
     r.kept AS kept,

@@ -11,11 +11,11 @@ SELECT
     if(s.failed, 'error', 'ok') AS status, -- error or ok
     s.http_status AS http_status,
     s.ms AS ms, -- Milliseconds from start to end
-    s.model AS model, -- Model that answered, or that was asked for
+    s.model AS model, -- Model that answered, or the requested one
     s.input_tokens AS input_tokens,
     s.output_tokens AS output_tokens,
-    s.input_preview AS request, -- Start of what was asked
-    s.output_preview AS response, -- Start of what was answered
+    s.input_preview AS request, -- Start of the question
+    s.output_preview AS response, -- Start of the answer
     s.error_type AS error_type,
     s.completion AS completion,
     s.finish_reasons AS finish_reasons,

@@ -5,7 +5,7 @@ SELECT
     s.start_time AS start_time, s.ms AS ms, -- Milliseconds from start to end
     if(s.data_source != '', s.data_source, s.name) AS source, -- Retriever or index that was searched
     s.service AS service, if(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status, -- error or ok
-    s.error_type AS error_type, s.input_preview AS query, -- Start of what was asked
+    s.error_type AS error_type, s.input_preview AS query, -- Start of the question
     s.output_preview AS documents, -- Start of the list of chunks; one each in chunks
     s.attributes['{EMBEDDING_VERSION}'] AS embedding_version, -- Version of the embedding, if the span has it
     CAST(s.exchange_kind != '', 'UInt8') AS exact -- True if it is an exchange, recorded byte for byte; false if another instrumentation reported it

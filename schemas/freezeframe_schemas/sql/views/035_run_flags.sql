@@ -5,7 +5,7 @@ SELECT
     r.status AS status, -- error if the run failed, else ok
     r.commit AS commit,
     pair.1 AS flag, -- Feature flag
-    pair.2 AS value -- Its value as the run saw it, JSON
+    pair.2 AS value -- Its value in this run, JSON
 FROM {db}.runs AS r
 ARRAY JOIN JSONExtractKeysAndValuesRaw(r.flag_values) AS pair
-COMMENT 'Feature flags as runs saw them: SELECT flag, value, countIf(status = ''error'') / count() FROM run_flags GROUP BY ALL';
+COMMENT 'Feature flags by run: SELECT flag, value, countIf(status = ''error'') / count() FROM run_flags GROUP BY ALL';

@@ -1,4 +1,4 @@
--- One row per chunk that a retrieval gave. Read from the template of the list of documents, in which a long text is char(2)
+-- One row per chunk that a retrieval returned. Read from the template of the list of documents, in which a long text is char(2)
 -- and its name: no text is touched. A list that cannot be read so (more than 2 KB of short texts in a row, or stored by a version
 -- without templates) is one row of rank 0; `contents` has it whole.
 CREATE OR REPLACE VIEW {db}.chunks {on_cluster} AS
@@ -13,9 +13,9 @@ SELECT
     d.start_time AS start_time,
     d.source AS source, -- Retriever or index that was searched
     rank, -- Place in the answer, from 1; 0 if the list cannot be read without its texts: see contents
-    JSONExtractString(document, 'id') AS chunk_id, -- Id of the chunk, as the retriever gave it
-    JSONExtract(document, 'score', 'Nullable(Float64)') AS score, -- Its score, as the retriever gave it
-    JSONExtractString(document, 'document_id') AS document_id, -- The document that it is a part of, if the retriever says so
+    JSONExtractString(document, 'id') AS chunk_id, -- Id of the chunk, from the retriever
+    JSONExtract(document, 'score', 'Nullable(Float64)') AS score, -- Its score, from the retriever
+    JSONExtractString(document, 'document_id') AS document_id, -- The document that it is part of, if the retriever says so
     if(is_name, '', said) AS content, -- Its text; empty if it has 128 bytes or more: payloads has it under content_hash
     multiIf(rank = 0, '', is_name, substring(said, 2), lower(hex(substring(SHA256(said), 1, 12)))) AS content_hash, -- Name of its text, the same in every run
     d.service AS service,
@@ -37,4 +37,4 @@ FROM (
     WHERE mapContains(refs, attribute)
 ) AS d
 ARRAY JOIN d.documents AS document, d.ranks AS rank
-COMMENT 'One row per chunk that a retrieval gave: SELECT trace_id, rank, score FROM chunks WHERE chunk_id = ''...'''
+COMMENT 'One row per retrieved chunk: SELECT trace_id, rank, score FROM chunks WHERE chunk_id = ''...'''

@@ -1,4 +1,4 @@
 CREATE OR REPLACE VIEW {db}.rejected {on_cluster} AS
 SELECT *
 FROM {db}.rejected_rows
-COMMENT 'Spans that were set aside: SELECT reason, count() FROM rejected GROUP BY reason';
+COMMENT 'Rejected spans: SELECT reason, count() FROM rejected GROUP BY reason';

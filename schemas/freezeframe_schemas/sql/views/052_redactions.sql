@@ -1,4 +1,4 @@
--- What redaction put in the place of private values: one row per span and surrogate. Ask for a window of time or for one run.
+-- What redaction put in place of private values: one row per span and surrogate. Ask for a window of time or for one run.
 CREATE OR REPLACE VIEW {db}.redactions {on_cluster} AS
 SELECT
     s.tenant AS tenant,

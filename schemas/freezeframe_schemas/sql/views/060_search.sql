@@ -3,12 +3,12 @@
 CREATE OR REPLACE VIEW {db}.search {on_cluster} AS
 SELECT
     p.tenant AS tenant, p.trace_id AS trace_id,
-    toString(p.attribute) AS attribute, -- Attribute in which the text was first met
+    toString(p.attribute) AS attribute, -- Attribute in which the text first appeared
     p.run_hour AS run_hour,
     lower(hex(p.hash)) AS hash, -- Name of the piece that has the words, in payloads; empty if they are in a template
     substring(p.body, greatest(1, toInt64(ifNull(nullIf(positionCaseInsensitive(p.body, {words:String}), 0),
         positionCaseInsensitive(p.body, arraySort(word -> -length(word), splitByNonAlpha({words:String}))[1]))) - 60), 200)
-        AS snippet -- The text around the words, or around the longest if they do not stand together
+        AS snippet -- The text around the words, or around the longest word if they are apart
 FROM {db}.piece_rows AS p
 WHERE hasAllTokens(lower(p.body), splitByNonAlpha(lower({words:String})))
 UNION ALL

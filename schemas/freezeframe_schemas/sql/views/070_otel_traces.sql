@@ -18,8 +18,8 @@ SELECT
         {LARGE_ATTRIBUTES}) AS SpanAttributes, -- All attributes, as text
     toUInt64(greatest(s.duration_ns, 0)) AS Duration, -- Nanoseconds from start to end
     s.status AS StatusCode, -- Unset, Ok or Error
-    s.status_message AS StatusMessage, -- The status' message
-    s.`events.time` AS `Events.Timestamp`, -- When each event happened
+    s.status_message AS StatusMessage, -- Status message
+    s.`events.time` AS `Events.Timestamp`, -- Time of each event
     s.`events.name` AS `Events.Name`, -- Name of each event
     s.`events.attributes` AS `Events.Attributes`, -- Attributes of each event
     s.`links.trace_id` AS `Links.TraceId`, -- Trace id of each link

@@ -5,4 +5,4 @@ SELECT
     max(r.end_time) AS End -- Last end of a span
 FROM {db}.run_rows AS r
 GROUP BY r.trace_id
-COMMENT 'When each trace was, as Grafana asks for it';
+COMMENT 'Start and end of each trace, for Grafana';
