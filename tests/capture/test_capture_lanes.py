@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any
 
+import anyio.to_thread
 import pytest
 from capture_provider import Provider
 from capture_replay import replaying
@@ -164,6 +165,24 @@ def test_identical_concurrent_calls_get_each_its_own_answer(shape: Callable[[], 
 
 
 @pytest.mark.long
+@freezeframe.run
+async def in_a_worker_and_then_in_a_task() -> Any:
+    """As Starlette answers: a dependency in a thread, the pieces in a task."""
+    await anyio.to_thread.run_sync(len, "")
+    return await asyncio.create_task(roll_async("same"))
+
+
+def test_a_worker_thread_of_anyio_takes_no_lane_whether_it_is_new_or_not() -> None:
+    async def twice() -> None:
+        await in_a_worker_and_then_in_a_task()
+        await in_a_worker_and_then_in_a_task()
+
+    with capture() as captured:
+        asyncio.run(twice())
+        first, second = captured.exchanges
+    assert first.lane == second.lane
+
+
 def test_a_connection_made_while_recording_does_not_shift_the_lanes(provider: Provider) -> None:
     """asyncio resolves names in an executor and connects in tasks; a replay does neither."""
     import openai  # here: it takes a second, and the other tests do not need it

@@ -45,7 +45,7 @@ print(found.getsockname()[1], flush=True)
 """
 _UVICORN = f"""{_LISTEN}
 import uvicorn
-uvicorn.Server(uvicorn.Config("EXAMPLE:app", log_level="error")).run([found])
+uvicorn.Server(uvicorn.Config("EXAMPLE:app", log_level="error", ws_ping_interval=None)).run([found])
 """
 _AIOHTTP = f"""{_LISTEN}
 from aiohttp import web
@@ -143,7 +143,7 @@ def _ask_by_get(port: str, number: int) -> None:
 
 
 def _ask_by_socket(port: str, number: int) -> None:
-    with connect(f"ws://127.0.0.1:{port}/chat/u{number}", open_timeout=200) as talk:
+    with connect(f"ws://127.0.0.1:{port}/chat/u{number}", open_timeout=200, ping_interval=None) as talk:
         for _ in range(2):
             talk.send("hello")
             assert talk.recv() == "one moment"

@@ -61,18 +61,8 @@ async def ask(request):
 
 app = Starlette(routes=[Route("/ask", ask)])
 """
-_GUNICORN = (
-    "gunicorn",
-    "--bind",
-    "127.0.0.1:0",
-    "--graceful-timeout",
-    "60",
-    "--workers",
-    "4",
-    "--timeout",
-    "100",
-    "application:app",
-)
+_PATIENT = ("--graceful-timeout", "60", "--timeout", "100")  # the machine may be busy
+_GUNICORN = ("gunicorn", "--bind", "127.0.0.1:0", "--workers", "4", *_PATIENT, "application:app")
 _UVICORN = ("uvicorn", "--port", "0", "application:app")
 SERVERS = {
     "gunicorn": (_FLASK, _GUNICORN),

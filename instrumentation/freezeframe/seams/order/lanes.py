@@ -40,6 +40,8 @@ def _type_of_closing() -> type[object]:
 _CLOSES_GENERATOR: Final = _type_of_closing()
 """What the loop makes a task of to close an asynchronous generator that was left in the middle: at garbage collection,
 wherever the program is by then, and for generators of the real network, too. Such a task is not the application's work."""
+_WORKERS_OF_ANYIO: Final = "anyio._backends._asyncio"
+"""Module of the threads in which anyio runs functions, each in the context of its caller, so with its lane."""
 _FINALIZER: Final = "__del__"
 _FINALIZER_WITHIN: Final = 8
 """Frames above a task's creation in which to look for a finalizer: it makes the task itself, or closes what makes it."""
@@ -131,10 +133,13 @@ def _set_place(context: contextvars.Context, place: Place) -> bool:
 def _start(original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
     def start(thread: threading.Thread) -> None:
+        if type(thread).__module__ == _WORKERS_OF_ANYIO:  # as in `submit`: a warm server has its workers already
+            with outside_lane():
+                return original(thread)
         with guard("lanes.start"):
             # On the instance: a subclass that overrides `run` (Timer, and many in applications) is covered, too.
             thread.__dict__["run"] = functools.partial(_run_carried, thread, thread.run, child_place(), _otel_context())
-        original(thread)
+        return original(thread)
 
     return start
 
