@@ -391,16 +391,3 @@ def test_what_an_outcome_holds_that_is_not_compared_is_on_the_line(
     fixture = record(tmp_path, both[0])
     said_now = line(fixture, tmp_path, both[1])
     assert said_now.startswith("identical: 1 of 1 step" if said is None else f"identical, except {said}"), said_now
-
-
-def test_a_duration_that_the_program_measures_is_named_as_what_may_differ(tmp_path: Path) -> None:
-    source = (
-        TOOLS
-        + "\nimport time\nbegan = time.perf_counter()\ntrack('AC-1')\ntrack(f'took {time.perf_counter() - began:.9f} s')\n"
-    )
-    report = replayed(record(tmp_path, source), tmp_path, source)
-    assert report.first is not None
-    assert "only numbers differ: if the program measures a duration" in report.first.note
-    other = replayed(record(tmp_path, source), tmp_path, source.replace("took", "lasted"))
-    assert other.first is not None
-    assert "only numbers" not in other.first.note

@@ -146,6 +146,22 @@ def test_a_timeout_that_is_not_known_is_named(silence: str, tmp_path: Path) -> N
     assert line(replayed(fixture, tmp_path, source.replace("LIMIT = 0.2", "LIMIT = 0.205"))) == said
 
 
+def test_a_timeout_that_is_worked_out_from_a_monotonic_clock_is_that_of_the_run(silence: str, tmp_path: Path) -> None:
+    """The tool takes half of the time that there is, and none in a replay."""
+    source = AGENT.replace("CLIENT", "after_a_tool").replace("URL", silence)
+    source = source.replace(
+        "@freezeframe.run",
+        "import time\n\n@freezeframe.tool\ndef look():\n    time.sleep(0.4)\n\ndef after_a_tool(url):\n    import httpx\n"
+        "    end = time.monotonic() + 0.8\n    look()\n    httpx.post(url, json=BODY, timeout=end - time.monotonic())\n\n"
+        "@freezeframe.run",
+    )
+    fixture = record(tmp_path, source)
+    assert line(replayed(fixture, tmp_path, source)).startswith("identical")
+    longer = replayed(fixture, tmp_path, source.replace("+ 0.8", "+ 30"))
+    assert longer.first is not None
+    assert longer.first.path == "$.timeout"
+
+
 def test_a_longer_total_of_aiohttp_waits_for_what_the_run_had_abandoned(silence: str, tmp_path: Path) -> None:
     source = AGENT.replace("CLIENT", "aiohttp_total").replace("URL", silence)
     fixture = record(tmp_path, source)

@@ -19,7 +19,7 @@ from freezeframe.seams import Call
 from freezeframe_replay.engine.compare import first_difference
 from freezeframe_replay.engine.freeze import Alias, exchange_key, transient_fields
 from freezeframe_replay.engine.miss import Recorded, describe_miss
-from freezeframe_replay.engine.moments import Moments, Slack
+from freezeframe_replay.engine.moments import Measured, Moments, Slack
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_replay.engine.timeouts import COMPONENT, what_ended
 from freezeframe_schemas.divergence import Ambiguous, Divergence, DivergenceKind, Relaxed, Served, Why
@@ -63,13 +63,14 @@ class Lookup:
         fixture: its askable steps answer.
         ignore: components of the request key that do not decide.
         values: compares private values.
+        measured: see `Measured`.
     """
 
-    def __init__(self, fixture: Fixture, *, ignore: tuple[str, ...], values: PrivateValues) -> None:
+    def __init__(self, fixture: Fixture, *, ignore: tuple[str, ...], values: PrivateValues, measured: Measured) -> None:
         self._fixture = fixture
         self._ignore = ignore
         self._values = values
-        self._moments = Moments()
+        self._moments = Moments(lambda number: measured(number, self._took_ns()))
         self.first_ignored: dict[str, int] = {}
         """Ignored component of the key -> the first step that was found although it differed there."""
         self.recorded = [Recorded(step=step, key=exchange_key(step.exchange, ignore=ignore)) for step in fixture.askable]
@@ -219,6 +220,11 @@ class Lookup:
         """Return the program's result with its clock's moments replaced by the recorded ones (see `moments`)."""
         slack = self._slack(len(self._fixture.steps) + 1, self._fixture.entry.end_time_unix_nano)
         return self._moments.settle(recorded, live, slack)
+
+    def _took_ns(self) -> list[int]:
+        """Return how long the used steps took, as `response.elapsed` says it: in whole microseconds."""
+        used = [item.step.exchange for item in self.recorded if item.step.number in self.used]
+        return [(each.end_time_unix_nano - each.start_time_unix_nano) // 1000 * 1000 for each in used if each.request.method]
 
     def unused(self) -> list[Recorded]:
         """Return the steps that have not answered a call yet."""

@@ -204,5 +204,6 @@ def _measured(divergence: Divergence) -> str:
     if recorded == live or not _MEASURED.search(recorded) or _MEASURED.sub("", recorded) != _MEASURED.sub("", live):
         return ""
     return (
-        "only numbers differ: if the program measures a duration, it is not the same in a replay, so round it or leave it out"
+        "only numbers differ: if the program computes with a duration that it measures, a replay gets nearly the same result; "
+        "round it, or leave it out"
     )

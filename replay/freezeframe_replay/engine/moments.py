@@ -1,31 +1,39 @@
-"""Moments: times that a program read from its clock and put into a request, replaced by the recorded ones before a comparison.
+"""Moments: times and durations that a program read from its clocks, replaced by the recorded ones before a comparison.
 
 In a replay the clock starts at the run's start and is moved with each step, so what the program reads is right to within the
 time that the recorded code took, but not to the microsecond. A time that is in both requests at the same place is one moment
-if the two are no further apart than that. Times that the program was given (in its input, by a tool, by the model) are content:
-they are compared unchanged. Pure.
+if the two are no further apart than that. So is a number that the program measured: the time between two of its reads. Times
+that the program was given (in its input, by a tool, by the model) are content: they are compared unchanged. Pure.
 """
 
 from __future__ import annotations
 
 import datetime as dt
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 _MOMENT: Final = re.compile(
-    r"""(
+    r"""
     \d{4}-\d\d-\d\d[T\ ]\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?(?:\ ?(?:Z|UTC|[+-]\d\d:?\d\d))?   # ISO 8601
     |\b\d\d:\d\d:\d\d(?:[.,]\d{1,9})?\b                                                      # time of day
     |\b1\d{9}(?:\.\d{1,9})?\b | \b1\d{12}\b | \b1\d{15}\b | \b1\d{18}\b                      # since 1970: s, ms, us, ns
-    )""",
+    """,
     re.VERBOSE,
 )
+_READ: Final = re.compile(rf"({_MOMENT.pattern}|(?<![\w.])\d+(?:\.\d+)?(?:e-\d+)?)", re.VERBOSE)
+"""A moment, or a number that may be a duration."""
 _DAY_S: Final = 86_400
 _MINUTE_S: Final = 60
 _NEAR_NOW_S: Final = 32 * _DAY_S
 """A number or date further from the run than this was not read from its clock: it may be an order number, not a moment."""
+_IN_TEXT: Final = re.compile(r"\d+\.\d+(?:e-\d+)?|\d+e-\d+|\d{3,}")
+_AS_NUMBER: Final = re.compile(r"\d+\.\d{4,}(?:e-\d+)?|\d+(?:\.\d+)?e-\d+")
+"""Numbers of so many digits that one which equals a duration is one. Many of JSON's own are parameters, such as 0.75."""
+
+Measured = Callable[[str, Sequence[int]], float]
+"""(number, how many ns each used step took) -> how many of its units are a second; 0 if the program did not measure it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +49,14 @@ class Slack:
 
 
 class Moments:
-    """The moments of one replay: which live one matches which recorded one. A request also holds those of earlier ones."""
+    """The moments of one replay: which live one matches which recorded one. A request also holds those of earlier ones.
 
-    def __init__(self) -> None:
+    Args:
+        measured: returns how many of its units are a second (1 or 1000, say) if the program measured a number; else 0.
+    """
+
+    def __init__(self, measured: Callable[[str], float] = lambda _: 0) -> None:
+        self._measured = measured
         self._known: set[tuple[str, str]] = set()
 
     def settle(self, recorded: Any, live: Any, slack: Slack) -> Any:
@@ -59,33 +72,41 @@ class Moments:
         if isinstance(recorded, str) and isinstance(live, str):
             return self._text(recorded, live, slack)
         if _is_number(recorded) and _is_number(live):
-            return recorded if self._same(str(recorded), str(live), slack) else live
+            return recorded if self._same(str(recorded), str(live), slack, _AS_NUMBER) else live
         return live
 
     def _text(self, recorded: str, live: str, slack: Slack) -> str:
         if recorded == live:
             return live
-        was, now = _MOMENT.split(recorded), _MOMENT.split(live)
+        was, now = _READ.split(recorded), _READ.split(live)
         if len(was) == 1 or was[::2] != now[::2]:
             return live
         same = all(self._same(*pair, slack) for pair in zip(was[1::2], now[1::2], strict=True))
         return recorded if same else live
 
-    def _same(self, recorded: str, live: str, slack: Slack) -> bool:
+    def _same(self, recorded: str, live: str, slack: Slack, form: re.Pattern[str] = _IN_TEXT) -> bool:
         if recorded == live or (recorded, live) in self._known:
             return True
         was, now = _seconds(recorded), _seconds(live)
-        if was is None or now is None or slack.is_content(recorded):
+        if slack.is_content(recorded):
             return False
-        apart = abs(was - now)
-        if was > _DAY_S and abs(was - slack.now_s) > _NEAR_NOW_S:
+        if was is None or now is None:
+            is_same = self._lasted(recorded, live, slack, form)
+        else:
+            apart = abs(was - now)
+            if ":" in recorded and "-" not in recorded:  # a time of day: midnight lies between 23:59:59 and 00:00:00
+                apart = min(apart, _DAY_S - apart)
+            is_far = was > _DAY_S and abs(was - slack.now_s) > _NEAR_NOW_S
+            is_same = not is_far and apart <= slack.within_s + (0 if _tells_seconds(recorded) else _MINUTE_S)
+        if is_same:
+            self._known.add((recorded, live))
+        return is_same
+
+    def _lasted(self, recorded: str, live: str, slack: Slack, form: re.Pattern[str]) -> bool:
+        """Return whether two numbers are one duration, as the run and as the replay measured it."""
+        if not (form.fullmatch(recorded) or form.fullmatch(live)) or not (scale := self._measured(live)):
             return False
-        if ":" in recorded and "-" not in recorded:  # a time of day: midnight lies between 23:59:59 and 00:00:00
-            apart = min(apart, _DAY_S - apart)
-        if apart > slack.within_s + (0 if _tells_seconds(recorded) else _MINUTE_S):
-            return False
-        self._known.add((recorded, live))
-        return True
+        return abs(float(recorded) - float(live)) / scale <= slack.within_s
 
 
 def _is_number(value: Any) -> bool:

@@ -27,6 +27,7 @@ from freezeframe_replay.engine.ends import Ends
 from freezeframe_replay.engine.lookup import Found, Lookup
 from freezeframe_replay.engine.mcp_answers import tools_of
 from freezeframe_replay.engine.miss import Recorded, miss_message, with_reason
+from freezeframe_replay.engine.moments import Measured
 from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.policy import Fence, Policy
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
@@ -61,6 +62,7 @@ class ReplaySession:
         fixture: the recording to answer from.
         policy: what is relaxed, and what may be made for real.
         on_time: called with the time of the run whenever it advances (moves the clock).
+        measured: returns whether the program measured a number.
         on_enter: called when the program has reached its entry point.
         on_leave: called when it is about to leave it.
         on_divergence: called when the program has left the recording, before it is reported.
@@ -74,6 +76,7 @@ class ReplaySession:
         *,
         policy: Policy = _STRICT,
         on_time: Callable[[int], None] = lambda _: None,
+        measured: Measured = lambda _, __: 0,
         on_enter: Callable[[], None] | None = None,
         on_leave: Callable[[], None] | None = None,
         on_divergence: Callable[[], None] | None = None,
@@ -95,7 +98,8 @@ class ReplaySession:
         self.turn, self.turn_in_thread, self.stay_open = self._turns.wait, self._turns.wait_in_thread, self._turns.stay_open
         self.loop_time = self._turns.loop_time
         self._lock = threading.Lock()
-        self._lookup = Lookup(fixture, ignore=(*fixture.ignore, *policy.ignore), values=self._values)
+        ignore = (*fixture.ignore, *policy.ignore)
+        self._lookup = Lookup(fixture, ignore=ignore, values=self._values, measured=measured)
         self._made: list[Made] = []
         self._live: list[LiveCall] = []
         self._asked_anew: set[int] = set()

@@ -137,6 +137,7 @@ def _open_session(fixture: Fixture, policy: Policy) -> tuple[ReplaySession, Fenc
         fixture,
         policy=policy,
         on_time=clock.reach,
+        measured=clock.measured,
         on_enter=enter,
         on_leave=leave,
         on_divergence=_tell_first,

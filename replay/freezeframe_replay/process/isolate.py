@@ -5,15 +5,23 @@ Installed once per child process by `child`; never in a process that runs anythi
 
 from __future__ import annotations
 
+import functools
+import itertools
 import json
+import os
 import socket
+import sys
 import threading
 import time
 import uuid
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import SourceFileLoader
-from typing import Any
+from pathlib import Path
+from types import FrameType
+from typing import Any, Final
 
+from freezeframe.context.draws import is_of_program
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.run import Entry
@@ -21,6 +29,14 @@ from freezeframe_schemas.run import Entry
 _SETTLED_AFTER_S = 2
 _NOW: Any = object()
 _FENCED_FAMILIES = (socket.AF_INET, socket.AF_INET6)
+_OURS: Final = str(Path(__file__).parents[1])
+_MEASURES_ELAPSED: Final = "/requests/sessions.py"
+"""Where requests measures `response.elapsed`. That of httpx is made from the recorded exchange."""
+_READS_KEPT: Final = 16
+"""The first and the last reads of a file that are kept, each."""
+_WALL_OFF_BY_NS: Final = 2_000
+"""How far a difference of two reads of the wall clock may be off: a `datetime` holds microseconds, a float half of one."""
+_OFF_BY_NS: Final = 2
 
 
 def fence_sockets(on_try: Callable[[str], BaseException], is_open: Callable[[str], bool] = lambda _: False) -> None:
@@ -75,9 +91,10 @@ def _address(args: tuple[Any, ...]) -> str:
 
 
 class RecordedClock:
-    """The wall clock as the run saw it: it starts at the entry point, advances with each answer, and ticks.
+    """The clocks as the run saw them: they start at the entry point, advance with each answer, and tick.
 
-    Monotonic clocks are left alone: event loops and timeouts depend on them. Needs ``time-machine``.
+    Of monotonic clocks only the program's own reads follow the run, so that it measures the durations of the run. Event loops,
+    locks and libraries depend on the real ones. Needs ``time-machine``.
     """
 
     def __init__(self, entry: Entry) -> None:
@@ -85,6 +102,12 @@ class RecordedClock:
         self._reached_ns = entry.start_time_unix_nano
         self._lock = threading.Lock()
         self._traveller: Any = None
+        self._tell_ns: Callable[[], int] = time.time_ns
+        self._ahead_ns = 0
+        """How far the monotonic clock is ahead of the wall clock."""
+        self._told_ns = 0
+        self._reads: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        """File of the program, and how far differences may be off -> its first and last reads."""
 
     def start(self) -> None:
         """Set the process's wall clock to the start of the run."""
@@ -102,10 +125,61 @@ class RecordedClock:
         ctime, asctime = time.ctime, time.asctime  # these two read the clock by themselves, past time-machine
         time.ctime = lambda seconds=None, /: ctime(time.time() if seconds is None else seconds)
         time.asctime = lambda moment=_NOW, /: asctime(time.localtime() if moment is _NOW else moment)
+        self._tell_ns, self._traveller.time_ns = self._traveller.time_ns, self._wall_ns
+        self._ahead_ns = time.monotonic_ns() - self._start_ns
+        for name in ("monotonic", "perf_counter"):
+            setattr(time, name, self._for_program(getattr(time, name), lambda ns: ns / 1e9))
+            setattr(time, f"{name}_ns", self._for_program(getattr(time, f"{name}_ns"), lambda ns: ns))
+
+    def _wall_ns(self) -> int:
+        now_ns, file = self._tell_ns(), _file_of_program(sys._getframe(1))
+        if file:
+            self._keep(file, _WALL_OFF_BY_NS, now_ns)
+        return now_ns
+
+    def _keep(self, file: str, off_by_ns: int, now_ns: int) -> None:
+        reads = self._reads[file, off_by_ns]
+        reads.append(now_ns)
+        if len(reads) > 2 * _READS_KEPT:
+            del reads[_READS_KEPT]
+
+    def _for_program(self, real: Callable[[], Any], of_ns: Callable[[int], Any]) -> Callable[[], Any]:
+        @functools.wraps(real)
+        def tell() -> Any:
+            file = _file_of_program(sys._getframe(1))
+            if not file:
+                return real()
+            self._told_ns = max(self._told_ns, self._tell_ns() + self._ahead_ns)
+            self._keep(file, _OFF_BY_NS, self._told_ns)
+            return of_ns(self._told_ns)
+
+        return tell
+
+    def measured(self, number: str, took_ns: Sequence[int]) -> float:
+        """Return in which part of a second the program measured a number (1000: in thousandths); 0 if it did not.
+
+        It did if this is the time between two of its first or last reads, or that of a step, and the number is not in its code.
+        """
+        value, _, exponent = number.lower().partition("e")
+        decimals = len(value.partition(".")[2])
+        off_by = 10.0 ** (int(exponent or 0) - decimals) * (0.5 if decimals else 1)  # rounded, or an integer that was cut
+        for scale in (1, 1e3, 1e6, 1e9):
+            sought_ns, unit_ns = float(number) / scale * 1e9, off_by / scale * 1e9
+            for lasted_ns, least_ns in self._durations(took_ns):
+                if sought_ns > 100 * least_ns and abs(abs(lasted_ns) - sought_ns) <= max(unit_ns, least_ns):
+                    return 0 if _is_of_program_itself(number) else scale
+        return 0
+
+    def _durations(self, took_ns: Sequence[int]) -> Iterator[tuple[int, int]]:
+        """Yield the durations that the program may have measured, and how far each may be off."""
+        yield from ((each_ns, _WALL_OFF_BY_NS) for each_ns in took_ns)
+        for (_, least_ns), reads in tuple(self._reads.items()):
+            yield from ((later - earlier, least_ns) for earlier, later in itertools.combinations(tuple(reads), 2))
 
     def restart(self) -> None:
         """Set the clock back to the start of the run: imports and set-up before the entry point took time."""
         if self._traveller is not None:
+            self._ahead_ns += self._tell_ns() - self._start_ns
             self._traveller.move_to(self._start_ns / 1e9, tick=True)
 
     def reach(self, now_ns: int) -> None:
@@ -116,6 +190,30 @@ class RecordedClock:
             if now_ns > self._reached_ns:
                 self._reached_ns = now_ns
                 self._traveller.move_to(now_ns / 1e9, tick=True)
+
+
+def _file_of_program(frame: FrameType) -> str:
+    """Return the program's file that a frame runs, or a client's that measures for it; else an empty text."""
+    file = frame.f_code.co_filename
+    if file.startswith("<"):  # a method that `dataclass` made, say
+        file = str(frame.f_globals.get("__file__") or "")
+    is_read = file.endswith(_MEASURES_ELAPSED) or (is_of_program(file) and not file.startswith(_OURS))
+    return file if is_read else ""
+
+
+def _is_of_program_itself(number: str) -> bool:
+    """Return whether the program's code, its environment or its command line holds a number."""
+    files = {str(getattr(module, "__file__", None) or "") for module in tuple(sys.modules.values())}
+    own = (_text(file) for file in files if is_of_program(file))
+    return any(number in text for text in itertools.chain(os.environ.values(), sys.argv, own))
+
+
+@functools.cache
+def _text(file: str) -> str:
+    try:
+        return Path(file).read_text(errors="replace")
+    except OSError:
+        return ""
 
 
 def restore_random(entry: Entry) -> None:

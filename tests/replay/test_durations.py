@@ -1,0 +1,138 @@
+"""Durations that a program measures and puts into a request: a replay measures those of the run, and names what it did
+not compare.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from chancy_provider import ChancyProvider
+
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas.divergence import Report
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.verdict import headline
+
+pytestmark = pytest.mark.long  # each test starts the program again
+
+MEASURED = """
+import dataclasses, datetime, time
+from time import perf_counter, perf_counter_ns
+import freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def track(order):
+    time.sleep(0.2)
+    return {"order": order, "place": "Lyon"}
+
+@dataclasses.dataclass
+class Note:
+    at: float = dataclasses.field(default_factory=time.time)
+
+@freezeframe.tool
+def report(text, seconds=0.0):
+    return text
+
+note, moment, begun, nanoseconds = Note(), datetime.datetime.now(), perf_counter(), perf_counter_ns()
+track("AC-1")
+"""
+CLOCKS = {
+    "a branch": "report('slow' if time.monotonic() - begun > 0.15 else 'fast')",
+    "time": "report(f'took {time.time() - note.at} s')",
+    "two decimals": "report(f'took {time.time() - note.at:.2f} s')",
+    "one decimal": "report(f'took {time.time() - note.at:.1f} s')",
+    "datetime": "report(f'took {datetime.datetime.now() - moment}')",
+    "total_seconds": "report(f'took {(datetime.datetime.now() - moment).total_seconds()}')",
+    "milliseconds": "report(f'took {(perf_counter_ns() - nanoseconds) // 1_000_000} ms')",
+    "a number": "report('took', perf_counter() - begun)",
+    "twice": "first = perf_counter() - begun; report(f'took {first:.4f}'); report(f'took {first:.4f}, then more')",
+    "a dataclass": "report(f'took {Note().at - note.at:.6f}')",
+    "a thread": (
+        "import threading\ndef work(): report(f'{perf_counter() - begun:.5f}')\n"
+        "thread = threading.Thread(target=work); thread.start(); thread.join()"
+    ),
+    "a task": "import asyncio\nasync def main(): report(f'{perf_counter() - begun:.5f}')\nasyncio.run(main())",
+    "a deadline": "end = time.monotonic() + 0.5\nwhile time.monotonic() < end: track('AC-2')",
+}
+ELAPSED = """
+import json
+import httpx, httpx2, requests
+import freezeframe
+freezeframe.instrument()
+ASKED = [{"role": "user", "content": "Where?"}]
+
+@freezeframe.tool
+def report(text):
+    return text
+
+for client in (httpx, httpx2, requests):
+    answer = client.post("URL/v1/chat/completions", json={"model": "fine", "messages": ASKED})
+    report(f"{answer.elapsed} {answer.elapsed.total_seconds()}")
+"""
+
+
+def record(folder: Path, source: str) -> Fixture:
+    (folder / "agent.py").write_text(source)
+    environment = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl"}
+    subprocess.run([sys.executable, "agent.py"], cwd=folder, env=environment, check=True, timeout=400)
+    return freeze(load_run_of_file(folder / "spans.jsonl"))
+
+
+def replayed(fixture: Fixture, folder: Path, source: str) -> Report:
+    (folder / "agent.py").write_text(source)
+    return reenact(fixture, cwd=folder)
+
+
+def line(fixture: Fixture, folder: Path, source: str) -> str:
+    return headline(replayed(fixture, folder, source)).partition(", run ")[0]
+
+
+def test_the_durations_that_a_program_measures_are_those_of_the_run(tmp_path: Path) -> None:
+    """By each clock and in each form, in tasks and threads; and the program decides by them as it did."""
+    source = "\n".join([MEASURED, *CLOCKS.values()])
+    assert line(record(tmp_path, source), tmp_path, source).startswith("identical, except times read from the clock in ")
+
+
+def test_elapsed_of_a_response_is_that_of_the_run(tmp_path: Path) -> None:
+    with ChancyProvider() as provider:
+        source = ELAPSED.replace("URL", provider.url)
+        fixture = record(tmp_path, source)
+    assert line(fixture, tmp_path, source).startswith("identical, except times read from the clock in ")
+
+
+def test_another_number_is_not_taken_for_a_duration(tmp_path: Path) -> None:
+    """Some are of the size of those that the program measures."""
+    more = (
+        "LIMIT = 70 / 100\nfor each in range(40): perf_counter() - begun\n"
+        "report(f'{perf_counter() - begun:.4f}, limit 0.21, {LIMIT}', 0.5)"
+    )
+    source = MEASURED + more
+    fixture = record(tmp_path, source)
+    assert line(fixture, tmp_path, source).startswith("identical")
+    for old, new in (
+        ("limit 0.21", "limit 0.2"),
+        ("LIMIT = 70", "LIMIT = 80"),
+        ("0.5)", "0.2)"),
+        ("{perf_counter() - begun", "{(perf_counter() - begun) / 7"),
+        ("{perf_counter() - begun", "{perf_counter() - begun + 30"),
+        ('track("AC-1")', 'for each in range(20): track("AC-1")'),
+    ):
+        assert line(fixture, tmp_path, source.replace(old, new)).startswith("REPLAY-10"), new
+
+
+def test_what_a_program_computes_of_a_duration_is_named_as_what_may_differ(tmp_path: Path) -> None:
+    source = MEASURED + "track(f'{7 / (perf_counter() - begun):.9f} per s')\n"
+    fixture = record(tmp_path, source)
+    report = replayed(fixture, tmp_path, source)
+    assert report.first is not None
+    assert "only numbers differ: if the program computes with a duration" in report.first.note
+    other = replayed(fixture, tmp_path, source.replace("per s", "in a second"))
+    assert other.first is not None
+    assert "only numbers" not in other.first.note
