@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import shlex
 import sys
 from pathlib import Path
 from typing import Final
@@ -15,6 +16,7 @@ from freezeframe_replay.experiments.bisect import Bisection, Trial, Tried, bisec
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import printable, short
 from freezeframe_schemas import genai
+from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
@@ -29,7 +31,7 @@ COMMAND: Final = Command(
         "freezeframe bisect 4bf92f35": "from the recorded commit to HEAD",
         "freezeframe bisect tests/golden/order --good v1.4 --bad main": "between two commits",
     },
-    exit_codes={0: "found", 125: "undecided: only skipped commits are left"},
+    exit_codes={0: "found", 125: "undecided: only skipped commits are left, or a commit's replay is not the same each time"},
     takes_program=True,
     options=(
         options.RUN_OR_FIXTURE,
@@ -45,7 +47,7 @@ COMMAND: Final = Command(
 
 
 def execute(arguments: argparse.Namespace) -> int:
-    """Bisect and name the commit; 125 if only skipped commits are left."""
+    """Bisect and name the commit; 125 if it is not known."""
     fixture = load_as_fixture(options.place_of(arguments), arguments.run)
     good = arguments.good or _recorded_commit(fixture)
     quiet = arguments.quiet or arguments.json
@@ -60,12 +62,15 @@ def execute(arguments: argparse.Namespace) -> int:
         command=tuple(arguments.program or ()),
         policy=Policy(ignore=tuple(arguments.ignore)),
         timeout_s=arguments.timeout,
+        keys=options.home_of(arguments).directory / KEYS,
     )
     found = bisect(Path.cwd(), trial, good=good, bad=arguments.bad, on_try=on_try)
     if arguments.json:
         options.print_json(dataclasses.asdict(found))
     else:
-        print(_text(found, f"git bisect start {arguments.bad} {good}", arguments.run))
+        replay = ["freezeframe", "replay", "--quiet", arguments.run, *(f"--ignore={name}" for name in arguments.ignore)]
+        program = ["--", *trial.command] if trial.command else []
+        print(_text(found, f"git bisect start {arguments.bad} {good} && git bisect run {shlex.join([*replay, *program])}"))
     return 0 if found.first_bad is not None else EXIT_CODES[Verdict.INCOMPARABLE]
 
 
@@ -79,8 +84,12 @@ def _recorded_commit(fixture: Fixture) -> str:
     return commit
 
 
-def _text(found: Bisection, start: str, run: str) -> str:
-    by_hand = f"  by hand: {start} && git bisect run freezeframe replay --quiet {run}"
+def _text(found: Bisection, command: str) -> str:
+    by_hand = f"  by hand: {command}"
+    if found.unsteady:
+        first, again = found.unsteady
+        told = f"{first.commit[:_SHORT]} was {first.verdict.value}, and {again.verdict.value} when it was tried again"
+        return f"undecided: the replay of one commit is not the same each time: {told}\n{by_hand}"
     if found.first_bad is None:
         suspects = ", ".join(commit[:_SHORT] for commit in found.suspects)
         return f"undecided: some commits could not be compared; it is one of {suspects}\n{by_hand}"

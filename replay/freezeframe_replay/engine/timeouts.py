@@ -22,7 +22,8 @@ _NOT_OF_CALLS: Final = frozenset({"builtins:KeyboardInterrupt", "builtins:System
 _GIVEN_UP: Final = "asyncio.exceptions:CancelledError"
 """The program's own doing, which a replay waits for (`turns`)."""
 _EARLY: Final = 0.99
-"""A limit may end a call this much early, since two clocks measure it."""
+_EARLY_S: Final = 0.05
+"""A limit may end a call this much early: two clocks measure it, and the client's starts before ours."""
 _LATER: Final = 1.05
 """A limit may be this much longer: a program may compute it again from the time that is left."""
 
@@ -48,7 +49,8 @@ def what_ended(recorded: Exchange, live: Request, divergence: Divergence) -> Div
         return Relaxed.TIMEOUT
     waited_s = _waited_s(recorded)
     limits, live_limits = dict(recorded.request.timeouts), dict(live.timeouts or ())
-    passed = {phase: limit for phase in _phases(recorded, name) if (limit := limits.get(phase)) and limit * _EARLY <= waited_s}
+    told = ((phase, limits.get(phase)) for phase in _phases(recorded, name))
+    passed = {phase: limit for phase, limit in told if limit and min(limit * _EARLY, limit - _EARLY_S) <= waited_s}
     if not passed:
         return Relaxed.ENDED
     phase, was = max(passed.items(), key=itemgetter(1))

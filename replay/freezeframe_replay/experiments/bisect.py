@@ -28,6 +28,13 @@ _WORDS: Final = {
 }
 _FOUND: Final = re.compile(r"^([0-9a-f]{40,64}) is the first bad commit", re.MULTILINE)
 _ONLY_SKIPPED: Final = "only 'skip'ped commits left"
+_EXPECTED: Final = {"bad": Verdict.DIVERGED}
+_DO: Final = {
+    "good": "name the commit that the run was recorded on, or an older one, as --good",
+    "bad": "name a commit whose replay diverges as --bad; `freezeframe replay` checks that",
+    "common": "name an ancestor of --bad as --good",
+}
+_BY_ITSELF: Final = "each commit is tried as it is: without uncommitted changes, and without files that git does not track"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,9 +54,11 @@ class Bisection:
     """The result of a bisection."""
 
     first_bad: Tried | None
-    """None if only skipped commits are left between the last good and the first bad one."""
+    """None if it is not known: only skipped commits are left, or a replay of one commit is not the same each time."""
     suspects: tuple[str, ...] = ()
-    """The candidates, if the commit is not known."""
+    """The candidates, if only skipped commits are left."""
+    unsteady: tuple[Tried, ...] = ()
+    """A commit's two replays, if they ended differently: what was found by such a commit says nothing."""
     tried: tuple[Tried, ...] = ()
 
 
@@ -61,6 +70,8 @@ class Trial:
     command: tuple[str, ...] = ()
     policy: Policy = field(default_factory=Policy)
     timeout_s: float = DEFAULT_TIMEOUT_S
+    keys: Path | None = None
+    """Directory of the keys: a commit is checked out where there are none."""
 
 
 OnTry = Callable[[Tried], None]
@@ -77,13 +88,13 @@ def bisect(folder: Path, trial: Trial, *, good: str, bad: str, on_try: OnTry = l
         on_try: called with each commit that was tried.
 
     Raises:
-        ConfigError: no repository, no such commit, or `good` is not good or `bad` not bad.
+        ConfigError: no repository, no such commit, `bad` does not come after `good`, or one of them is not what it should be.
     """
     repository = Path(git_text(folder, "rev-parse", "--show-toplevel"))
     inside = folder.resolve().relative_to(repository.resolve())
-    ends = {name: git_text(repository, "rev-parse", "--verify", f"{commit}^{{commit}}") for name, commit in _named(good, bad)}
+    ends = _ends(repository, good, bad)
     tried: list[Tried] = []
-    with checked_out(repository, ends["good"]) as worktree:
+    with checked_out(repository, ends[0][1]) as worktree:
 
         def try_here() -> Tried:
             found = _try_commit(worktree, worktree / inside, trial)
@@ -91,50 +102,69 @@ def bisect(folder: Path, trial: Trial, *, good: str, bad: str, on_try: OnTry = l
             on_try(found)
             return found
 
-        for name, expected in (("good", Verdict.IDENTICAL), ("bad", Verdict.DIVERGED)):
-            git_text(worktree, "checkout", "--quiet", "--detach", ends[name])
-            _check_end(name, try_here(), expected)
-        said = git_text(worktree, "bisect", "start", ends["bad"], ends["good"])
-        while True:
-            found = _FOUND.search(said)
-            if found is not None:
-                return Bisection(first_bad=_of(found[1], worktree, tried), tried=tuple(tried))
+        def try_commit(commit: str) -> Tried:
+            git_text(worktree, "checkout", "--quiet", "--detach", commit)
+            return try_here()
+
+        for name, commit in ends:
+            _check_end(name, try_commit(commit))
+        said = git_text(worktree, "bisect", "start", *(commit for _, commit in reversed(ends)))
+        while (found := _FOUND.search(said)) is None:
             if _ONLY_SKIPPED in said:
-                return Bisection(
-                    first_bad=None, suspects=tuple(re.findall(r"^[0-9a-f]{40,64}$", said, re.MULTILINE)), tried=tuple(tried)
-                )
+                suspects = re.findall(r"^[0-9a-f]{40,64}$", said, re.MULTILINE)
+                return Bisection(first_bad=None, suspects=tuple(suspects), tried=tuple(tried))
             said = git(worktree, "bisect", _WORDS[try_here().verdict], may_fail=True).decode(errors="replace")
+        known = {item.commit: item for item in tried}
+        for commit in git_text(worktree, "rev-parse", found[1], f"{found[1]}^@").split():
+            if commit in known and try_commit(commit).verdict is not known[commit].verdict:
+                return Bisection(first_bad=None, unsteady=(known[commit], tried[-1]), tried=tuple(tried))
+        return Bisection(first_bad=known[found[1]], tried=tuple(tried))
 
 
-def _named(good: str, bad: str) -> Sequence[tuple[str, str]]:
-    return (("good", good), ("bad", bad))
+def _ends(repository: Path, good: str, bad: str) -> Sequence[tuple[str, str]]:
+    """Return what is tried before a bisection: both ends, and their common ancestor if they are on two branches."""
+    known: list[str] = []
+    for name, commit in (("good", good), ("bad", bad)):
+        try:
+            known.append(git_text(repository, "rev-parse", "--verify", f"{commit}^{{commit}}"))
+        except ConfigError:
+            raise ConfigError(f"--{name}: {repository} holds no commit {commit}", do="fetch it, or name another one") from None
+    common = git(repository, "merge-base", "--all", *known, may_fail=True).decode().split()
+    if not common:
+        raise ConfigError(f"--good {known[0][:12]} and --bad {known[1][:12]} have no common ancestor", do=_DO["common"])
+    if known[1] in common and known[0] != known[1]:
+        raise ConfigError(
+            f"--bad {known[1][:12]} comes before --good {known[0][:12]}: the commit that is looked for comes after --good",
+            do="name a commit that re-enacts the run, and a later one that does not",
+        )
+    return [("good", known[0]), *(("common", commit) for commit in common if commit != known[0]), ("bad", known[1])]
 
 
 def _try_commit(worktree: Path, folder: Path, trial: Trial) -> Tried:
     commit = git_text(worktree, "rev-parse", "HEAD")
     subject = git_text(worktree, "log", "-1", "--format=%s")
     try:
-        report = reenact(trial.fixture, trial.command or None, cwd=folder, policy=trial.policy, timeout_s=trial.timeout_s)
+        report = reenact(
+            trial.fixture,
+            trial.command or None,
+            cwd=folder,
+            policy=trial.policy,
+            timeout_s=trial.timeout_s,
+            keys=trial.keys,
+        )
     except (ReplayError, FileNotFoundError, NotADirectoryError) as error:
         return Tried(commit=commit, subject=subject, verdict=Verdict.INCOMPARABLE, why=str(error).splitlines()[0])
     why = why_incomparable(report) or ""
     return Tried(commit=commit, subject=subject, verdict=verdict(report), first=report.first, why=why)
 
 
-def _check_end(name: str, found: Tried, expected: Verdict) -> None:
-    if _WORDS[found.verdict] == name:
+def _check_end(name: str, found: Tried) -> None:
+    expected = _EXPECTED.get(name, Verdict.IDENTICAL)
+    if _WORDS[found.verdict] == _WORDS[expected]:
         return
     why = f" ({found.why})" if found.why else ""
+    end = "the common ancestor" if name == "common" else f"--{name}"
     raise ConfigError(
-        f"--{name} {found.commit[:12]}: the replay is {found.verdict.value}{why}, expected {expected.value}",
-        do="name the commit that the run was recorded on, or an older one, as --good"
-        if name == "good"
-        else "name a commit whose replay diverges as --bad; `freezeframe replay` checks that",
-    )
-
-
-def _of(commit: str, worktree: Path, tried: Sequence[Tried]) -> Tried:
-    known = next((item for item in tried if item.commit == commit), None)
-    return known or Tried(
-        commit=commit, subject=git_text(worktree, "log", "-1", "--format=%s", commit), verdict=Verdict.DIVERGED
+        f"{end} {found.commit[:12]}: the replay is {found.verdict.value}{why}, expected {expected.value}; {_BY_ITSELF}",
+        do=_DO[name],
     )
