@@ -116,6 +116,9 @@ def test_gates_decide_in_place_of_single_changes(question: Path, capsys: pytest.
     assert experiment(capsys, *live, "--max-changed", "0")[0] == 3
     assert experiment(capsys, str(question), "--max-cost", "9")[0] == 125, "no list price for the stand-in's model"
     assert main(["experiment", str(question), "--as", "../up"]) == 1
+    for gate in ("--max-changed", "--max-p95", "--max-cost"):
+        assert main(["experiment", str(question), gate, "nan"]) == 2
+        assert "found 'nan', expected a" in capsys.readouterr().err
 
 
 def test_an_edited_request_without_consent_to_go_live_is_refused(question: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -47,6 +47,7 @@ def recorded(*exchanges: Exchange, inside: dict[int, int] | None = None) -> Fixt
         (Gates(p95_s=2), 0, [Spent(ms=1000), None], None),
         (Gates(p95_s=2), 0, [Spent(ms=9000), None], False),
         (Gates(p95_s=2), 0, [], None),
+        (Gates(p95_s=2), 0, [Spent(ms=9000), *[None] * 30], None),
         (Gates(usd=0.1), 0, [Spent(usd=0.09), Spent(usd=0.1)], True),
         (Gates(usd=0.1), 0, [Spent(usd=0.01), Spent(usd=0.11)], False),
         (Gates(usd=0.1), 0, [Spent(usd=0.01), Spent(unknown=1)], None),
@@ -58,6 +59,13 @@ def test_a_gate_is_passed_only_by_what_is_known(
 ) -> None:
     (gate,) = check_gates(gates, changed, rows)
     assert gate.passed is passed
+
+
+def test_runs_that_could_not_be_compared_leave_the_gate_of_changes_open() -> None:
+    """Unless it makes no difference whether they changed."""
+    found = [next(check_gates(Gates(changed=2), changed, [], incomparable=1)) for changed in (1, 2, 3)]
+    assert [gate.passed for gate in found] == [True, None, False]
+    assert found[1].note == "not known of 1 run"
 
 
 def test_the_calls_of_a_run_are_summed_and_what_is_not_known_is_counted() -> None:

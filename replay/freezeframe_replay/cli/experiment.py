@@ -60,14 +60,14 @@ COMMAND: Final = Command(
         flag("--judge-live", "let the judge ask a model for real, and record the answers"),
         option("--jobs", type=options.positive, default=1, metavar="N", help="replays at the same time (default: 1)"),
         options.timeout(of="one run"),
-        option("--max-changed", type=int, metavar="N", help="gate: at most N runs may change (default: none)"),
+        option("--max-changed", type=options.whole, metavar="N", help="gate: at most N runs may change (default: none)"),
         option(
             "--max-p95",
-            type=float,
+            type=options.bound,
             metavar="SECONDS",
             help="gate: the calls of 95 of 100 runs take no longer, as recorded or live",
         ),
-        option("--max-cost", type=float, metavar="USD", help="gate: no run costs more, at list price"),
+        option("--max-cost", type=options.bound, metavar="USD", help="gate: no run costs more, at list price"),
         option(
             "--as",
             dest="named",

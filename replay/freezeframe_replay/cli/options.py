@@ -113,6 +113,24 @@ def positive(text: str) -> int:
     return int(text)
 
 
+def whole(text: str) -> int:
+    """Read a whole number that is not below zero."""
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a whole number")
+    return int(text)
+
+
+def bound(text: str) -> float:
+    """Read a number that is not below zero."""
+    try:
+        given = float(text)
+    except ValueError:
+        given = math.nan
+    if not 0 <= given < math.inf:
+        raise argparse.ArgumentTypeError(f"found {text!r}, expected a number of 0 or more")
+    return given
+
+
 def text_or_file(given: str, option: str) -> str:
     """Return the value of an option that may be a text or, as ``@FILE``, the text of a file.
 

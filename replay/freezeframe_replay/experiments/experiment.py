@@ -183,8 +183,9 @@ def run_experiment(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    changed = sum(row.finding is Finding.CHANGED for row in done)
-    found = tuple(check_gates(gates or Gates(), changed, [row.spent for row in done]))
+    count = Counter(row.finding for row in done)
+    spent = [row.spent for row in done]
+    found = tuple(check_gates(gates or Gates(), count[Finding.CHANGED], spent, count[Finding.INCOMPARABLE]))
     return Result(dataset=str(dataset.directory), candidate=candidate.label, rows=tuple(done), gates=found)
 
 

@@ -34,24 +34,28 @@ class Gate:
     note: str = ""
 
 
-def check_gates(gates: Gates, changed: int, rows: Sequence[Spent | None]) -> Iterator[Gate]:
+def check_gates(gates: Gates, changed: int, rows: Sequence[Spent | None], incomparable: int = 0) -> Iterator[Gate]:
     """Yield each limit that is set with what was found. `rows`: what each run took, None if that is not known."""
     if gates.changed is not None:
-        yield Gate(name="changed", limit=gates.changed, found=changed, passed=changed <= gates.changed)
+        yield _gate("changed", gates.changed, changed, incomparable, least=changed, most=changed + incomparable)
     unknown = sum(row is None for row in rows)
     if gates.p95_s is not None:
-        yield _gate("p95 seconds", gates.p95_s, _p95([row.ms / 1000 for row in rows if row is not None]), unknown)
+        known = [row.ms / 1000 for row in rows if row is not None]
+        yield _gate("p95 seconds", gates.p95_s, _p95(known), unknown, least=_p95([*known, *[0.0] * unknown]))
     if gates.usd is not None:
         unknown += sum(row.unknown > 0 for row in rows if row is not None)
-        yield _gate("US dollars a run", gates.usd, max((row.usd for row in rows if row is not None), default=None), unknown)
+        found = max((row.usd for row in rows if row is not None), default=None)
+        yield _gate("US dollars a run", gates.usd, found, unknown, least=found)
 
 
-def _gate(name: str, limit: float, found: float | None, unknown: int) -> Gate:
-    """Return a limit that what is unknown leaves open, unless what is known exceeds it."""
-    exceeded = found is not None and found > limit
-    passed = False if exceeded else None if unknown or found is None else True
+def _gate(
+    name: str, limit: float, found: float | None, unknown: int, *, least: float | None, most: float | None = None
+) -> Gate:
+    """Return a limit. Runs of which it is not known leave it open, unless the least or the most that they may add decides."""
+    exceeded = least is not None and least > limit
+    is_open = found is None or (unknown > 0 and (most is None or most > limit))
     note = f"not known of {unknown} run{'' if unknown == 1 else 's'}" if unknown else ""
-    return Gate(name=name, limit=limit, found=found, passed=passed, note=note)
+    return Gate(name=name, limit=limit, found=found, passed=False if exceeded else None if is_open else True, note=note)
 
 
 def _p95(values: Sequence[float]) -> float | None:
