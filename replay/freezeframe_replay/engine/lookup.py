@@ -61,14 +61,14 @@ class Lookup:
 
     Args:
         fixture: its askable steps answer.
-        ignore: components of the request key that do not decide.
+        ignore: components of the request key that do not decide, besides those that the fixture names.
         values: compares private values.
         measured: see `Measured`.
     """
 
     def __init__(self, fixture: Fixture, *, ignore: tuple[str, ...], values: PrivateValues, measured: Measured) -> None:
         self._fixture = fixture
-        self._ignore = ignore
+        self._ignore = (*fixture.ignore, *ignore)
         self._values = values
         self._moments = Moments(lambda number: measured(number, self._took_ns()))
         self.first_ignored: dict[str, int] = {}

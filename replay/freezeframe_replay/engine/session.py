@@ -87,9 +87,7 @@ class ReplaySession:
         self._is_reconstructed = fixture.reconstructed  # looks at every step
         self._tools = tools_of(fixture).values() if self._is_reconstructed else ()
         self._policy = policy
-        self._on_enter = on_enter
-        self._on_leave = on_leave
-        self._on_divergence = on_divergence
+        self._on_enter, self._on_leave, self._on_divergence = on_enter, on_leave, on_divergence
         self._claims = claims or Alone()
         self._values = PrivateValues(fixture.redaction, key)
         self._turns = Turns(
@@ -98,8 +96,7 @@ class ReplaySession:
         self.turn, self.turn_in_thread, self.stay_open = self._turns.wait, self._turns.wait_in_thread, self._turns.stay_open
         self.loop_time = self._turns.loop_time
         self._lock = threading.Lock()
-        ignore = (*fixture.ignore, *policy.ignore)
-        self._lookup = Lookup(fixture, ignore=ignore, values=self._values, measured=measured)
+        self._lookup = Lookup(fixture, ignore=policy.ignore, values=self._values, measured=measured)
         self._made: list[Made] = []
         self._live: list[LiveCall] = []
         self._asked_anew: set[int] = set()
@@ -112,9 +109,8 @@ class ReplaySession:
         self._divergences: list[Divergence] = []
         self._beyond: list[str] = []
         self._ends = Ends(fixture.entry, values=self._values, settle=self._lookup.settle_outcome, gaps=fixture.gaps)
-        self._missed = False
+        self._missed = self._left = False
         self._entered = fixture.entry.kind is None or not fixture.entry.kind.is_called
-        self._left = False
         self._outcome: str | None = None
         self._sockets_tried = 0
 
