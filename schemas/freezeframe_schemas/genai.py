@@ -147,6 +147,8 @@ CLOCK_READINGS: Final = "freezeframe.entry.clock_readings"
 
 ``uuid-outside LANE FILE`` is one outside any `freezeframe.run`, in a script that is a run as a whole.
 """
+TRIO_FEED: Final = "trio"
+"""Name of the feed of readings that shows that trio ran the entry point, in place of asyncio."""
 UNRECORDED_HTTP: Final = "freezeframe.entry.unrecorded_http"
 """JSON object, host -> number of the run's HTTP calls that were neither a model's nor inside a recorded call."""
 

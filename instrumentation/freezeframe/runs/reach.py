@@ -47,7 +47,7 @@ def import_root(module: str, file: str) -> Path | None:
 class Reach:
     """Whether another process can find and call a marked function. One object per function; its gaps are read per run."""
 
-    __slots__ = ("_function", "_gaps", "_script", "marked", "takes_self")
+    __slots__ = ("_function", "_gaps", "_script", "in_trio", "marked", "takes_self")
 
     def __init__(self, function: Any, *, takes_self: bool) -> None:
         self._function = function
@@ -55,6 +55,8 @@ class Reach:
         self._script: tuple[Path, str, str] | None = None
         self.marked: Any = None
         """The wrapper that `freezeframe.run` returned."""
+        self.in_trio = False
+        """It is a coroutine function that trio runs."""
         self.takes_self = takes_self
 
     def look(self) -> None:
@@ -76,8 +78,10 @@ class Reach:
             yield _unreachable(f"the entry point is a {kind}, which has no name to find it by", "mark a function")
             return
         name = self._function.__qualname__
-        if _is_in_a_foreign_loop(function):
-            text = f"the entry point {name} ran in another event loop than asyncio's, {NOT_REPEATED}"
+        is_foreign = _is_in_a_foreign_loop(function)
+        self.in_trio = is_foreign and "trio" in sys.modules and sys.modules["trio"].lowlevel.in_trio_run()
+        if is_foreign and not self.in_trio:
+            text = f"the entry point {name} ran in another event loop than asyncio's or trio's, {NOT_REPEATED}"
             yield _unreachable(text, "mark the function that starts the loop")
             return
         shown = f"the entry point {name} ({_place(function)})"
@@ -155,7 +159,7 @@ def _look_up(module: Any, qualname: str) -> Any:
 
 
 def _is_in_a_foreign_loop(function: Any) -> bool:
-    """Return whether a coroutine function is being run by trio or the like: asyncio knows of no loop."""
+    """Return whether a coroutine function is being run by something else than asyncio, which knows of no loop then."""
     if not inspect.iscoroutinefunction(function) and not inspect.isasyncgenfunction(function):
         return False
     import asyncio

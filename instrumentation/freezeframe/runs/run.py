@@ -267,7 +267,10 @@ class _MarkedFunction:
             gaps=self._gaps_of(positional, named),
             reach=self.reach.gaps,
         )
-        scope = EntryScope(point, self._options.context(self._name, args, kwargs))
+        context = self._options.context(self._name, args, kwargs)
+        if self.reach.in_trio:
+            context.note_reading(genai.TRIO_FEED, "")
+        scope = EntryScope(point, context)
         scope.look = functools.partial(left_open, positional, named, point.input)
         return scope
 

@@ -32,6 +32,8 @@ from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.run import EntryKind
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
     from freezeframe.runs.streams import StandardStreams
     from freezeframe.seams import Answered
     from freezeframe_redaction import TenantKey
@@ -221,7 +223,7 @@ def main() -> int:
         elif fixture.entry.kind is EntryKind.TASK:
             call_task(entry_point, fixture.entry, arguments)
         else:
-            call(entry_point, arguments, taken(fixture))
+            call(entry_point, arguments, fixture)
     except BaseException as error:
         if _is_miss(error):
             return 3
@@ -272,17 +274,27 @@ def taken(fixture: Fixture) -> int | None:
     return len(output["yields"]) if is_left else None
 
 
-def call(entry_point: Any, arguments: dict[str, Any], taken: int | None) -> None:
+def call(entry_point: Any, arguments: dict[str, Any], fixture: Fixture) -> None:
     """Run the entry point to its end; run a generator that was closed early as far as it went."""
+    most = taken(fixture)
     result = entry_point(*arguments.get("args", []), **arguments.get("kwargs", {}))
     if inspect.isasyncgen(result):
-        asyncio.run(_drain(result, taken))
+        _run(fixture, _drain, result, most)
     elif inspect.isawaitable(result):
-        asyncio.run(_wait(result))
+        _run(fixture, _wait, result)
     elif inspect.isgenerator(result):
-        for _ in itertools.islice(result, taken):
+        for _ in itertools.islice(result, most):
             pass
         result.close()
+
+
+def _run(fixture: Fixture, function: Callable[..., Coroutine[Any, Any, None]], *args: Any) -> None:
+    if genai.TRIO_FEED in json.loads(fixture.entry.clock_readings or "{}"):
+        import trio
+
+        trio.run(function, *args)
+    else:
+        asyncio.run(function(*args))
 
 
 async def _wait(awaitable: Any) -> None:

@@ -102,7 +102,7 @@ def _call_of(shell: Any, fixture: Fixture) -> Callable[[], None]:
         raise ReplayError(
             f"run {fixture.run_id}: this kernel has no function {qualname}", do="run the cell that defines it, then try again"
         )
-    return lambda: child.call(found, given, child.taken(fixture))
+    return lambda: child.call(found, given, fixture)
 
 
 def _run_cell(shell: Any, text: str) -> None:

@@ -1,7 +1,7 @@
 """Lanes: tasks, threads and forked processes carry the run, the current span and their own lane, assigned in the parent.
 
-`asyncio` tasks copy the context of their parent, so only the lane is added. Threads and executors start from an empty context:
-they get our context and OTel's, and nothing else of the application's.
+Tasks of `asyncio` and `trio` copy the context of their parent, so only the lane is added. Threads and executors start from an
+empty context: they get our context and OTel's, and nothing else of the application's.
 """
 
 from __future__ import annotations
@@ -53,6 +53,7 @@ def install(patches: Patches) -> None:
     patches.replace(ThreadPoolExecutor, "submit", _submit)
     IMPORT_HOOK.when_imported("asyncio", functools.partial(_install_asyncio, patches))
     IMPORT_HOOK.when_imported("uvloop", functools.partial(_install_uvloop, patches))
+    IMPORT_HOOK.when_imported("trio", functools.partial(_install_trio, patches))
 
 
 def _install_asyncio(patches: Patches, module: ModuleType) -> None:
@@ -61,6 +62,20 @@ def _install_asyncio(patches: Patches, module: ModuleType) -> None:
 
 def _install_uvloop(patches: Patches, module: ModuleType) -> None:
     patches.replace(module.Loop, "create_task", _create_task)
+
+
+def _install_trio(patches: Patches, module: Any) -> None:
+    """Trio runs tasks that are ready in random order. It has no public function through which all of them start."""
+    patches.around(module._core._run.Runner, "spawn_impl", _spawn)
+
+
+def _spawn(original: Callable[..., Any], runner: Any, *args: Any, **options: Any) -> Any:
+    with guard("lanes.spawn"):
+        if not options.get("system_task"):
+            context: contextvars.Context = options.get("context") or contextvars.copy_context()
+            if _set_place(context, child_place()):
+                options["context"] = context
+    return original(runner, *args, **options)
 
 
 def _before_fork() -> None:
