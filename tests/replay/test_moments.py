@@ -147,3 +147,27 @@ def test_two_times_that_were_one_moment_stay_one() -> None:
     later = slack(within_s=0, given=(str(NOW),))
     assert moments.settle(NOW, NOW + 2, later) == NOW
     assert moments.settle(NOW, NOW + 1, later) == NOW + 1
+
+
+@pytest.mark.parametrize(
+    ("recorded", "live", "same"),
+    [
+        ("took 1.25 s", "took 1.31 s", True),
+        ("took 1250 ms", "took 1310 ms", True),
+        ("took 1.25 s", "took 4.5 s", False),
+        ("took 12 s", "took 13 s", False),
+        ("took 1.25 s", "lasted 1.31 s", False),
+        ({"seconds": 1.2345}, {"seconds": 1.2401}, True),
+        ({"temperature": 0.75}, {"temperature": 0.8}, False),
+        ({"most": 1250}, {"most": 1310}, False),
+    ],
+)
+def test_a_measured_number_is_the_recorded_duration_if_it_is_near_and_has_the_digits_of_one(
+    recorded: Any, live: Any, same: bool
+) -> None:
+    def measured(number: str) -> float:
+        return 1000 if number == "1310" else 1
+
+    assert Moments(measured).settle(recorded, live, slack()) == (recorded if same else live)
+    assert Moments().settle(recorded, live, slack()) == live
+    assert Moments(measured).settle(recorded, live, slack(given=("1.25", "1250", "1.2345"))) == live
