@@ -1,11 +1,11 @@
 """How heavy and how fast the pages of the replay service are, in headless Chromium, beside their budgets.
 
-    python tests/benchmarks/bench_page.py [--rounds 5] [--steps 1000 10000] [--body 5000000] [--phoenix PYTHON]
+    python tests/benchmarks/bench_page.py [--rounds 5] [--steps 1000 10000] [--body 5000000] [--without-phoenix]
 
 Starts `freezeframe up` on a data directory of its own, sends it runs of known size, and opens each page several times in one
 tab. Per page: bytes and requests on the wire, and the median time from navigation to first content. A page reached by a click
-is timed from the click. With `--phoenix`, the Python of an environment with `arize-phoenix`, the same runs of up to 1,000 steps
-are sent to a Phoenix on this machine and opened in the same browser. The last line is one JSON object.
+is timed from the click. The same runs of up to 1,000 steps are sent to a Phoenix on this machine and opened in the same
+browser: it is installed into an environment of its own, and left out if that fails. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -36,6 +36,7 @@ from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import SpanRecord
 
 LISTED: Final = 120
+_ROOT: Final = Path(__file__).parents[2]
 _BATCH: Final = 500
 _PATIENCE_MS: Final = 20_000
 """How long a page of Phoenix may take to show a run."""
@@ -211,6 +212,13 @@ def of_phoenix(
     return found
 
 
+def phoenix_python() -> str | None:
+    """Return the Python of an environment with Phoenix, which is made if it is not there; None if that fails."""
+    python = _ROOT / ".venv-backends" / "phoenix" / "bin" / "python"
+    subprocess.run([_ROOT / ".ci" / "backends", "--install", "phoenix"], stdout=sys.stderr, check=False)
+    return str(python) if python.with_name("phoenix").exists() else None
+
+
 def _shown(browser: Chromium, url: str, says: str) -> dict[str, Any]:
     browser.visit(url)
     wait = f"""(async () => {{
@@ -227,11 +235,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=5, help="times that each page is opened, after the first")
     parser.add_argument("--steps", type=int, nargs="+", default=[1000, 10_000], help="sizes of the long runs")
-    parser.add_argument("--phoenix", metavar="PYTHON", help="Python of an environment that has arize-phoenix")
+    parser.add_argument("--without-phoenix", action="store_true", help="do not open the same runs in Phoenix")
     parser.add_argument("--body", type=int, default=5_000_000, help="bytes of the large body, about")
     arguments = parser.parse_args()
     if CHROMIUM is None:
         sys.exit("chromium: not found; install it, for example `apt-get install chromium`")
+    phoenix = None if arguments.without_phoenix else phoenix_python()
     with tempfile.TemporaryDirectory() as folder:
         data, profile = Path(folder, "data"), Path(folder, "profile")
         freezeframe(data, "up", *(f"--{name}-port=0" for name in ("grpc", "http", "clickhouse", "replay")))
@@ -239,8 +248,8 @@ def main() -> None:
         try:
             rows = measured(data, browser, arguments.steps, arguments.body, arguments.rounds)
             beside = []
-            if arguments.phoenix:
-                beside = of_phoenix(arguments.phoenix, Path(folder), browser, min(arguments.steps), arguments.rounds)
+            if phoenix is not None:
+                beside = of_phoenix(phoenix, Path(folder), browser, min(arguments.steps), arguments.rounds)
         finally:
             browser.close()
             freezeframe(data, "down")
@@ -253,6 +262,8 @@ def main() -> None:
     for name, ms, shown, kb, requests in beside:
         whole = f"all of it {shown:.0f} ms" if shown < _PATIENCE_MS else f"not all of it within {_PATIENCE_MS / 1000:.0f} s"
         print(f"{name:28s} {ms:6.0f} ms, {whole}, {kb:,.1f} kB in {requests:d} requests the first time")
+    if not beside:
+        print("Phoenix: left out" if arguments.without_phoenix else "Phoenix: left out, it could not be installed")
     print(json.dumps({"bench": "page", "phoenix": beside, "rows": [{**asdict(row), "verdict": row.verdict} for row in rows]}))
 
 

@@ -303,6 +303,41 @@ def test_the_list_is_sorted_and_paged_by_clicks(pages: Pages) -> None:
     assert seen == [f'"{number}"' for number in range(100, LISTED)]
 
 
+def test_the_list_is_narrowed_down_and_kept_by_a_name(pages: Pages) -> None:
+    """By tool and flag, without a script too; the columns that were chosen and the view's name are there after a reload."""
+    pages.browser.show_as(width=1280)
+    pages.open("/")
+    headers = "[...document.querySelectorAll('th')].map(cell => cell.textContent.trim())"
+    pages.browser.do(("Emulation.setScriptExecutionDisabled", {"value": True}))
+    try:
+        pages.browser.click("#facet-tool summary", loads=False)
+        pages.browser.click("#facet-tool a[href*='tool=track']")
+        assert pages.browser.run("document.querySelectorAll('tbody tr').length") == 4
+        pages.browser.click("#columns summary", loads=False)
+        pages.browser.click("#columns a[href*='tools']")
+        assert pages.browser.run(headers)[-1] == "tools"
+        assert pages.browser.run("document.querySelector('tbody tr td:last-child').textContent") == "track"
+        pages.browser.click("#columns summary", loads=False)
+        pages.browser.click("#columns li a[aria-current]")
+        assert "result" not in pages.browser.run(headers)
+    finally:
+        pages.browser.do(("Emulation.setScriptExecutionDisabled", {"value": False}))
+    pages.browser.click("#views summary", loads=False)
+    pages.browser.run("document.querySelector('#views [name=name]').focus()")
+    pages.browser.press(*HOSTILE[:49])
+    pages.browser.press("Enter", loads=True)
+    shown = pages.browser.run(headers)
+    pages.open("/")
+    pages.browser.click("#views summary", loads=False)
+    assert pages.browser.run("document.querySelector('#views li a').textContent") == HOSTILE[:49]
+    pages.browser.click("#views li a")
+    assert pages.browser.run(headers) == shown
+    assert pages.browser.run("document.querySelectorAll('tbody tr').length") == 4
+    pages.browser.click("#views summary", loads=False)
+    pages.browser.click("#views li button")
+    assert pages.browser.run("document.querySelector('#views li')") is None
+
+
 def test_a_run_that_goes_on_shows_its_new_steps_by_itself_until_it_ends(pages: Pages) -> None:
     """What was opened stays open; the page that follows a run may ask for itself, and no other page for anything."""
     trace_id = random.Random("goes on").randbytes(16).hex()

@@ -116,14 +116,14 @@ class Chromium:
         """Open a page in the tab and return its text once it has loaded."""
         return str(self.do(("Page.navigate", {"url": url}), run=_TEXT, until=_LOADED))
 
-    def click(self, selector: str) -> str:
-        """Click the first element of this kind, which leads to another page, and return the text of that."""
+    def click(self, selector: str, *, loads: bool = True) -> str:
+        """Click the first element of this kind, which leads to another page unless not, and return the text of that."""
         left, top = self.run(f"""(() => {{
             const found = document.querySelector({selector!r}); found.scrollIntoView({{block: "center"}});
             const at = found.getBoundingClientRect(); return [at.x + at.width / 2, at.y + at.height / 2]; }})()""")
         spot = {"x": left, "y": top, "button": "left", "clickCount": 1}
         pressed = [("Input.dispatchMouseEvent", {"type": f"mouse{what}", **spot}) for what in ("Pressed", "Released")]
-        return str(self.do(*pressed, run=_TEXT, until=_LOADED))
+        return str(self.do(*pressed, run=_TEXT, until=_LOADED if loads else None))
 
     def press(self, *keys: str, loads: bool = False) -> str:
         """Press keys one after the other, after which another page is loaded if it `loads`, and return the page's text."""

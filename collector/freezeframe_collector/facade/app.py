@@ -235,10 +235,12 @@ class _Facade:
             await pieces.aclose()
 
     def _answer(self, request: Request) -> Generator[Head | bytes]:
-        run = None if self._writer is None else own_statements.asked_run(request, self._database)
-        if run is None or self._writer is None:
-            return self._executor.run(request)
-        return own_statements.answer(self._writer, self._database, run, self._beside)
+        if self._writer is not None:
+            if run := own_statements.asked_run(request, self._database):
+                return own_statements.answer(self._writer, self._database, run, self._beside)
+            if listed := own_statements.asked_list(request, self._database):
+                return own_statements.answer_list(self._writer, self._database, listed, lambda: self._executor.run(request))
+        return self._executor.run(request)
 
     async def _stream(
         self, http: web.Request, request: Request, headers: dict[str, str], account: _Account

@@ -1,13 +1,14 @@
-"""The statement by which a replay loads a run: the collector's own engine answers it.
+"""The statements by which a replay loads a run and pages list runs: the collector's own engine answers them.
 
-A reader's process costs far more than such a statement (decision 0078). Nothing that a client wrote is run: a request that is
-this statement to the letter, with a trace id of 32 hex digits, only names a run.
+A reader's process costs far more than such a statement (decisions 0078 and 0139). Nothing that a client wrote is run: a request
+that is one of them to the letter only names a run, or the choices that the list's text follows from.
 """
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Executor
 from contextlib import closing
 from dataclasses import dataclass
@@ -18,17 +19,24 @@ from freezeframe_collector.facade.protocol import Request
 from freezeframe_collector.readers.errors import from_engine
 from freezeframe_collector.readers.frames import Head
 from freezeframe_collector.store.engine import Engine, quote_text
-from freezeframe_schemas.errors import StoreError
+from freezeframe_schemas.errors import StoreError, WireError
+from freezeframe_schemas.records import from_json
 from freezeframe_schemas.tables import run_parts, run_statement
 from freezeframe_schemas.tables.native import decode_blocks
+from freezeframe_schemas.tables.run_list import CHOICES, RunList, list_statement
 
 _FORMAT: Final = "Native"
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _OF_INPUT: Final = frozenset({"date_time_input_format", "cast_string_to_dynamic_use_inference"})
 """Settings that clickhouse-connect always sends, and that change no answer."""
+_PARAMETER: Final = re.compile(r"\{(\w+):String\}")
+_QUOTED_OR_TABLE: Final = re.compile(r"('(?:[^'\\]|\\.)*')|(?<=FROM )(runs|labels)\b")
 _GATHERED_BYTES: Final = 1 << 20
 _ONE_THREAD: Final = "SETTINGS max_threads = 1"
 """A run is a few granules, and more threads cost more than they give."""
+_BOUNDS: Final = "SETTINGS max_threads = 2, max_execution_time = 10, max_memory_usage = 500000000, max_rows_to_read = 200000"
+"""Of a list. One that reads more is answered by a reader, which runs when the writer does not need the processors."""
+_TOO_MANY_ROWS: Final = 158
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,23 +50,50 @@ class AskedRun:
 
 def asked_run(request: Request, database: str) -> AskedRun | None:
     """Return the run that the request asks for; None if it is any other request."""
+    given = dict(request.parameters)
+    run = AskedRun(trace_id=given.pop("trace_id", ""), tenant=given.pop("tenant", None))
+    is_it = not given and _TRACE_ID.fullmatch(run.trace_id) and _says(request, database, _known(tenant=run.tenant is not None))
+    return run if is_it else None
+
+
+def asked_list(request: Request, database: str) -> str | None:
+    """Return the statement by which the request lists runs, in our words and with its values; None if it is any other request.
+
+    One that looks into payloads is not answered here: that may take long.
+    """
+    given = dict(request.parameters)
+    try:
+        asked = from_json(RunList, json.loads(given.get(CHOICES, "")), CHOICES)
+        sql = list_statement(asked)
+    except (ValueError, KeyError, WireError):
+        return None
+    named = {*_PARAMETER.findall(sql)}
+    is_it = (
+        not asked.in_payloads
+        and all(name.isidentifier() for name in asked.columns)
+        and given.keys() == named
+        and _says(request, database, sql.split())
+    )
+    if not is_it:
+        return None
+    sql = _PARAMETER.sub(lambda found: quote_text(given[found[1]]), sql)
+    return f"{sql} {_BOUNDS}"
+
+
+def _says(request: Request, database: str, expected: list[str]) -> bool:
+    """Return whether a request is this statement, without anything that would change its answer."""
     words = request.sql.decode(errors="replace").split()
     if words[-2:] == ["FORMAT", _FORMAT]:
         words = words[:-2]
     elif request.default_format != _FORMAT:
-        return None
-    given = dict(request.parameters)
-    run = AskedRun(trace_id=given.pop("trace_id", ""), tenant=given.pop("tenant", None))
-    is_any_other = (
-        given
-        or words != _known(tenant=run.tenant is not None)
-        or not _TRACE_ID.fullmatch(run.trace_id)
-        or "\\" in (run.tenant or "")  # escaped, as ClickHouse reads parameters
-        or request.session_id is not None
-        or request.database not in (None, "", "default", database)
-        or {*request.settings} - _OF_INPUT
+        return False
+    return (
+        words == expected
+        and not any("\\" in value for value in request.parameters.values())  # escaped, as ClickHouse reads parameters
+        and request.session_id is None
+        and request.database in (None, "", "default", database)
+        and not {*request.settings} - _OF_INPUT
     )
-    return None if is_any_other else run
 
 
 @cache
@@ -82,6 +117,28 @@ def answer(engine: Engine, database: str, run: AskedRun, beside: Executor) -> Ge
         yield from gathered
     except StoreError as error:
         raise from_engine(error) from error
+
+
+def answer_list(
+    engine: Engine, database: str, sql: str, otherwise: Callable[[], Generator[Head | bytes]]
+) -> Generator[Head | bytes]:
+    """Yield a `Head`, then pieces of the answer to a statement of `asked_list`; what `otherwise` yields if it reads too much.
+
+    Raises:
+        ClickHouseError: the statement failed.
+    """
+    try:
+        gathered = _gathered(engine.blocks(_QUOTED_OR_TABLE.sub(lambda found: found[1] or f"{database}.{found[2]}", sql)))
+        first = next(gathered, b"")
+    except StoreError as error:
+        refused = from_engine(error)
+        if refused.code != _TOO_MANY_ROWS:
+            raise refused from error
+        yield from otherwise()
+        return
+    yield Head(format=_FORMAT)
+    yield first
+    yield from gathered
 
 
 def _blocks(engine: Engine, database: str, run: AskedRun, beside: Executor) -> Generator[bytes]:

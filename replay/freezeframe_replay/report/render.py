@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import math
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -82,7 +83,11 @@ def counted(number: int, word: str) -> str:
 
 
 def duration(ms: float) -> str:
-    """Return a duration with its unit: ``0.4 ms``, ``812 ms``, ``3.21 s``."""
+    """Return a duration with its unit: ``0.4 ms``, ``812 ms``, ``3.21 s``, ``2 min 5 s``, ``3 h 20 min``."""
+    if ms >= 3_600_000:
+        return f"{ms // 3_600_000:.0f} h {ms % 3_600_000 // 60_000:.0f} min"
+    if ms >= 60_000:
+        return f"{ms // 60_000:.0f} min {ms % 60_000 // 1000:.0f} s"
     if ms >= 1000:
         return f"{ms / 1000:.2f} s"
     return f"{ms:.0f} ms" if ms >= 10 else f"{ms:.1f} ms"
@@ -98,10 +103,12 @@ def size_text(size: float) -> str:
 
 
 def cost(usd: float | None) -> str:
-    """Return a cost: ``$0.0123``, ``$4.10``; nothing if it is not known."""
+    """Return a cost: ``$4.10``, and of less three digits that count: ``$0.0123``; nothing if it is not known."""
     if usd is None:
         return ""
-    return f"${usd:.2f}" if usd >= 1 else f"${usd:.6f}".rstrip("0").rstrip(".")
+    if usd >= 0.1:
+        return f"${usd:.2f}"
+    return f"${usd:.{min(2 - math.floor(math.log10(usd)), 6)}f}".rstrip("0").rstrip(".") if usd > 0 else "$0"
 
 
 def cost_sum(usd: float, *, calls: int, unknown: int) -> str:

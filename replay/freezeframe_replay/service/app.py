@@ -12,33 +12,29 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import datetime as dt
-import hashlib
 import json
 import logging
 import os
 import secrets
 import signal
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Final
 
 from aiohttp import web
 
-from freezeframe_replay.local.daemon import flush, replay_ports_file, store_url
+from freezeframe_replay.local.daemon import replay_ports_file, store_url
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.reading import LastReading
-from freezeframe_replay.service import api, label_routes, replay_routes, run_routes, set_routes, store_routes
+from freezeframe_replay.service import api, label_routes, list_routes, replay_routes, run_routes, set_routes, store_routes
 from freezeframe_replay.service.history import History
 from freezeframe_replay.service.jobs import Jobs
 from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, LIVE, STORE, TOKEN, html
 from freezeframe_replay.sources.costs import Costs
 from freezeframe_replay.sources.kept_store import KeptStore
-from freezeframe_replay.sources.labels import Label, Labels
-from freezeframe_replay.sources.run_list import RunPage, find_runs
+from freezeframe_replay.sources.labels import Labels
 from freezeframe_replay.web import pages, redirects, theme
-from freezeframe_replay.web.asked import asked_runs
 from freezeframe_replay.web.door import Door
 from freezeframe_replay.web.markup import THEME, content_security_policy
 from freezeframe_schemas.errors import FreezeframeError, PermanentStoreError, ReplayError, RunError
@@ -81,7 +77,7 @@ def make_app(home: Home, *, allow_live: bool = False) -> web.Application:
     app[COSTS] = Costs()
     app.on_cleanup.append(_close)
     app.cleanup_ctx.append(lambda app: _sweeping(app, history))
-    for module in (run_routes, replay_routes, label_routes, set_routes, store_routes, redirects, theme):
+    for module in (list_routes, run_routes, replay_routes, label_routes, set_routes, store_routes, redirects, theme):
         app.add_routes(module.ROUTES)
     app.add_routes(ROUTES)
     api.add_routes(app)
@@ -146,35 +142,6 @@ async def _enter(request: web.Request) -> web.Response:
     answer = redirects.see("/")
     answer.set_cookie(_cookie_name(request), request.app[DOOR].cookie, httponly=True, samesite="Strict", path="/")
     return answer
-
-
-@ROUTES.get("/")
-async def _runs_page(request: web.Request) -> web.Response:
-    now = dt.datetime.now(dt.UTC)
-    try:
-        page, labels = await asyncio.to_thread(_list, request)
-    except web.HTTPBadRequest as error:
-        return html(pages.runs_page(RunPage(), request.query, now=now, wrong=error.text or ""), status=400)
-    version = _version(page, labels) if request.query.get("live") and pages.may_follow(request.query) else ""
-    if version and request.headers.get("If-None-Match") == version:
-        return web.Response(status=304, headers={"ETag": version})
-    answer = html(pages.runs_page(page, request.query, now=now, labels=labels, version=version))
-    if version:
-        answer.headers["ETag"] = version
-    return answer
-
-
-def _version(page: RunPage, labels: Mapping[str, Label]) -> str:
-    """Return what changes as the list does."""
-    shown = [labels.get(row.trace_id) for row in page.rows]
-    return f'"{hashlib.sha256(repr((page, shown)).encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
-
-
-def _list(request: web.Request) -> tuple[RunPage, Mapping[str, Label]]:
-    flush(request.app[HOME])
-    query, labels = asked_runs(request.query), request.app[LABELS].of_runs()
-    has_labels = any(found.label for found in labels.values())
-    return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS], has_labels=has_labels)), labels
 
 
 async def _sweeping(app: web.Application, history: History) -> AsyncIterator[None]:

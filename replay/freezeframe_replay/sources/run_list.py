@@ -6,48 +6,14 @@ A page begins after a run, not at a number, so that runs which arrive meanwhile 
 from __future__ import annotations
 
 import datetime as dt
+import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from freezeframe_replay.sources.costs import Cost, Costs
 from freezeframe_replay.sources.store import RUN_COLUMNS, RunRow, RunStore
-from freezeframe_schemas.lifecycle import RunStatus
-
-NOT_OK: Final = "not ok"
-STATUSES: Final[Mapping[str, str]] = {
-    "": "1",
-    "failed": f"status = '{RunStatus.FAILED.value}'",
-    "partly": f"status = '{RunStatus.OK.value}' AND errors > 0",
-    "unfinished": f"status = '{RunStatus.UNFINISHED.value}'",
-    "ended": f"status = '{RunStatus.ENDED.value}'",
-    "ok": f"status = '{RunStatus.OK.value}' AND errors = 0",
-    NOT_OK: f"status != '{RunStatus.OK.value}'",
-}
-"""Choice of a status -> condition over the view ``runs``. ``partly``: the run is ok, and a step of it failed."""
-SORTS: Final[Mapping[str, str]] = {
-    "started": "start_time",
-    "entry": "name",
-    "steps": "steps",
-    "failed steps": "errors",
-    "tokens": "input_tokens + output_tokens",
-    "time": "ms",
-    "status": "status",
-}
-"""Column -> expression over the view ``runs``."""
-NEWEST: Final = "-started"
-FACETS: Final[Mapping[str, str]] = {
-    "service": "[toString(service)]",
-    "agent": "[toString(agent)]",
-    "model": "models",
-    "day": "[toString(toDate(start_time, 'UTC'))]",
-    "label": "[marked.word]",
-}
-"""What the list is narrowed down by -> the values that a row of the view ``runs`` has of it."""
-_LABELS: Final = "(SELECT trace_id AS run, label::String AS word FROM labels FINAL WHERE span_id = '' AND label != '')"
-_MOST_VALUES: Final = 8
-"""Values of a facet that are offered: the most frequent, and of days the latest."""
-_FIELDS: Final = ("name", "input", "output", "first_error", "run_id", "trace_id")
+from freezeframe_schemas.tables.run_list import CHOICES, FACETS, NEWEST, STATUSES, RunList, conditions, list_statement
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +21,8 @@ class RunQuery:
     """Which runs, in which order, and where the page starts. Empty texts filter nothing."""
 
     words: str = ""
-    service: str = ""
-    user: str = ""
-    agent: str = ""
-    model: str = ""
-    """A model that the run asked for."""
-    label: str = ""
-    """What a reader called the run."""
-    day: dt.date | None = None
-    """In UTC."""
+    chosen: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Name in `FACETS` -> the value that runs have to have."""
     since: dt.datetime | None = None
     status: str = ""
     """One of `STATUSES`."""
@@ -74,6 +33,11 @@ class RunQuery:
     before: str = ""
     """Trace id of the run after the page's last, to go back."""
     size: int = 100
+
+    @property
+    def narrowed_by(self) -> Mapping[str, str]:
+        """Return the facets that filter something."""
+        return {name: value for name, value in self.chosen.items() if value}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,28 +76,14 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None, *, h
         PermanentStoreError: the store refuses the query.
         RetryableStoreError: the store does not answer.
     """
-    conditions, parameters = conditions_of(query)
-    key, down = SORTS[query.sort.removeprefix("-")], query.sort.startswith("-")
-    cursor, back = query.after or query.before, bool(query.before) and not query.after
-    beyond = _beyond(key, down=down)
-    tests = [conditions, STATUSES[query.status]]
-    if cursor:
-        tests.append(beyond if back else f"NOT ({beyond}) AND trace_id != {{_cursor:String}}")
-    listed = (
-        f"SELECT {', '.join(RUN_COLUMNS)} FROM runs WHERE {' AND '.join(f'({test})' for test in tests)} ORDER BY "
-        f"{key} {'DESC' if down != back else 'ASC'}, trace_id {'DESC' if back else 'ASC'} LIMIT {int(query.size)}"
-    )
-    counts = _counts(conditions, beyond if cursor else "0", query.status, has_labels=has_labels)
-    # one statement for all of it: each runs in a separate process, and opening the store there takes longer than this
-    _, found = store.sql(
-        f"SELECT listed.made, counted.made FROM {_as_array(listed)} AS listed CROSS JOIN {_as_array(counts)} AS counted",
-        {**parameters, "_cursor": cursor},
-    )
+    asked, parameters = _list_of(query, has_labels=has_labels)
+    _, found = store.sql(list_statement(asked), {**parameters, CHOICES: json.dumps(asdict(asked))})
     rows = [RunRow(**dict(zip(RUN_COLUMNS, row, strict=True))) for row in found[0][0]]
     totals, passed, facets = _counted(found[0][1])
+    back = asked.begins == "before"
     if back:
         rows.reverse()
-    first = 1 if not cursor else passed[query.status] + (1 - len(rows) if back else 2)
+    first = 1 if not asked.begins else passed[query.status] + (1 - len(rows) if back else 2)
     return RunPage(
         rows=rows,
         first=max(first, 1),
@@ -145,66 +95,38 @@ def find_runs(store: RunStore, query: RunQuery, costs: Costs | None = None, *, h
     )
 
 
-def _as_array(select: str) -> str:
-    """Return a subquery of one row: the rows of another as an array of tuples, in their order."""
-    return f"(SELECT groupArray(tuple(*)) AS made FROM ({select}))"
-
-
 def conditions_of(query: RunQuery) -> tuple[str, dict[str, Any]]:
     """Return everything but the status and the place as a condition over the view ``runs``, with its parameters."""
-    tests, parameters = ["1"], dict[str, Any]()
-    for column, value in (("service", query.service), ("user_id", query.user), ("agent", query.agent)):
-        if value:
-            tests.append(f"{column} = {{_{column}:String}}")
-            parameters[f"_{column}"] = value
-    if query.model:
-        tests.append("has(models, {_model:String})")
-        parameters["_model"] = query.model
-    if query.label:
-        tests.append(f"trace_id IN (SELECT run FROM {_LABELS} WHERE word = {{_label:String}})")
-        parameters["_label"] = query.label
-    if query.day is not None:
-        tests.append("toDate(start_time, 'UTC') = {_day:Date}")
-        parameters["_day"] = query.day
+    asked, parameters = _list_of(query)
+    return conditions(asked), parameters
+
+
+def _list_of(query: RunQuery, *, has_labels: bool = False) -> tuple[RunList, dict[str, Any]]:
+    asked = RunList(
+        columns=RUN_COLUMNS,
+        chosen=tuple(query.narrowed_by),
+        is_since=query.since is not None,
+        has_words=bool(query.words),
+        in_payloads=has_words(query.words),
+        status=query.status,
+        sort=query.sort,
+        begins="after" if query.after else "before" if query.before else "",
+        size=query.size,
+        has_labels=has_labels,
+    )
+    parameters = {f"_{name}": value for name, value in query.narrowed_by.items()}
     if query.since is not None:
-        tests.append("start_time >= {_from:DateTime64(6)}")
-        parameters["_from"] = query.since
+        parameters["_from"] = query.since.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
     if query.words:
-        named = [f"positionCaseInsensitiveUTF8({name}, {{_words:String}}) > 0" for name in _FIELDS]
-        if has_words(query.words):
-            named.append("trace_id IN (SELECT trace_id FROM search(words = {_words:String}))")
-        tests.append(" OR ".join(named))
         parameters["_words"] = query.words
-    return " AND ".join(f"({test})" for test in tests), parameters
+    if asked.begins:
+        parameters["_cursor"] = query.after or query.before
+    return asked, parameters
 
 
 def has_words(text: str) -> bool:
     """Return whether there is a word to search payloads for: letters or digits, as the store's index cuts texts."""
     return any(char.isalnum() for char in text)
-
-
-def _value(key: str) -> str:
-    return f"(SELECT {key} FROM runs WHERE trace_id = {{_cursor:String}} LIMIT 1)"
-
-
-def _beyond(key: str, *, down: bool) -> str:
-    """Return the condition for the rows before the one that the page begins or ends at."""
-    return f"{key} {'>' if down else '<'} {_value(key)} OR ({key} = {_value(key)} AND trace_id < {{_cursor:String}})"
-
-
-def _counts(conditions: str, beyond: str, status: str, *, has_labels: bool) -> str:
-    """Return the statement that counts the runs that match and those before the page, by choice of a status, and the facets."""
-    totals = [f"countIf({test})" for test in STATUSES.values()]
-    before = [f"countIf(({test}) AND ({beyond}))" for test in STATUSES.values()]
-    named = {name: of_run for name, of_run in FACETS.items() if name != "label" or has_labels}
-    values = [f"arrayMap(value -> ('{name}', value), {of_run})" for name, of_run in named.items()]
-    marked = f" LEFT JOIN {_LABELS} AS marked ON trace_id = marked.run" if has_labels else ""
-    return (
-        f"SELECT facet.1, facet.2, countIf({STATUSES[status]}) AS number, [{', '.join(totals)}], [{', '.join(before)}] "
-        f"FROM runs{marked} ARRAY JOIN arrayConcat([('', '')], {', '.join(values)}) AS facet WHERE {conditions} "
-        f"GROUP BY facet ORDER BY facet.1, if(facet.1 = 'day', facet.2, '') DESC, number DESC, facet.2 "
-        f"LIMIT {_MOST_VALUES} BY facet.1"
-    )
 
 
 def _counted(

@@ -66,6 +66,11 @@ class RunRow:
     first_error: str
     input: str
     output: str
+    commit: str
+    models: Sequence[str]
+    tools: Sequence[str]
+    level: int
+    """How far it can be re-enacted, see `freezeframe_schemas.run.LEVELS`."""
 
 
 RUN_COLUMNS: Final = tuple(RunRow.__dataclass_fields__)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 
 from freezeframe_replay.sources.costs import CALLS
-from freezeframe_replay.sources.run_list import STATUSES, RunQuery, conditions_of
+from freezeframe_replay.sources.run_list import RunQuery, conditions_of
 from freezeframe_replay.sources.store import RunStore
+from freezeframe_schemas.tables.run_list import STATUSES
 
 _HOURS_UP_TO: Final = dt.timedelta(days=3)
 """A longer period is shown by day."""

@@ -9,12 +9,13 @@ from typing import Final
 from aiohttp import web
 
 from freezeframe_replay.sources.ages import age_s
-from freezeframe_replay.sources.run_list import NEWEST, NOT_OK, SORTS, STATUSES, RunQuery
+from freezeframe_replay.sources.run_list import RunQuery
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.tables.run_list import FACETS, NEWEST, NOT_OK, SORTS, STATUSES
 
 _MOST_RUNS: Final = 1000
 _PAGE_RUNS: Final = 100
-_TEXTS: Final = ("words", "service", "user", "agent", "model", "label", "after", "before")
+_TEXTS: Final = ("words", "after", "before")
 
 
 def asked_runs(given: Mapping[str, str]) -> RunQuery:
@@ -38,14 +39,14 @@ def asked_runs(given: Mapping[str, str]) -> RunQuery:
             since = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age_s(given["since"]))
         except ConfigError as error:
             raise web.HTTPBadRequest(text=f"since: {error.message}") from None
-    day = None
-    if given.get("day"):
+    chosen = {name: given.get(name, "").strip() for name in FACETS}
+    if chosen["day"]:
         try:
-            day = dt.date.fromisoformat(given["day"])
+            chosen["day"] = dt.date.fromisoformat(chosen["day"]).isoformat()
         except ValueError:
             raise web.HTTPBadRequest(text=f"day: found {given['day']!r:.80}, expected a day like 2026-11-24") from None
     texts = {name: given.get(name, "").strip() for name in _TEXTS}
-    return RunQuery(**texts, day=day, since=since, status=status, sort=sort, size=min(limit, _MOST_RUNS))
+    return RunQuery(**texts, chosen=chosen, since=since, status=status, sort=sort, size=min(limit, _MOST_RUNS))
 
 
 def asked_number(given: Mapping[str, str], name: str, default: int = 1) -> int:

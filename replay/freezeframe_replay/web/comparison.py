@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 from typing import Final
 
+from freezeframe_replay.engine.compare import Difference
 from freezeframe_replay.report.align import Comparison, How, Pair, Side
 from freezeframe_replay.web.markup import policy_of_a_file, render
 
+Row = tuple[Pair, Sequence[Difference], Sequence[Difference]]
 _FOLDED_FROM: Final = 4
 _WORDS: Final = {How.SAME: "same", How.CHANGED: "changed", How.ADDED: "only in the second", How.REMOVED: "only in the first"}
 
@@ -35,14 +37,22 @@ def comparison_page(found: Comparison, *, alone: bool = False, learned_from: int
     )
 
 
-def _groups(pairs: Sequence[Pair]) -> list[tuple[str, Sequence[Pair]]]:
+def _groups(pairs: Sequence[Pair]) -> list[tuple[str, Sequence[Row]]]:
     """Return the pairs in order, several equal ones in a row together below words that say how many they are."""
-    found: list[tuple[str, Sequence[Pair]]] = []
-    for says_otherwise, some in groupby(pairs, key=lambda pair: pair.says_otherwise):
+    found: list[tuple[str, Sequence[Row]]] = []
+    for says_otherwise, some in groupby(_rows(pairs), key=lambda row: row[0].says_otherwise):
         row = list(some)
-        words = "say the same" if any(pair.varying for pair in row) else "are the same"
+        words = "say the same" if any(pair.varying for pair, _, _ in row) else "are the same"
         found.append((f"{len(row):,} steps {words}" if not says_otherwise and len(row) >= _FOLDED_FROM else "", row))
     return found
+
+
+def _rows(pairs: Sequence[Pair]) -> Iterator[Row]:
+    """Yield each pair with what was asked that no earlier pair shows, and what one does: a conversation is sent each time."""
+    shown = set[Difference]()
+    for pair in pairs:
+        yield pair, [item for item in pair.request if item not in shown], [item for item in pair.request if item in shown]
+        shown.update(pair.request)
 
 
 def _where(found: Comparison) -> str:

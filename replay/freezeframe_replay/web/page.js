@@ -231,6 +231,49 @@ function addCompletion() {
   });
 }
 
+// Let a plot of an answer be read: the arrow keys and the mouse go from place to place, and Shift or dragging selects several.
+// The table shows what is selected; Escape shows all of it again.
+function addBrush(plot) {
+  const rows = [...document.querySelectorAll(".answer tbody tr")];
+  const middles = plot.dataset.middles.split(" ").map(Number);
+  if (rows.length !== middles.length) return;
+  const half = Math.min(...middles.slice(1).map((middle, index) => middle - middles[index])) / 2;
+  const band = plot.appendChild(document.createElementNS("http://www.w3.org/2000/svg", "rect"));
+  band.setAttribute("class", "cursor");
+  band.setAttribute("height", "160");
+  let [from, to] = [-1, -1];
+  const select = (first, last) => {
+    [from, to] = [first, Math.max(0, Math.min(last, rows.length - 1))];
+    const [low, high] = [Math.min(from, to), Math.max(from, to)];
+    band.setAttribute("x", middles[low] - half);
+    band.setAttribute("width", middles[high] - middles[low] + 2 * half);
+    rows.forEach((row, at) => (row.hidden = from !== to && (at < low || at > high)));
+    const names = [...document.querySelectorAll(".answer th")].slice(1).map((cell) => cell.textContent);
+    const cells = [...rows[to].cells].map((cell) => cell.textContent);
+    say(from === to ? `${cells[0]}: ${names.map((name, at) => `${name} ${cells[at + 1]}`).join(", ")}` : `${high - low + 1} rows`);
+  };
+  const nearest = (event) => {
+    const box = plot.getBoundingClientRect();
+    const x = ((event.clientX - box.left) / box.width) * 1000;
+    return middles.reduce((best, middle, at) => (Math.abs(middle - x) < Math.abs(middles[best] - x) ? at : best), 0);
+  };
+  plot.tabIndex = 0;
+  plot.addEventListener("pointerdown", (event) => select(nearest(event), nearest(event)));
+  plot.addEventListener("pointermove", (event) => event.buttons && from >= 0 && select(from, nearest(event)));
+  plot.addEventListener("keydown", (event) => {
+    const step = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (event.key === "Escape") {
+      rows.forEach((row) => (row.hidden = false));
+      band.setAttribute("width", "0");
+      return ([from, to] = [-1, -1]);
+    }
+    if (!step) return;
+    event.preventDefault();
+    const next = Math.max(0, Math.min(to + step, rows.length - 1));
+    select(event.shiftKey && from >= 0 ? from : next, next);
+  });
+}
+
 function addKeys() {
   const help = document.getElementById("keys");
   const off = help.querySelector("input");
@@ -246,6 +289,7 @@ document.addEventListener("DOMContentLoaded", () => {
   addCopyButtons(document);
   addKeys();
   addCompletion();
+  document.querySelectorAll("svg.plot").forEach(addBrush);
   follow(versionOf(document), SOON);
   const replay = document.querySelector('form:is([action$="/replay"], .edit)');
   replay?.addEventListener("submit", () => say("Replaying offline …"));

@@ -9,11 +9,12 @@ from urllib.parse import urlencode
 
 from freezeframe_replay.report.tagged import input_text
 from freezeframe_replay.sources.labels import Label
-from freezeframe_replay.sources.run_list import NEWEST, SORTS, RunPage
+from freezeframe_replay.sources.run_list import RunPage
 from freezeframe_replay.web.markup import render
 from freezeframe_schemas.lifecycle import RunStatus
+from freezeframe_schemas.tables.run_list import FACETS, MOST_VALUES, NEWEST, SORTS
 
-FILTERS: Final = ("words", "service", "user", "since", "status", "sort", "agent", "model", "day", "label", "live")
+FILTERS: Final = ("words", "since", "status", "sort", "columns", "live", *FACETS)
 """What the list takes from its address."""
 _TABS: Final = {
     "": "All",
@@ -23,19 +24,31 @@ _TABS: Final = {
     "ended": "Ended, exit status unknown",
     "ok": "Ok",
 }
-_COLUMNS: Final = (
-    ("started", "started"),
-    ("run", "entry"),
-    ("result", ""),
-    ("steps", "steps"),
-    ("failed steps", "failed steps"),
-    ("tokens", "tokens"),
-    ("cost", ""),
-    ("time", "time"),
-    ("status", "status"),
-)
-"""Header, and what it sorts by."""
-_NUMBERS: Final = frozenset({"steps", "failed steps", "tokens", "cost", "time"})
+_COLUMNS: Final = {
+    "started": "started",
+    "run": "entry",
+    "result": "",
+    "steps": "steps",
+    "failed": "failed steps",
+    "tokens": "tokens",
+    "cost": "",
+    "time": "time",
+    "level": "level",
+    "status": "status",
+    "service": "service",
+    "agent": "",
+    "user": "user",
+    "session": "",
+    "tenant": "",
+    "commit": "",
+    "models": "",
+    "tools": "",
+}
+"""Column -> what it sorts by."""
+_SHOWN: Final = tuple(_COLUMNS)[:10]
+"""Columns of the list unless others are chosen."""
+_ALWAYS: Final = ("started", "run")
+_NUMBERS: Final = frozenset({"steps", "failed", "tokens", "cost", "time", "level"})
 
 
 def runs_page(
@@ -46,6 +59,8 @@ def runs_page(
     wrong: str = "",
     labels: Mapping[str, Label] = {},
     version: str = "",
+    views: Mapping[str, str] = {},
+    token: str = "",
 ) -> str:
     """Return a page of the list below the form that filters it.
 
@@ -56,24 +71,34 @@ def runs_page(
         wrong: what is wrong with a filter.
         labels: trace id -> what a reader said of the run.
         version: what the script asks by whether there is something new; empty if the page shows what it showed.
+        views: name -> what was filtered, sorted and shown when somebody kept it.
+        token: what the form that keeps a view sends back.
     """
     kept = {name: filters.get(name, "") for name in FILTERS}
     sort = kept["sort"] or NEWEST
     rows = page.rows
+    named = [name for name in kept["columns"].split(",") if name in _COLUMNS] or _SHOWN
+    shown = [name for name in _COLUMNS if name in named or name in _ALWAYS]
+    here = _link(kept, live="")
     return render(
         "runs.html",
         page=page,
         filters=kept,
-        asked=any(text for name, text in kept.items() if name not in ("sort", "live")),
+        asked=any(text for name, text in kept.items() if name not in ("sort", "columns", "live")),
         now=now,
         wrong=wrong,
         labels=labels,
         version=version,
         may_follow=may_follow(filters),
-        columns=[_column(name, key, sort, kept) for name, key in _COLUMNS],
+        columns=[_column(name, _COLUMNS[name], sort, kept) for name in shown],
+        choices=[{"name": name, "chosen": name in shown, "link": _with(kept, name, shown)} for name in [*_COLUMNS][2:]],
+        views=[{"name": name, "query": query, "chosen": here == f"/?{query}"} for name, query in views.items()],
+        query=here.removeprefix("/").removeprefix("?"),
+        token=token,
         statuses=[
             {"name": name, "count": page.counts.get(key, 0), "chosen": key == kept["status"], "link": _link(kept, status=key)}
             for key, name in _TABS.items()
+            if page.counts.get(key) or key in ("", "failed", kept["status"])
         ],
         facets=[facet for name, values in page.facets.items() if (facet := _facet(name, values, kept))],
         links={
@@ -83,8 +108,14 @@ def runs_page(
             "next": _link(kept, after=rows[-1].trace_id) if rows else "",
         },
         inputs=[input_text(row.input)[:160] for row in rows],
-        failed=[max(row.errors - (row.status == RunStatus.FAILED), 0) for row in rows],  # the entry point is not a step
+        failed_steps=[max(row.errors - (row.status == RunStatus.FAILED), 0) for row in rows],  # the entry point is not a step
     )
+
+
+def _with(filters: Mapping[str, str], name: str, shown: Sequence[str]) -> str:
+    """Return the address of the list with a column that it lacks, or without one that it has."""
+    changed = [column for column in _COLUMNS if (column in shown) != (column == name)]
+    return _link(filters, columns="" if tuple(changed) == _SHOWN else ",".join(changed))
 
 
 def may_follow(filters: Mapping[str, str]) -> bool:
@@ -110,7 +141,7 @@ def _column(name: str, key: str, sort: str, filters: Mapping[str, str]) -> dict[
     """Return a column's header; a click sorts by it, the largest first, and a second click turns that round."""
     chosen = bool(key) and sort.removeprefix("-") == key
     down = sort.startswith("-")
-    first = key if key in ("entry", "status") else f"-{key}"
+    first = key if key in ("entry", "status", "service", "user") else f"-{key}"
     turned = key if chosen and down else f"-{key}" if chosen else first
     return {
         "name": name,
@@ -134,7 +165,13 @@ def _facet(name: str, values: Sequence[tuple[str, int]], filters: Mapping[str, s
         }
         for text, number in values
     ]
-    return {"name": name, "values": links}
+    return {
+        "name": name,
+        "chosen": chosen,
+        "values": links,
+        "clear": _link(filters, **{name: ""}),
+        "more": len(values) >= MOST_VALUES,
+    }
 
 
 def _link(filters: Mapping[str, str], **changes: str) -> str:

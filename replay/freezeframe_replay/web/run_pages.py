@@ -153,9 +153,11 @@ def _head(run: Run, outline: Outline, links: Links, costs: Mapping[str, float | 
 
 
 def _kit(outline: Outline) -> dict[str, Any]:
+    rows = sorted(outline.kit, key=lambda row: row.level)
     return {
         "ledger": [line.strip() for line in ledger_lines(outline, _UNWRAPPED)] if outline.ledger else [],
-        "kit": sorted(outline.kit, key=lambda row: (row.level, row.present == row.expected)),
+        "lacking": [row for row in rows if row.present < row.expected],
+        "held": [row for row in rows if row.present >= row.expected],
         "adds": ADDS,
     }
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlencode
 
 from freezeframe_replay.report.answered_rows import is_number_column
 from freezeframe_replay.web.markup import render
+from freezeframe_replay.web.plots import Plot, plots_of
 
 MOST_ROWS: Final = 10_000
 MOST_S: Final = 10
@@ -18,7 +19,8 @@ _SHOWN: Final = 1000
 _LONGEST: Final = 300
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _MOST_BARS: Final = 400
-_WIDTH, _HEIGHT = 1000, 160
+_MOST_COLUMNS: Final = 6
+_PLAIN_BELOW: Final = 1e15
 _RAW: Final = re.compile(r"(_rows|_dict|^otel_|^audit$|^\.)")
 """Tables that other views are made of."""
 
@@ -57,18 +59,6 @@ class Answer:
     """What the store says is wrong with the question."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Chart:
-    """The first column of numbers, as bars over the first column."""
-
-    name: str
-    over: str
-    bars: Sequence[dict[str, str]] = field(default=())
-    first: str = ""
-    last: str = ""
-    most: str = ""
-
-
 def sql_page(query: str, answer: Answer | None, schema: Schema) -> str:
     """Return the page."""
     rows = [] if answer is None else answer.rows[:_SHOWN]
@@ -80,7 +70,7 @@ def sql_page(query: str, answer: Answer | None, schema: Schema) -> str:
         answer=answer,
         numbers=[is_number_column(rows, index) for index in range(len(answer.columns))] if answer is not None else [],
         rows=[[_cell(cell) for cell in row] for row in rows],
-        chart=None if answer is None else chart_of(answer),
+        plots=[] if answer is None else plots_of_answer(answer),
         views=views,
         tables=[(name, columns) for name, columns in schema if _RAW.search(name)],
         cookbook={title: (text, f"/sql?{urlencode({'q': text})}") for title, text in COOKBOOK.items()},
@@ -90,37 +80,17 @@ def sql_page(query: str, answer: Answer | None, schema: Schema) -> str:
     )
 
 
-def chart_of(answer: Answer) -> Chart | None:
-    """Return the chart of an answer that has a column of numbers after its first column, and few rows; else None."""
-    rows = answer.rows
-    if not 2 <= len(rows) <= _MOST_BARS or len(answer.columns) < 2:
-        return None
-    index = next((index for index in range(1, len(answer.columns)) if is_number_column(rows, index)), None)
-    if index is None or _TRACE_ID.fullmatch(str(rows[0][0])):
-        return None
-    values = [float(row[index] or 0) for row in rows]
-    most = max(values)
-    if most <= 0 or min(values) < 0:
-        return None
-    width = _WIDTH / len(rows)
-    bars = [
-        {
-            "x": f"{place * width:.1f}",
-            "width": f"{max(width - 2, 1):.1f}",
-            "y": f"{_HEIGHT - value / most * _HEIGHT:.1f}",
-            "height": f"{value / most * _HEIGHT:.1f}",
-            "title": f"{_text(row[0])}: {_text(row[index])}",
-        }
-        for place, (row, value) in enumerate(zip(rows, values, strict=True))
-    ]
-    return Chart(
-        name=answer.columns[index],
-        over=answer.columns[0],
-        bars=bars,
-        first=_text(rows[0][0]),
-        last=_text(rows[-1][0]),
-        most=_text(most),
-    )
+def plots_of_answer(answer: Answer) -> list[Plot]:
+    """Return the plots of an answer whose columns after the first are a few of numbers, and that has few rows; else none."""
+    rows, count = answer.rows, len(answer.columns)
+    if not 2 <= len(rows) <= _MOST_BARS or not 2 <= count <= _MOST_COLUMNS or _TRACE_ID.fullmatch(str(rows[0][0])):
+        return []
+    if not all(is_number_column(rows, index) for index in range(1, count)):
+        return []
+    columns = [(answer.columns[index], [float(row[index] or 0) for row in rows]) for index in range(1, count)]
+    if min(min(values) for _, values in columns) < 0:
+        return []
+    return plots_of([row[0] for row in rows], columns, _text)
 
 
 def _cell(cell: Any) -> dict[str, str]:
@@ -132,7 +102,7 @@ def _text(cell: Any) -> str:
     if cell is None:
         return ""
     if isinstance(cell, float):
-        return f"{cell:,.6g}"
+        return f"{cell:,.0f}" if cell.is_integer() and abs(cell) < _PLAIN_BELOW else f"{cell:,.6g}"
     if isinstance(cell, dt.datetime):
         return cell.isoformat(" ", "seconds")
     return str(cell)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 from urllib.parse import urlencode
 
 from freezeframe_replay.report.render import cost, duration
 from freezeframe_replay.sources.trend import Moment
 from freezeframe_replay.web.markup import render
+from freezeframe_replay.web.plots import plots_of
+from freezeframe_schemas.tables.run_list import FACETS
 
-_WIDTH: Final = 1000
-_HEIGHT: Final = 110
-_FILTERS: Final = ("service", "agent", "model", "user", "label", "status", "words")
+_FILTERS: Final = (*FACETS, "status", "words")
 """What the page takes from its address besides the time, as the list does."""
 
 
@@ -22,18 +22,21 @@ def trends_page(found: Sequence[Moment], filters: Mapping[str, str], *, wrong: s
     by_day = bool(found) and found[0].length.days > 0
     shape = "%Y-%m-%d" if by_day else "%Y-%m-%d %H:00"
     names = [item.start.strftime(shape) for item in found]
-    charts = [
-        _chart(found, names, lambda item: (item.runs, item.failed), lambda value: f"{value:,.0f}"),
-        _chart(found, names, lambda item: (item.p95_ms, item.p50_ms), duration),
-        _chart(found, names, lambda item: (item.usd, 0), cost),
+    places = [item.start for item in found]
+    plots = [
+        (title, plot)
+        for title, words, columns in (
+            ("Runs", "{:,.6g}".format, (("runs", "runs"), ("failed", "failed"))),
+            ("Time", duration, (("median", "p50_ms"), ("p95", "p95_ms"))),
+            ("Known cost", cost, (("cost", "usd"),)),
+        )
+        for plot in plots_of(places, [(name, [getattr(item, key) for item in found]) for name, key in columns], words)
     ]
     some = [(name, item, _day(item, kept)) for name, item in zip(names, found, strict=True) if item.runs]
     return render(
         "trends.html",
-        charts=charts,
+        plots=plots,
         some=some[::-1],
-        first=names[0] if names else "",
-        last=names[-1] if names else "",
         unit="day" if by_day else "hour",
         since=filters.get("since", ""),
         kept=kept,
@@ -43,32 +46,3 @@ def trends_page(found: Sequence[Moment], filters: Mapping[str, str], *, wrong: s
 
 def _day(item: Moment, kept: Mapping[str, str]) -> str:
     return f"/?{urlencode({name: text for name, text in kept.items() if text} | {'day': item.start.strftime('%Y-%m-%d')})}"
-
-
-def _chart(
-    found: Sequence[Moment],
-    names: Sequence[str],
-    pair_of: Callable[[Moment], tuple[float, float]],
-    words: Callable[[float], str],
-) -> dict[str, object]:
-    """Return the bars of a chart: a whole and a part of it, the part in front."""
-    pairs = [pair_of(item) for item in found]
-    most = max((whole for whole, _ in pairs), default=0)
-    width = _WIDTH / max(len(pairs), 1)
-    bars = [
-        {
-            "x": f"{place * width:.1f}",
-            "width": f"{max(width - min(2, width / 4), 0.5):.1f}",
-            "title": f"{name}: {words(whole)}{f', {words(part)}' if part else ''}",
-            "whole": _upright(whole, most),
-            "part": _upright(part, most) if part else None,
-        }
-        for place, (name, (whole, part)) in enumerate(zip(names, pairs, strict=True))
-        if whole
-    ]
-    return {"bars": bars, "most": words(most)}
-
-
-def _upright(value: float, most: float) -> tuple[str, str]:
-    height = max(value / most * _HEIGHT, 1)
-    return f"{_HEIGHT - height:.1f}", f"{height:.1f}"

@@ -22,6 +22,8 @@ SELECT
         if(s.status = 'Error', if(s.error_type != '', toString(s.error_type), s.status_message), ''))) AS first_error,
     max(toUInt8(s.exchange_kind != '')) AS has_exchanges,
     groupUniqArrayIf(toString(s.request_model), s.request_model != '') AS models,
+    groupUniqArrayIf(toString(if(s.tool_name != '', s.tool_name, s.name)),
+        s.exchange_kind IN ('tool', 'mcp') OR (s.exchange_kind = '' AND s.operation = '{OP_EXECUTE_TOOL}')) AS tools,
     maxMapIf(map(cityHash64(s.span_id),
         toUInt64(s.status = 'Error')
         + transform(toString(s.exchange_kind), ['', 'model', 'tool', 'mcp', 'retrieval'], [0, 2, 4, 4, 8], 16)

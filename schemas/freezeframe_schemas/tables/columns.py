@@ -383,6 +383,7 @@ RUN_COLUMNS: Final[tuple[Column, ...]] = (
     ),
     _derived("has_exchanges", "SimpleAggregateFunction(max, UInt8)", "1 if the run has exchanges"),
     _derived("models", "SimpleAggregateFunction(groupUniqArrayArray, Array(String))", "Requested models"),
+    _derived("tools", "SimpleAggregateFunction(groupUniqArrayArray, Array(String))", "Tools that were called"),
     # A map keyed by span, so that a span that was sent twice counts once: a sum would count it twice.
     _derived(
         "marks",

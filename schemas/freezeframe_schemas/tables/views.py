@@ -47,6 +47,7 @@ def views() -> list[tuple[str, str]]:
     """Return the views as (name, SQL), in an order such that each comes after those it reads."""
     folder = resources.files("freezeframe_schemas") / "sql" / "views"
     texts = {item.name[:-4]: item.read_text(encoding="utf-8") for item in folder.iterdir() if item.name.endswith(".sql")}
+    texts["020_runs"] = texts["020_runs"].replace("{OF_LEVEL}", _level_sql()).replace("{LEVEL}", _LEVEL)
     texts["040_replay_kit"] = replay_kit_sql()
     texts["041_readiness"] = readiness_sql()
     whole = ((name, with_names(sql)) for name, sql in sorted(texts.items()))
@@ -109,41 +110,52 @@ COMMENT 'One row per run: for each field of the replay kit, how many of the span
 """
 
 
+def _level_sql() -> str:
+    """Return expressions for a WITH over a row `r` of `run_rows` beside `exchanges`: `level`, and what it follows from."""
+    fields = ", ".join(f"({quoted(f.name)}, {f.level - 1}, {bit}, {int(f.scope in OPERATION_IN)})" for bit, f in enumerate(KIT))
+    kinds = ", ".join(quoted(kind.value) for kind in CEILINGS)
+    ceilings = ", ".join(str(ceiling) for ceiling in CEILINGS.values())
+    return f"""\
+    arrayFilter(field -> bitTest(bitOr(r.lacks, r.entry_lacks.lacks), field.3) AND (field.4 = 0 OR exchanges = 0), [{fields}])
+        AS lacking,
+    arraySort(arrayConcat(r.gaps,
+        if(hasAll(arrayConcat(mapKeys(r.marks), r.begun), r.parents), [], ['{GapKind.ORPHAN_SPANS}']),
+        if(arraySum(mapValues(r.made)) > exchanges, ['{GapKind.EXCHANGES_LOST}'], []),
+        if({UNFINISHED}, ['{GapKind.UNFINISHED}'], []))) AS known_gaps,
+    arrayConcat(arrayMap(field -> (field.1, toUInt8(field.2)), lacking),
+        arrayMap(gap -> (gap, toUInt8(transform(gap, [{kinds}], [{ceilings}], 5))), known_gaps)) AS ceilings,
+    arrayMin(arrayPushBack(arrayMap(ceiling -> ceiling.2, ceilings), toUInt8({max(LEVELS)}))) AS lowest,
+    if(exchanges = 0, least(lowest, 2), lowest) AS reached,
+    arrayExists(mark -> bitAnd(mark, if(exchanges = 0, {_TOLD}, {_USED})) > 0, mapValues(r.marks)) AS used_tools"""
+
+
+_LEVEL: Final = "if(reached = 2 AND NOT used_tools, 1, reached) AS level, -- How far the run can be re-enacted"
+"""A column over what `_level_sql` says."""
+
+
 def readiness_sql() -> str:
     """Return the view `readiness`: the level that each run reaches, and the kit fields that it lacks by name.
 
     Over `run_rows`, which has each run's bits: `replay_kit` counts, so it reads every span. Reads as `runs` does.
     """
-    fields = ", ".join(f"({quoted(f.name)}, {f.level - 1}, {bit}, {int(f.scope in OPERATION_IN)})" for bit, f in enumerate(KIT))
     names = ", ".join(f"{level}, {quoted(text)}" for level, text in LEVELS.items())
-    kinds = ", ".join(quoted(kind.value) for kind in CEILINGS)
-    ceilings = ", ".join(str(ceiling) for ceiling in CEILINGS.values())
     return f"""-- Generated from freezeframe_schemas.run.KIT and LEVELS, and gaps.CEILINGS; says what run.readiness says.
 CREATE OR REPLACE VIEW {{db}}.readiness {{on_cluster}} AS
 WITH
-    arrayFilter(field -> bitTest(bitOr(r.lacks, r.entry_lacks.lacks), field.3) AND (field.4 = 0 OR exchanges = 0), [{fields}])
-        AS lacking,
-    arrayConcat(arrayMap(field -> (field.1, toUInt8(field.2)), lacking),
-        arrayMap(gap -> (gap, toUInt8(transform(gap, [{kinds}], [{ceilings}], 5))), gaps)) AS ceilings,
-    arrayMin(arrayPushBack(arrayMap(ceiling -> ceiling.2, ceilings), toUInt8({max(LEVELS)}))) AS lowest,
-    if(exchanges = 0, least(lowest, 2), lowest) AS reached,
-    arrayExists(mark -> bitAnd(mark, if(exchanges = 0, {_TOLD}, {_USED})) > 0, mapValues(r.marks)) AS used_tools
+{_level_sql()}
 SELECT
     r.tenant AS tenant,
     r.trace_id AS trace_id,
     r.run_id::String AS run_id,
     r.start_time::DateTime64(9, 'UTC') AS start_time, -- First start of a span
-    if(reached = 2 AND NOT used_tools, 1, reached) AS level, -- How far the run can be re-enacted
+    {_LEVEL}
     map({names})[toUInt8(level)] AS level_name, -- The level in words
     level < {RE_ENACTED_FROM} AS cold, -- True where it cannot be re-enacted by itself
     arrayMap(field -> field.1, lacking) AS missing, -- Fields of the replay kit that it lacks
     if(exchanges = 0, ['{NO_EXCHANGES}'],
         arraySort(arrayMap(ceiling -> ceiling.1, arrayFilter(ceiling -> ceiling.2 = lowest, ceilings))))
         AS missing_for_next, -- What keeps it from the next level: fields and gaps, or {NO_EXCHANGES}
-    arraySort(arrayConcat(r.gaps,
-        if(hasAll(arrayConcat(mapKeys(r.marks), r.begun), r.parents), [], ['{GapKind.ORPHAN_SPANS}']),
-        if(arraySum(mapValues(r.made)) > exchanges, ['{GapKind.EXCHANGES_LOST}'], []),
-        if({UNFINISHED}, ['{GapKind.UNFINISHED}'], []))) AS gaps, -- What spans of it are known to lack
+    known_gaps AS gaps, -- What spans of it are known to lack
     arrayCount(mark -> bitAnd(mark, 30) > 0, mapValues(r.marks)) AS exchanges -- Exchanges
 FROM (SELECT * FROM {{db}}.run_rows FINAL) AS r
 COMMENT 'The level that each run reaches (run.LEVELS), and the fields of the replay kit that it lacks by name';

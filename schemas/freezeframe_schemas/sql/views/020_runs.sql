@@ -4,7 +4,8 @@
 CREATE OR REPLACE VIEW {db}.runs {on_cluster} AS
 WITH
     arrayFilter((span, mark) -> bitAnd(mark, 30) > 0, mapKeys(r.marks), mapValues(r.marks)) AS exchange_ids,
-    mapFilter((span, mark) -> bitAnd(mark, 2) > 0, r.marks) AS calls
+    mapFilter((span, mark) -> bitAnd(mark, 2) > 0, r.marks) AS calls,
+{OF_LEVEL}
 SELECT
     r.tenant AS tenant,
     r.trace_id AS trace_id,
@@ -33,6 +34,8 @@ SELECT
     if(empty(exchange_ids), c.input_tokens, arraySum(mark -> bitAnd(bitShiftRight(mark, 8), 268435455), mapValues(calls))) AS input_tokens, -- Input tokens of all model calls
     if(empty(exchange_ids), c.output_tokens, arraySum(mark -> bitShiftRight(mark, 36), mapValues(calls))) AS output_tokens, -- Output tokens of all model calls
     arraySort(r.models::Array(String)) AS models, -- Requested models
+    arraySort(r.tools::Array(String)) AS tools, -- Tools that were called
+    {LEVEL}
     r.entry.input AS input, -- Start of the entry point's input
     r.entry.output AS output, -- Start of its output
     r.first_error.error AS first_error, -- Error of the first span that failed

@@ -1,0 +1,115 @@
+"""The list of runs, and the named views of it: what somebody filtered, sorted and chose to see, kept in the data directory."""
+
+from __future__ import annotations
+
+import asyncio
+import datetime as dt
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
+
+from aiohttp import web
+
+from freezeframe_replay.local.daemon import flush
+from freezeframe_replay.service.replay_routes import own_form
+from freezeframe_replay.service.state import COSTS, HOME, LABELS, STORE, TOKEN, html
+from freezeframe_replay.sources.labels import Label
+from freezeframe_replay.sources.run_list import RunPage, find_runs
+from freezeframe_replay.web import pages
+from freezeframe_replay.web.asked import asked_runs
+from freezeframe_replay.web.redirects import see
+from freezeframe_schemas.errors import ConfigError
+
+ROUTES: Final = web.RouteTableDef()
+
+_VIEWS: Final = "views.json"
+_FORMAT: Final = "freezeframe-views/1"
+_MOST_VIEWS: Final = 50
+_LONGEST_NAME: Final = 60
+
+
+@ROUTES.get("/")
+async def show_runs(request: web.Request) -> web.Response:
+    """Show a page of the list."""
+    now = dt.datetime.now(dt.UTC)
+    try:
+        page, labels = await asyncio.to_thread(_list, request)
+    except web.HTTPBadRequest as error:
+        return html(pages.runs_page(RunPage(), request.query, now=now, wrong=error.text or ""), status=400)
+    version = _version(page, labels) if request.query.get("live") and pages.may_follow(request.query) else ""
+    if version and request.headers.get("If-None-Match") == version:
+        return web.Response(status=304, headers={"ETag": version})
+    views, token = await asyncio.to_thread(_read_views, _file(request)), request.app[TOKEN]
+    answer = html(pages.runs_page(page, request.query, now=now, labels=labels, version=version, views=views, token=token))
+    if version:
+        answer.headers["ETag"] = version
+    return answer
+
+
+@ROUTES.post("/views")
+async def change_views(request: web.Request) -> web.Response:
+    """Keep the list that a form of our own page was on by a name, or forget one, and lead back to the list.
+
+    Raises:
+        web.HTTPBadRequest: the name is empty or too long, or there are too many.
+    """
+    form = await own_form(request)
+    views = await asyncio.to_thread(_read_views, _file(request))
+    if gone := str(form.get("remove", "")):
+        views.pop(gone, None)
+        query = ""
+    else:
+        name, pairs = str(form.get("name", "")).strip(), parse_qsl(str(form.get("query", "")))
+        if not 0 < len(name) <= _LONGEST_NAME:
+            raise web.HTTPBadRequest(text=f"name: {len(name)} characters, expected 1 to {_LONGEST_NAME}")
+        query = urlencode([(key, value) for key, value in pairs if key in pages.FILTERS])
+        views[name] = query
+        if len(views) > _MOST_VIEWS:
+            raise web.HTTPBadRequest(text=f"views: there are {_MOST_VIEWS}; remove one first")
+    await asyncio.to_thread(_write_views, _file(request), views)
+    return see(f"/?{query}" if query else "/")
+
+
+def _list(request: web.Request) -> tuple[RunPage, Mapping[str, Label]]:
+    flush(request.app[HOME])
+    query, labels = asked_runs(request.query), request.app[LABELS].of_runs()
+    has_labels = any(found.label for found in labels.values())
+    return request.app[STORE].use(lambda store: find_runs(store, query, request.app[COSTS], has_labels=has_labels)), labels
+
+
+def _version(page: RunPage, labels: Mapping[str, Label]) -> str:
+    """Return what changes as the list does."""
+    shown = [labels.get(row.trace_id) for row in page.rows]
+    return f'"{hashlib.sha256(repr((page, shown)).encode("utf-8", "surrogatepass")).hexdigest()[:32]}"'
+
+
+def _file(request: web.Request) -> Path:
+    return request.app[HOME].directory / _VIEWS
+
+
+def _read_views(path: Path) -> dict[str, str]:
+    """Return name -> query of the list's address, in the order in which they were kept.
+
+    Raises:
+        ConfigError: the file cannot be read.
+    """
+    try:
+        kept: Any = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        return {}
+    except ValueError:
+        kept = None
+    if not isinstance(kept, dict) or kept.get("format") != _FORMAT or not isinstance(kept.get("views"), dict):  # pyright: ignore[reportUnknownMemberType]  # of any shape
+        raise ConfigError(f"{path}: expected views in the format {_FORMAT}", do="remove the file, or mend it")
+    return {str(name): str(query) for name, query in kept["views"].items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # made texts
+
+
+def _write_views(path: Path, views: Mapping[str, str]) -> None:
+    partial = path.with_name(f".{path.name}.partial")
+    partial.touch(mode=0o600)  # what was searched for may be personal
+    partial.write_text(json.dumps({"format": _FORMAT, "views": views}, ensure_ascii=False, indent=1), encoding="utf-8")
+    os.replace(partial, path)

@@ -1,0 +1,138 @@
+"""The text of `freezeframe skill` is enough: who does what it says, with what it names, finds, fixes, proves and locks in."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from mcp_client import Client, client_of
+from order_shop import copy_example, fix
+from theatre import Theatre
+
+from freezeframe_replay.mcp.skill import skill_text
+from freezeframe_schemas.verdict import EXIT_CODES, Verdict
+
+pytestmark = pytest.mark.long
+
+WRONG, RIGHT = "A-1057", "A-1042"
+TOOL = re.compile(r"`([a-z_]+)`")
+STEPS = dict(re.findall(r"^(\d|To try)\b(.*?)(?=^\d\. |^To try|^## )", skill_text(), flags=re.MULTILINE | re.DOTALL))
+"""Number of a step, and what comes after them -> its words."""
+
+
+class Reader:
+    """A client that calls only what the step names that it is at."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._step = ""
+        self.called: dict[str, set[str]] = {}
+
+    def begin(self, step: str, *, does: str) -> None:
+        """Go to a step, which is to say this."""
+        assert does in STEPS[step]
+        self._step = step
+
+    async def call(self, tool: str, /, **arguments: Any) -> str:
+        """Return the answer of a tool that the step names."""
+        assert tool in TOOL.findall(STEPS[self._step]), (self._step, tool)
+        self.called.setdefault(self._step, set()).add(tool)
+        return await self._client.call(tool, **arguments)
+
+
+async def test_the_skill_leads_from_a_word_of_the_wrong_answer_to_a_test(theatre: Theatre, tmp_path: Path) -> None:
+    """Each tool is one that the step names, and each tool that a step names is called there."""
+    bot, old = copy_example(tmp_path / "bot"), copy_example(tmp_path / "old")
+    before = theatre.shop.calls()
+    async with client_of(bot, theatre.data) as client:
+        reader = Reader(client)
+        reader.begin("1", does="a word of the wrong answer")
+        run = theatre.runs["sync"].run.trace_id[:12]
+        assert run in await reader.call("find_runs", text=WRONG)
+        why = await reader.call("why_failed", run=run)
+        assert "ok" in why, "a run can be wrong and still be ok"
+
+        reader.begin("2", does="Look for the first step that is\n   wrong")
+        said = await reader.call("transcript", run=run, budget=8000)
+        assert said.index("lookup_orders") < said.index(f'"{WRONG}"')
+        asked = f"SELECT count() AS calls FROM tool_calls WHERE trace_id LIKE '{run}%' AND tool = 'lookup_orders'"
+        assert "calls\n1\n" in await reader.call("sql", query=asked)
+
+        reader.begin("3", does="`replay` before you edit anything. `identical` means that this code has the bug.")
+        assert "identical: 8 of 8 steps" in await reader.call("replay", run=run)
+
+        reader.begin("4", does="the frames of the code with their variables")
+        assert "result = " in await reader.call("stop_at_step", run=run, step=5)
+
+        reader.begin("5", does="the cause in the code")
+        fix(bot)
+
+        reader.begin("6", does="The first divergence is the effect of the edit")
+        proved = await reader.call("replay", run=run)
+        assert "diverged at step 5" in proved and f'+ "{RIGHT}"' in proved
+
+        reader.begin("7", does="red on the old code and green on the")
+        saved = "tests/regressions/wrong-order"
+        assert f"pytest {saved}" in await reader.call("save_test", run=run, directory=saved)
+        assert 'expect="identical"' in STEPS["7"]
+        good = theatre.runs["async"].run.trace_id[:12]
+        await reader.call("save_test", run=good, directory="tests/regressions/as-it-was", expect="identical")
+
+        reader.begin("8", does="which other recorded runs does the edit change?")
+        await reader.call("save_dataset", directory="sets/week", since="3650d", limit=3)
+        assert "changed" in await reader.call("experiment", dataset="sets/week")
+
+        reader.begin("To try", does="`fork` the run with that answer and `replay` the fork")
+        await reader.call("fork", run=run, directory="forks/none", step=2, result=[])
+        assert "step" in await reader.call("replay", run="forks/none")
+    named = {step: {*TOOL.findall(words)} - {"ok", "identical", "diverged", "incomparable"} for step, words in STEPS.items()}
+    assert reader.called == {step: tools for step, tools in named.items() if tools}
+    assert theatre.shop.calls() == before, "no tool of the agent was called"
+    (old / saved).parent.mkdir(parents=True, exist_ok=True)
+    (bot / saved).rename(bot / "moved").rename(old / saved)
+    assert is_green(old, saved) is False, "red on the old code"
+    (old / saved).rename(bot / saved)
+    assert is_green(bot, saved) is True, "green on the new one"
+
+
+def is_green(folder: Path, tests: str) -> bool:
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", tests],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.returncode == 0
+
+
+def test_each_command_of_the_skill_works_as_it_stands(theatre: Theatre, tmp_path: Path) -> None:
+    """With a run, a step, a folder and SQL where it has a placeholder for one."""
+    bot = copy_example(tmp_path / "bot")
+    runs = [theatre.runs[name].run.trace_id[:12] for name in ("sync", "async")]
+    placed = {"RUN": runs[0], "A": runs[0], "B": runs[1], "N": "2", "JSON": "[]", "SQL": "name != ''", "SELECT ...": "SELECT 1"}
+    commands = re.findall(r"`(freezeframe [^`]+)` \|$", skill_text(), flags=re.MULTILINE)
+    assert len(commands) == 12
+    for command in commands:
+        words = shlex.split(command)
+        name = words[1]
+        folder = "made/dataset" if name == "experiment" else f"made/{name}"
+        words = [folder if word == "DIR" else placed.get(word, word) for word in words]
+        done = subprocess.run(
+            [sys.executable, "-m", "freezeframe._cli", *words[1:]],
+            cwd=bot,
+            env={**os.environ, "FREEZEFRAME_DATA": str(theatre.data)},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        differs = {EXIT_CODES[Verdict.DIVERGED]} if name in ("diff", "experiment") else set[int]()
+        assert done.returncode in {0, *differs}, (command, done.returncode, done.stdout, done.stderr)
+        assert done.stdout.strip(), command
