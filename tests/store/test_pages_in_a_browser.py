@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 import pytest
@@ -514,6 +514,7 @@ def test_everything_can_be_read(pages: Pages) -> None:
     ):
         pages.browser.show_as(width=1280)
         pages.open(path)
+        pages.browser.run("document.querySelectorAll('.facets details').forEach((part) => part.open = true)")
         check(urlsplit(path).path)
     pages.browser.press("?")
     check("the keys")
@@ -658,6 +659,34 @@ def test_from_a_question_in_sql_to_the_run_it_found(pages: Pages) -> None:
     pages.browser.press(*f"SELECT trace_id FROM runs WHERE trace_id = '{pages.runs['failed']}'")
     assert "1 row" in pages.browser.press("Control+Enter", loads=True)
     assert "LookupError: no such order: mislaid" in pages.browser.click(".answer td a")
+
+
+def test_a_plot_is_read_and_a_range_of_it_selected_by_keys_and_by_mouse(pages: Pages) -> None:
+    """Without a script it is drawn all the same."""
+    query = "SELECT number AS place, number * 2 AS height, 1 AS failed FROM numbers(1, 10)"
+    shown = "[...document.querySelectorAll('.answer tbody tr')].filter(row => !row.hidden).map(row => row.cells[0].textContent)"
+    pages.browser.show_as(width=1280)
+    pages.open(f"/sql?{urlencode({'q': query})}")
+    assert pages.browser.run("[...document.querySelectorAll('.levels span')].map(level => level.textContent)") == [
+        "20",
+        "10",
+        "0",
+    ]
+    assert pages.browser.run("document.querySelectorAll('svg.plot rect:not(.cursor)').length") == 20
+    pages.browser.run("document.querySelector('svg.plot').focus()")
+    pages.browser.press("ArrowRight", "ArrowRight", "ArrowRight")
+    assert pages.browser.run("said.textContent") == "3: height 6, failed 1"
+    assert len(pages.browser.run(shown)) == 10
+    pages.browser.press("Shift+ArrowRight", "Shift+ArrowRight")
+    assert pages.browser.run(shown) == ["3", "4", "5"]
+    pages.browser.press("Escape")
+    assert len(pages.browser.run(shown)) == 10
+    left, top, width = pages.browser.run("""(() => { const box = document.querySelector('svg.plot').getBoundingClientRect();
+        return [box.x, box.y + 50, box.width]; })()""")
+    for what, place in (("Pressed", 0.15), ("Moved", 0.35), ("Released", 0.35)):
+        spot = {"x": left + width * place, "y": top, "button": "left", "buttons": 1, "clickCount": 1}
+        pages.browser.do(("Input.dispatchMouseEvent", {"type": f"mouse{what}", **spot}))
+    assert pages.browser.run(shown) == ["2", "3", "4"]
 
 
 def test_names_of_tables_and_columns_are_completed_in_sql(pages: Pages) -> None:

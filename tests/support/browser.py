@@ -24,9 +24,11 @@ _LOADED: Event = ("Page.loadEventFired", {})
 _DOWNLOADED: Event = ("Browser.downloadProgress", {"state": "completed"})
 _ENTER = {"key": "Enter", "code": "Enter", "text": "\r", "windowsVirtualKeyCode": 13}
 _CONTROL = 2
+_SHIFT = 8
 _NAMED_KEYS: dict[str, dict[str, Any]] = {
     "Enter": _ENTER,
     "Control+Enter": {**_ENTER, "modifiers": _CONTROL},
+    "Shift+ArrowRight": {"key": "ArrowRight", "modifiers": _SHIFT},
     "Control+a": {"key": "a", "modifiers": _CONTROL, "commands": ["selectAll"]},
 }
 _TEXT = """(async () => {
