@@ -5,6 +5,7 @@ A replay finds the function by its DAG, since it may be nested in the function t
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Final
@@ -29,25 +30,11 @@ def hook(module: ModuleType, patches: Patches) -> None:
 
 
 def _call(original: Any, operator: Any) -> Any:
-    task = _begin(operator)
-    try:
-        result = original(operator)
-    except BaseException as error:
-        workers.finish(task, error=error)
-        raise
-    workers.finish(task, result=result)
-    return result
+    return workers.attempt(_begin(operator), functools.partial(original, operator))
 
 
 async def _await(original: Any, operator: Any) -> Any:
-    task = _begin(operator)
-    try:
-        result = await original(operator)
-    except BaseException as error:
-        workers.finish(task, error=error)
-        raise
-    workers.finish(task, result=result)
-    return result
+    return await workers.attempt_async(_begin(operator), functools.partial(original, operator))
 
 
 def _begin(operator: Any) -> workers.Task | None:

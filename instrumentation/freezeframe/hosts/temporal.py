@@ -5,6 +5,7 @@ Async activities are hooked where the worker calls them; the others where a thre
 
 from __future__ import annotations
 
+import functools
 import inspect
 from types import ModuleType
 from typing import Any, Final
@@ -39,27 +40,14 @@ def hook(module: ModuleType, patches: Patches) -> None:
 def _call(original: Any, info: Any, *given: Any) -> Any:
     # heartbeat, raiser, cancelled, shutdown, converter, meter, details; then the function and its arguments
     function, *args = given[7:]
-    task = _begin(info, function, args)
-    try:
-        result = original(info, *given)
-    except BaseException as error:
-        workers.finish(task, error=error)
-        raise
-    workers.finish(task, result=result)
-    return result
+    return workers.attempt(_begin(info, function, args), functools.partial(original, info, *given))
 
 
 async def _await(original: Any, inbound: Any, call: Any) -> Any:
     if not inspect.iscoroutinefunction(call.fn):
         return await original(inbound, call)
     task = _begin(inbound._running_activity.info, call.fn, call.args)
-    try:
-        result = await original(inbound, call)
-    except BaseException as error:
-        workers.finish(task, error=error)
-        raise
-    workers.finish(task, result=result)
-    return result
+    return await workers.attempt_async(task, functools.partial(original, inbound, call))
 
 
 def _begin(info: Any, function: Any, args: Any) -> workers.Task | None:

@@ -14,7 +14,7 @@ import dataclasses
 import functools
 import importlib
 import sys
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import ModuleType
@@ -145,6 +145,28 @@ def finish(task: Task | None, *, result: object = None, error: BaseException | N
     task.scope.finish(output=values.encode(result) if is_run and error is None else None, error=error)
 
 
+def attempt(task: Task | None, call: Callable[[], Any], *, end: Callable[..., None] = finish) -> Any:
+    """Make an attempt that was begun, and end it."""
+    try:
+        result = call()
+    except BaseException as error:
+        end(task, error=error)
+        raise
+    end(task, result=result)
+    return result
+
+
+async def attempt_async(task: Task | None, call: Callable[[], Awaitable[Any]]) -> Any:
+    """Like `attempt`, for an awaited task."""
+    try:
+        result = await call()
+    except BaseException as error:
+        finish(task, error=error)
+        raise
+    finish(task, result=result)
+    return result
+
+
 # -- Celery --------------------------------------------------------------------------------------------------------------
 
 
@@ -243,13 +265,7 @@ def _handle(handler: Any, event: Any, context: Any) -> Any:
         about = {name: getattr(context, name, None) for name in LAMBDA_CONTEXT}
         name = about["function_name"] or handler.__name__
         task = begin(handler, (event, about), {}, by="lambda", name=name, task_id=str(about["aws_request_id"]))
-    try:
-        result = handler(event, context)
-    except BaseException as error:
-        _handled(task, error=error)
-        raise
-    _handled(task, result=result)
-    return result
+    return attempt(task, functools.partial(handler, event, context), end=_handled)
 
 
 def _handled(task: Task | None, *, result: object = None, error: BaseException | None = None) -> None:
@@ -266,16 +282,10 @@ def _hook_rq(module: ModuleType) -> None:
     def perform(original: Any, job: Any) -> Any:
         task = None
         with guard("rq.begin"):
-            attempt = job.number_of_retries or 0
+            tried = job.number_of_retries or 0
             given = (tuple(job.args or ()), dict(job.kwargs or {}))
-            task = begin(job.func, *given, by="rq", name=job.func_name, task_id=job.id, attempt=attempt)
-        try:
-            result = original(job)
-        except BaseException as error:
-            _handled(task, error=error)
-            raise
-        _handled(task, result=result)  # a work horse exits by os._exit
-        return result
+            task = begin(job.func, *given, by="rq", name=job.func_name, task_id=job.id, attempt=tried)
+        return attempt(task, functools.partial(original, job), end=_handled)  # a work horse exits by os._exit
 
     _hooks.patches.around(module.Job, "perform", perform)
 
@@ -291,29 +301,23 @@ def _hook_arq(module: ModuleType) -> None:
         original(worker, *args, **options)
         with guard("arq.functions"):
             for name, function in worker.functions.items():
-                worker.functions[name] = dataclasses.replace(function, coroutine=_attempt(function.coroutine, name))
+                worker.functions[name] = dataclasses.replace(function, coroutine=_recorded(function.coroutine, name))
 
     _hooks.patches.around(module.Worker, "__init__", made)
 
 
-def _attempt(coroutine: Any, name: str) -> Any:
+def _recorded(coroutine: Any, name: str) -> Any:
     @functools.wraps(coroutine)
-    async def attempt(context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
+    async def called(context: dict[str, Any], *args: Any, **kwargs: Any) -> Any:
         task = None
         with guard("arq.begin"):
             about = {key: context.get(key) for key in ARQ_CONTEXT}
             tried = (about["job_try"] or 1) - 1
             task_id = str(about["job_id"])
             task = begin(coroutine, (about, *args), kwargs, by="arq", name=name, task_id=task_id, attempt=tried)
-        try:
-            result = await coroutine(context, *args, **kwargs)
-        except BaseException as error:
-            finish(task, error=error)
-            raise
-        finish(task, result=result)
-        return result
+        return await attempt_async(task, functools.partial(coroutine, context, *args, **kwargs))
 
-    return attempt
+    return called
 
 
 # -- in modules of their own -----------------------------------------------------------------------------------------------

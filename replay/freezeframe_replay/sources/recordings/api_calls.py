@@ -16,7 +16,7 @@ from __future__ import annotations
 import ast
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -41,9 +41,9 @@ _BY_ANSWER: Final = {
 _JSON: Final = (("content-type", "application/json"),)
 _NO_BYTES: Final = "it holds what was asked and answered as JSON, not the bytes"
 _OK: Final = 200
-_OF_LLM_FIXTURE: Final = "imported from llm-fixture-replay: it holds arguments and results of a function, not its calls"
 _SHOWN: Final = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>|[A-Z]\w*\(\w+=.*\)", re.DOTALL)
 """What Python shows of an object."""
+_HOLDS_OBJECTS: Final = re.compile(r"\w\(\w+=")
 _LONGEST_LITERAL: Final = 1_000_000
 """Characters; Python needs a hundred times as much to read one."""
 
@@ -105,7 +105,6 @@ class _Fields:
     status: str
     at: str
     took_ms: str
-    lacks: str
 
 
 _PLAIN: Final = _Fields(
@@ -115,7 +114,6 @@ _PLAIN: Final = _Fields(
     status="status",
     at="time",
     took_ms="duration_ms",
-    lacks=f"imported from JSON lines: {_NO_BYTES}",
 )
 _HELICONE: Final = _Fields(
     request="request_body",
@@ -124,25 +122,10 @@ _HELICONE: Final = _Fields(
     status="response_status",
     at="request_created_at",
     took_ms="delay_ms",
-    lacks=f"imported from Helicone: {_NO_BYTES}",
 )
 
 
-def read_jsonl(path: Path, origin: Origin) -> Iterator[SpanRecord]:
-    """Return the spans of lines with a request and a response: one run.
-
-    Raises:
-        WireError: an item does not follow the format; the message says which.
-    """
-    return _of_fields(path, origin, _PLAIN)
-
-
-def read_helicone(path: Path, origin: Origin) -> Iterator[SpanRecord]:
-    """Return the spans of requests that Helicone exports: one run; raises as `read_jsonl`."""
-    return _of_fields(path, origin, _HELICONE)
-
-
-def _of_fields(path: Path, origin: Origin, names: _Fields) -> Iterator[SpanRecord]:
+def _call_of(names: _Fields) -> Callable[[JsonObject], HttpCall]:
     def call_of(item: JsonObject) -> HttpCall:
         request, response = (_value(item.get(name)) for name in (names.request, names.response))
         at, url = item.get(names.at), as_text(item.get(names.url)) or ""
@@ -157,15 +140,7 @@ def _of_fields(path: Path, origin: Origin, names: _Fields) -> Iterator[SpanRecor
             took_ms=item.get(names.took_ms),
         )
 
-    return spans_of_calls(each(path, "item", listed(path, "data"), call_of), origin, lacks=names.lacks)
-
-
-def read_llm_fixture(path: Path, origin: Origin) -> Iterator[SpanRecord]:
-    """Return the spans of calls that llm-fixture-replay recorded: one run; raises as `read_jsonl`."""
-    calls = each(path, "item", lines_of(path), _of_llm_fixture)
-    return spans_of_calls(
-        calls, origin, lacks="imported from an LLM fixture: it holds a function's arguments and result, not the call"
-    )
+    return call_of
 
 
 def _of_llm_fixture(item: JsonObject) -> HttpCall:
@@ -210,7 +185,8 @@ def _python(text: JsonValue, name: str) -> JsonValue:
     if not isinstance(text, str) or len(text) > _LONGEST_LITERAL:
         raise ValueError(f"{name}: expected the text of a Python literal, of up to {_LONGEST_LITERAL:,} characters")
     try:
-        return parse(json.dumps(ast.literal_eval(_Plain().visit(ast.parse(text, mode="eval")))))
+        tree = ast.parse(text, mode="eval")
+        return parse(json.dumps(ast.literal_eval(_Plain().visit(tree) if _HOLDS_OBJECTS.search(text) else tree)))
     except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
         raise ValueError(f"{name}: holds an object that is not a plain value, so what was said is not known") from None
 
@@ -284,16 +260,6 @@ def _created(body: JsonValue) -> int:
 # -- stored completions -------------------------------------------------------------------------------------------------
 
 
-def read_stored(path: Path, origin: Origin) -> Iterator[SpanRecord]:
-    """Return the spans of OpenAI's stored completions and responses: one run. Each has its messages or input with it.
-
-    Raises:
-        WireError: an item is not one; the message says which.
-    """
-    calls = each(path, "item", listed(path, "data"), _stored)
-    return spans_of_calls(calls, origin, lacks=f"imported from stored completions: {_NO_BYTES}")
-
-
 def _stored(item: JsonObject) -> HttpCall:
     kind = item.get("object")
     if kind not in ("chat.completion", "response"):
@@ -337,16 +303,6 @@ def _message(message: JsonObject) -> JsonObject:
 _STATUS: Final = {"ThrottlingException": 429, "ModelTimeoutException": 408, "AccessDeniedException": 403}
 
 
-def read_bedrock(path: Path, origin: Origin) -> Iterator[SpanRecord]:
-    """Return the spans of an invocation log, as Bedrock puts it into S3 or ``aws logs filter-log-events`` prints it: one run.
-
-    Raises:
-        WireError: a record does not follow the format; the message says which.
-    """
-    calls = each(path, "record", listed(path, "events"), _invocation)
-    return spans_of_calls(calls, origin, lacks=f"imported from an invocation log of Bedrock: {_NO_BYTES}")
-
-
 def _invocation(item: JsonObject) -> HttpCall:
     record = as_object(parse(str(item["message"]))) if "message" in item and "schemaType" not in item else item
     if record.get("schemaType") != "ModelInvocationLog":
@@ -369,3 +325,29 @@ def _invocation(item: JsonObject) -> HttpCall:
         at=iso_time(record.get("timestamp"), "timestamp"),
         why="Bedrock put the bodies into other objects of S3" if moved else "",
     )
+
+
+# -- the readers --------------------------------------------------------------------------------------------------------
+
+
+def _reader(
+    what: str, call_of: Callable[[JsonObject], HttpCall], lacks: str, *, below: str = "data"
+) -> Callable[[Path, Origin], Iterator[SpanRecord]]:
+    """Return a function that returns the spans of a file's items: one run.
+
+    It raises `WireError` if an item does not follow the format; the message says which.
+    """
+
+    def read(path: Path, origin: Origin) -> Iterator[SpanRecord]:
+        return spans_of_calls(each(path, what, listed(path, below), call_of), origin, lacks=f"imported from {lacks}")
+
+    return read
+
+
+read_jsonl: Final = _reader("item", _call_of(_PLAIN), f"JSON lines: {_NO_BYTES}")
+read_helicone: Final = _reader("item", _call_of(_HELICONE), f"Helicone: {_NO_BYTES}")
+read_llm_fixture: Final = _reader(
+    "item", _of_llm_fixture, "an LLM fixture: it holds a function's arguments and result, not the call"
+)
+read_stored: Final = _reader("item", _stored, f"stored completions: {_NO_BYTES}")
+read_bedrock: Final = _reader("record", _invocation, f"an invocation log of Bedrock: {_NO_BYTES}", below="events")
