@@ -1,4 +1,4 @@
-"""What the replay service's HTTP API answers: a handler for each route of `api`.
+"""What the replay service's HTTP API answers: a handler for each route of `api`, whose docstring describes it there.
 
 What runs the agent's code, asks SQL or writes a label requires the token, a browser's cookie is not enough. What a request can
 name is a run, a step and texts, never a command, a folder or a policy. Nothing but labels is written.
@@ -69,10 +69,13 @@ class Rows:
 
 
 async def get_about(request: web.Request) -> web.Response:
+    """What answers here."""
     return _json(About(version=__version__, store=store_url(request.app[HOME]), description=f"{BASE}/openapi.json"))
 
 
 async def get_runs(request: web.Request) -> web.Response:
+    """The recorded runs, newest first (freezeframe runs)."""
+
     def find() -> Sequence[RunRow]:
         flush(request.app[HOME])
         query = asked_runs(request.query)
@@ -82,39 +85,47 @@ async def get_runs(request: web.Request) -> web.Response:
 
 
 async def get_run(request: web.Request) -> web.Response:
+    """One run with its bodies (freezeframe show --full --json). The run: an id, its first digits, or last."""
     run = await asyncio.to_thread(load, request)
     return _json(outline_run(run, full=True))
 
 
 async def get_fixture(request: web.Request) -> web.Response:
+    """Its fixture as tar.gz (freezeframe fixture)."""
     run = await asyncio.to_thread(load, request)
     return _file(await asyncio.to_thread(fixture_archive, run), f"fixture-{run.trace_id}.tar.gz", GZIP)
 
 
 async def get_labels(request: web.Request) -> web.Response:
+    """What readers said of the run, under the empty name, and of its spans."""
     run = await asyncio.to_thread(load, request)
     return _json(await asyncio.to_thread(request.app[LABELS].of_run, run.trace_id))
 
 
 async def post_labels(request: web.Request) -> web.Response:
+    """Say something of the run or of a step. What was said before is replaced; the answer is as that of GET."""
     _program_only(request)
     trace_id, _ = await keep_label(request, await _body(request))
     return _json(await asyncio.to_thread(request.app[LABELS].of_run, trace_id))
 
 
 async def get_trends(request: web.Request) -> web.Response:
+    """Runs, failures, times and cost by hour or day (the last 7 days unless since is given)."""
     return _json(await asyncio.to_thread(trend_of, request.app, asked_runs({"since": LATELY, **request.query})))
 
 
 async def get_sets(request: web.Request) -> web.Response:
+    """The datasets next to the data directory, each with the candidates that were tried on it."""
     return _json(await asyncio.to_thread(list_sets, request.app))
 
 
 async def get_set(request: web.Request) -> web.Response:
+    """What came of each run of a dataset with each candidate."""
     return _json((await asyncio.to_thread(read_grid, request)).values(only_changed=bool(request.query.get("changed"))))
 
 
 async def get_failures(request: web.Request) -> web.Response:
+    """Similar failures in groups, each with its newest run (freezeframe failures)."""
     asked = asked_runs(request.query)
 
     def find() -> Sequence[Group]:
@@ -125,6 +136,7 @@ async def get_failures(request: web.Request) -> web.Response:
 
 
 async def get_diff(request: web.Request) -> web.Response:
+    """Two runs side by side (freezeframe diff --json)."""
     before, after = (request.query.get(name, "").strip() for name in ("before", "after"))
     if not before or not after:
         raise web.HTTPBadRequest(text=f"diff: expected the ids of two runs, {BASE}/diff?before=ID&after=ID")
@@ -138,6 +150,7 @@ async def get_diff(request: web.Request) -> web.Response:
 
 
 async def post_sql(request: web.Request) -> web.Response:
+    """The rows of a read-only query (freezeframe sql)."""
     _program_only(request)
     asked = await _body(request)
     query, parameters = asked.get("query"), asked.get("parameters", {})
@@ -153,6 +166,7 @@ async def post_sql(request: web.Request) -> web.Response:
 
 
 async def get_export(request: web.Request) -> web.Response:
+    """The run in the form of another tool (freezeframe export)."""
     kind = EXPORTS.get(request.match_info["kind"])
     if kind is None:
         raise web.HTTPNotFound(text=f"export: found {request.match_info['kind']!r:.80}, expected one of {', '.join(EXPORTS)}")
@@ -170,6 +184,7 @@ async def get_export(request: web.Request) -> web.Response:
 
 
 async def get_pack(request: web.Request) -> web.Response:
+    """The run as one file (freezeframe pack)."""
     code = request.query.get("code", "none")
     if code not in ("none", "commit", "now"):
         raise web.HTTPBadRequest(text=f"code: found {code!r:.80}, expected none, commit or now")
@@ -203,12 +218,14 @@ def _refuse_bare(request: web.Request, run: Run, *, made: str) -> None:
 
 
 async def post_replay(request: web.Request) -> web.Response:
+    """Re-enact the run offline with the code next to the data directory (freezeframe replay --json)."""
     _program_only(request)
     run = await asyncio.to_thread(load, request)
     return await _replayed(request, await asyncio.to_thread(freeze, run))
 
 
 async def post_fork(request: web.Request) -> web.Response:
+    """Re-enact the run with one thing changed (freezeframe fork, then replay)."""
     _program_only(request)
     asked = await _body(request)
     step, target = asked.get("step"), asked.get("target")

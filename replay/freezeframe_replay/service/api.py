@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from inspect import getdoc
 from typing import Any, Final
 
 from aiohttp import web
@@ -59,6 +60,7 @@ class Route(Described):
 
 
 async def _openapi(request: web.Request) -> web.Response:
+    """This description."""
     del request
     return web.json_response(openapi())
 
@@ -66,141 +68,80 @@ async def _openapi(request: web.Request) -> web.Response:
 # -- the rows -------------------------------------------------------------------------------------------------------------
 
 _RUN: Final = f"{BASE}/runs/{{run}}"
+
+
+def _get(path: str, handler: Handler, answer: Any = None, **more: Any) -> Route:
+    return Route(method="GET", path=path, handler=handler, answer=answer, summary=getdoc(handler) or "", **more)
+
+
+def _post(path: str, handler: Handler, answer: Any, **more: Any) -> Route:
+    return dataclasses.replace(_get(path, handler, answer, **more), method="POST")
+
+
 ROUTES: Final = (
-    Route(
-        method="GET",
-        path=BASE,
-        summary="What answers here.",
-        answer=answers.About,
-        handler=answers.get_about,
-        faults=(401, 503),
-    ),
-    Route(method="GET", path=f"{BASE}/openapi.json", summary="This description.", answer=Any, handler=_openapi, faults=(401,)),
-    Route(
-        method="GET",
-        path=f"{BASE}/runs",
-        summary="The recorded runs, newest first (freezeframe runs).",
-        answer=Sequence[RunRow],
-        query=_FILTERS,
-        handler=answers.get_runs,
-    ),
-    Route(
-        method="GET",
-        path=_RUN,
-        summary="One run with its bodies (freezeframe show --full --json). The run: an id, its first digits, or last.",
-        answer=Outline,
-        handler=answers.get_run,
-    ),
-    Route(
-        method="GET",
-        path=f"{_RUN}/fixture",
-        summary="Its fixture as tar.gz (freezeframe fixture).",
-        media=GZIP,
-        handler=answers.get_fixture,
-    ),
-    Route(
-        method="GET",
-        path=f"{_RUN}/pack",
-        summary="The run as one file (freezeframe pack).",
+    _get(BASE, answers.get_about, answers.About, faults=(401, 503)),
+    _get(f"{BASE}/openapi.json", _openapi, Any, faults=(401,)),
+    _get(f"{BASE}/runs", answers.get_runs, Sequence[RunRow], query=_FILTERS),
+    _get(_RUN, answers.get_run, Outline),
+    _get(f"{_RUN}/fixture", answers.get_fixture, media=GZIP),
+    _get(
+        f"{_RUN}/pack",
+        answers.get_pack,
         media=GZIP,
         query={"code": "none (default), commit or now: files of the agent's folder", "unredacted": _UNREDACTED},
-        handler=answers.get_pack,
     ),
-    Route(
-        method="GET",
-        path=f"{_RUN}/export/{{kind}}",
-        summary="The run in the form of another tool (freezeframe export).",
+    _get(
+        f"{_RUN}/export/{{kind}}",
+        answers.get_export,
         media="application/octet-stream",
         query={"each": "call: a row of a dataset for each model call", "unredacted": _UNREDACTED},
-        handler=answers.get_export,
     ),
-    Route(
-        method="POST",
-        path=f"{_RUN}/replay",
-        summary="Re-enact the run offline with the code next to the data directory (freezeframe replay --json).",
-        answer=Any,
-        handler=answers.post_replay,
-        faults=(401, 404, 422, 503),
-    ),
-    Route(
-        method="POST",
-        path=f"{_RUN}/fork",
-        summary="Re-enact the run with one thing changed (freezeframe fork, then replay).",
-        answer=Any,
+    _post(f"{_RUN}/replay", answers.post_replay, Any, faults=(401, 404, 422, 503)),
+    _post(
+        f"{_RUN}/fork",
+        answers.post_fork,
+        Any,
         body={
             "step": "number of a step; left out for the input, a flag and the clock",
             "target": "what is changed: " + ", ".join(Target),
             "path": "where in it",
             "value": "what is there instead",
         },
-        handler=answers.post_fork,
         faults=(400, 401, 404, 422, 503),
     ),
-    Route(
-        method="GET",
-        path=f"{_RUN}/labels",
-        summary="What readers said of the run, under the empty name, and of its spans.",
-        answer=Mapping[str, Label],
-        handler=answers.get_labels,
-    ),
-    Route(
-        method="POST",
-        path=f"{_RUN}/labels",
-        summary="Say something of the run or of a step. What was said before is replaced; the answer is as that of GET.",
-        answer=Mapping[str, Label],
+    _get(f"{_RUN}/labels", answers.get_labels, Mapping[str, Label]),
+    _post(
+        f"{_RUN}/labels",
+        answers.post_labels,
+        Mapping[str, Label],
         body={
             "label": "good, bad or another word; may be empty",
             "note": "a text",
             "step": "number of a step; left out for the run",
         },
-        handler=answers.post_labels,
     ),
-    Route(
-        method="GET",
-        path=f"{BASE}/trends",
-        summary="Runs, failures, times and cost by hour or day (the last 7 days unless since is given).",
-        answer=Sequence[Moment],
+    _get(
+        f"{BASE}/trends",
+        answers.get_trends,
+        Sequence[Moment],
         query={name: about for name, about in _FILTERS.items() if name not in ("limit", "sort", "after")},
-        handler=answers.get_trends,
     ),
-    Route(
-        method="GET",
-        path=f"{BASE}/sets",
-        summary="The datasets next to the data directory, each with the candidates that were tried on it.",
-        answer=Sequence[SetInList],
-        handler=answers.get_sets,
-    ),
-    Route(
-        method="GET",
-        path=f"{BASE}/sets/{{name}}",
-        summary="What came of each run of a dataset with each candidate.",
-        answer=Sequence[Mapping[str, Any]],
+    _get(f"{BASE}/sets", answers.get_sets, Sequence[SetInList]),
+    _get(
+        f"{BASE}/sets/{{name}}",
+        answers.get_set,
+        Sequence[Mapping[str, Any]],
         query={"changed": "1: only runs of which a candidate changed something"},
-        handler=answers.get_set,
     ),
-    Route(
-        method="GET",
-        path=f"{BASE}/failures",
-        summary="Similar failures in groups, each with its newest run (freezeframe failures).",
-        answer=Sequence[Group],
-        query={name: _FILTERS[name] for name in ("limit", "since")},
-        handler=answers.get_failures,
+    _get(
+        f"{BASE}/failures", answers.get_failures, Sequence[Group], query={name: _FILTERS[name] for name in ("limit", "since")}
     ),
-    Route(
-        method="GET",
-        path=f"{BASE}/diff",
-        summary="Two runs side by side (freezeframe diff --json).",
-        answer=Comparison,
-        query={"before": "id of a run", "after": "id of a run"},
-        handler=answers.get_diff,
-    ),
-    Route(
-        method="POST",
-        path=f"{BASE}/sql",
-        summary="The rows of a read-only query (freezeframe sql).",
-        answer=answers.Rows,
+    _get(f"{BASE}/diff", answers.get_diff, Comparison, query={"before": "id of a run", "after": "id of a run"}),
+    _post(
+        f"{BASE}/sql",
+        answers.post_sql,
+        answers.Rows,
         body={"query": "one SELECT statement", "parameters": "values of {name:Type} in the query, an object"},
-        handler=answers.post_sql,
     ),
 )
 
