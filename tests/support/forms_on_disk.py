@@ -8,7 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from urllib.parse import quote
+from urllib.parse import quote, quote_plus
 
 _SETTLED = """
 import sys, time
@@ -20,9 +20,9 @@ for table in tables:
 named = ", ".join(repr(table) for table in tables)
 while store.query(f"SELECT count() FROM system.parts WHERE NOT active AND table IN ({named})")[1][0][0]:
     time.sleep(0.1)
-print(store.query(f"SELECT groupArray(toString(tuple(*))) FROM {store.database}.span_rows")[1])
-print(store.query(f"SELECT groupArray(toString(tuple(*))) FROM {store.database}.piece_rows")[1])
-print(store.query(f"SELECT groupArray(toString(tuple(*))) FROM {store.database}.run_rows")[1])
+held = f"SELECT name FROM system.tables WHERE database = '{store.database}' AND engine LIKE '%MergeTree%'"
+for (table,) in store.query(held)[1]:
+    print(store.query(f"SELECT groupArray(toString(tuple(*))) FROM {store.database}.{table}")[1])
 store.close()
 """
 
@@ -43,8 +43,10 @@ def spellings(value: str) -> Iterator[bytes]:
         value.lower().replace(" ", ""),
     }:
         data = text.encode()
-        yield from {data, quote(text).lower().encode(), json.dumps(text)[1:-1].encode(), text.encode("utf-16-le")}
-        yield data.hex().encode()
+        yield from {data, json.dumps(text)[1:-1].encode()}
+        yield from {quote(text).lower().encode(), quote_plus(text).lower().encode()}
+        yield from {text.encode("utf-16-le"), text.encode("utf-16-be")}
+    yield from {text.encode().hex().encode() for text in (value, value.lower(), value.upper())}
 
 
 def in_base64(value: str) -> Iterator[bytes]:

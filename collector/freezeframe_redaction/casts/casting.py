@@ -71,19 +71,19 @@ class _Forms:
         """Those that the walk drops where they are whole values; common words stay dropped."""
         self.whole: Final = next(iter(self.held), "")
         """The value itself."""
-        self.end = ""
-        """The last four digits: a form where the text speaks of an end."""
+        self.parts: Final = set[str]()
+        """The last four digits, a name cut at a length: forms where the text speaks of an end, or is nothing else."""
 
     @cached_property
     def needles(self) -> tuple[str, ...]:
         """Return what a raw text holds if one of the forms stands in it."""
         return needles_of(self.held)
 
-    def add_end(self, class_: str, old: str, new: str) -> None:
-        """Add the last four digits."""
-        if len(old) == len(new) == _END and old != new and old not in self.held:
-            self.end = old
-            self.held[old] = old, 0, (new, class_)
+    def add_part(self, class_: str, old: str, new: str) -> None:
+        """Add a part of the value, as long as that of the surrogate."""
+        if len(old) >= _END and new and old != new and old not in self.held:
+            self.parts.add(old)
+            self.held[old] = *_first_run(old), (new, class_)
 
 
 class Casting:
@@ -190,7 +190,7 @@ class Indexes:
         if forms is None:
             made = self._maker.make(one.class_, one.kind, one.spelling)
             forms = _Forms(one.class_, forms_of(one.class_, one.spelling), forms_of(one.class_, made))
-            forms.add_end(one.class_, last_four(one.class_, one.spelling), last_four(one.class_, made))
+            forms.add_part(one.class_, last_four(one.class_, one.spelling), last_four(one.class_, made))
             self._forms.put({one: forms}, _FORM * len(forms.held))
         return forms
 
@@ -210,6 +210,9 @@ class Indexes:
         if forms is None:
             made = tuple(self._maker.make(NAME, "", word) for word in words)
             forms = _Forms(NAME, forms_of_name(words), forms_of_name(made))
+            name, new = " ".join(words), " ".join(made)
+            for length in range(len(words[0]) + 2, len(name)):  # cut in the first word it may be any word
+                forms.add_part(NAME, name[:length], new[:length])
             self._names.put({words: forms}, _FORM * len(forms.held))
         return forms
 
@@ -230,7 +233,7 @@ class Index:
         """First run of letters and digits -> how much of a form is before it, and how long the form is, longest first."""
         self.plain: Final = set[str]() if before is None else before.plain.copy()
         """Forms that the walk drops where they are whole values."""
-        self._ends = set[str]() if before is None else before._ends.copy()
+        self._parts = set[str]() if before is None else before._parts.copy()
         self._keys: tuple[KeyContexts, KeyContexts] | None = None
         self._has_hashes = False
         fresh = cast.beyond(known)
@@ -274,10 +277,10 @@ class Index:
             elif held <= mine:
                 continue
             self._held[old], self._ranks[old] = new, mine
-            if old == forms.end:
-                self._ends.add(old)
+            if old in forms.parts:
+                self._parts.add(old)
             else:
-                self._ends.discard(old)
+                self._parts.discard(old)
 
     def _add_hashes(self) -> None:
         """Add the hashes of the values, which few texts hold: once it is done twice, nothing changes."""
@@ -324,7 +327,7 @@ class Index:
 
     def _hits_outside(self, text: str, begins: Sequence[tuple[int, str]], blocked: Sequence[tuple[int, int]]) -> list[Hit]:
         found: list[Hit] = []
-        held, ends = self._held, self._ends
+        held, parts = self._held, self._parts
         past = 0
         for at, word in begins:
             for before, length in self._by_run[word]:
@@ -335,7 +338,7 @@ class Index:
                     continue
                 if blocked and any(start < last and first < end for first, last in blocked):
                     continue
-                if length == _END and text[start:end] in ends and not speaks_of_an_end(text, start, end):
+                if text[start:end] in parts and not (length in (len(text), _END) and speaks_of_an_end(text, start, end)):
                     continue
                 if start >= past:
                     found.append(Hit(start, end, *new))

@@ -15,15 +15,18 @@ from freezeframe_redaction.surrogates.invented import holds_invented
 
 CLASS = "ADDRESS"
 _RULES = Rules("addresses")
+_NAMED_STREET, _AFTER_KEY, _CODE, _BEFORE_ZIP, _BEFORE_STATE = map(
+    _RULES.form, ("named_street", "after_key", "code", "before_zip", "before_state")
+)
+_HOUSE_NUMBER, _TITLE_OF_A_YEAR, _LONG_NUMBER, _STREET_BEFORE, _THOUSANDS = map(
+    _RULES.form, ("house_number", "title_of_a_year", "long_number", "street_before", "thousands")
+)
+_MONTH, _YEAR, _STREET_WORD = map(_RULES.form, ("month", "year", "street_word"))
 _NEEDS_NUMBER, _KEYED, _PART, _STREET_LINE = map(_RULES.form, ("needs_number", "keyed", "part", "street_line"))
 _NO_STREET_WORD, _SMALL_STREET, _HOUSE_AND_ROAD = map(_RULES.form, ("no_street_word", "small_street", "house_and_road"))
 _UNIT_FIRST, _POSTAL_TOWN, _NO_STREET = map(_RULES.form, ("unit_first", "postal_town", "no_street"))
-_NAMED_STREET = re.compile(r"(?:[A-Z][a-z]+|[0-9](?:st|nd|rd|th)) Street [a-z ]{0,3}\Z")
-"""``Wall Street Journal``: a part of a name, not a label."""
 
 _ENGLISH, _GERMAN, _ROMANCE = map(_RULES.form, ("english", "german", "romance"))
-_AFTER_KEY = re.compile(r"[\s\"':=*_)]{1,6}(?:is |was |ist |est |es |[eé] |to |at |now |will be |in ){0,2}")
-_CODE = re.compile(r"[(){}=<>\[\]_|`]|::|\\")
 
 
 # -- the block around a street: what is in front of it, and the lines after it -------------------------------------------
@@ -38,10 +41,6 @@ def _head(text: str, low: int, start: int) -> int:
     if match is None or not text[match.start() : start].strip():
         return start
     return start if match["number"] and _BEFORE_ZIP.search(text, low, match.start()) else match.start()
-
-
-_BEFORE_ZIP = re.compile(r"\b[A-Z]{2} $")
-"""``IL 62704 12 Elm Street``: the number belongs to the address before this one."""
 
 
 def _tail(text: str, end: int, high: int) -> int:
@@ -87,7 +86,6 @@ def _tail(text: str, end: int, high: int) -> int:
     return best
 
 
-_BEFORE_STATE = re.compile(r" [-–] ?[A-Z]{2}\b")
 _PLACE_WORDS = frozenset(phrases("addresses.place_words"))
 
 
@@ -131,13 +129,6 @@ def _number_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, .
     return _accept(match, low, high) if match and not _NO_STREET.search(match.group()) else ()
 
 
-_HOUSE_NUMBER = re.compile(r"(?<![\w.$€£#/-])([0-9]{1,6}[A-Za-z]?(?:[/-][0-9]{1,4})?),? (?:[0-9]+[a-z]{2} |\S)$")
-
-
-_TITLE_OF_A_YEAR = re.compile(r"[^0-9]*\s(?:19|20)[0-9]{2}")
-"""``Apple Board of Directors members 2023``"""
-
-
 def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     match = reaching(_GERMAN, text, low, high, at, 60, 60, begun=True)
     if match is None:
@@ -147,9 +138,6 @@ def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if not words[0][0].isupper() or (words[0].lower() in COMMON and len(words) < 3) or words == ["Markt"]:
         return ()
     return () if _NO_STREET_WORD.match(words[-1].lower()) else _accept(match, low, high)
-
-
-_LONG_NUMBER = re.compile(r"[0-9]{7}")
 
 
 def _romance(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -228,18 +216,10 @@ def _unit_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     return next((_accept(match, low, high) for match in found if match), ())
 
 
-_STREET_BEFORE = re.compile(r"(?<![\w.,$-])(?:[^\W\d_][\w.'’-]{0,24} ){1,5}[0-9]{1,4}\Z")
-_THOUSANDS = re.compile(r"[0-9]{1,3},[0-9]{3}\Z")
-_MONTH = re.compile(r"\b(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]{0,6} [0-9]{1,2}\Z")
-
-
 def _is_count_or_date(line: str, match: re.Match[str]) -> bool:
     """Whether the numbers are one: ``With 500,000 American``, ``On May 31, 1783, Adelaide``."""
     numbers = match.string[match.start() : match.end("code")]
     return bool(_YEAR.match(match["code"]) or _THOUSANDS.search(numbers) or _MONTH.search(line))
-
-
-_YEAR = re.compile(r"(?:1[5-9]|20)[0-9]{2}\Z")
 
 
 def _street_and_town(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -261,9 +241,6 @@ def _street_and_town(text: str, low: int, high: int, at: int) -> tuple[Candidate
             return ()
         return (Candidate(line.start() + words[0].start(), _tail(text, match.end(), high), CLASS),)
     return ()
-
-
-_STREET_WORD = re.compile(r"[^\W\d_][\w.'’-]*")
 
 
 _BEFORE_STREET = frozenset(phrases("addresses.before_street"))

@@ -12,13 +12,14 @@ from freezeframe_redaction.rules.read import Rules
 
 CLASS = "SECRET"
 _RULES = Rules("assigned")
+_KEYISH, _CODE, _NEXT_FIELD, _DATE, _DEFAULT = map(_RULES.form, ("keyish", "code", "next_field", "date", "default"))
+_CREDENTIALS, _QUOTED, _VERB = map(_RULES.form, ("credentials", "quoted", "verb"))
 _VALUE, _SPOKEN, _REFERENCE, _OPENS_NOTHING = map(_RULES.form, ("value", "spoken", "reference", "opens_nothing"))
 _COOKIE, _PHRASE, _BELOW, _SECRET_NAME, _FOREIGN = map(_RULES.form, ("cookie", "phrase", "below", "secret_name", "foreign"))
 
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
 _NAME_OF_PASSWORD = _RULES.text("name_of_password")
 _STRONG = re.compile(rf"(?:{_NAME_OF_PASSWORD}|jelsz[oó]|(?:\b|_)pass|пароль|密码|パスワード|비밀번호|pin[ _]?code)$")
-_KEYISH = re.compile(r"(?:token|key)$")
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -43,10 +44,6 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return judge(name, value, at_value, scheme=match.group(1))
 
 
-_CODE = re.compile(r"[a-z_]+(?:\.[a-z_]+)*\.(?:password|passwd|secret|token|key)")
-"""``password = url.password``; ``to_bytes(password)`` is told by the bracket."""
-_NEXT_FIELD = re.compile(r"&[A-Za-z_][\w.\[\]-]{0,40}=")
-"""What follows a password in the query of a URL."""
 _NO_COOKIE = frozenset(["path", "domain", "expires", "max-age", "samesite", "priority", "version"])
 _MOST_COOKIES = 100
 
@@ -77,7 +74,6 @@ def _is_random(value: str) -> bool:
 
 
 _LEAST_RANDOM = 10
-_DATE = re.compile(r"[0-9]{1,2}-[A-Z][a-z]{2}-[0-9]{4}")
 
 
 def judge(name: str, value: str, start: int, *, scheme: str | None) -> tuple[Candidate, ...]:
@@ -160,9 +156,6 @@ def _phrase(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return value(match, CLASS, "password")
 
 
-_DEFAULT = re.compile(r"variable\s{1,4}\"([\w-]{1,64})\"\s{0,4}\{[^{}]{0,300}\bdefault\s{0,20}=\s{0,4}\"([^\"\s]{6,256})\"")
-
-
 def _declared(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``variable "db_password" { default = "..." }`` of Terraform: the trigger ended in the value."""
     return _judge_named(reaching(_DEFAULT, text, low, high, at, 420, 260))
@@ -184,9 +177,6 @@ def _cookie_flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ..
     return _cookies(text, max(text.rfind('"', low, at), text.rfind("'", low, at)) + 1, high)
 
 
-_CREDENTIALS = re.compile(r"(?i)\b(?:creds?|credentials|logins?)(?:[: ]+| (?:is|are) )[^\s/]{2,40} ?/ ?([^\s\"'`]{6,64})")
-
-
 def _credentials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``creds svc_deploy / kJ8#mW2$qL``."""
     return judge_password(reaching(_CREDENTIALS, text, low, high, at, 80, 70))
@@ -197,15 +187,9 @@ def judge_password(match: re.Match[str] | None) -> tuple[Candidate, ...]:
     return judge("password", match[1], match.start(1), scheme=None) if match else ()
 
 
-_QUOTED = re.compile(r"['\"]([^'\"\s]{6,128})['\"]")
-
-
 def _in_sql(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``PASSWORD 'Fern#grove71'``: the trigger ended on the quote."""
     return judge_password(_QUOTED.match(text, at - 1, min(high, at + 130)))
-
-
-_VERB = re.compile(r"(?: is| was| ist| lautet| est| es| é| è| jest| ?:| ->) ?$")
 
 
 def _said_after(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

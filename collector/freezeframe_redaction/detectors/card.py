@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.detectors.rows import made_of, reaching
 from freezeframe_redaction.model import Candidate
@@ -14,6 +12,7 @@ from freezeframe_redaction.surrogates.shapes import is_marked_card
 
 CLASS = "CARD"
 _RULES = Rules("card")
+_TRACK = _RULES.form("track")
 _ISSUER, _BEHIND = map(_RULES.form, ("issuer", "behind"))
 
 # Issuer prefixes of Visa, Mastercard, Amex, Discover, JCB, Diners, UnionPay, Maestro, Mir, RuPay, Elo.
@@ -47,9 +46,6 @@ def rule(run: runs.Run) -> Candidate | None:
         if length in _COMMON_LENGTHS and not ordered:
             return Candidate(run.start, run.end, CLASS, str(length))
     return Candidate(run.start, run.end, CLASS, str(length)) if named and not ordered else None
-
-
-_TRACK = re.compile(r"%B([0-9]{12,19})\^([A-Z][A-Z .'-]{0,25}/[A-Z .'-]{1,25})\^[0-9]{4}")
 
 
 def _track(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -17,19 +17,15 @@ from freezeframe_redaction.surrogates.mailboxes import AT, DOT, DOT_ONLY, SPOKEN
 
 CLASS = "EMAIL"
 _RULES = Rules("email")
+_LOCAL, _LOCAL_ENCODED, _LOCAL_QUOTED, _SIGN_SAID, _PACKAGE = map(
+    _RULES.form, ("local", "local_encoded", "local_quoted", "sign_said", "package")
+)
 _NAMES_FILE = _RULES.form("names_file")
 
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _DOMAIN = re.compile(rf"({AT})((?:{_LABEL}{DOT}){{1,8}}(?:[^\W\d_]{{2,24}}|xn--[a-z0-9-]{{2,59}}))(?![\w-])")
-_LOCAL = re.compile(r"[\w!#$%*+^~'-](?:[\w!#$%*+^~.'-]{0,63})$")
-_LOCAL_ENCODED = re.compile(r"[\w+-](?:[\w+.-]{0,63})$")
-_LOCAL_QUOTED = re.compile(r'"[^"\s\\]{1,60}"$')
 _LOCAL_SAID = re.compile(rf"[\w+-]{{1,40}}(?:{DOT}[\w+-]{{1,40}}){{0,4}}$")
-_SIGN_SAID = re.compile(r"\s(?:ma[łél]pa|arroba|arobase|chiocciola|zavináč|apenstaartje|snabel-?a)\s", re.IGNORECASE)
-"""Words that only ever mean the sign."""
 _PROVIDERS = frozenset(phrases("email.providers"))
-_PACKAGE = re.compile(r"(?:com|org|net|io|java|javax|jdk|sun|kotlin|scala|akka|app|dev)\.", re.IGNORECASE)
-"""A stack trace says ``at`` too: ``java.io.IOException at com.acme.Shop.open``."""
 _SURROGATE = re.compile(rf"u[{BASE32}]{{10}}@d[{BASE32}]{{5,6}}\.example\.com")
 """What `surrogates` makes of an address; similar ones made elsewhere have a domain of five letters."""
 _NOT_A_TLD = frozenset(phrases("email.no_domains"))

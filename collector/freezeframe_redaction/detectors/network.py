@@ -14,20 +14,17 @@ from freezeframe_redaction.prf import BASE32, BASE62
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("network")
+_PRIVATE, _USERINFO, _TEMPLATE = map(_RULES.form, ("private", "userinfo", "template"))
 _VERSION, _NO_PERSON, _MAC = map(_RULES.form, ("version", "no_person", "mac"))
 _SECTION, _HOST = map(_RULES.form, ("section", "host"))
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"(?<![\w.%]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.[0-9]|-(?:alpha|beta|rc|dev|pre|snapshot|final|post)\b)")
-_PRIVATE = re.compile(r"10\.|192\.168\.|172\.(?:1[6-9]|2[0-9]|3[01])\.|100\.(?:6[4-9]|[7-9][0-9]|1[01][0-9]|12[0-7])\.")
-"""Networks that anyone may use. Source: RFC 1918, RFC 6598."""
 _IPV6_CHARS = frozenset("0123456789abcdefABCDEF:.")
 _LOCAL_NETWORK = ipaddress.IPv6Network("fc00::/7")
 _PRIVATE_IP = "PRIVATE_IP"
-_USERINFO = re.compile(r"([A-Za-z][A-Za-z0-9+.-]{1,30})://([^\s\"'<>\x1f`]{1,320})")
 _SURROGATE = re.compile(rf"rdxu[{BASE32}]{{6}}:rDx[{BASE62}]{{14}}")
 """What `surrogates` makes of a user and a password."""
-_TEMPLATE = re.compile(r"^(?:\$|\{|<|%[sd({]|\[|\*{3}|x{3,}$|\.{3}|password$|pass$|passwd$|pwd$|your)", re.IGNORECASE)
 
 
 def _ipv4(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -17,6 +17,7 @@ from freezeframe_redaction.rules.checksums import luhn
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("numbers", {"ssn": context.SSN_SAID})
+_DECIMAL, _ADDRESS, _VERSION, _DIGIT_BEFORE = map(_RULES.form, ("decimal", "address", "version", "digit_before"))
 _TIMESTAMP = _RULES.form("timestamp")
 
 _OWN: dict[str, runs.Rule] = {"card": card.rule, "national": national.rule, "phone": phone.rule}
@@ -27,11 +28,6 @@ _LEAST_FLOAT = 10
 _LEAST_CARD, _MOST_CARD = 12, 23
 """Characters of a card: 12 to 19 digits in at most five groups."""
 _RUN = re.compile(r"[+(]{0,2}[0-9]+(?:(?:[ .\-/\t]|\)[ .\-]?|[ .\-]?\(|\)\(|\)? [/-] )[0-9]+)*")
-_DECIMAL = re.compile(r"[0-9]{1,4}\.[0-9]{5,}$|\+?[0-9]{5,}\.(?!0$)[0-9]{1,2}$")
-"""A measurement; no class of value is written like that."""
-_ADDRESS = re.compile(r"(?<![0-9.])(?<!\+[0-9] )(?<!\+[0-9]{2} )(?<!\+[0-9]{3} )[0-9]{1,3}(?:\.[0-9]{1,3}){3}(?![0-9.\-/])")
-"""An IP address, but not ``+45 12.34.56.78``."""
-_VERSION = re.compile(r"[0-9]+(?:\.[0-9]+)+[ \t]")
 _PLAIN_NEIGHBOURS = frozenset(" \n\t\"',:;=()[]<>")
 
 
@@ -175,9 +171,6 @@ def classify(run: runs.Run) -> Candidate | None:
         if taken is not None:
             return taken
     return None
-
-
-_DIGIT_BEFORE = re.compile(r"[0-9](?=[^0-9]{0,14}$)")
 
 
 def _find_before_word(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import re
-
 from freezeframe_redaction.detectors import runs
+from freezeframe_redaction.detectors.people.classes import test_of
 from freezeframe_redaction.model import CLAIM, Candidate
 from freezeframe_redaction.rules import context
 from freezeframe_redaction.rules.read import Rules
@@ -12,17 +11,14 @@ from freezeframe_redaction.surrogates.plans import is_assigned, is_assigned_in, 
 
 CLASS = "PHONE"
 _RULES = Rules("phone")
+_EXTENSION, _FRACTIONS, _LETTER = map(_RULES.form, ("extension", "fractions", "letter"))
 _AFTER, _NEAR, _COUNTED, _MEASURED = map(_RULES.form, ("after", "near", "counted", "measured"))
+_NAME_BEFORE = _RULES.form("name_before")
 
-_EXTENSION = re.compile(r" ?(?:x|ext\.?|extension|durchwahl|poste) ?[0-9]{1,6}(?![0-9])", re.IGNORECASE)
 _NANP_GROUPS = frozenset({(3, 3, 4), (1, 3, 3, 4)})
 _TELLING: dict[tuple[int, ...], tuple[str, ...]] = {(2, 2, 2, 2, 2): ("33",), (5, 6): ("44",), (3, 4, 4): ("44", "81", "82")}
 """Layouts that are evidence enough, with a zero in front: ``06 12 34 56 78`` in France, ``07812 448271`` in Britain,
 ``020 7946 0018`` there, in Japan and in Korea."""
-_FRACTIONS = re.compile(r"(?:[01]\.[0-9]{1,4} ){2}")
-"""A row of a table: ``0.25 0.26 0.24``."""
-_LETTER = re.compile(r"(?<!\w)[TMFP][:.] ?[+(]?$")
-"""``T: 0161 448 2719``: how signatures of e-mails announce a number."""
 
 
 def is_telling(run: runs.Run) -> bool:
@@ -79,12 +75,26 @@ def rule(run: runs.Run) -> Candidate | None:
         return _extended(run, "national")
     if run.bare and (_COUNTED.match(run.text, run.end, run.high) or _MEASURED.search(run.before)):
         return None
-    if not is_announced(run) or length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
+    if length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
         return None
+    if not is_announced(run):
+        return _extended(run, "national") if _is_someones(run) and is_assigned_somewhere(run.digits) else None
     near = _NEAR.search(run.before) is not None or is_labelled_behind(run.text, run.end, run.high)
     if near or is_assigned_somewhere(run.digits):
         return _extended(run, national_kind(run.digits))
     return None
+
+
+def _is_someones(run: runs.Run) -> bool:
+    """Whether a number that begins with a zero is right behind a name: ``Anna Keller, 0176 20994813``."""
+    if run.digits[0] != "0" or len(run.digits) < _LEAST_NATIONAL:
+        return False
+    name = _NAME_BEFORE.search(run.text, max(run.low, run.start - 48), run.start)
+    return name is not None and _IS_FIRST(name[1]) and _IS_LAST(name[2])
+
+
+_LEAST_NATIONAL = 9
+_IS_FIRST, _IS_LAST = map(test_of, ("title | given !common | invented", "may_be !common | invented"))
 
 
 def _is_nanp_shaped(digits: str) -> bool:

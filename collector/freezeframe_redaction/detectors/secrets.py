@@ -11,6 +11,10 @@ from freezeframe_redaction.rules.vendors import VENDORS, Vendor
 
 CLASS = "SECRET"
 _RULES = Rules("secrets")
+_RUN_OF_LETTERS, _JWT, _JWT_LINE, _LINE_BREAK, _PEM_BEGIN = map(
+    _RULES.form, ("run_of_letters", "jwt", "jwt_line", "line_break", "pem_begin")
+)
+_PUTTY_LINES, _BASE64_LINE, _ITS_KEY, _NOT_ITS_KEY = map(_RULES.form, ("putty_lines", "base64_line", "its_key", "not_its_key"))
 _PEM_LINES, _NAMED = map(_RULES.form, ("pem_lines", "named"))
 
 _MARKS = ("rDxrDx", "facadefacade", "RDXRDX")
@@ -61,7 +65,6 @@ def _finder(name: str, head: str, form: str) -> Find:
 _BLOB = 600
 """Letters of base64 in a row that are a picture, a vector or a signature, in which any prefix of a key occurs by chance."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
-_RUN_OF_LETTERS = re.compile(r"[A-Za-z0-9+/_=-]*")
 
 
 def _is_in_blob(text: str, low: int, high: int, start: int, end: int) -> bool:
@@ -84,13 +87,9 @@ def _is_sample(value: str, tail: str) -> bool:
     return tail.islower() and not any(map(str.isdigit, tail))
 
 
-_JWT = re.compile(r"eyJ[A-Za-z0-9_-]{8,4000}\.[A-Za-z0-9_-]{6,16000}(?:\.[A-Za-z0-9_-]{0,2000}){0,3}")
-_JWT_LINE = re.compile(r"[A-Za-z0-9_.-]{1,1000}")
-_LINE_BREAK = re.compile(r"\r?\n[ \t]{0,8}(?=[A-Za-z0-9_.-])")
 _MOST_LINES = 64
 _SIGNATURES = frozenset([43, 64, 86, 128, 176, 342, 512, 683])
 """Characters of a signature by HMAC, ECDSA, EdDSA or RSA. Source: RFC 7518, sections 3.2 to 3.4; RFC 8037."""
-_PEM_BEGIN = re.compile(r"-----BEGIN ([A-Z0-9 ]{0,30}PRIVATE KEY(?: BLOCK)?)-----")
 
 
 def _jwt(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -147,10 +146,6 @@ def _pem(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(start, stop, "*" if "rDxrDx" in body[:40] else CLASS, "pem"),)
 
 
-_PUTTY_LINES = re.compile(r"Private-Lines: [0-9]{1,3}((?:(?:\r?\n|\\r?\\n|\\n)[A-Za-z0-9+/=]{4,64}(?![\w:-])){1,64})")
-_BASE64_LINE = re.compile(r"[A-Za-z0-9+/=]{12,64}")
-
-
 def _putty(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The lines after ``Private-Lines: 1``. Source: PuTTY, "Format of the PuTTY private key file", C.1."""
     match = _PUTTY_LINES.match(text, at - 16, min(high, at + 5000)) if at - 16 >= low else None
@@ -170,10 +165,6 @@ def _detector(vendor: Vendor) -> Detector:
         row=f"rules/vendors.toml: head = {vendor.head}; tail = {vendor.tail}",
         examples=(Example(text=f"use {vendor.example} for auth", value=match.group() if match else ""),),
     )
-
-
-_ITS_KEY = re.compile(r"(?i)(?:key|secret|token|ssws)\Z")
-_NOT_ITS_KEY = re.compile(r"(?i)commit|sha|hash|digest|version|image|ref|rev|etag|url|path|file|trace|span|request|rdx")
 
 
 def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -12,6 +12,7 @@ from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("segments")
+_END_OF_HL7, _END_OF_X12, _X12_NAME, _VCARD_NAME = map(_RULES.form, ("end_of_hl7", "end_of_x12", "x12_name", "vcard_name"))
 _Parts = Mapping[int, Column]
 """Component of a field, counted from one -> what it holds."""
 _COLUMNS: Final = COLUMN_OF | {row["name"]: column_of(row, _RULES) for row in _RULES.rows("column")}
@@ -30,24 +31,16 @@ def _fields(name: str) -> Mapping[str, Mapping[int, _Parts]]:
 
 _HL7, _X12, _VCARD = map(_fields, ("hl7", "x12", "vcard"))
 _LONGEST = 4000
-_END_OF_HL7 = re.compile(r"[\r\n]|\\r|\\n")
-_END_OF_X12 = re.compile(r"[~\r\n]")
 
 
 def _hl7(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return _read(text, at, high, _HL7[text[at - 4 : at - 1]], "|", "^", _END_OF_HL7)
 
 
-_X12_NAME = re.compile(r"\b(?:NM1|N3|N4|DMG|REF|PER)\*")
-
-
 def _x12(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended after the first fields."""
     name = _last(_X12_NAME, text, max(low, at - 10), at)
     return _read(text, name.end(), high, _X12[name.group()[:-1]], "*", ":", _END_OF_X12) if name else ()
-
-
-_VCARD_NAME = re.compile(r"(?<![\w.])(?:item[0-9]+\.)?(ADR|N)(?:;[^:\r\n]{0,80})?:")
 
 
 def _vcard(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

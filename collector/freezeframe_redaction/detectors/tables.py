@@ -21,6 +21,8 @@ from freezeframe_redaction.surrogates.invented import holds_invented
 from freezeframe_redaction.surrogates.plans import national_kind
 
 _RULES = Rules("columns")
+_HEADINGS_ONLY, _RULER, _QUOTED, _VALUES, _COPIED = map(_RULES.form, ("headings_only", "ruler", "quoted", "values", "copied"))
+_TUPLE, _PLAIN_NAME = map(_RULES.form, ("tuple", "plain_name"))
 
 _MOST_ROWS = 100_000
 _MOST_WORDS = 4
@@ -30,13 +32,7 @@ _LONGEST = 1000
 """Characters of a line of headings."""
 _LONGEST_ALONE = 40
 """Characters of a heading that is alone on its line."""
-_HEADINGS_ONLY = re.compile(r"[\w .\-/#()\"'`*]{0,36}(?:[\t|;,][\w .\-/#()\"'`*]{0,36})+\r?")
-_RULER = re.compile(r"[\s|:+-]+")
-_QUOTED = re.compile(r" ?(?:\"(?:[^\"\n]|\"\")*\"|'(?:[^'\n]|'')*')")
 _AROUND = " \"'\r"
-_VALUES = re.compile(r"\)\s{0,4}VALUES\s{0,4}\(", re.IGNORECASE)
-_COPIED = re.compile(r"\)\s{0,4}FROM\s{1,4}STDIN[^\n]{0,80}\n", re.IGNORECASE)
-_TUPLE = re.compile(r"\((?:'(?:[^']|'')*'|[^()'])*\)\s{0,3},?\s{0,3}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,7 +77,6 @@ COLUMN_OF = {column.class_: column for column in reversed(_COLUMNS)}
 _HEADINGS = tuple((re.compile(column.headings, re.IGNORECASE), column) for column in _COLUMNS)
 _HALVES = (frozenset(["first", "last"]), frozenset(["given", "family"]))
 """Headings that mean names only together."""
-_PLAIN_NAME = re.compile(r"name|kunde|nom|naam|nombre|customer|patient|employee", re.IGNORECASE)
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

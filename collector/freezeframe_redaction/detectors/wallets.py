@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from freezeframe_redaction.detectors.rows import by_name, made_of, reaching, value
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules import checksums
@@ -11,12 +9,10 @@ from freezeframe_redaction.rules.read import Rules
 
 CLASS = "CRYPTO"
 _RULES = Rules("wallets")
+_BASE58, _BECH32 = map(_RULES.form, ("base58", "bech32"))
 MARK = b"\xfa\xca\xde\x00"
 """Begins the payload of each wallet surrogate."""
 HEX_MARK = "facadefacade"
-
-_BASE58 = re.compile(r"(?<![0-9A-Za-z])[13LMDT][1-9A-HJ-NP-Za-km-z]{25,34}(?![0-9A-Za-z])")
-_BECH32 = re.compile(r"(?<![0-9A-Za-z])(?:bc|tb|ltc)1[ac-hj-np-z02-9]{25,87}(?![0-9A-Za-z])", re.IGNORECASE)
 
 
 def _base58(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

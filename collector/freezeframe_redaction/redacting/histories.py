@@ -106,7 +106,7 @@ class Growth:
     def after(self, text: str, fresh: Mapping[int, Part], cast: Cast) -> Settled:
         """Return what the text becomes, given what was found anew in parts, and in `added` as one part more, with the cast."""
         end = len(self.original) - self.earlier.rest
-        parts = [replace(fresh.get(at, part), start=part.start) for at, part in enumerate(self.before.parts)]
+        parts = [replace(fresh[at], start=part.start) if at in fresh else part for at, part in enumerate(self.before.parts)]
         if len(parts) in fresh:
             parts.append(replace(fresh[len(parts)], start=end))
         first, later = parts[0], parts[1:]

@@ -54,7 +54,7 @@ class Repeats:
         """Return where the words are in the text, apart from what is taken already (in order)."""
         found: list[tuple[int, int]] = []
         # Most names occur nowhere else, and counting them costs a fraction of reading the text.
-        if self._few is not None and not any(_stands_beside(word, text, taken) for word in self._few):
+        if self._few is not None and not any(_stands_beside(word, text, taken) for word in self._few if word in text):
             return found
         edits = iter(taken)
         edit = next(edits, None)
@@ -126,4 +126,4 @@ def _longest_first(pairs: Iterable[tuple[str, int]]) -> dict[str, tuple[int, ...
 
 
 def _stands_beside(word: str, text: str, taken: Sequence[Span]) -> bool:
-    return word in text and text.count(word) > sum(text[start:end] == word for start, end, _ in taken)
+    return text.count(word) > sum(text[start:end] == word for start, end, _ in taken)

@@ -53,14 +53,11 @@ _RULES = Rules(
         "closings_in_order": "|".join(map(re.escape, _CLOSINGS)),
     },
 )
+_SIGNED, _AND_TELLS, _GREETED, _GREETING_ENDS, _OF_PERSONS = map(
+    _RULES.form, ("signed", "and_tells", "greeted", "greeting_ends", "of_persons")
+)
+_COMPARES, _PARTICLES_BEFORE = map(_RULES.form, ("compares", "particles_before"))
 _END_OF_LETTER, _PRESENTS_SELF = map(_RULES.form, ("end_of_letter", "presents_self"))
-_SIGNED = re.compile(r"[ \t]*(?:$|[\n\r|/,(\x1f]|[-–—•·] )")
-
-
-_AND_TELLS = re.compile(r", (?:an? |the |your |from |[0-9]|and I|mother|father)")
-"""After people who introduce themselves: ``I'm Calliope, a nurse``."""
-_GREETED = re.compile(r"(?:\A|[\n\x1f\"] ?)(?:[^\W\d_]+ ){0,2}[^\W\d_]+ \Z")
-_GREETING_ENDS = re.compile(r"[,!][ \t]|[,!.:]?[ \t]*\r?\n|,$")
 
 
 def _is_greeted(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:
@@ -135,12 +132,6 @@ def _before_letters(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int,
         ):
             return tokens[:index]
     return tokens
-
-
-_OF_PERSONS = re.compile(r"\b(?:Dr|Mr|Mrs|Ms|Mx|Prof|Herrn?|Frau|Mme|Sra|Dhr|Mevr)\.? \Z")
-"""Titles of people. The word after one is taken for a name, and the learned evidence is not asked: it overruled rare surnames."""
-_COMPARES = re.compile(r"\b(?:if|elif|and|or|not|while|assert) (?:\w{1,20}[._])?name is (?:not )?\Z")
-_PARTICLES_BEFORE = re.compile(rf"(?<!\w)(?:{names.PARTICLE} ){{1,3}}\Z")
 
 
 def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -13,6 +13,7 @@ from typing import Final
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.invented import is_invented
 
 Test = Callable[[str], bool]
 _RULES: Final = Rules("people_words")
@@ -32,6 +33,8 @@ _OTHERS: Final[Mapping[str, Test]] = {
     "given": names.is_given,
     "plain": names.is_plainly_given,
     "known": names.is_known,
+    "title": names.is_title,
+    "invented": is_invented,
     "may_be": names.may_be_name,
     "capital": lambda word: word[0].isupper(),
     "small": lambda word: word[1:].islower(),

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from freezeframe_redaction.detectors.lexicon import COUNTRIES, SURNAMES
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.rows import made_of
@@ -11,11 +9,8 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("people_described")
+_PARTY, _VERSUS = map(_RULES.form, ("party", "versus"))
 _DESCRIBED, _LED_A_LIFE = map(_RULES.form, ("described", "led_a_life"))
-
-
-_PARTY = re.compile(rf"(?<![\w.])({names.TOKEN}) ({names.TOKEN}),? \((?:hereinafter|the [\"“']|[\"“'](?:the )?[A-Z])")
-"""What only people do, and how a contract names its parties: the names need not be on any list."""
 
 
 def _described(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -52,7 +47,6 @@ def _may_be_both(first: str, last: str) -> bool:
 
 _THE_PUBLIC = frozenset(["People", "State", "Commonwealth", "Regina", "States"])
 _CROWN = _THE_PUBLIC | {"R"}
-_VERSUS = re.compile(rf"(?<![\w.])({names.TOKEN}),? (?:v|vs)\.? ({names.TOKEN})(?!\w)")
 
 
 def _versus(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from freezeframe_redaction.detectors.lexicon import COMMON, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.rows import made_of
@@ -11,6 +9,7 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("people_dialogue")
+_ANSWERED, _MAILBOX = map(_RULES.form, ("answered", "mailbox"))
 _WROTE = _RULES.form("wrote")
 
 
@@ -30,9 +29,6 @@ def _asked(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return names.accept(text, tokens, "answer")
 
 
-_ANSWERED = re.compile(r"[ \t]*(?:$|[.,;!\n\x1f(]|[-–—] )")
-
-
 def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The author of what a mail quotes: ``On Tuesday, Ann Lee wrote:``."""
     for match in _WROTE.finditer(text, max(low, at - 140), min(high, at)):
@@ -46,7 +42,6 @@ def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _ROLES = frozenset(phrases("dialogue.roles"))
-_MAILBOX = re.compile(rf"(?<![\w@.-])({names.TOKEN}(?:\.? {names.TOKEN}){{0,3}})[\"']? <([^<>\s@]{{1,64}})@")
 
 
 def _mailbox(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.rows import made_of
@@ -11,12 +9,9 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("people_initials")
-_INITIALS = re.compile(rf"(?<![\w.])({names.LETTER}\. ?)((?:{names.LETTER}\. ?){{0,2}})({names.TOKEN})(?![\w(])")
-_AND_PARTICLES = re.compile(rf"(?<![\w.])(?:{names.LETTER}\. ?){{1,3}}(?:{names.PARTICLE} ){{1,3}}({names.TOKEN})(?![\w(])")
+_INITIALS, _AND_PARTICLES, _IS_OPTION = map(_RULES.form, ("initials", "and_particles", "is_option"))
 _NOT_INITIALS = frozenset(phrases("initials.not_initials"))
 _BEFORE_A_PERSON = frozenset(phrases("initials.before_a_person"))
-_IS_OPTION = re.compile(r"(?:\A|\n|[(\[] ?)[A-F]\Z")
-"""The letter of an answer to choose, or of a heading: ``B. Washington``."""
 
 
 def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -6,9 +6,11 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.detectors.people.classes import test_of
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.invented import holds_invented
 
 _PEOPLES_LABELS = phrases("keyed.peoples_labels")  # fmt: skip
 """Labels of people and of nothing else: what follows one need not be on any list."""
@@ -26,14 +28,11 @@ _OTHER_LABEL_ENDS = "|".join(
     )
 )
 _RULES = Rules("people_keyed", {"label_ends": _LABEL_ENDS, "other_label_ends": _OTHER_LABEL_ENDS})
-_SMALL_FIELD, _FIELD_ENDS = map(_RULES.form, ("small_field", "field_ends"))
-
-_VALUE = re.compile(rf"{names.TOKEN}\.?(?:[ ,]{{1,2}}{names.TOKEN}\.?){{0,4}}")
-
-
-_THING = re.compile(
-    r"(?:ation|ction|ility|lity|rity|ment|ness|ology|osis|ware|idae|System|Station|Drive|Systems|Interface|Protocol)s?\Z"
+_VALUE, _THING, _NEXT_PERSON, _LABEL_BEHIND, _JOINT = map(
+    _RULES.form, ("value", "thing", "next_person", "label_behind", "joint")
 )
+_HEADING, _LAST, _TO_VALUE = map(_RULES.form, ("heading", "last", "to_value"))
+_SMALL_FIELD, _FIELD_ENDS = map(_RULES.form, ("small_field", "field_ends"))
 
 
 def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -120,6 +119,11 @@ def _in_small_letters(text: str, start: int, high: int) -> tuple[Candidate, ...]
 
 def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """What follows a label of people is a person, unless one of its words cannot be part of a name."""
+    if text[at - 1].isupper():
+        at = text.rfind("\n", low, at)
+        line = max(low, text.rfind("\n", low, at) + 1)
+        if not _HEADING.fullmatch(text, line, at):
+            return ()
     gap = _TO_VALUE.match(text, at, high)
     start = gap.end() if gap else at
     if start >= high or not text[start].isupper() or not _is_label_of_people(text, low, at):
@@ -144,7 +148,6 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (*names.accept(text, tokens, "key"), *_others(text, tokens[-1][1], high))
 
 
-_NEXT_PERSON = re.compile(r"\.?(?: ?\([^()\n]{1,24}\))?(?:[,;&/] ?|,? (?:and|und|y|et|e) )(?=[^\W\d_])")
 _MOST_OTHERS = 40
 
 
@@ -163,16 +166,6 @@ def _others(text: str, end: int, high: int) -> tuple[Candidate, ...]:
     return tuple(out)
 
 
-_LABEL_BEHIND = re.compile(r"[^\W\d]+(?:[ .-][^\W\d]+){0,3}\.?\Z")
-_JOINT = re.compile(r"[ _-]|(?<=[a-z])(?=[A-Z])")
-"""Between the words of a label, even if it is an identifier: ``reported_by``, ``reportedBy``."""
-
-
-_LAST = re.compile(r"(?<![^\W_])last[\"']?:\Z", re.IGNORECASE)
-"""``{"first": ..., "last": ...}``: any single word."""
-_TO_VALUE = re.compile(r"[ \t\r\n\"'*]{0,4}")
-
-
 def _is_label_of_people(text: str, low: int, end: int) -> bool:
     """Whether the text that ends here, except for quotes and a colon, is a label of people."""
     stem = text[max(low, end - 40) : end].rstrip(" \t\r\n\"'*:=-")
@@ -183,4 +176,17 @@ def _is_label_of_people(text: str, low: int, end: int) -> bool:
     return any(" ".join(words[-count:]) in _LABELS for count in range(1, min(4, len(words)) + 1))
 
 
-DETECTORS = made_of(_RULES, {"keyed": _keyed, "loose": _loose, "labelled": _labelled})
+def _is_login(login: str) -> bool:
+    """Whether a login is made of a name: with an initial, of any that is not an ordinary word (``brannigan.t``)."""
+    words = [word for word in re.split("[._]", login) if len(word) > 1]
+    return all(map(_IN_LOGIN, words)) and (any(map(_GIVEN_IN_LOGIN, words)) if len(words) > 1 else _ALONE_IN_LOGIN(words[0]))
+
+
+_IN_LOGIN, _ALONE_IN_LOGIN, _GIVEN_IN_LOGIN = map(test_of, ("!common !technical !not_name !office", ">4 | known", "known"))
+
+DETECTORS = made_of(
+    _RULES,
+    {"keyed": _keyed, "loose": _loose, "labelled": _labelled},
+    {"is_login": _is_login},
+    is_marked=holds_invented,
+)

@@ -10,23 +10,11 @@ from freezeframe_redaction.rules.read import Rules
 
 _ENGLISH = phrases("kin.english")
 _ENGLISH_WORDS = frozenset(_ENGLISH)
-_OTHERS = {
-    "meine?": "frau mann sohn tochter mutter vater bruder schwester",
-    "mi": "esposa esposo marido mujer hijo hija madre padre hermano hermana",
-    "ma|mon": "femme mari fils fille mère père frère soeur sœur",
-    "mia|mio": "moglie marito figlio figlia",
-    "minha|meu": "esposa marido filho filha",
-    "mijn": "vrouw man zoon dochter",
-    "moja|mój": "żona mąż syn córka",
-    "benim": "eşim kızım oğlum",
-}
-"""What may come before -> who it is."""
-_OTHER_WORDS = {word for words in _OTHERS.values() for word in words.split()}
 _RULES = Rules(
     "people_kin",
     {
         "english": announced.as_alternatives([*_ENGLISH, "in-law"]),
-        "others": announced.as_alternatives(_OTHER_WORDS),
+        "others": announced.as_alternatives(phrases("kin.others")),
         "english_in_order": "|".join(_ENGLISH),
     },
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.detectors.people.classes import test_of
@@ -13,6 +11,7 @@ from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.invented import holds_invented
 
 _RULES = Rules("people_pairs")
+_WITH_ANOTHER, _MAILBOX, _AND_ANOTHER, _CELLS = map(_RULES.form, ("with_another", "mailbox", "and_another", "cells"))
 _NAMED_AFTER, _RUN_BEFORE, _IN_CAPITALS = map(_RULES.form, ("named_after", "run_before", "in_capitals"))
 _LISTED_PASSENGER = _RULES.form("listed_passenger")
 
@@ -62,9 +61,6 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if len(kept) < 2:
         return ()
     return (*_spouse(text, low, kept[0][0]), *names.accept(text, kept, "lexicon"))
-
-
-_WITH_ANOTHER = re.compile(rf"(?<![\w'-])({names.TOKEN}) (?:and|&|und|et|y|e|i|og|och|en) \Z")
 
 
 def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
@@ -167,11 +163,6 @@ def _first_word(text: str, floor: int, start: int) -> int | None:
     return next((at for at in range(owned + 3 if owned >= 0 else run.start(), start) if text[at].isupper()), None)
 
 
-_MAILBOX = re.compile(r"(?: [^\W\d_]\.?)?[\"']? ?[<\[](?:mailto:)?[^<>\s@]{1,64}@")
-"""After a name in the header of a mail."""
-_AND_ANOTHER = re.compile(r",? (?:and|&|or) [A-Z]")
-
-
 def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``Smith, John``."""
     comma = text.rfind(",", max(low, at - 24), at)
@@ -197,7 +188,7 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
         return ()  # "Harley Davidson, Johnson Controls"
     if text[max(low, begin - 2) : begin] == "& ":
         return ()  # "Johnson & Johnson, Morgan Stanley"
-    if second is None or surname.lower() not in SURNAMES or names.is_ordinary(surname):
+    if second is None or surname.lower() not in SURNAMES or names.is_ordinary(surname) or surname.lower() in _THINGS:
         return ()
     given = second.group()
     if _AND_ANOTHER.match(text, second.end(), min(high, second.end() + 12)):
@@ -210,9 +201,6 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     ):
         return ()
     return names.accept(text, [(begin, comma), second.span()], "last, first")
-
-
-_CELLS = re.compile(rf"(?<!\w)({names.LETTER}{{3,20}})(?:[,;\t|]|', ?')({names.LETTER}{{3,20}})(?!\w)")
 
 
 def _cells(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

@@ -15,14 +15,13 @@ from freezeframe_redaction.rules.read import Rules
 
 _LETTERS = rf"(?:[^\W\d_a-zA-Z]|[{names.MARKS}])"
 _RULES = Rules("people_scripts", {"letters": _LETTERS})
+_GREEK, _KOREAN_CUE = map(_RULES.form, ("greek", "korean_cue"))
 _SLAVIC, _SLAVIC_OFFICIAL, _SLAVIC_FULL = map(_RULES.form, ("slavic", "slavic_official", "slavic_full"))
 _SLAVIC_SURNAME, _CHINESE, _CHINESE_SAID = map(_RULES.form, ("slavic_surname", "chinese", "chinese_said"))
 _CHINESE_ADDRESSED, _JAPANESE, _KOREAN = map(_RULES.form, ("chinese_addressed", "japanese", "korean"))
 _NAMED_HAN, _DEAR_HAN, _JAPANESE_SAID = map(_RULES.form, ("named_han", "dear_han", "japanese_said"))
 _NAMED_KOREAN, _KOREAN_SAID = map(_RULES.form, ("named_korean", "korean_said"))
 
-_GREEK = re.compile(r"(?<!\w)[Α-ΩΆ-Ώ][α-ωά-ώ]+ [Α-ΩΆ-Ώ][α-ωά-ώ]+(?:όπουλος|οπούλου|ίδης|ίδου|άκης|άκη|ης|ου|ος|ας)(?!\w)")
-_KOREAN_CUE = re.compile(r"(?:이름|성명|고객|환자|담당자|받는|수신|보내는|연락처|님|씨)")
 _CLAUSE_ENDS = r"[ \t]?(?=[,.!?;:()\n\x1f\u060c\u061b\u061f\u06d4\u0964\u0965\"]|$)"
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from freezeframe_redaction.detectors.lexicon import SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.rows import made_of
@@ -25,6 +23,7 @@ _LEADS_TO = phrases("single.leads_to")
 _BEGIN_WITH_THEM = tuple("Both Copy Call With Hired Congratulations Tell Ask Is Did Has".split())
 """Those that a sentence begins with."""
 _RULES = Rules("people_single", {"leads_to": "|".join((*_LEADS_TO, *_BEGIN_WITH_THEM))})
+_SPEAKS, _FIRST_HALF = map(_RULES.form, ("speaks", "first_half"))
 _NAMED_AFTER = Rules("people_pairs").form("named_after")
 _HUMAN, _ASKED_ABOUT, _LISTED = map(_RULES.form, ("human", "asked_about", "listed"))
 _TOWARDS = frozenset(_LEADS_TO) | frozenset(phrases("single.towards"))
@@ -75,11 +74,6 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         )
         return names.accept(text, [(start, end)], "alone") if opens and _HUMAN.match(following) else ()
     return names.accept(text, [(start, end)], "alone") if _speaks_of_a_person(text, low, start, name, following) else ()
-
-
-_SPEAKS = re.compile(r":(?:\*\*)? [a-z]")
-_FIRST_HALF = re.compile(r"(?<![\w-])[^\W\d_a-z][^\W\d_]{1,14}-\Z")
-"""Of a double name: ``Ana-Sofía``."""
 
 
 def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: str) -> bool:

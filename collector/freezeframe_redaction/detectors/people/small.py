@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES
 from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.detectors.rows import made_of
@@ -11,11 +9,8 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("people_small")
+_CALLS = _RULES.form("calls")
 _SMALL_WORDS = _RULES.form("small_words")
-
-
-_CALLS = re.compile(r"(?: (?:from|here|again|calling|speaking)\b|[.,!]?$)")
-"""After people who say ``its pooja``; the possessive in ``its grace period`` goes on differently."""
 
 
 def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
