@@ -1,6 +1,6 @@
-"""Three sets of texts that were written before anyone looked at how the redactor fares: what passed then passes still.
+"""Sets of texts that were written before anyone looked at how the redactor fares: what passed then passes still.
 
-Each line of `tests/data/pii/first_sight/*.txt` is a text; ``{{...}}`` has to go, ``[[...]]`` has to stay.
+Each line of `tests/data/pii/first_sight/*.txt` is a text; ``{{...}}`` has to go, ``[[...]]`` has to stay, ``\\n`` is a line break.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ pytestmark = pytest.mark.long
 FOLDER: Final = Path(__file__).parents[1] / "data" / "pii" / "first_sight"
 MARK: Final = re.compile(r"\{\{(.+?)\}\}|\[\[(.+?)\]\]")
 WORD: Final = re.compile(r"[^\W\d_]{3,}")
-PASSED: Final = {"ward": (118, 118, 46), "bank": (124, 106, 53), "agent_log": (121, 91, 62)}
-"""Texts (of 150 each), values (of 145, 131, 118) and things to keep (of 53, 54, 66) that passed when the sets ran first."""
+PASSED: Final = {"ward": (118, 118, 46), "bank": (124, 106, 53), "agent_log": (121, 91, 62), "letting": (107, 127, 98)}
+"""Texts (of 150 each), values (of 145, 131, 118, 160) and things to keep (of 53, 54, 66, 110) that passed when the sets ran first."""
 
 
 def passed(name: str) -> tuple[int, int, int]:
     """Return how many texts pass as a whole, how many values are gone and how many things have stayed."""
     redactor = Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 32))
     texts = gone = kept = 0
-    for line in (FOLDER / f"{name}.txt").read_text("utf-8").splitlines():
-        text = MARK.sub(lambda mark: mark[1] or mark[2], line)
+    for written in (FOLDER / f"{name}.txt").read_text("utf-8").splitlines():
+        text = MARK.sub(lambda mark: mark[1] or mark[2], line := written.replace("\\n", "\n"))
         made = str(redactor.redact(text).value)
         left = set(WORD.findall(made))
         values = [mark[1] for mark in MARK.finditer(line) if mark[1]]

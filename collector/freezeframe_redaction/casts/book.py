@@ -25,7 +25,6 @@ MOST: Final = 2_000
 """Values of one run; what is found beyond them is replaced where it was found and nowhere else."""
 LONGEST: Final = 512
 """Characters of a value that is kept: programs derive nothing from a private key but its hash."""
-_LETTERS: Final = re.compile(r"[^\W_]+")
 _SMALL: Final = re.compile(r"(?<![\w.@/+'-])[^\W\d_A-Z]{2,}(?![\w@/+'-])")
 """A word in small letters that stands alone: not a part of an address, a path or a slug."""
 _T = TypeVar("_T", bound=Hashable)
@@ -185,8 +184,3 @@ def texts_in(value: AttributeValue | Mapping[str, AttributeValue]) -> Iterator[s
             yield from texts_in(item)
     elif isinstance(value, int) and not isinstance(value, bool) and value > 999:
         yield str(value)
-
-
-def letters_of(text: str) -> str:
-    """Return the letters and digits of the text, in small letters."""
-    return "".join(_LETTERS.findall(text)).lower()

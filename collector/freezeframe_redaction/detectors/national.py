@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.detectors.rows import reaching
@@ -18,36 +20,48 @@ _RULES = Rules("national")
 _ANY = context.words(_RULES.text("any"))
 
 
-@dataclass(frozen=True, slots=True)
-class _Number:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Kind:
+    """One row of the table."""
+
     country: str
-    lengths: tuple[int, ...]
-    said: str
-    """The words for it, as alternatives."""
-    word: re.Pattern[str]
+    word: re.Pattern[str] | None
+    """The words for it; None: the check alone is strong enough."""
     valid: Check
-    shapes: tuple[tuple[int, ...], ...]
-    """Groupings that need no word before them."""
+    trigger: str
+    """Its own, if it has letters, or is shorter than nine digits."""
+    form: re.Pattern[str]
     example: str
     row: str
-    trigger: str
-    """Its own, if it is shorter than nine digits."""
+    lengths: tuple[int, ...] = ()
+    shapes: tuple[tuple[int, ...], ...] = ()
+    """Groupings that need no word before them."""
 
 
-_NUMBERS = tuple(
-    _Number(
-        row["country"],
-        *(ISSUED[row["country"]][0], row["words"], context.words(row["words"]), ISSUED[row["country"]][1]),
-        tuple(map(tuple, row.get("shapes", ()))),
-        *(row["example"], _RULES.told(row), row.get("trigger", "")),
+def _kind(row: Mapping[str, Any], issued: Mapping[str, tuple[Any, Check]], words: Callable[[str], re.Pattern[str]]) -> _Kind:
+    return _Kind(
+        country=row["country"],
+        word=words(row["words"]) if row["words"] else None,
+        valid=issued[row["country"]][1] if row["country"] in issued else always,
+        trigger=row.get("trigger", ""),
+        form=re.compile(rf"(?<![0-9A-Za-z]){row.get('form', '')}(?![0-9A-Za-z])", re.IGNORECASE),
+        example=row["example"],
+        row=_RULES.told(row),
+        lengths=tuple(row.get("digits", ())),
+        shapes=tuple(map(tuple, row.get("shapes", ()))),
     )
-    for row in _RULES.table("numbers")
-)
-_BY_LENGTH: dict[int, tuple[_Number, ...]] = {
+
+
+_NUMBERS = tuple(_kind(row, ISSUED, context.words) for row in _RULES.table("numbers"))
+_IDENTIFIERS = tuple(_kind(row, LETTERED, re.compile) for row in _RULES.table("lettered"))
+_BY_LENGTH: dict[int, tuple[_Kind, ...]] = {
     length: tuple(number for number in _NUMBERS if length in number.lengths) for length in range(8, 19)
 }
+_SAID = {row["country"]: row["words"] for row in _RULES.table("numbers")}
 _WORDS: dict[int, re.Pattern[str]] = {
-    length: context.words(*(number.said for number in rows), _RULES.text("any")) for length, rows in _BY_LENGTH.items() if rows
+    length: context.words(*(_SAID[number.country] for number in rows), _RULES.text("any"))
+    for length, rows in _BY_LENGTH.items()
+    if rows
 }
 _SHAPES = frozenset(shape for number in _NUMBERS for shape in number.shapes)
 _UNMISTAKABLE = re.compile(rf"(?:{_RULES.text('unmistakable')})[^0-9\n\x1f;,]{{0,18}}$")
@@ -65,43 +79,15 @@ def rule(run: runs.Run) -> Candidate | None:
     anyhow = announced and _ANY.search(run.before) is not None
     certain = _UNMISTAKABLE.search(run.before) if announced else None
     for number in rows:
+        said = number.word and number.word.search(run.before)
         shaped = run.groups in number.shapes and " " not in run.raw[:4]
-        if certain and number.word.search(certain.group()):
+        mistyped = certain and number.word and number.word.search(certain.group())
+        if mistyped or ((said or ((shaped or anyhow) and number.valid is not always)) and number.valid(run.digits)):
             return Candidate(run.start, run.end, CLASS, number.country)
-        if not (shaped or anyhow or number.word.search(run.before)) or not number.valid(run.digits):
-            continue
-        if number.valid is always and not number.word.search(run.before):
-            continue
-        return Candidate(run.start, run.end, CLASS, number.country)
     return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Identifier:
-    country: str
-    trigger: str
-    form: re.Pattern[str]
-    word: re.Pattern[str] | None
-    """None: the check alone is strong enough."""
-    valid: Check
-    example: str
-    row: str
-
-
-_IDENTIFIERS = tuple(
-    _Identifier(
-        row["country"],
-        row["trigger"],
-        re.compile(rf"(?<![0-9A-Za-z]){row['form']}(?![0-9A-Za-z])", re.IGNORECASE),
-        re.compile(row["words"]) if row["words"] else None,
-        LETTERED[row["country"]][1] if row["country"] in LETTERED else always,
-        *(row["example"], _RULES.told(row)),
-    )
-    for row in _RULES.table("lettered")
-)
-
-
-def _finder(identifier: _Identifier) -> Find:
+def _finder(identifier: _Kind) -> Find:
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         match = reaching(identifier.form, text, low, high, at, 26, 4)
         if match is None:
@@ -135,7 +121,7 @@ def of_digits(find: Find, run: str) -> tuple[Detector, ...]:
     return tuple(_detector(number.country, number.trigger or run, find, number) for number in _NUMBERS)
 
 
-def _detector(name: str, trigger: str, find: Find, of: _Number | _Identifier) -> Detector:
+def _detector(name: str, trigger: str, find: Find, of: _Kind) -> Detector:
     return Detector(
         name=f"national id: {name}",
         class_=CLASS,

@@ -59,6 +59,7 @@ def test_of(spelled: str) -> Test:
     """Return a test: alternatives of classes that a word must have, or (``!``) must not."""
     either = [_masks(alternative.split()) for alternative in _RULES.filled(spelled).split("|")]
 
+    @lru_cache(maxsize=10_000)
     def test(word: str) -> bool:
         bits = _bits_of(word)
         return any(bits & asked == wanted for asked, wanted in either)

@@ -15,7 +15,6 @@ from freezeframe_redaction.surrogates.invented import holds_invented
 CLASS = "PERSON"
 _RULES = Rules("common")
 
-LETTER = r"[^\W\d_]"
 TOKEN, PARTICLE = _RULES.text("token"), _RULES.text("particle")
 PARTICLES = frozenset(phrases("names.particles"))
 WORD = re.compile(TOKEN)

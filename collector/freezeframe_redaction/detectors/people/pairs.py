@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import announced, names
 from freezeframe_redaction.detectors.people.classes import test_of
@@ -126,15 +128,13 @@ def _pairs(words: list[str], index: int) -> bool:
     if _is_joined_surname(words[index : index + 3]):
         return True
     last = next((word for word in words[index + 1 :] if len(word) > 1 and word not in names.PARTICLES), None)
-    particle = words[index + 1] in names.PARTICLES
-    return last is not None and next(
-        (
-            is_name
-            for is_name, is_first, is_last, joined in _PAIRS
-            if is_first(first) and is_last(last) and (particle or not joined)
-        ),
-        False,
-    )
+    return last is not None and _is_pair(first, last, words[index + 1] in names.PARTICLES)
+
+
+@lru_cache(maxsize=20_000)
+def _is_pair(first: str, last: str, particle: bool) -> bool:
+    rows = (row for row in _PAIRS if row[1](first) and row[2](last) and (particle or not row[3]))
+    return next((row[0] for row in rows), False)
 
 
 _IS_NEVER_FIRST, _IS_VIETNAMESE, _IS_SURNAME = map(test_of, ("never_first", "vietnamese", ">3 surname | >3 ending"))
