@@ -93,12 +93,14 @@ DERIVED: Final[dict[str, Derive]] = {
 
 DIFFERS: Final = frozenset(
     {
-        "length of the name", "mail cut at twelve letters", "key cut at eight letters",  # lengths
+        "length of the name", "name cut at eight letters", "mail cut at twelve letters", "key cut at eight letters",  # lengths
         "name with points",  # the local part of the mail is written the same, and has a surrogate of its own
         "domain", "house number",  # hosts of tools, and any number: too often something else
     }
 )  # fmt: skip
 """What does not commute, as docs/redaction.md says."""
+IN_SHORT_NAMES: Final = frozenset({"name cut at eight letters"})
+"""Of these, what does if the first name is not cut itself."""
 
 
 FURTHER: Final[dict[str, Derive]] = {

@@ -211,7 +211,7 @@ class Indexes:
             made = tuple(self._maker.make(NAME, "", word) for word in words)
             forms = _Forms(NAME, forms_of_name(words), forms_of_name(made))
             name, new = " ".join(words), " ".join(made)
-            for length in range(len(words[0]) + 2, len(name)):  # cut in the first word it may be any word
+            for length in range(len(words[0]) + 1, len(name)):  # cut in the first word it may be any word
                 forms.add_part(NAME, name[:length], new[:length])
             self._names.put({words: forms}, _FORM * len(forms.held))
         return forms
