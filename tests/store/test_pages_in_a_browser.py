@@ -333,6 +333,8 @@ def test_the_list_is_narrowed_down_and_kept_by_a_name(pages: Pages) -> None:
     pages.browser.click("#views li a")
     assert pages.browser.run(headers) == shown
     assert pages.browser.run("document.querySelectorAll('tbody tr').length") == 4
+    pages.browser.click(".facets .chosen")
+    assert pages.browser.run("document.querySelector('#facet-tool, .chosen').id") == "facet-tool"
     pages.browser.click("#views summary", loads=False)
     pages.browser.click("#views li button")
     assert pages.browser.run("document.querySelector('#views li')") is None

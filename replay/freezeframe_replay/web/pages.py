@@ -169,7 +169,7 @@ def _facet(name: str, values: Sequence[tuple[str, int]], filters: Mapping[str, s
         "name": name,
         "chosen": chosen,
         "values": links,
-        "clear": _link(filters, **{name: ""}),
+        "without": _link(filters, **{name: ""}),
         "more": len(values) >= MOST_VALUES,
     }
 
