@@ -327,7 +327,12 @@ def test_a_retrieval_is_answered_by_its_query() -> None:
         ReplaySession(fixture).respond(replace(call, request=Request(body=body.replace("Seattle", "Lyon").encode())))
 
 
-def test_embeddings_that_openinference_recorded_are_answered_by_their_texts_and_no_others() -> None:
+@pytest.mark.parametrize(
+    ("given", "other"),
+    [("late order", "late orders"), ([9906, 1917], [9906, 1918])],
+    ids=["text", "token ids"],
+)
+def test_embeddings_that_openinference_recorded_are_answered_by_what_was_embedded_and_no_others(given: Any, other: Any) -> None:
     """Recorded by its instrumentation of the real SDK, against a provider on loopback that is gone afterwards."""
     import openai
     from any_provider import AnyProvider
@@ -336,7 +341,7 @@ def test_embeddings_that_openinference_recorded_are_answered_by_their_texts_and_
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
     from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-    def ask(url: str, *texts: str) -> list[list[float]]:
+    def ask(url: str, *texts: Any) -> list[list[float]]:
         client = openai.OpenAI(api_key="none", base_url=f"{url}/v1", max_retries=0)
         found = client.embeddings.create(model="text-embedding-3-small", input=[*texts]).data
         client.chat.completions.create(model="gpt-4o", messages=[{"role": "user", "content": "Where is it?"}])
@@ -349,7 +354,7 @@ def test_embeddings_that_openinference_recorded_are_answered_by_their_texts_and_
     instrumentor.instrument(tracer_provider=provider)
     try:
         with AnyProvider() as server, provider.get_tracer("test").start_as_current_span("run"):
-            recorded = ask(server.url, "late order")
+            recorded = ask(server.url, given)
     finally:
         instrumentor.uninstrument()
     sent = [record_from_span(span, Resource()) for span in told.get_finished_spans()]
@@ -358,10 +363,10 @@ def test_embeddings_that_openinference_recorded_are_answered_by_their_texts_and_
     assert [step.exchange.name for step in fixture.steps] == ["embeddings", "chat"]
     answering = ServedRun(fixture)
     with serve_wire([answering]) as url:
-        assert ask(url, "late order") == recorded
+        assert ask(url, given) == recorded
         assert verdict(answering.report()) is Verdict.SAME_IN_MEANING
     with serve_wire([ServedRun(fixture)]) as url, pytest.raises(openai.APIStatusError, match="REPLAY-101"):
-        ask(url, "late orders")
+        ask(url, other)
 
 
 def test_the_tools_of_a_foreign_run_are_served_over_mcp() -> None:

@@ -19,6 +19,7 @@ from freezeframe_schemas.divergence import Relaxed, Served
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response
 from freezeframe_schemas.meaning import arguments_of, request_meaning
+from freezeframe_schemas.vendors.openinference import embedding_inputs
 from freezeframe_schemas.wire import decode_body, find_dialect_of
 from freezeframe_schemas.wire.answer import Answer, Thought, ToolCall
 from freezeframe_schemas.wire.document import (
@@ -120,7 +121,7 @@ def _asked_of_a_model(request: Request) -> tuple[str, JsonObject]:
     document = as_object(parse(body))
     given = next((document[field] for field in _EMBEDDED if field in document), [])
     model = told.get(genai.REQUEST_MODEL)
-    return name, {"texts": given if isinstance(given, list) else [given], "model": model if isinstance(model, str) else None}
+    return name, {"texts": embedding_inputs(given), "model": model if isinstance(model, str) else None}
 
 
 def _model_response(answer: JsonObject, request: Request) -> Response:

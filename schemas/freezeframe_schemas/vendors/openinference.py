@@ -129,12 +129,21 @@ def _definition(item: JsonObject) -> JsonValue:
     return read_tool(found) if isinstance(found, dict) else found
 
 
-def embedded(span: SpanRecord) -> list[tuple[str, list[JsonValue]]]:
-    """Return the texts that a span says were embedded, each with its vector; nothing unless all have both."""
+def embedded(span: SpanRecord) -> list[tuple[JsonValue, list[JsonValue]]]:
+    """Return what a span says was embedded, texts or lists of token ids, each with its vector; nothing unless all have both."""
     items = [as_object(item.get("embedding")) for item in indexed(span.attributes, "embedding.embeddings")]
-    rows = [(as_text(item.get("text")), as_list(item.get("vector"))) for item in items]
-    found = [(text, vector) for text, vector in rows if text is not None and vector]
-    return found if len(found) == len(rows) else []
+    told: list[JsonValue] = [as_text(item.get("text")) for item in items]
+    if not any(told):  # token ids are only in the request
+        told = embedding_inputs(as_object(parse(span.text("input.value") or "")).get("input"))
+    rows = [(text, as_list(item.get("vector"))) for text, item in zip(told, items, strict=False)]
+    found: list[tuple[JsonValue, list[JsonValue]]] = [(text, vector) for text, vector in rows if text is not None and vector]
+    return found if len(found) == len(items) else []
+
+
+def embedding_inputs(given: JsonValue) -> list[JsonValue]:
+    """Return what a request asks to embed, one by one: a lone text, or the token ids of one, stands for itself."""
+    is_lone = not isinstance(given, list) or (bool(given) and all(isinstance(item, int) for item in given))
+    return [given] if is_lone else as_list(given)
 
 
 def _document(item: JsonObject) -> JsonValue:
