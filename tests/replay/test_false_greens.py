@@ -150,6 +150,8 @@ def test_a_program_that_fails_after_the_run_says_so_beside_the_verdict(tmp_path:
         ("pass", "sys.exit('no order')", "REPLAY-104"),
         ("pass", "raise SystemExit(3)", "identical, except the program's exit status (not recorded)"),
         ("raise SystemExit(3)", "pass", "identical, except the program's exit status (not recorded)"),
+        ("stop = SystemExit(3); raise stop", "pass", "identical, except the program's exit status (not recorded)"),
+        ("raise SystemExit", "pass", "identical, except the program's exit status (not recorded)"),
         ("exit(3)", "sys.exit(0)", "identical, except the program's exit status (not recorded)"),
         ("exit(3)", "pass", "identical, except the program's exit status (not recorded)"),
         ("sys.stdout.buffer.write(b'1')", "pass", "identical, except bytes written to standard output (not recorded)"),
