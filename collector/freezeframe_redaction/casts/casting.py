@@ -277,10 +277,7 @@ class Index:
             elif held <= mine:
                 continue
             self._held[old], self._ranks[old] = new, mine
-            if old in forms.parts:
-                self._parts.add(old)
-            else:
-                self._parts.discard(old)
+            (self._parts.add if old in forms.parts else self._parts.discard)(old)
 
     def _add_hashes(self) -> None:
         """Add the hashes of the values, which few texts hold: once it is done twice, nothing changes."""
