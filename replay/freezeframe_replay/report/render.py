@@ -86,7 +86,7 @@ def duration(ms: float) -> str:
     """Return a duration with its unit: ``0.4 ms``, ``812 ms``, ``3.21 s``, ``2 min 5 s``, ``3 h 20 min``."""
     if ms >= 3_600_000:
         return f"{ms // 3_600_000:.0f} h {ms % 3_600_000 // 60_000:.0f} min"
-    if ms >= 60_000:
+    if ms >= 120_000:
         return f"{ms // 60_000:.0f} min {ms % 60_000 // 1000:.0f} s"
     if ms >= 1000:
         return f"{ms / 1000:.2f} s"
