@@ -73,7 +73,7 @@ class Lookup:
         self._moments = Moments(lambda number: measured(number, self._took_ns()))
         self.first_ignored: dict[str, int] = {}
         """Ignored component of the key -> the first step that was found although it differed there."""
-        self.recorded = [Recorded(step=step, key=exchange_key(step.exchange, ignore=ignore)) for step in fixture.askable]
+        self.recorded = [Recorded(step=step, key=exchange_key(step.exchange, ignore=self._ignore)) for step in fixture.askable]
         self.used: dict[int, Served] = {}
         """Number of a step that answered a call -> how it was found."""
         self.ambiguous: list[Ambiguous] = []
