@@ -16,31 +16,29 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Sequence
 from itertools import accumulate, chain
 from typing import Final, NamedTuple
 
 FOLDED: Final = b"\2"
 """A folded stream begins with it, and it separates the fields."""
 _PART: Final = b"\3"
-_LINES: Final = (b"\4", b"\5", b"\6", b"\7")
-MARKS: Final = (b"\0", b"\1", FOLDED, _PART, *_LINES)
+MARKS: Final = (b"\0", b"\1", FOLDED, _PART)
 _END: Final = b"\n\n"
 """What an event ends with."""
 _EVENTS: Final = (b"data:", b"event:", b"id:", b":")
 """What a stream of server-sent events begins with."""
 _SAMPLES: Final = 5
 _LEAST_EVENTS: Final = 6
+_MOST_PARTS: Final = 3
+"""As many as `unfolded_sql` knows."""
 _LONGEST: Final = 90
+"""Bytes of all parts of one event that differ. Each one's length has to be one printable character."""
 _ZERO: Final = 33
 """A length is one printable character, this one for 0."""
 _LENGTHS: Final = bytes(min(length + _ZERO, 255) for length in range(256))
 _KEY: Final = b'":'
 _VALUE: Final = re.compile(rb'":( ?"[^"\\]*+(?:\\.[^"\\]*+)*+|\d+)')
-_EVENT: Final = tuple(
-    re.compile(b"".join(rb"%b([^\4-\7]{0,%d})" % (line, _LONGEST) for line in _LINES[:count]) + _LINES[count])
-    for count in range(len(_LINES))
-)
-"""An event with so many parts that differ, after each constant part was replaced by one byte."""
 _NOISE: Final = (b'"obfuscation":"', b'"obfuscation": "', b'"p":"')
 """Before a part that only pads: it never comes again."""
 
@@ -65,22 +63,29 @@ def fold(raw: bytes) -> Folded | None:
     constants = _constants(raw)
     if constants is None:
         return None
-    # one event after another first: what is left is short, and each of the others is looked for in it alone
-    short = raw.replace(constants[-1] + constants[0], _LINES[len(constants) - 1] + _LINES[0])
-    for constant, line in zip(constants, _LINES, strict=False):
-        short = short.replace(constant, line)
-    count = len(constants) - 1
-    parts = _EVENT[count].split(short)
-    if len(parts) <= _LEAST_EVENTS * (count + 1):
+    first, *inner, last = constants
+    start, least = len(first), sum(map(len, constants)) - len(_END)
+    last = last.removesuffix(_END)
+    *events, tail = raw.split(_END)
+    between, said = [b""], list[bytes]()
+    for event in events:
+        if least <= len(event) <= least + _LONGEST and event.startswith(first) and event.endswith(last):
+            said.append(event[start : len(event) - len(last)])
+            between.append(b"")
+        else:
+            between[-1] += event + _END
+    between[-1] += tail
+    if len(said) < _LEAST_EVENTS:
         return None
-    between = _PART.join(parts[:: count + 1])
-    for constant, line in reversed([*zip(constants, _LINES, strict=False)]):
-        between = between.replace(line, constant)
-    differing = [parts[at :: count + 1] for at in range(1, count + 1)]
-    frames = [FOLDED + _lengths(part) + FOLDED for part in differing]
-    frames[0] = FOLDED + _PART.join(constants) + FOLDED + between + frames[0]
-    texts = [b"".join(part) for part in differing]
-    return Folded(frames, texts, [constant.endswith(_NOISE) for constant in constants[:-1]])
+    columns: list[Sequence[bytes]] = [said]
+    for constant in inner:
+        column, met, rest = zip(*[text.partition(constant) for text in columns.pop()], strict=True)
+        if not all(met):
+            return None
+        columns += (column, rest)
+    frames = [FOLDED + _lengths(column) + FOLDED for column in columns]
+    frames[0] = FOLDED + _PART.join(constants) + FOLDED + _PART.join(between) + frames[0]
+    return Folded(frames, [b"".join(column) for column in columns], [constant.endswith(_NOISE) for constant in constants[:-1]])
 
 
 def unfold(folded: bytes) -> bytes:
@@ -136,8 +141,8 @@ def _constants(raw: bytes) -> list[bytes] | None:
         else:
             constants[-1] += _KEY + values[0][: values[0].find(b'"') + 1]
             constants.append(b"")
-    return constants if 2 <= len(constants) <= len(_LINES) and all(constants) else None
+    return constants if 2 <= len(constants) <= _MOST_PARTS + 1 and all(constants) else None
 
 
-def _lengths(parts: list[bytes]) -> bytes:
+def _lengths(parts: Sequence[bytes]) -> bytes:
     return bytes(map(len, parts)).translate(_LENGTHS)

@@ -226,6 +226,8 @@ def _may_have_template(raw: bytes) -> bool:
 
 def _from_texts(raw: bytes, texts: _Texts) -> Cut | None:
     """Return the cut around `texts`, or None if a template would not be useful."""
+    if not texts.starts and len(raw) <= _GAP_LIMIT:
+        return _without_pieces(raw)
     around = [raw[start:end] for start, end in zip([0, *texts.ends], [*texts.starts, len(raw)], strict=True)]
     pieces, hashes = texts.pieces, texts.hashes
     template = _HOLE.join(around)
@@ -275,8 +277,8 @@ def _places(
         start, at = at, -1
         for match in _NEXT.finditer(raw, start):
             group = match.lastindex
-            if group is None:
-                continue
+            if group is None:  # the end
+                return
             start, end = match.span(group)
             if group == 1:
                 start = end
@@ -307,7 +309,12 @@ def _end_of_array(raw: bytes, at: int) -> int:
 def _texts_like(raw: bytes, like: bytes, known: _Texts, end_of_array: _EndOfArray) -> _Texts:
     """Return `_texts` of a value that begins, and perhaps ends, like a previous one: only the part between is examined."""
     # a text is in both values if they agree up to its closing quote or bracket
-    kept = bisect_left(known.ends, True, key=lambda end: end >= len(like) or not raw.startswith(like[: end + 1]))
+    kept = agreed = 0
+    for end in known.ends:
+        if end >= len(like) or not raw.startswith(like[agreed : end + 1], agreed):
+            break
+        kept += 1
+        agreed = end + 1
     # from the opening of a text on, if both have all that follows, they continue alike
     first = bisect_left(known.starts, True, kept, key=lambda start: raw.endswith(like[start - 1 :]))
     shift = len(raw) - len(like)

@@ -11,10 +11,12 @@ SELECT
     place, -- Place in the response, from 1
     size AS bytes, -- Bytes of the chunk
     offset_ns / 1e6 AS offset_ms, -- Milliseconds from the start of the exchange
-    if(place = 1, NULL, (toInt64(offset_ns) - toInt64(s.chunk_offsets_ns[place - 1])) / 1e6) AS gap_ms -- Milliseconds since the chunk before
+    if(place = 1, NULL, (toInt64(offset_ns) - toInt64(before_ns)) / 1e6) AS gap_ms -- Milliseconds since the chunk before
 FROM (SELECT *, {COMPUTED_COLUMNS} FROM {db}.span_rows FINAL) AS s
 ARRAY JOIN
     s.chunk_sizes AS size,
     arrayResize(s.chunk_offsets_ns, length(s.chunk_sizes)) AS offset_ns,
+    -- joined too, because the engine would copy an array that is read below for each of its chunks
+    arrayResize(arrayPushFront(s.chunk_offsets_ns, 0), length(s.chunk_sizes)) AS before_ns,
     arrayEnumerate(s.chunk_sizes) AS place
 COMMENT 'One row per chunk of a response as it came: SELECT model, quantile(0.99)(gap_ms) FROM stream_chunks GROUP BY model'
