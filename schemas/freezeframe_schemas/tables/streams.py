@@ -30,8 +30,6 @@ _EVENTS: Final = (b"data:", b"event:", b"id:", b":")
 """What a stream of server-sent events begins with."""
 _SAMPLES: Final = 5
 _LEAST_EVENTS: Final = 6
-_MOST_PARTS: Final = 3
-"""As many as `unfolded_sql` knows."""
 _LONGEST: Final = 90
 """Bytes of all parts of one event that differ. Each one's length has to be one printable character."""
 _ZERO: Final = 33
@@ -83,7 +81,7 @@ def fold(raw: bytes) -> Folded | None:
         if not all(met):
             return None
         columns += (column, rest)
-    frames = [FOLDED + _lengths(column) + FOLDED for column in columns]
+    frames = [FOLDED + bytes(map(len, column)).translate(_LENGTHS) + FOLDED for column in columns]
     frames[0] = FOLDED + _PART.join(constants) + FOLDED + _PART.join(between) + frames[0]
     return Folded(frames, [b"".join(column) for column in columns], [constant.endswith(_NOISE) for constant in constants[:-1]])
 
@@ -141,8 +139,4 @@ def _constants(raw: bytes) -> list[bytes] | None:
         else:
             constants[-1] += _KEY + values[0][: values[0].find(b'"') + 1]
             constants.append(b"")
-    return constants if 2 <= len(constants) <= _MOST_PARTS + 1 and all(constants) else None
-
-
-def _lengths(parts: Sequence[bytes]) -> bytes:
-    return bytes(map(len, parts)).translate(_LENGTHS)
+    return constants if 2 <= len(constants) <= 4 and all(constants) else None  # `unfolded_sql` knows three parts

@@ -310,11 +310,8 @@ def _texts_like(raw: bytes, like: bytes, known: _Texts, end_of_array: _EndOfArra
     """Return `_texts` of a value that begins, and perhaps ends, like a previous one: only the part between is examined."""
     # a text is in both values if they agree up to its closing quote or bracket
     kept = agreed = 0
-    for end in known.ends:
-        if end >= len(like) or not raw.startswith(like[agreed : end + 1], agreed):
-            break
-        kept += 1
-        agreed = end + 1
+    while kept < len(known.ends) and (end := known.ends[kept] + 1) <= len(like) and raw.startswith(like[agreed:end], agreed):
+        kept, agreed = kept + 1, end
     # from the opening of a text on, if both have all that follows, they continue alike
     first = bisect_left(known.starts, True, kept, key=lambda start: raw.endswith(like[start - 1 :]))
     shift = len(raw) - len(like)

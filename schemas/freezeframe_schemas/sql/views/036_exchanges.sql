@@ -38,8 +38,7 @@ SELECT
     s.user_id AS user_id,
     s.redaction_policy AS redaction_policy
 FROM (
-    -- the hashes here: beside the window function above, the engine would hold every template that it reads; without the
-    -- ARRAY JOIN, which changes no row, it would move them there
+    -- the hashes here, and below the ARRAY JOIN that changes no row: else the engine sorts the templates for the window above
     SELECT *, {COMPUTED_COLUMNS}, start_time + toIntervalNanosecond(duration_ns) AS end_time, duration_ns / 1e6 AS ms,
         splitByChar('\x01', templates) AS around, mapKeys(refs) AS named,
         if(has(named, '{REQUEST_BODY}'), lower(hex(substring(SHA256(concat(around[indexOf(named, '{REQUEST_BODY}')],
