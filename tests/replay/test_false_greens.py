@@ -131,6 +131,8 @@ def test_steps_that_were_left_out_by_raising_show_where_no_outcome_was_recorded(
     assert line(unknown, tmp_path, FUNCTION) == "identical, except the outcome (not recorded): 2 of 2 steps"
     raising = FUNCTION.replace('    return track("AC-2")', '    raise KeyError(1)\n    return track("AC-2")')
     assert line(unknown, tmp_path, raising).startswith("REPLAY-103")
+    report = replayed(fixture, tmp_path, raising)
+    assert [each.kind for each in report.divergences] == [DivergenceKind.OUTCOME_CHANGED]
 
 
 def test_a_program_that_fails_after_the_run_says_so_beside_the_verdict(tmp_path: Path) -> None:
