@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.session import ReplaySession
-from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.report_text import report_text
 from freezeframe_schemas.errors import FixtureError, ReplayMiss
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.keys import canonical_json, digest

@@ -79,7 +79,7 @@ class Result:
 
         A run of another instrumentation, whose bytes are not known, is re-enacted if it is the same in meaning.
         """
-        from freezeframe_replay.report.render import report_text
+        from freezeframe_replay.report.report_text import report_text
         from freezeframe_schemas.verdict import verdict
 
         if not verdict(self.report).agrees:
@@ -90,7 +90,7 @@ class Result:
 
         Passes when the first divergence is a change of behaviour (REPLAY-101 to REPLAY-104).
         """
-        from freezeframe_replay.report.render import report_text
+        from freezeframe_replay.report.report_text import report_text
         from freezeframe_schemas.verdict import verdict, why_incomparable
 
         if verdict(self.report).agrees:
@@ -283,7 +283,7 @@ def _working_directory(entry_file: str | None, directory: Path, config: pytest.C
 
 
 def _fail_with(fault: str | None, report: Report) -> None:
-    from freezeframe_replay.report.render import report_text
+    from freezeframe_replay.report.report_text import report_text
 
     if fault is not None:
         _fail(f"{fault}\n\n{report_text(report)}")

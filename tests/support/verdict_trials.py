@@ -31,7 +31,7 @@ from warm_python import WarmPython
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.report_text import report_text
 from freezeframe_replay.sources.store import RunRow, RunStore, open_runs
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.lifecycle import RunStatus

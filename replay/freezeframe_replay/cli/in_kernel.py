@@ -9,7 +9,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.home import find_home
 from freezeframe_replay.local.target import Place, load_run
 from freezeframe_replay.process.in_kernel import reenact_in_kernel
-from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.report_text import report_text
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import FreezeframeError
 

@@ -20,7 +20,7 @@ from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_run, open_store, target_as_typed
 from freezeframe_replay.process.kept import kept_run
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.report_text import report_text
 from freezeframe_replay.sources.fixture_archive import fixture_of, is_archive, unpacked
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.divergence import Report

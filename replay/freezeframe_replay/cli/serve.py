@@ -22,7 +22,8 @@ from freezeframe_replay.process.mcp_stdio import answer_lines, hand_on_lines
 from freezeframe_replay.process.programs import collector_settings, record_program, run_program, serving
 from freezeframe_replay.process.served_run import MCP_VARIABLE, ServedRun
 from freezeframe_replay.process.wire_server import call_of
-from freezeframe_replay.report.render import ID_DIGITS, counted, report_text
+from freezeframe_replay.report.render import ID_DIGITS, counted
+from freezeframe_replay.report.report_text import report_text
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Exchange, Kind, Request

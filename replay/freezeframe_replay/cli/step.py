@@ -10,7 +10,7 @@ from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.report_text import report_text
 from freezeframe_replay.report.standstill import standstill_lines
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.fixture import Fixture

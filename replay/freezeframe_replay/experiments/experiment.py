@@ -24,7 +24,7 @@ from freezeframe_replay.experiments.judge import Case, Judge, Judgement, ask_jud
 from freezeframe_replay.experiments.structure import Aspect, Structure, compare_structure
 from freezeframe_replay.process.kept import live_run, live_steps
 from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
-from freezeframe_replay.report.render import unquoted
+from freezeframe_replay.report.report_text import unquoted
 from freezeframe_replay.report.spent import Spent, spent_by, spent_on
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Report

@@ -9,7 +9,8 @@ from typing import Final
 from freezeframe_replay.mcp.project import WIDTH
 from freezeframe_replay.report.failure import failure_lines, find_failure
 from freezeframe_replay.report.outline import Outline
-from freezeframe_replay.report.render import ID_DIGITS, counted, duration, moment, outline_text, report_text, short
+from freezeframe_replay.report.render import ID_DIGITS, counted, duration, moment, outline_text, short
+from freezeframe_replay.report.report_text import report_text
 from freezeframe_replay.report.standstill import standstill_lines
 from freezeframe_replay.report.tagged import input_text
 from freezeframe_replay.sources.run_list import RunPage

@@ -32,7 +32,7 @@ from freezeframe_replay.process.loopback_http import TO_PREFIX, LoopbackHandler,
 from freezeframe_replay.process.served_run import AT_PREFIX, MCP_PATH, TOOLS_PATH, ServedRun
 from freezeframe_replay.process.served_tools import SEAM, ToolFailure
 from freezeframe_replay.process.session_authority import SessionAuthority
-from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.report_text import report_text
 from freezeframe_schemas.errors import ReplayMiss, WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Lane, Request, parse_lane
 from freezeframe_schemas.verdict import judged_to_json

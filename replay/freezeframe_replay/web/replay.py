@@ -10,7 +10,8 @@ from typing import Final
 
 from freezeframe_replay.engine.standstill import MOST_KEPT
 from freezeframe_replay.report.outline import outline_fixture
-from freezeframe_replay.report.render import cost_sum, counted, report_text, unquoted
+from freezeframe_replay.report.render import cost_sum, counted
+from freezeframe_replay.report.report_text import report_text, unquoted
 from freezeframe_replay.report.spent import Spent, spent_on
 from freezeframe_replay.report.tagged import call_text, error_text, outcome_text
 from freezeframe_replay.web.markup import render, words_apart

@@ -1,0 +1,145 @@
+"""The report of a replay as text for a terminal. Pure."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Mapping
+from typing import Final
+
+from freezeframe_replay.engine.compare import json_or_text
+from freezeframe_replay.report.render import ID_DIGITS, WIDTH, printable, short
+from freezeframe_replay.report.tagged import outcome_text
+from freezeframe_schemas.divergence import Divergence, DivergenceKind, Relaxed, Report
+from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.verdict import Verdict, headline, title, verdict
+
+_STEPS_SHOWN: Final = 40
+_LATER_SHOWN: Final = 5
+
+_NEXT: Final[Mapping[DivergenceKind, str]] = {
+    DivergenceKind.REQUEST_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
+    DivergenceKind.EXTRA_CALL: "lock the change in with `freezeframe fixture RUN -o DIR --pytest`",
+    DivergenceKind.MISSING_CALL: "if the call is gone on purpose, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
+    DivergenceKind.OUTCOME_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
+    DivergenceKind.INPUT_CHANGED: "replay without `-- CMD` to use the recorded input, or start the program with that input",
+    DivergenceKind.ORDER_CHANGED: "if the order does not matter, run the calls as tasks side by side and record again",
+    DivergenceKind.FENCED: "wrap the function that does it with @freezeframe.tool and record the run again, or let it through "
+    "with --allow-program or --allow-path",
+    DivergenceKind.NETWORK: "wrap the function that makes the call with @freezeframe.tool and record the run again",
+    DivergenceKind.STILL_WAITED: "the answer to this call was never received: record the run again",
+}
+
+
+_RELAXED: Final[Mapping[str, str]] = {
+    Relaxed.PLACE: "asked at a different place",
+    Relaxed.CLOCK: "at another time",
+    Relaxed.NAMES: "except for names",
+    Relaxed.OBJECTS: "objects compared by class only",
+}
+
+
+def report_text(report: Report, *, quiet: bool = False, width: int = WIDTH, again: str = "") -> str:
+    """Return what a replay found: its headline, and unless `quiet` every step that was served or the divergences.
+
+    `again` names the run in suggested commands; by default it is the start of its id.
+    """
+    return printable(headline(report)) if quiet else "\n".join(_report(report, width, again or report.run_id[:ID_DIGITS]))
+
+
+def _report(report: Report, width: int, again: str) -> Iterable[str]:
+    yield printable(headline(report))  # whole, however narrow the terminal: it is the answer
+    if not report.divergences:
+        yield from _steps(report, width)
+    else:
+        first, *later = report.divergences
+        yield from _divergence(first, width)
+        yield from (short(f"  then {item.kind.value} {title(item)}", width) for item in later[:_LATER_SHOWN])
+        if len(later) > _LATER_SHOWN:
+            yield f"  and {len(later) - _LATER_SHOWN} more (--json shows all)"
+    yield from _live(report, width)
+    yield from _outcome(report, width)
+    if report.exit_status and report.divergences:
+        yield f"  the program exited with status {report.exit_status}"
+    for pair in report.ambiguous:
+        yield from _wrapped("  ambiguous: ", f"steps {pair.steps[0]} and {pair.steps[1]}: {pair.why}", width)
+    for warning in report.warnings:
+        yield from _wrapped("  warning: ", printable(warning), width)
+    yield from _next(report, width, again)
+
+
+def _divergence(divergence: Divergence, width: int) -> Iterable[str]:
+    if divergence.recorded is not None or divergence.live is not None:
+        yield short(f"  {divergence.path}", width)
+        yield short(f"  - {divergence.recorded or ''}", width)
+        yield short(f"  + {divergence.live or ''}", width)
+    for label, names in (("differed", divergence.differed), ("agreed", divergence.agreed)):
+        if names:
+            yield from _wrapped(f"  {label}: ", printable(", ".join(names)), width)
+    if divergence.would_have_returned:
+        yield short(f"  would have returned: {unquoted(divergence.would_have_returned)}", width)
+    if divergence.note:
+        yield from _wrapped("  note: ", printable(divergence.note), width)
+
+
+def unquoted(text: str) -> str:
+    """Return a JSON string decoded, so that a body is not shown with its quotes escaped; other text unchanged."""
+    value = json_or_text(text)
+    return value if isinstance(value, str) else text
+
+
+def _steps(report: Report, width: int) -> Iterable[str]:
+    for item in report.served[:_STEPS_SHOWN]:
+        name = report.names.get(str(item.step), "")
+        moved = f"  ({', '.join(map(_relaxed, item.relaxed))})" if item.relaxed else ""
+        yield short(f"  {item.step:>4}  {name}{moved}".rstrip(), width)
+    if len(report.served) > _STEPS_SHOWN:
+        yield f"  and {len(report.served) - _STEPS_SHOWN} more"
+
+
+def _relaxed(name: str) -> str:
+    return _RELAXED.get(name, f"{name} ignored")
+
+
+def _live(report: Report, width: int) -> Iterable[str]:
+    for call in report.live:
+        place = "" if call.step is None else f" in place of step {call.step}"
+        yield short(f"  live: {call.call_kind} {call.name}{place}", width)
+
+
+def _outcome(report: Report, width: int) -> Iterable[str]:
+    text = "" if report.outcome is None else outcome_text(report.outcome)
+    # if our own exception ended the program, the divergence above has said so
+    if text and not text.startswith("raised ReplayMiss"):
+        yield short(f"  outcome: {text}", width)
+
+
+def _answer(call_kind: str) -> str:
+    """Return how a new call gets an answer; databases and files are never asked live."""
+    peculiar: dict[str, str] = {Kind.TOOL: "--allow-tool NAME", Kind.DATABASE: "", Kind.FILE: ""}
+    option = peculiar.get(call_kind, f"--live {call_kind}")
+    make = f"make it for real and keep it with `freezeframe replay RUN {option} -o DIR`, or "
+    return f"a new call has no recording: {make if option else ''}"
+
+
+def _next(report: Report, width: int, again: str) -> Iterable[str]:
+    first, asked_nothing = report.first, not report.made and report.outcome is None
+    if not report.entered or (first is not None and first.kind is DivergenceKind.MISSING_CALL and asked_nothing):
+        advice = "see what the program prints: freezeframe replay RUN --show-output; or name the program to start: "
+        advice += "freezeframe replay RUN -- CMD"
+    elif first is not None:
+        if report.live:
+            return
+        advice = _answer(first.call_kind) + _NEXT[first.kind] if first.kind is DivergenceKind.EXTRA_CALL else _NEXT[first.kind]
+    elif report.requires_values and report.uncompared:
+        advice = "use --data to name the data directory that holds the recording's key"
+    elif verdict(report) is Verdict.INCOMPARABLE and report.stopped is None:
+        advice = "see what the run holds: freezeframe show RUN; record its calls with freezeframe.instrument()"
+    else:
+        return
+    yield from _wrapped("  next: ", advice.replace("RUN", again), width)
+    if first is not None and first.kind is DivergenceKind.REQUEST_CHANGED and first.differed and not report.reconstructed:
+        yield short(f"        if it varies by itself: --ignore {first.differed[0]}", width)
+
+
+def _wrapped(label: str, text: str, width: int) -> list[str]:
+    return textwrap.wrap(text, width, initial_indent=label, subsequent_indent=" " * len(label), break_on_hyphens=False)
