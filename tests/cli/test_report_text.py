@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from freezeframe_replay.report.render import report_text
+from freezeframe_replay.report.report_text import report_text
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed, Report, Served
 from freezeframe_schemas.verdict import exit_code, why_incomparable

@@ -108,6 +108,7 @@ CREATE TABLE IF NOT EXISTS {db}.run_rows{sfx} {on_cluster} (
         error String)) COMMENT 'Error of the first span that failed; its time is in the far future if none did' CODEC(ZSTD(1)),
     `has_exchanges` SimpleAggregateFunction(max, UInt8) COMMENT '1 if the run has exchanges' CODEC(ZSTD(1)),
     `models` SimpleAggregateFunction(groupUniqArrayArray, Array(String)) COMMENT 'Requested models' CODEC(ZSTD(1)),
+    `tools` SimpleAggregateFunction(groupUniqArrayArray, Array(String)) COMMENT 'Tools that were called' CODEC(ZSTD(1)),
     `marks` SimpleAggregateFunction(maxMap, Map(UInt64, UInt64)) COMMENT 'Span -> bits: 1 error; exchange: 2 model, 4 tool, 8 retrieval, 16 other; operation: 32 model, 64 tool, 128 retrieval; from bit 8 input tokens, from bit 36 output tokens, 28 bits each' CODEC(ZSTD(1)),
     `lacks` SimpleAggregateFunction(groupBitOr, UInt32) COMMENT 'Bits by position in run.KIT: parts of the replay kit that some exchange is missing' CODEC(ZSTD(1)),
     `entry_lacks` SimpleAggregateFunction(min, Tuple(
