@@ -65,7 +65,7 @@ def asked_list(request: Request, database: str) -> str | None:
     try:
         asked = from_json(RunList, json.loads(given.get(CHOICES, "")), CHOICES)
         sql = list_statement(asked)
-    except (ValueError, KeyError, WireError):
+    except (ValueError, KeyError, RecursionError, WireError):
         return None
     named = {*_PARAMETER.findall(sql)}
     is_it = (

@@ -1,4 +1,4 @@
-"""The list of runs, and the named views of it: what somebody filtered, sorted and chose to see, kept in the data directory."""
+"""The list of runs, and the named views of it: filters, sort order and columns, kept in the data directory."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _read_views(path: Path) -> dict[str, str]:
     except ValueError:
         kept = None
     if not isinstance(kept, dict) or kept.get("format") != _FORMAT or not isinstance(kept.get("views"), dict):  # pyright: ignore[reportUnknownMemberType]  # of any shape
-        raise ConfigError(f"{path}: expected views in the format {_FORMAT}", do="remove the file, or mend it")
+        raise ConfigError(f"{path}: expected views in the format {_FORMAT}", do="fix or remove the file")
     return {str(name): str(query) for name, query in kept["views"].items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # made texts
 
 
