@@ -231,3 +231,16 @@ _WRITERS = {
     "helicone": _helicone,
     "jsonl": _plain,
 }
+
+
+ENTRY = {
+    "startedDateTime": "2026-01-01T00:00:00Z",
+    "request": {"method": "GET", "url": "https://example.com/"},
+    "response": {"status": 200, "content": {"text": "{}"}},
+}
+"""An entry of a HTTP Archive."""
+
+
+def archive(*entries: Any, **others: Any) -> str:
+    """Return a HTTP Archive."""
+    return json.dumps({"log": {"version": "1.2", "entries": entries, **others}})
