@@ -223,12 +223,12 @@ def test_after_a_rotation_a_span_is_rewritten_under_the_key_that_redacted_it() -
     request = stage.begin()
     told = request(span(1, TELLS[0]), "")
     (found,) = request.found()
-    held = RedactStage(POLICIES, KEYS)(span(0, "user maria_keller of the list"), "")
+    held = RedactStage(POLICIES, KEYS)(span(0, "entry maria_keller of the list"), "")
     after = RedactStage(POLICIES, newer)(span(2, "a later one: maria_keller"), "")
     rewrite = Rewriter(newer, lambda: POLICIES).rewrite
     rewritten = rewrite(found.run, [found.sealed], [held, told, after])
     first, last = str(told.attributes["text"]).removeprefix("My name is ").split(",")[0].lower().split()
-    assert rewritten[0].attributes["text"] == f"user {first}_{last} of the list"
+    assert rewritten[0].attributes["text"] == f"entry {first}_{last} of the list"
     assert "keller" not in str(rewritten[2].attributes["text"])
     assert first not in str(rewritten[2].attributes["text"])
     assert [new is old for new, old in zip(rewritten, [held, told, after], strict=True)] == [False, True, False]

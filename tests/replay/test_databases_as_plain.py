@@ -139,6 +139,7 @@ def act(db: psycopg.Connection[Any], cursors: list[psycopg.Cursor[Any]], name: s
 
 @given(acts=st.lists(ACTS, max_size=20))
 @example(acts=[("execute", 0, STATEMENTS[0]), ("executemany", 0, [("a",)]), ("fetchone", 0, None), ("status", None, None)])
+@example(acts=[("executemany", 0, [("a",), ("b",)]), ("state", 0, None)])
 @example(acts=[("execute", 0, STATEMENTS[4]), ("status", None, None), ("execute", 0, STATEMENTS[0]), ("commit", None, None)])
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_program_does_with_psycopg_is_the_same_while_it_is_recorded(acts: list[Any], postgres: str) -> None:

@@ -155,6 +155,8 @@ def test_two_times_that_were_one_moment_stay_one() -> None:
         ("took 1.25 s", "took 1.31 s", True),
         ("took 1250 ms", "took 1310 ms", True),
         ("took 1.25 s", "took 4.5 s", False),
+        ("took 0.25 s", "took 0.11 s", False),
+        ("took 0.05 s", "took 0.09 s", True),
         ("took 12 s", "took 13 s", False),
         ("took 1.25 s", "lasted 1.31 s", False),
         ({"seconds": 1.2345}, {"seconds": 1.2401}, True),
@@ -170,4 +172,4 @@ def test_a_measured_number_is_the_recorded_duration_if_it_is_near_and_has_the_di
 
     assert Moments(measured).settle(recorded, live, slack()) == (recorded if same else live)
     assert Moments().settle(recorded, live, slack()) == live
-    assert Moments(measured).settle(recorded, live, slack(given=("1.25", "1250", "1.2345"))) == live
+    assert Moments(measured).settle(recorded, live, slack(given=("1.25", "0.05", "1250", "1.2345"))) == live

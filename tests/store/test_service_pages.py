@@ -548,6 +548,7 @@ async def test_every_route_of_the_api_answers_as_its_description_says(
         "/api/v1/runs/{run}/fork": {"target": "result", "step": 1, "value": ["AC-2"]},
     }
     queries = {"/api/v1/diff": f"?before={good}&after={failed}", "/api/v1/runs": "?limit=5&service=page-agent"}
+    queries["/api/v1/trends"] = "?service=page-agent"
     given: dict[str, Any] = {}
     # one is in the test of sets, one in that of labels, which has a collector
     for method, path in sorted(served - {("get", "/api/v1/sets/{name}"), ("post", "/api/v1/runs/{run}/labels")}):

@@ -8,6 +8,7 @@ the run that is not used yet, or the next in the lane if only the clock's times 
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Iterator, Mapping
@@ -19,7 +20,7 @@ from freezeframe.seams import Call
 from freezeframe_replay.engine.compare import first_difference
 from freezeframe_replay.engine.freeze import Alias, exchange_key, transient_fields
 from freezeframe_replay.engine.miss import Recorded, describe_miss
-from freezeframe_replay.engine.moments import Measured, Moments, Slack
+from freezeframe_replay.engine.moments import Measured, Moments, Slack, holds
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_replay.engine.timeouts import COMPONENT, what_ended
 from freezeframe_schemas.divergence import Ambiguous, Divergence, DivergenceKind, Relaxed, Served, Why
@@ -308,9 +309,8 @@ class Lookup:
 
     def _was_given(self, number: int, text: str) -> bool:
         """Return whether the run's input, or an answer before a step, holds the text."""
-        sought = text.encode()
         before = (step.exchange.response.body for step in self._fixture.askable if step.number < number)
-        return text in (self._fixture.entry.input or "") or any(sought in body for body in before)
+        return any(holds(given, text) for given in itertools.chain([(self._fixture.entry.input or "").encode()], before))
 
 
 def _fingerprint(asked: Exchange | Call) -> tuple[object, ...]:

@@ -32,6 +32,11 @@ _IN_TEXT: Final = re.compile(r"\d+\.\d+(?:e-\d+)?|\d+e-\d+|\d{3,}")
 _AS_NUMBER: Final = re.compile(r"\d+\.\d{4,}(?:e-\d+)?|\d+(?:\.\d+)?e-\d+")
 """Numbers of so many digits that one which equals a duration is one. Many of JSON's own are parameters, such as 0.75."""
 
+_SHORT_S: Final = 0.05
+"""Durations may differ by so much, or by half of the longer one: a replay takes the run's time, and that of its own code."""
+_TINY_S: Final = 0.001
+"""Shorter ones may differ by half only: nearly any number is some of the microseconds between two reads of a clock."""
+
 Measured = Callable[[str, Sequence[int]], float]
 """(number, how many ns each used step took) -> how many of its units are a second; 0 if the program did not measure it."""
 
@@ -106,7 +111,16 @@ class Moments:
         """Return whether two numbers are one duration, as the run and as the replay measured it."""
         if not (form.fullmatch(recorded) or form.fullmatch(live)) or not (scale := self._measured(live)):
             return False
-        return abs(float(recorded) - float(live)) / scale <= slack.within_s
+        was_s, now_s = float(recorded) / scale, float(live) / scale
+        longest_s = max(was_s, now_s)
+        off_by_s = longest_s / 2 if longest_s < _TINY_S else max(_SHORT_S, longest_s / 2)
+        return abs(was_s - now_s) <= min(slack.within_s, off_by_s)
+
+
+def holds(text: bytes, moment: str) -> bool:
+    """Return whether a text holds a moment as a whole: 204 is not in 0.2041."""
+    sought = moment.encode()
+    return sought in text and re.search(rb"(?<![\d.])" + re.escape(sought) + rb"(?!\.?\d)", text) is not None
 
 
 def _is_number(value: Any) -> bool:

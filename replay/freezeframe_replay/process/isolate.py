@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from freezeframe.context.draws import is_of_program
 from freezeframe.seams.draws.shared_random import SHARED
+from freezeframe_replay.engine.moments import holds
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.run import Entry
 
@@ -203,17 +204,18 @@ def _file_of_program(frame: FrameType) -> str:
 
 def _is_of_program_itself(number: str) -> bool:
     """Return whether the program's code, its environment or its command line holds a number."""
-    files = {str(getattr(module, "__file__", None) or "") for module in tuple(sys.modules.values())}
-    own = (_text(file) for file in files if is_of_program(file))
-    return any(number in text for text in itertools.chain(os.environ.values(), sys.argv, own))
+    others = [module for name, module in tuple(sys.modules.items()) if not name.startswith("freezeframe")]
+    own = (_text(file) for module in others if is_of_program(file := str(getattr(module, "__file__", None) or "")))
+    told = (os.fsencode(text) for text in itertools.chain(os.environ.values(), sys.argv))
+    return any(holds(text, number) for text in itertools.chain(told, own))
 
 
 @functools.cache
-def _text(file: str) -> str:
+def _text(file: str) -> bytes:
     try:
-        return Path(file).read_text(errors="replace")
+        return Path(file).read_bytes()
     except OSError:
-        return ""
+        return b""
 
 
 def restore_random(entry: Entry) -> None:

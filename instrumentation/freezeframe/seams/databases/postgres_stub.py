@@ -97,13 +97,17 @@ class _Session:
                 return _message(b"2")
             case b"D":
                 parameters = _message(b"t", struct.pack("!h", 0)) if body[:1] == b"S" else b""
-                return parameters + (_described(self._answers[0]) if self._answers else _message(b"n"))
+                return parameters + (_described(self._answers[0]) if self._has_answer() else _message(b"n"))
             case b"E":
-                return self._done(self._answers.popleft() if self._answers else None, self._portal)
+                return self._done(self._answers.popleft() if self._has_answer() else None, self._portal)
             case b"C":
                 return _message(b"3")
             case _:
                 return b""
+
+    def _has_answer(self) -> bool:
+        """Return whether the next answer is one to the portal: a pipeline begins its transaction in the same way."""
+        return bool(self._answers) and _word(self._portal) not in _BORDERS
 
     def _whole(self, statement: bytes) -> bytes:
         if _word(statement) in _BORDERS or not self._answers:

@@ -239,13 +239,13 @@ def _executemany(original: Callable[..., Any], cursor: Any, query: Any, params_s
         return original(cursor, query, params_seq, **options)
     sets = list(params_seq)
 
-    def done() -> int:
+    def done() -> list[Any]:
         original(cursor, query, sets, **options)
-        return cursor.rowcount
+        return [cursor.rowcount, cursor.statusmessage]
 
-    count = statements.run(_asked(cursor, query, sets), done, nothing=0)
+    count, tag = statements.run(_asked(cursor, query, sets), done, nothing=[0, None])
     if statements.is_served():
-        original(cursor, query, [], **options)  # begins a transaction, and forgets earlier results
+        original(cursor, query, _last_set(cursor, sets, tag), **options)
     cursor._rowcount = count
     return None
 
@@ -258,12 +258,20 @@ async def _executemany_async(
         return await original(cursor, query, params_seq, **options)
     sets = list(params_seq)
 
-    async def done() -> int:
+    async def done() -> list[Any]:
         await original(cursor, query, sets, **options)
-        return cursor.rowcount
+        return [cursor.rowcount, cursor.statusmessage]
 
-    count = await statements.run_async(_asked(cursor, query, sets), done, nothing=0)
+    count, tag = await statements.run_async(_asked(cursor, query, sets), done, nothing=[0, None])
     if statements.is_served():
-        await original(cursor, query, [], **options)
+        await original(cursor, query, _last_set(cursor, sets, tag), **options)
     cursor._rowcount = count
     return None
+
+
+def _last_set(cursor: Any, sets: list[Any], tag: str | None) -> list[Any]:
+    """Return what a replay executes, so that a transaction begins and the cursor has the last result, not an earlier one."""
+    if not sets or tag is None:
+        return []
+    _hand_over(cursor, [{"tag": tag, "columns": None, "rows": []}])
+    return sets[-1:]
