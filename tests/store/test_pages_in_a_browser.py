@@ -191,7 +191,7 @@ def pages(store: Store, facade_url: str, tmp_path_factory: pytest.TempPathFactor
     recorded: list[tuple[Fixture, str]] = []
     for name, question in (("good", "where is AC-1"), ("failed", "where is mislaid")):
         spans = folder / f"{name}.jsonl"
-        environment = {**os.environ, "FREEZEFRAME_FILE": str(spans), "OTEL_SERVICE_NAME": "browsed"}
+        environment = {**os.environ, "FREEZEFRAME_FILE": str(spans)}
         subprocess.run([sys.executable, "agent.py", question], cwd=folder, env=environment, capture_output=True, check=False)
         run = load_run_of_file(spans)
         runs[name] = run.trace_id
@@ -305,8 +305,13 @@ def test_the_list_is_sorted_and_paged_by_clicks(pages: Pages) -> None:
 
 def test_the_list_is_narrowed_down_and_kept_by_a_name(pages: Pages) -> None:
     """By tool and flag, without a script too; the columns that were chosen and the view's name are there after a reload."""
+    for number, name in enumerate(("other", "other", "lanes")):
+        spans = [
+            replace(span, resource=replace(span.resource, attributes={"service.name": "narrowed"})) for span in handmade()[name]
+        ]
+        pages.store.insert(named(spans, f"{number:030x}aa"), token=f"browser-narrowed-{number}")
     pages.browser.show_as(width=1280)
-    pages.open("/?service=browsed")  # other tests have runs in this store
+    pages.open("/?service=narrowed")  # other tests have runs in this store
     headers = "[...document.querySelectorAll('th')].map(cell => cell.textContent.trim())"
     pages.browser.do(("Emulation.setScriptExecutionDisabled", {"value": True}))
     try:
