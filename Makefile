@@ -8,6 +8,12 @@ PYTEST := $(BIN)/python -m pytest
 CODE := schemas instrumentation collector replay tests examples
 # The Python files that differ from the last commit, new ones included.
 CHANGED = $(shell git diff --name-only --diff-filter=d HEAD -- '*.py'; git ls-files --others --exclude-standard -- '*.py')
+# The tests of the packages that they are in; all tests if nothing differs.
+in = $(filter $(1)/%,$(CHANGED))
+NEAR = $(if $(CHANGED),tests/architecture $(foreach file,$(call in,tests),$(if $(filter test_%,$(notdir $(file))),$(file))) \
+	$(if $(call in,schemas),tests/schemas tests/wire) $(if $(call in,instrumentation),tests/capture) \
+	$(if $(call in,collector),tests/collector tests/redaction tests/store) \
+	$(if $(call in,replay),tests/replay tests/cli tests/experiments))
 
 # Images for containers often set it. Each of the many processes that start here would compile the SDKs anew, for seconds.
 unexport PYTHONDONTWRITEBYTECODE
@@ -47,9 +53,10 @@ test-backends: setup ## a run sent to a real Phoenix and a real MLflow and read 
 test-soak: setup ## over an hour: 200 kills of a collector (20 min), a million leaves redacted (10), the packaged model (20 to 40), ...
 	$(PYTEST) -m soak $(ARGS)
 
-quick: setup ## the inner loop, under 20 s: lint and types of the files that differ from the last commit, import rules, fast tests
+quick: setup ## the inner loop, under 20 s: lint, types and import rules, and the fast tests of the packages that differ from the last commit
 	@$(if $(CHANGED),$(MAKE) --no-print-directory lint types PART="$(CHANGED)",echo "no Python file differs from the last commit")
-	@$(MAKE) --no-print-directory imports test-fast
+	@$(MAKE) --no-print-directory imports
+	@$(MAKE) --no-print-directory test-fast PART="$(NEAR)"
 
 check: setup ## before a commit: format, lint, types, import rules, the fast tests (PART="collector tests/collector": there only)
 	@$(MAKE) --no-print-directory lint types imports test-fast
