@@ -22,7 +22,10 @@ from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
 from freezeframe_schemas.wire import decode_body, find_dialect_of
 from freezeframe_schemas.wire.document import as_object, as_objects, parse
 
-_MEASURED: Final = re.compile(r"\d+\.\d{4,}(?:e-?\d+)?")
+_FRACTION: Final = re.compile(r"\d+\.\d+(?:e-?\d+)?")
+_EXACT: Final = re.compile(r"\.\d{4}")
+_NEARLY: Final = 0.1
+"""Part of the larger of two numbers by which they may differ if they have few decimals: a changed price differs by more."""
 _MAY_COME_OF_A_GAP: Final = frozenset(
     {
         DivergenceKind.REQUEST_CHANGED,
@@ -199,11 +202,19 @@ def with_reason(divergences: Sequence[Divergence], gaps: Iterable[str]) -> tuple
 
 
 def _measured(divergence: Divergence) -> str:
-    """Return the note for two texts that differ only in numbers with many digits, which a program may have measured."""
+    """Return the note for two texts that differ only in numbers that a program may have measured: nearly equal, or exact."""
     recorded, live = str(divergence.recorded), str(divergence.live)
-    if recorded == live or not _MEASURED.search(recorded) or _MEASURED.sub("", recorded) != _MEASURED.sub("", live):
+    if recorded == live or not _FRACTION.search(recorded) or _FRACTION.sub("", recorded) != _FRACTION.sub("", live):
+        return ""
+    if not all(map(_may_be_one, _FRACTION.findall(recorded), _FRACTION.findall(live))):
         return ""
     return (
         "only numbers differ: if the program computes with a duration that it measures, a replay gets nearly the same result; "
         "round it, or leave it out"
     )
+
+
+def _may_be_one(recorded: str, live: str) -> bool:
+    """Return whether two numbers may be one that was measured twice."""
+    was, now = float(recorded), float(live)
+    return bool(_EXACT.search(recorded)) or abs(was - now) <= _NEARLY * max(was, now)

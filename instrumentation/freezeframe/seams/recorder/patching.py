@@ -137,7 +137,7 @@ def _holders(functions: Sequence[_Replaced]) -> list[tuple[ModuleType, str, Any]
     for module in sys.modules.copy().values():
         held: dict[str, Any] = getattr(module, "__dict__", {})
         is_program = module.__name__ == "__main__" or not (held.get("__file__") or "<").startswith(_INSTALLED)
-        for name, value in list(held.items()) if is_program else [(name, held[name]) for name in names & held.keys()]:
+        for name, value in list(held.items()) if is_program else [(name, held.get(name)) for name in names & held.keys()]:
             found += [(module, name, ours) for original, ours in by_type.get(type(value), ()) if value is original]
     return found
 
