@@ -284,7 +284,6 @@ class Lease:
         self._budget.settle(self)
 
     def __enter__(self) -> Self:
-        """Return the lease."""
         return self
 
     def __exit__(self, *exception: object) -> None:

@@ -83,7 +83,6 @@ class Meter:
         self.spans_by_unknown_scope: Counter[str] = Counter()
 
     def add(self, **amounts: int) -> None:
-        """Add to the counts."""
         with self._lock:
             for name, amount in amounts.items():
                 self.counts[name] += amount

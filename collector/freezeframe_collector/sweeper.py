@@ -30,7 +30,6 @@ class Sweeper:
         self._thread = threading.Thread(target=self._run, name="freezeframe-sweeper", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self, timeout_s: float) -> bool:

@@ -111,7 +111,6 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="freezeframe-writer", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     @property

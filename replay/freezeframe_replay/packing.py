@@ -99,6 +99,5 @@ def _pack(recorded: Recorded, code: Code | None, files: Mapping[str, bytes]) -> 
 
 
 def pack_of(recorded: Recorded, files: dict[str, bytes], code: Code | None) -> bytes:
-    """Return the pack that holds the files."""
     executable = {f"{CODE}{path}" for path in code.executable} if code else set[str]()
     return archive_bytes(f"run-{recorded.fixture.run_id}", files, executable=executable)

@@ -259,7 +259,6 @@ class Report:
 
     @property
     def first(self) -> Divergence | None:
-        """Return the divergence that came first."""
         return self.divergences[0] if self.divergences else None
 
 

@@ -111,7 +111,6 @@ class Response:
 
     @property
     def body(self) -> bytes:
-        """Return all chunks as one."""
         return b"".join(chunk.data for chunk in self.chunks)
 
 

@@ -102,7 +102,6 @@ class Run:
 
     @property
     def status(self) -> RunStatus:
-        """Return the status of the run."""
         return status_of(unfinished=self.entry.unfinished, failed=self.failed, output=self.entry.output)
 
     @property

@@ -25,8 +25,6 @@ Listener = Callable[[RunKey, int, bytes], None]
 
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """An open run."""
-
     sealed: list[bytes] = field(default_factory=list[bytes])
     unsettled: bool = False
     ended: bool = False

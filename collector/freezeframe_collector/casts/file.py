@@ -100,7 +100,6 @@ class CastFile:
         return next(self._read("WHERE tenant = ? AND trace_id = ?", run), None)
 
     def load_all(self) -> Iterator[SavedRun]:
-        """Yield every run."""
         return self._read("")
 
     def _read(self, condition: str, values: tuple[str, ...] = ()) -> Iterator[SavedRun]:

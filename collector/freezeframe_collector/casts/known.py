@@ -37,7 +37,6 @@ class KnownCasts:
         self._known: OrderedDict[RunKey, Known] = OrderedDict()
 
     def of(self, run: RunKey) -> Known:
-        """Return what is known of a run."""
         with self._lock:
             return self._known.get(run) or Known()
 

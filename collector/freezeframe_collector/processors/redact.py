@@ -206,8 +206,6 @@ class RequestRedaction:
 
 
 class _RunOfRequest:
-    """A run that has spans in a request."""
-
     __slots__ = ("cast", "ended", "known", "spans")
 
     def __init__(self, known: Known) -> None:

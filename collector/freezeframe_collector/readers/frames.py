@@ -32,8 +32,6 @@ _MAX_BYTES: Final = 32 << 20
 
 
 class FrameKind(Enum):
-    """What a frame holds."""
-
     QUESTION = b"Q"
     STATEMENT = b"S"
     BOUND = b"B"
@@ -91,12 +89,10 @@ class Head:
 
 
 def pack(kind: FrameKind, payload: bytes = b"") -> bytes:
-    """Return a frame."""
     return _HEADER.pack(kind.value, len(payload)) + payload
 
 
 def pack_json(kind: FrameKind, value: Mapping[str, Any]) -> bytes:
-    """Return a frame with JSON in it."""
     return pack(kind, json.dumps(value).encode())
 
 

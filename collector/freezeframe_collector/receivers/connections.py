@@ -62,7 +62,6 @@ class Connections:
         return connection in self._unserved.get(connection.address, {})
 
     def closed(self, connection: Connection) -> None:
-        """Forget a connection."""
         if _discard(self._unserved, connection) or _discard(self._served, connection):
             self._count -= 1
 

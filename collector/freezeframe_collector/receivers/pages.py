@@ -59,7 +59,6 @@ class PagesReceiver:
         return BoundedRunner(app, shutdown_s=shutdown_s)
 
     def routes(self) -> list[web.RouteDef]:
-        """Return the routes."""
         return [
             web.post("/v1/flush", self._for_token(self._flush)),
             web.get("/healthz", self._healthz),

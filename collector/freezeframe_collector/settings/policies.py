@@ -11,8 +11,6 @@ from freezeframe_redaction.policies.policy import BUILT_IN, Policy, load_policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Policies:
-    """The policies in force."""
-
     default: Policy
     tenants: Mapping[str, Policy] = field(default_factory=dict[str, Policy])
     """Of the tenants that have their own. Spans that came without a token belong to the tenant ``default``."""
@@ -22,7 +20,6 @@ class Policies:
         return self.tenants.get(tenant or "default", self.default)
 
     def __iter__(self) -> Iterator[Policy]:
-        """Yield all of them."""
         yield self.default
         yield from self.tenants.values()
 

@@ -63,7 +63,6 @@ class Telling:
 
     @property
     def span_id(self) -> str:
-        """Return its id."""
         return self.values["span_id"]
 
     @property
@@ -106,7 +105,6 @@ class Call:
 
     @property
     def place(self) -> tuple[str, str, str]:
-        """Return what identifies the call."""
         return self.tenant, self.trace_id, self.span_id
 
 

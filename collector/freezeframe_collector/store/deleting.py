@@ -29,8 +29,6 @@ _RUNS_PER_STATEMENT: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deleted:
-    """What was deleted."""
-
     runs: int
     spans: int
 

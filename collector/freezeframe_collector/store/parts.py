@@ -44,7 +44,6 @@ class PartWatch:
         self._thread = threading.Thread(target=self._run, name="freezeframe-parts", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
         self._thread.start()
 
     def stop(self, timeout_s: float) -> bool:

@@ -94,7 +94,6 @@ class RememberedSpans:
         return key in self._current or key in self._previous
 
     def add(self, keys: Collection[int]) -> None:
-        """Remember the keys."""
         self._current.update(keys)
         if len(self._current) > self._half:
             self._previous, self._current = self._current, set()

@@ -29,8 +29,6 @@ _APPENDED: Final = struct.Struct("<QQ")
 
 
 class Kind(IntEnum):
-    """What a message is."""
-
     CONFIG = 1
     """Owner: the settings, as JSON. The first message."""
     READY = 2
@@ -55,8 +53,6 @@ class Kind(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Message:
-    """One message."""
-
     kind: Kind
     number: int = 0
     payload: bytes = b""
@@ -154,7 +150,6 @@ def unpack_appended(data: bytes) -> Appended:
 
 
 def pack_busy(error: BusyError) -> bytes:
-    """Return the refusal as bytes."""
     return json.dumps({"message": error.message, "retry_after_s": error.retry_after_s}).encode()
 
 

@@ -67,9 +67,7 @@ class Wire(Protocol):
         """
         ...
 
-    def close(self) -> None:
-        """Close the connection."""
-        ...
+    def close(self) -> None: ...
 
 
 class CollectorExporter:
@@ -134,5 +132,4 @@ class CollectorExporter:
         return False
 
     def close(self) -> None:
-        """Close the connection."""
         self._wire.close()

@@ -94,7 +94,6 @@ class GrpcWire:
         return self._channel
 
     def close(self) -> None:
-        """Close the channel."""
         if self._channel is not None and self._pid == os.getpid():
             self._channel.close()
             self._channel = None

@@ -92,7 +92,6 @@ class HttpWire:
         return self._connection
 
     def close(self) -> None:
-        """Close the connection."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

@@ -302,12 +302,10 @@ class _Writing:
         self._talk = talk
 
     async def read(self) -> Any:
-        """Read a message."""
         message = await self._context.read()
         return self._talk.hear(message) if hasattr(message, "DESCRIPTOR") or isinstance(message, bytes) else message
 
     async def write(self, message: Any) -> None:
-        """Write one."""
         self._talk.tell(message)
         await self._context.write(message)
 

@@ -136,7 +136,6 @@ def _reach(function: Any) -> Reach:
 
 
 def finish(task: Task | None, *, result: object = None, error: BaseException | None = None) -> None:
-    """End it."""
     if task is None:
         return
     with guard("task.leave"):

@@ -139,7 +139,6 @@ def _mend_ids(calls: Sequence[ModelCall]) -> None:
 
 
 def parts_in_request(call: ModelCall, kind: str) -> Iterator[JsonObject]:
-    """Yield the parts of one kind in a call's request."""
     for message in messages_of(call.attributes, genai.INPUT_MESSAGES):
         yield from (part for part in as_objects(message.get("parts")) if part.get("type") == kind)
 

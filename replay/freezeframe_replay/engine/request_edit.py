@@ -51,7 +51,6 @@ class RequestEdit:
 
 
 def edits_to_json(edits: Sequence[RequestEdit]) -> list[dict[str, Any]]:
-    """Return the edits as JSON values."""
     return [{"part": edit.part.value, "value": edit.value, "name": edit.name} for edit in edits]
 
 

@@ -38,8 +38,6 @@ VERSION: Final = 1
 
 
 class Finding(StrEnum):
-    """The finding for one row."""
-
     SAME = "same"
     CHANGED = "changed"
     INCOMPARABLE = "incomparable"

@@ -28,8 +28,6 @@ _LARGEST_STREAM: Final = 400
 
 
 class Aim(StrEnum):
-    """What is perturbed."""
-
     PROMPT = "prompt"
     """A text of the entry point's input."""
     RESULT = "result"

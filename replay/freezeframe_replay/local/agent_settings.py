@@ -48,7 +48,6 @@ class Agent:
     there, or the text cannot be read."""
 
     def path(self, home: Path, environ: Mapping[str, str]) -> Path:
-        """Return the file."""
         named = environ.get(self.home_variable, "")
         return (Path(named) if named else home / self.folder) / self.file
 

@@ -46,7 +46,6 @@ class Forwarder:
         return response
 
     def close(self) -> None:
-        """Close the connections."""
         for connection in self._kept.values():
             connection.close()
 

@@ -109,7 +109,6 @@ class LoopbackHandler(BaseHTTPRequestHandler):
             self.connection.close()
 
     def handle_request(self, body: bytes) -> None:
-        """Answer the request."""
         raise NotImplementedError
 
     @property

@@ -79,7 +79,6 @@ class Peers:
                 self._tell({"left": json.loads(report_to_json(told))})
 
     def close(self) -> None:
-        """Close the file."""
         os.close(self._file)
 
     def joined(self, report: Report) -> Report:

@@ -38,8 +38,6 @@ _UNSEEN: Final = "recorded from outside: calls that did not go through the proxy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Program:
-    """What is started."""
-
     argv: tuple[str, ...]
     environment: Mapping[str, str] = field(default_factory=dict[str, str])
     """Allow-listed variables."""
@@ -85,7 +83,6 @@ class ProgramRecorder:
             self.cached += 1
 
     def end(self, slot: int) -> None:
-        """Free the slot."""
         with self._lock:
             self._lanes.discard(slot)
 

@@ -99,7 +99,6 @@ class _Talker:
         self._is_connected = False
 
     async def receive(self) -> Message:
-        """Return the next message."""
         if not self._is_connected:
             self._is_connected = True
             return {"type": "websocket.connect"}
@@ -165,7 +164,6 @@ class _Lifespan:
         await self._ask("startup")
 
     async def stop(self) -> None:
-        """Stop it."""
         if self._task is not None and not self._task.done():
             await self._ask("shutdown")
             await self._task

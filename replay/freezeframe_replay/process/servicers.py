@@ -93,7 +93,6 @@ class _Context:
         setattr(self, RECEIVED, given["messages"])
 
     def invocation_metadata(self) -> Any:
-        """Return the recorded metadata."""
         return tuple(self._given["headers"].items())
 
     def peer(self) -> str:
@@ -127,27 +126,21 @@ class _Context:
     cancel = set_compression = disable_next_message_compression = send_initial_metadata = _ignore
 
     def set_code(self, code: Any) -> None:
-        """Set the status."""
         self._code = code
 
     def set_details(self, details: str) -> None:
-        """Set the status's details."""
         self._details = details
 
     def set_trailing_metadata(self, metadata: Any) -> None:
-        """Set the metadata of the end."""
         self._trailing = metadata
 
     def code(self) -> Any:
-        """Return the status."""
         return self._code
 
     def details(self) -> str:
-        """Return its details."""
         return self._details
 
     def trailing_metadata(self) -> Any:
-        """Return the metadata of the end."""
         return self._trailing
 
     def abort(self, code: Any, details: str) -> Any:

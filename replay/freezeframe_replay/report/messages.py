@@ -54,7 +54,6 @@ def instructions_of(messages: Iterable[JsonObject]) -> str:
 
 
 def parts_of(message: JsonObject) -> list[Said]:
-    """Return a message in parts."""
     role = str(message.get("role") or "")
     return [said for part in as_list(message.get("parts")) for said in said_in(role, as_object(part))]
 

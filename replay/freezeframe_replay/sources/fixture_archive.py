@@ -83,7 +83,6 @@ class Unpacked:
 
     @property
     def code(self) -> Path:
-        """Return the folder of the code."""
         return self.fixture / "code"
 
 

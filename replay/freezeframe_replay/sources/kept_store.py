@@ -58,7 +58,6 @@ class KeptStore:
         return run
 
     def close(self) -> None:
-        """Close the connection."""
         with self._lock:
             store, self._store, self._url = self._store, None, ""
         if store is not None:

@@ -151,7 +151,6 @@ def _of_bytes(path: Path, number: int, body: bytes) -> OtlpRequest:
 
 
 def requests_of_spans(spans: Iterable[SpanRecord]) -> Iterator[OtlpRequest]:
-    """Yield the requests that carry the spans."""
     for number, batch in enumerate(batches_of_spans(spans), 1):
         body = encode_traces(batch)
         yield OtlpRequest(number=number, signal=TRACES, content_type=PROTOBUF, body=body, runs=_runs_of(batch))

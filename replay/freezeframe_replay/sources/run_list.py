@@ -42,8 +42,6 @@ class RunQuery:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPage:
-    """A page of the list."""
-
     rows: Sequence[RunRow] = ()
     first: int = 1
     """Number of the first row among all that match."""

@@ -41,8 +41,6 @@ _BROKE_OFF: Final = b"\r\n__exception__\r\n"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunRow:
-    """One row of the list of runs."""
-
     trace_id: str
     run_id: str
     tenant: str
@@ -315,7 +313,6 @@ class RunStore:
         return list(result.column_names), list(result.result_rows)
 
     def close(self) -> None:
-        """Close the connection."""
         self._client.close()
 
     def _load(self, trace_id: str) -> list[SpanRecord]:

@@ -37,8 +37,6 @@ _CARRIER: Final = {"traceId": "1" * 32, "spanId": "1" * 16}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonBody:
-    """A parsed body."""
-
     content: dict[str, Any]
     mark: str
     """Marks where a text was repaired, until `restored`; empty if nothing was. It is random, so no sender can write it."""

@@ -31,8 +31,6 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column of one table."""
-
     name: str
     type: str
     comment: str

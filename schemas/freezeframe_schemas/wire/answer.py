@@ -56,7 +56,6 @@ class Answer:
 
     @property
     def text(self) -> str:
-        """Return the text as one."""
         return "".join(self.pieces)
 
     def split(self, text: str) -> Sequence[str]:
@@ -77,7 +76,6 @@ class Answer:
         return words.get("tool_call" if self.tool_calls and reason == "stop" else reason) or words["stop"]
 
     def embeddings(self) -> list[JsonValue]:
-        """Return the vectors as JSON."""
         return [list(vector) for vector in self.vectors]
 
 
@@ -92,7 +90,6 @@ ErrorBody: TypeAlias = "Callable[[int, str], JsonObject]"
 
 
 def whole(text: str) -> Sequence[str]:
-    """Return a text in one piece."""
     return (text,)
 
 

@@ -68,7 +68,6 @@ def _tool(tool: JsonObject) -> JsonValue:
 
 # -- messages -----------------------------------------------------------------------------------------------------------
 def read_message(message: JsonObject) -> msg.Message:
-    """Return one message of a request."""
     return msg.Message(
         role=as_text(message.get("role")) or "user",
         parts=tuple(read_content(message.get("content"))),
@@ -88,7 +87,6 @@ def read_content(content: JsonValue) -> list[msg.Part]:
 
 
 def read_block(block: JsonObject) -> msg.Part:
-    """Return one content block."""
     kind = as_text(block.get("type")) or "content"
     # Requests carry hundreds of blocks, nearly all of the first three kinds.
     match kind:

@@ -35,8 +35,6 @@ class _Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TextPart(_Part):
-    """Text to or from the model."""
-
     type: ClassVar[str] = "text"
     content: str
 
@@ -61,8 +59,6 @@ class ToolCallPart(_Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCallResponsePart(_Part):
-    """What the tool answered."""
-
     type: ClassVar[str] = "tool_call_response"
     id: str | None = None
     response: JsonValue
@@ -109,8 +105,6 @@ class FilePart(_Part):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UriPart(_Part):
-    """Data at a URI."""
-
     type: ClassVar[str] = "uri"
     mime_type: str | None = None
     modality: str
@@ -165,7 +159,6 @@ def texts(value: JsonValue) -> list[Part]:
 
 
 def answer_of(text: JsonValue, reason: str | None) -> Message:
-    """Return the message of a completed text."""
     return Message(role="assistant", parts=tuple(texts(text)), finish_reason=finish_reason_of(reason))
 
 

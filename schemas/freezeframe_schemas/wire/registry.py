@@ -293,7 +293,6 @@ def find_provider(name: str) -> Provider:
 
 
 def dialect_named(name: str | None) -> WireDialect | None:
-    """Return the dialect that an exchange names."""
     return _DIALECTS.get(name or "")
 
 

@@ -37,7 +37,6 @@ class PostgresStub:
         self.answers: defaultdict[int, deque[Result]] = defaultdict(deque)
 
     def port(self) -> int:
-        """Return the port."""
         with self._lock:
             if self._listening is None:
                 self._listening = socket.create_server(("127.0.0.1", 0))

@@ -110,7 +110,6 @@ class _Cursor:
             setattr(self._cursor, name, value)
 
     def execute(self, *args: Any, **kwargs: Any) -> Any:
-        """Execute a statement."""
         return self._ask(self._cursor.execute, args, kwargs)
 
     def executemany(self, *args: Any, **kwargs: Any) -> Any:
@@ -135,7 +134,6 @@ class _Cursor:
         self._result = None
 
     def close(self) -> None:
-        """Close it."""
         self._cursor.close()
         self._leave()
 
@@ -207,7 +205,6 @@ class _Nowhere:
     arraysize = 1
 
     def cursor(self, *_: Any, **__: Any) -> _Nowhere:
-        """Return a cursor."""
         return _Nowhere()
 
     def fetchone(self) -> None:

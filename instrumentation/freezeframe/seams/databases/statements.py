@@ -179,7 +179,6 @@ class Taken:
             self._rows.clear()
 
     def is_of(self, run: RunContext) -> bool:
-        """Return whether it belongs to a run."""
         return self._run is not None and self._run.readings is run.readings
 
     def end(self, *, is_whole: bool = False, error: BaseException | None = None, rowcount: Any = None) -> None:

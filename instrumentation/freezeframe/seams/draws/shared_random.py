@@ -104,7 +104,6 @@ class _Shared:
             draws.is_open, draws.base, draws.beginning = True, (self._epoch, self.words), self._beginning
 
     def end(self, draws: Draws) -> None:
-        """End it."""
         with self.lock:
             if draws.is_open:
                 draws.is_open = False

@@ -276,7 +276,6 @@ class _Wire(io.RawIOBase):
         return io.BufferedReader(self)
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def readinto(self, buffer: Any, /) -> int:

@@ -182,7 +182,6 @@ class Watch:
         return data
 
     def read_chunked(self, *args: Any, **kwargs: Any) -> Generator[bytes]:
-        """All of a chunked body."""
         source = self._read_chunked(*args, **kwargs)
         while True:
             try:

@@ -69,7 +69,6 @@ class ServedBody(io.RawIOBase):
         self.fp = self
 
     def readable(self) -> bool:
-        """Return True."""
         return True
 
     def read(self, size: int | None = -1, /) -> bytes:

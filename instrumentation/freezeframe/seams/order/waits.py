@@ -31,7 +31,6 @@ real_sleep: Final = time.sleep
 
 
 def _sleep(seconds: float, /) -> None:
-    """Sleep."""
     real_sleep(seconds)
 
 

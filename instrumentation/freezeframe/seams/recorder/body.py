@@ -23,7 +23,6 @@ class Body:
             self.add(whole)
 
     def add(self, piece: bytes, offset_ns: int = 0) -> None:
-        """Add a piece."""
         self.size += len(piece)
         if self._hash is None and self.size > self._limit:
             self._hash = hashlib.sha256(b"".join(self.pieces))

@@ -47,9 +47,7 @@ _NOT_HELD: Final[Held] = lambda: None  # noqa: E731 - typed
 class OpenResult(Protocol):
     """A result that the program takes bit by bit."""
 
-    def is_of(self, run: RunContext) -> bool:
-        """Return whether it belongs to a run."""
-        ...
+    def is_of(self, run: RunContext) -> bool: ...
 
     def end(self) -> None:
         """End its exchange, once."""

@@ -221,13 +221,11 @@ class _ServedCall:
         await self._raise()
 
     async def code(self) -> Any:
-        """Return the status."""
         import grpc
 
         return grpc.StatusCode[(await self._end())["code"]]
 
     async def details(self) -> str:
-        """Return its details."""
         return (await self._end())["details"]
 
     async def initial_metadata(self) -> Any:
@@ -235,14 +233,12 @@ class _ServedCall:
         return ()
 
     async def trailing_metadata(self) -> Any:
-        """Return the metadata of the end."""
         return metadata(await self._end())
 
     async def wait_for_connection(self) -> None:
         """Wait for nothing."""
 
     def cancel(self) -> bool:
-        """Return that it has ended."""
         return False
 
     def cancelled(self) -> bool:
@@ -250,5 +246,4 @@ class _ServedCall:
         return False
 
     def done(self) -> bool:
-        """Return that it has ended."""
         return True

@@ -20,8 +20,6 @@ _DIGITS: Final = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Example:
-    """One row."""
-
     name: str
     messages: Sequence[JsonObject]
     """What was asked, as OpenAI's chat messages."""

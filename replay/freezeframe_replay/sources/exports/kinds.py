@@ -37,8 +37,6 @@ class Needs(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Exported:
-    """A run to be exported."""
-
     run_id: str
     spans: Sequence[SpanRecord] = ()
     exchanges: Sequence[Exchange] = ()
@@ -61,8 +59,6 @@ Write = Callable[[Iterable[Exported], Export], Iterator[str | bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportKind:
-    """One row."""
-
     name: str
     """As it is typed."""
     makes: str

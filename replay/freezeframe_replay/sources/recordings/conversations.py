@@ -167,7 +167,6 @@ class _Written:
             yield self._span(key, attributes, (min(start, end), end), SpanKind.INTERNAL)
 
     def around(self) -> SpanRecord:
-        """Return the span around the others."""
         talk = self._talk
         times = self._times or [UNDATED]
         attributes: Attributes = {**self._about, genai.ENTRY_GAPS: gaps_to_json([Gap(kind=GapKind.UNSEEN, text=talk.lacks)])}

@@ -71,7 +71,6 @@ class Origin:
 
     @property
     def resource(self) -> Resource:
-        """Return the resource of the spans."""
         return Resource(attributes={genai.SERVICE_NAME: f"import-{self.kind}"})
 
 

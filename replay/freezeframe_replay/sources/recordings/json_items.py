@@ -242,7 +242,6 @@ class _Text:
             yield item
 
     def value(self) -> Any:
-        """Return the next value."""
         while True:
             try:
                 if self.next() is None:

@@ -47,8 +47,6 @@ from freezeframe_schemas.span import SpanRecord
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordingKind:
-    """One row."""
-
     name: str
     """As it is typed."""
     holds: str

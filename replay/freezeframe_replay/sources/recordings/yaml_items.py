@@ -59,7 +59,6 @@ class _Bounded:
         self.read_of_item = 0
 
     def read(self, size: int = -1, /) -> bytes:
-        """Return the next bytes."""
         piece = self._file.read(size)
         self.read_of_item += len(piece)
         if self.read_of_item > 2 * LARGEST:
@@ -79,7 +78,6 @@ class _Reader:
         self._scalars: Any = yaml.SafeLoader("")
 
     def items(self, names: frozenset[str], other: Other, bounded: _Bounded) -> Iterator[Any]:
-        """Yield the items of the list."""
         events = self._yaml.events
         self._expect(events.StreamStartEvent)
         self._expect(events.DocumentStartEvent)
