@@ -12,6 +12,7 @@ from typing import Final
 _LEAST: Final = 4
 """Characters of a part that was cut off; a shorter one may be anything."""
 _DATE: Final = "DOB"
+_NAME: Final = "PERSON"
 _DAY: Final = ("01", "January", "Jan")
 """Month and day of every surrogate of a date of birth."""
 
@@ -45,15 +46,25 @@ class Computed:
         return self._results.get(now)
 
     def cut_of(self, was: str, now: str) -> tuple[str, str] | None:
-        """Return the surrogate with its class, if a live text differs only in that surrogate's beginning."""
-        same = _in_common(was, now)
-        behind = _in_common(was[same:][::-1], now[same:][::-1])
-        end = len(now) - behind
-        for source, class_ in self._sources.items():
-            for length in range(len(source) - 1, max(_LEAST, end - same) - 1, -1):
-                if now.endswith(source[:length], 0, end):
-                    return source, class_
+        """Return the surrogate with its class, if a live text differs only in that surrogate's beginning or end."""
+        for back in (1, -1):
+            old, new = was[::back], now[::back]
+            same = _in_common(old, new)
+            end = len(new) - _in_common(old[same:][::-1], new[same:][::-1])
+            for source, class_ in self._sources.items():
+                for length in range(len(source) - 1, max(_LEAST, end - same) - 1, -1):
+                    if new.endswith(source[::back][:length], 0, end):
+                        return source, class_
         return None
+
+    def mailbox_of(self, was: str, now: str) -> tuple[str, str] | None:
+        """Return the surrogate of a mail, with its class, whose local part is recorded where a live text joins a name by dots.
+
+        The original was both: a name with dots, and the local part of a mail.
+        """
+        words = {word.lower() for source, class_ in self._sources.items() if class_ == _NAME for word in source.split()}
+        name = now.split(".")
+        return self.cut_of(now, was) if len(name) > 1 and words.issuperset(name) else None
 
 
 def is_sorted(texts: Iterable[str]) -> bool:

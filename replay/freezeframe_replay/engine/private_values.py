@@ -250,9 +250,9 @@ class PrivateValues:
         return self._note_computed(self._computed.source_of(was, now), was, made) or self._is_cut(was, now, made)
 
     def _is_cut(self, was: str, now: str, made: Settled) -> bool:
-        """Return whether nothing but the beginning of a surrogate differs, which was cut at a length."""
+        """Return whether nothing but the beginning or end of a surrogate differs, which a program took off."""
         was, now = (self._with_texts(text, lambda value: value.text) for text in (was, now))
-        return self._note_computed(self._computed.cut_of(was, now), was, made)
+        return self._note_computed(self._computed.cut_of(was, now) or self._computed.mailbox_of(was, now), was, made)
 
     def _note_computed(self, source: tuple[str, str] | None, was: str, made: Settled) -> bool:
         if source is None:
