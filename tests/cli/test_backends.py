@@ -13,6 +13,7 @@ from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qs, urlsplit
 from uuid import UUID
 
 import pytest
@@ -328,20 +329,49 @@ def test_last_is_the_newest_run_that_a_backend_lists(name: str) -> None:
     assert "Hi" in (span.text(genai.OUTPUT_MESSAGES) or "")
 
 
-def test_tempo_lists_what_its_search_finds_and_jaeger_says_that_it_does_not() -> None:
+def test_jaeger_lists_the_runs_of_all_its_services_and_last_is_the_newest(tmp_path: Path) -> None:
+    """Each trace of a service comes whole, once, though it is of two services; a service without traces is said with 404."""
+    (tmp_path / "sent.jsonl").write_bytes(packed("sent.jsonl.gz"))
+    run = load_run_of_file(tmp_path / "sent.jsonl")
+    older = [replace(span, trace_id="0" * 31 + "1", start_time_unix_nano=5, end_time_unix_nano=7) for span in run.spans[:1]]
+    services = {"agent": [*older, *run.spans], "shop": run.spans, "empty": []}
+
+    def jaeger(path: str, headers: Mapping[str, str]) -> tuple[int, bytes]:
+        parts = urlsplit(path)
+        match parts.path:
+            case "/api/v3/services":
+                return 200, json.dumps({"services": list(services)}).encode()
+            case "/api/v3/traces":
+                asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
+                assert asked["query.start_time_min"].endswith("Z")
+                assert asked["query.start_time_max"].endswith("Z")
+                spans = services[asked["query.service_name"]]
+                return (200, json.dumps({"result": spans_to_otlp_json(spans)}).encode()) if spans else (404, b"{}")
+            case _:
+                return 200, json.dumps({"result": spans_to_otlp_json(run.spans)}).encode()
+
+    with answering(jaeger) as address:
+        store = f"otlp+http://{address}/api/v3/traces"
+        newest, other = list_backend_runs(store, 3)
+        assert len(build_run(load_backend_spans(store, "last")).exchanges) == len(run.exchanges)
+    assert (newest.trace_id, newest.name, newest.failed) == (TRACE, run.entry.name, run.failed)
+    assert (other.trace_id, other.ms) == (older[0].trace_id, 2e-6)
+
+
+def test_tempo_lists_what_its_search_finds_and_another_path_says_that_it_does_not() -> None:
     found = {"traces": [{"traceID": TRACE[1:], "rootTraceName": "answer", "startTimeUnixNano": "5", "durationMs": 7}]}
     with answering(lambda asked, _: (200, json.dumps(found if asked == "/api/search?limit=3" else {}).encode())) as address:
         (listed,) = list_backend_runs(f"otlp+http://{address}/api/v2/traces", 3)
         assert (listed.trace_id, listed.ms) == (f"0{TRACE[1:]}", 7)
         with pytest.raises(ConfigError, match="cannot list runs"):
-            list_backend_runs(f"otlp+http://{address}/api/v3/traces", 3)
+            list_backend_runs(f"otlp+http://{address}/traces", 3)
 
 
 def test_a_directory_of_otlp_files_is_a_store_with_a_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """However deep the files lie, as an exporter puts them under days and hours."""
     deep = tmp_path / "year=2026" / "day=22"
     deep.mkdir(parents=True)
-    (deep / "spans.jsonl").write_bytes(packed("sent.jsonl.gz"))
+    (deep / "traces_7.json.gz").write_bytes((DATA / "sent.jsonl.gz").read_bytes())
     assert main(["runs", "--store", str(tmp_path)]) == 0
     assert TRACE in capsys.readouterr().out
     assert main(["show", "last", "--store", str(tmp_path), "--json"]) == 0

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from loopback import QuietHandler, QuietServer, send_json
 from running_collector import CollectorProcess, span
 
 from freezeframe_replay.cli import main
@@ -19,6 +22,8 @@ from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp"
+BACKENDS = RECORDED.parent / "backends"
+KEPT = "803a3b618da43f25026c778afad31019"
 LANGGRAPH = "554bb01c4036783ed6077da86cd79476"
 
 
@@ -55,6 +60,47 @@ def test_an_imported_run_is_redacted_stored_once_and_reconstructed_from_the_stor
     assert main(["runs", "--json", "--data", str(collector.data)]) == 0
     steps = {run["trace_id"]: run["steps"] for run in json.loads(capsys.readouterr().out)}
     assert steps == {span(1).trace_id: 0, LANGGRAPH: 4}, "those of an instrumentation that is not ours, too"
+
+
+class _Phoenix(QuietHandler):
+    """Gives what a real one answered, and a list of that run."""
+
+    def do_GET(self) -> None:
+        answer = gzip.decompress((BACKENDS / "phoenix-answer.json.gz").read_bytes())
+        row = {"trace_id": KEPT, "start_time": "2026-01-01T00:00:00Z", "end_time": "2026-01-01T00:00:01Z"}
+        send_json(self, json.dumps({"data": [row]}).encode() if "/traces?" in self.path else answer)
+
+
+@pytest.mark.long
+def test_the_runs_of_a_backend_are_imported_redacted(collector: CollectorProcess, capsys: pytest.CaptureFixture[str]) -> None:
+    with QuietServer(("127.0.0.1", 0), _Phoenix) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        url = f"http://me:word@127.0.0.1:{server.server_port}"
+        assert main(["import", "phoenix", url, "--dry-run", "--json"]) == 0
+        assert [row["run"] for row in json.loads(capsys.readouterr().out)] == [KEPT]
+        assert main(["import", "phoenix", url, "--data", str(collector.data)]) == 0
+        server.shutdown()
+    told = capsys.readouterr()
+    assert KEPT in told.out
+    assert "word" not in told.err
+    fixture = freeze(load_run(Place(data=collector.data), KEPT))
+    assert fixture.redaction.policy
+    assert not fixture.reconstructed
+    assert main(["import", "vcr", url]) == 1
+    assert "found a URL, expected a file" in capsys.readouterr().err
+
+
+@pytest.mark.long
+def test_a_directory_is_imported_with_those_below_it(
+    collector: CollectorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    deep = tmp_path / "day=22" / "hour=7"
+    deep.mkdir(parents=True)
+    (deep / "traces_1.binpb.gz").write_bytes(gzip.compress(encode_traces([replace(span(300), trace_id="e" * 32)])))
+    assert imported(collector, str(tmp_path), "--dry-run") == 0
+    assert capsys.readouterr().out.startswith("e" * 32)
+    assert imported(collector, str(tmp_path), "--json") == 0
+    assert json.loads(capsys.readouterr().out)["runs"] == ["e" * 32]
 
 
 @pytest.mark.long

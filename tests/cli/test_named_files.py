@@ -88,8 +88,9 @@ def test_spans_as_protobuf_are_a_run(tmp_path: Path) -> None:
     assert ExportTraceServiceRequest.FromString(whole)
     parts = [encode_traces([span]) for span in SPANS]
     for content in (whole, b"".join(len(part).to_bytes(4, "big") + part for part in parts)):
-        (tmp_path / "spans.pb").write_bytes(content)
-        assert load_run_of_file(tmp_path / "spans.pb") == build_run(SPANS)
+        for written in (content, gzip.compress(content)):
+            (tmp_path / "spans.pb").write_bytes(written)
+            assert load_run_of_file(tmp_path / "spans.pb") == build_run(SPANS)
 
 
 def test_a_list_of_documents_is_read_as_lines_are(tmp_path: Path) -> None:

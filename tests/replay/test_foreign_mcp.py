@@ -40,6 +40,31 @@ async def main():
 
 asyncio.run(main())
 """
+PROMPTS = """
+import asyncio, os, sys
+import openai
+from mcp import StdioServerParameters
+from mcp.client.session import ClientSession
+from mcp.client.stdio import stdio_client
+from mcp.client.streamable_http import streamable_http_client
+
+def server():
+    url = os.environ.get("FREEZEFRAME_MCP_URL")
+    return streamable_http_client(url) if url else stdio_client(StdioServerParameters(command="no-such-server"))
+
+async def main():
+    async with server() as (read, write, *_), ClientSession(read, write) as session:
+        offered = (await session.initialize()).capabilities
+        assert offered.prompts and offered.resources
+        name = (await session.list_prompts()).prompts[0].name
+        prompt = (await session.get_prompt(name, {"name": sys.argv[1]})).messages[0].content.text
+        order = (await session.read_resource("shop://orders/AC-1")).contents[0].text
+    messages = [{"role": "system", "content": prompt}, {"role": "user", "content": order}]
+    client = openai.AsyncOpenAI(api_key="x", max_retries=0)
+    await client.chat.completions.create(model="gpt-4o-mini", messages=messages)
+
+asyncio.run(main())
+"""
 AGENTS_SDK = """
 import asyncio, sys
 import openai
@@ -77,6 +102,21 @@ def test_another_argument_of_a_tool_behind_mcp_is_named(tmp_path: Path, capsys: 
     told = capsys.readouterr().out
     assert "REPLAY-101 diverged at step 2 (tool get_current_weather" in told
     assert "Lyon" in told
+
+
+@pytest.mark.parametrize("command", ["replay", "serve"])
+@pytest.mark.parametrize("recorded", ["logfire", "tl"])
+def test_prompts_and_resources_that_spans_hold_are_answered_and_another_argument_is_named(
+    recorded: str, command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    agent, run = tmp_path / "agent.py", RUN.parents[1] / "otlp_agents" / f"mcp-prompts-{recorded}"
+    agent.write_text(PROMPTS)
+    assert main([command, str(run), "--", sys.executable, str(agent), "Ann"]) == 0
+    told = capfd.readouterr().out
+    assert told.startswith("same in meaning, reconstructed")
+    assert "4 of 4 steps" in told
+    assert main([command, str(run), "--", sys.executable, str(agent), "Bob"]) == 3
+    assert "REPLAY-101 diverged at step 2 (mcp prompts/get" in capfd.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -155,6 +155,16 @@ def get_order(order_id: str) -> str:
     open(sys.argv[1], "a").write("called\\n")
     return f"{order_id} is in Lyon"
 
+@server.prompt()
+def greet(name: str) -> str:
+    """Greet."""
+    return f"Say hello to {name}"
+
+@server.resource("shop://orders/{order_id}")
+def order(order_id: str) -> str:
+    """Read an order."""
+    return f"{order_id}: one lamp"
+
 server.run("stdio")
 '''
 
@@ -166,7 +176,9 @@ def test_a_wrapped_mcp_server_is_recorded_and_then_not_started(tmp_path: Path, m
     command = ["node", str(node_folder() / "sdks.mjs"), "mcp-stdio", "AC-1"]
     wrapped = {"MCP_SERVER": json.dumps(wrapper)}
     run, printed = record(command, tmp_path, monkeypatch, wrapped)
-    assert json.loads(printed)["content"] == [{"type": "text", "text": "AC-1 is in Lyon"}]
+    told = json.loads(printed)
+    assert told["content"] == [{"type": "text", "text": "AC-1 is in Lyon"}]
+    assert [told["prompt"], told["resource"]] == ["Say hello to AC-1", "AC-1: one lamp"]
     assert log.read_text() == "called\n"
     for agent in ("mcp-stdio", "mcp-http"):  # over HTTP, the same program finds the same tools
         served, done = serve(freeze(run), [*command[:2], agent, "AC-1"], **wrapped)
@@ -175,7 +187,7 @@ def test_a_wrapped_mcp_server_is_recorded_and_then_not_started(tmp_path: Path, m
     assert log.read_text() == "called\n"
     served, done = serve(freeze(run), [*command[:-1], "AC-2"], **wrapped)
     assert "REPLAY-101" in done.stderr
-    assert [(item.name, item.live) for item in served.report().divergences][:1] == [("tools/call", '"AC-2"')]
+    assert [(item.name, item.live) for item in served.report().divergences][:1] == [("prompts/get", '"AC-2"')]
 
 
 GO = """

@@ -18,7 +18,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 from freezeframe_collector.store import Store
-from freezeframe_replay.sources.backends import load_backend_spans
+from freezeframe_replay.sources.backends import list_backend_runs, load_backend_spans
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
@@ -110,6 +110,17 @@ def test_a_run_out_of_the_exporters_table_is_the_run_that_was_sent(sent: list[Sp
         (span.events, span.links, span.resource.attributes) for span in expected.spans
     ]
     assert got.gaps == expected.gaps
+
+
+@pytest.mark.long
+def test_the_exporters_table_lists_its_runs(sent: list[SpanRecord], facade_url: str) -> None:
+    url = facade_url.replace("http", "clickhouse", 1) + "/freezeframe?table=exported"
+    run = build_run(sent)
+    (listed,) = list_backend_runs(url, 5)
+    took = (run.entry.end_time_unix_nano - run.entry.start_time_unix_nano) / 1e6
+    assert (listed.trace_id, listed.name, listed.ms, listed.failed) == (run.trace_id, run.entry.name, took, run.failed)
+    assert listed.start_time_unix_nano == run.entry.start_time_unix_nano
+    assert build_run(load_backend_spans(url, "last")).exchanges == run.exchanges
 
 
 @pytest.mark.long

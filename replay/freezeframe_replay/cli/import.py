@@ -20,9 +20,10 @@ from freezeframe_replay.local.daemon import collector_answers, flush
 from freezeframe_replay.local.home import Home, read_ports
 from freezeframe_replay.report.outline import Outline, outline_run
 from freezeframe_replay.report.render import ID_DIGITS, counted, ledger_lines
+from freezeframe_replay.sources.backends import BACKENDS, list_backend_runs, load_backend_spans
 from freezeframe_replay.sources.http_door import LOOPBACK, opener
 from freezeframe_replay.sources.otlp_requests import JSON as JSON_TYPE
-from freezeframe_replay.sources.otlp_requests import METRICS, OtlpRequest, requests_of_file
+from freezeframe_replay.sources.otlp_requests import METRICS, OtlpRequest, requests_of_file, requests_of_spans
 from freezeframe_replay.sources.recordings.kinds import (
     RECORDINGS,
     no_runs,
@@ -30,10 +31,12 @@ from freezeframe_replay.sources.recordings.kinds import (
     requests_of_recording,
     runs_of_recording,
 )
-from freezeframe_replay.sources.span_file import files_of, load_runs_of_file
+from freezeframe_replay.sources.span_file import files_below, load_runs_below, load_runs_of_file
+from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError, WireError
 from freezeframe_schemas.local_tokens import SENDER, bearer, read_token
-from freezeframe_schemas.run import Run
+from freezeframe_schemas.run import Run, build_run
+from freezeframe_schemas.span import SpanRecord
 
 _OTLP: Final = "otlp"
 _TRIES: Final = 8
@@ -41,20 +44,28 @@ _TIMEOUT_S: Final = 60.0
 _BUSY: Final = frozenset({429, 503})
 _MOST_NAMED: Final = 10
 
+
+def _source(text: str) -> Path | str:
+    return text if "://" in text else Path(text)
+
+
 _HELD: Final = "; ".join(f"{kind.name} ({kind.holds})" for kind in RECORDINGS.values())
 COMMAND: Final = Command(
-    description="SOURCE is a file, or a directory of such files. OTLP can be JSON lines, one JSON document, or "
-    "protobuf, also as the file exporter of the OpenTelemetry Collector writes it. A file of any other kind is read "
-    "to its end before it is sent. Spans that are already stored are not stored twice, so you can repeat the command.",
+    description="SOURCE is a file, a directory of such files, or the URL of a backend. OTLP can be JSON lines, one JSON "
+    "document, or protobuf, also compressed with gzip, as the file and S3 exporters of the OpenTelemetry Collector "
+    "write it. A file of any other kind is read to its end before it is sent. Spans that are already stored are not "
+    "stored twice, so you can repeat the command.",
     examples={
         "freezeframe import otlp spans.jsonl": "one file",
         "freezeframe import otlp traces/ --dry-run": "show what a replay will lack; send nothing",
         "freezeframe import otlp spans.jsonl --from 4001": "continue where it stopped",
         "freezeframe import vcr tests/cassettes/": "each cassette as a run",
+        "freezeframe import phoenix http://127.0.0.1:6006/shop": "the newest runs of a backend",
     },
     options=(
         option("kind", choices=[_OTLP, *RECORDINGS], metavar="KIND", help=f"what the files hold: {_OTLP}; {_HELD}"),
-        option("sources", nargs="+", type=Path, metavar="SOURCE", help="file or directory"),
+        option("sources", nargs="+", type=_source, metavar="SOURCE", help=f"file, directory, or URL ({', '.join(BACKENDS)})"),
+        option("--limit", type=positive, default=100, metavar="N", help="of a backend: its newest N runs (default: 100)"),
         option("--from", dest="first", type=positive, default=1, metavar="N", help="begin with request N of the first file"),
         flag("--dry-run", "send nothing; print what each run does not hold"),
         JSON,
@@ -65,13 +76,13 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Send the requests, or print what a replay of their runs will lack."""
-    missing = next((source for source in arguments.sources if not source.exists()), None)
+    missing = next((source for source in arguments.sources if isinstance(source, Path) and not source.exists()), None)
     if missing is not None:
         raise ConfigError(f"{missing}: no such file or directory")
     files = _files(arguments)
     if arguments.dry_run:
         return _show(files, arguments)
-    sent, runs = _send_all(files, arguments.kind, arguments.first, home_of(arguments))
+    sent, runs = _send_all(files, arguments, home_of(arguments))
     if not sent["requests"] and not sent["unreadable"]:
         raise no_runs(*arguments.sources)
     if arguments.json:
@@ -82,13 +93,21 @@ def execute(arguments: argparse.Namespace) -> int:
     return 1 if sent["rejected"] or sent["unreadable"] else 0
 
 
-def _files(arguments: argparse.Namespace) -> list[Path]:
-    sources: list[Path] = arguments.sources
-    if arguments.kind == _OTLP and arguments.dry_run:
-        return sources  # one trace may be in several files of a directory
-    if arguments.kind == _OTLP:
-        return [file for source in sources for file in (files_of(source) if source.is_dir() else [source])]
-    return [file for source in sources for file in recordings_in(source, RECORDINGS[arguments.kind])]
+def _files(arguments: argparse.Namespace) -> list[Path | str]:
+    """Return the files that are read one by one, and the URLs."""
+    kind, found = arguments.kind, list[Path | str]()
+    for source in arguments.sources:
+        if isinstance(source, str) and kind not in BACKENDS:
+            raise ConfigError(f"import {kind}: found a URL, expected a file or a directory")
+        if isinstance(source, str):
+            found.append(source)
+        elif kind != _OTLP:
+            found += recordings_in(source, RECORDINGS[kind])
+        elif source.is_dir() and not arguments.dry_run:
+            found += files_below(source)
+        else:  # one trace may be in several files of a directory
+            found.append(source)
+    return found
 
 
 def _left_out(sent: Counter[str]) -> str:
@@ -108,32 +127,36 @@ def _next(runs: list[str]) -> str:
     return f"{counted(len(runs), 'run')}:\n{named}{more}\nnext: {typed}\n"
 
 
-def _send_all(files: list[Path], kind: str, first: int, home: Home) -> tuple[Counter[str], list[str]]:
-    """Send every request of the files, from the `first` of the first file on; return what was done, and the runs' ids."""
+def _shown(file: Path | str) -> str:
+    return shown_address(file) if isinstance(file, str) else str(file)
+
+
+def _send_all(files: list[Path | str], arguments: argparse.Namespace, home: Home) -> tuple[Counter[str], list[str]]:
+    """Send every request of the files, from `--from` of the first file on; return what was done, and the runs' ids."""
     port = read_ports(home).get("http")
     if not port or not collector_answers(home):
         raise ConfigError(f"no collector is running for {home.directory}", do="start it with `freezeframe up`")
     sent: Counter[str] = Counter()
     runs: dict[str, None] = {}
 
-    def send(file: Path) -> None:
-        for request in _requests(file, kind):
-            if file == files[0] and request.number < first:
+    def send(file: Path | str) -> None:
+        for request in _requests(file, arguments):
+            if file == files[0] and request.number < arguments.first:
                 continue
             if request.signal == METRICS:
                 sent["metrics"] += 1
                 continue
-            sent["rejected"] += _send(request, file, kind, home, port)
+            sent["rejected"] += _send(request, _shown(file), arguments.kind, home, port)
             sent["requests"] += 1
             runs.update(dict.fromkeys(request.runs))
-        print(f"{file}: done", file=sys.stderr)
+        print(f"{_shown(file)}: done", file=sys.stderr)
 
     sent["unreadable"] = _each(files, send)
     flush(home)
     return sent, [*runs]
 
 
-def _each(files: list[Path], use: Callable[[Path], None]) -> int:
+def _each(files: list[Path | str], use: Callable[[Path | str], None]) -> int:
     """Use each file. Of several, what cannot be read is said and left out; return how many those are.
 
     Raises:
@@ -152,11 +175,21 @@ def _each(files: list[Path], use: Callable[[Path], None]) -> int:
     return unreadable
 
 
-def _requests(file: Path, kind: str) -> Iterator[OtlpRequest]:
+def _requests(file: Path | str, arguments: argparse.Namespace) -> Iterator[OtlpRequest]:
+    if isinstance(file, str):
+        return requests_of_spans(span for spans in _traces_of(file, arguments) for span in spans)
+    kind = arguments.kind
     return requests_of_file(file) if kind == _OTLP else requests_of_recording(file, RECORDINGS[kind])
 
 
-def _send(request: OtlpRequest, file: Path, kind: str, home: Home, port: int) -> int:
+def _traces_of(url: str, arguments: argparse.Namespace) -> Iterator[list[SpanRecord]]:
+    """Yield the spans of each run of a backend, the oldest first."""
+    store = f"{arguments.kind}+{url}"
+    for listed in reversed(list_backend_runs(store, arguments.limit)):
+        yield load_backend_spans(store, listed.trace_id)
+
+
+def _send(request: OtlpRequest, file: str, kind: str, home: Home, port: int) -> int:
     """Send one request, again if the collector is busy; return how many of its spans were refused.
 
     Raises:
@@ -191,12 +224,12 @@ def _rejected(content_type: str, body: bytes) -> int:
     return ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans
 
 
-def _show(files: list[Path], arguments: argparse.Namespace) -> int:
+def _show(files: list[Path | str], arguments: argparse.Namespace) -> int:
     """Print what a replay of each run in the files will lack: its ledger, or its gaps if bytes were recorded."""
     rows: list[dict[str, Any]] = []
 
-    def show(file: Path) -> None:
-        for run in map(outline_run, _runs(file, arguments.kind)):
+    def show(file: Path | str) -> None:
+        for run in map(outline_run, _runs(file, arguments)):
             rows.append(_row(run))
             if not arguments.json:
                 lines = ledger_lines(run, terminal_width() - 2) if run.ledger else [*run.gaps] or ["nothing to reconstruct"]
@@ -220,8 +253,13 @@ def _row(run: Outline) -> dict[str, Any]:
     }
 
 
-def _runs(file: Path, kind: str) -> list[Run]:
-    runs = load_runs_of_file(file) if kind == _OTLP else runs_of_recording(file, RECORDINGS[kind])
+def _runs(file: Path | str, arguments: argparse.Namespace) -> list[Run]:
+    if isinstance(file, str):
+        runs = list(map(build_run, _traces_of(file, arguments)))
+    elif arguments.kind == _OTLP:
+        runs = load_runs_below(file) if file.is_dir() else load_runs_of_file(file)
+    else:
+        runs = runs_of_recording(file, RECORDINGS[arguments.kind])
     if not runs:
         raise no_runs(file)
     return runs

@@ -1,11 +1,11 @@
-"""What an MCP server answers about the tools of a run, for programs that connect to one. Pure.
+"""What an MCP server answers about a run, for programs that connect to one. Pure.
 
-Source: https://modelcontextprotocol.io/specification (base protocol, lifecycle, tools)
+Source: https://modelcontextprotocol.io/specification (base protocol, lifecycle, server features)
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -18,6 +18,8 @@ from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, 
 
 CONNECT: Final = "initialize"
 CALL: Final = "tools/call"
+SERVER_FEATURES: Final = ("prompts", "resources")
+"""What servers have besides tools; their methods begin so."""
 FUNCTIONS: Final = frozenset({Kind.TOOL, Kind.RETRIEVAL})
 _PROTOCOL: Final = "2025-06-18"
 _CONTENT_TYPES: Final = frozenset({"text", "image", "audio", "resource", "resource_link"})
@@ -33,8 +35,24 @@ class Tool:
     schema: JsonObject = field(default_factory=lambda: {"type": "object"})
 
 
-def tools_of(fixture: Fixture) -> dict[str, Tool]:
-    """Return the functions that the run called, by name, each as its models were offered it."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Server:
+    """What a server of a run has."""
+
+    tools: dict[str, Tool]
+    """The functions that the run called, by name, each as its models were offered it."""
+    methods: frozenset[str]
+    """What the run itself asked of MCP servers."""
+
+    @property
+    def capabilities(self) -> JsonObject:
+        """Return what clients may ask for: tools, and prompts and resources if the run asked for any."""
+        asked = {method.partition("/")[0] for method in self.methods}
+        return {"tools": {}, **{name: {} for name in SERVER_FEATURES if name in asked}}
+
+
+def server_of(fixture: Fixture) -> Server:
+    """Return what answers for the MCP servers of the run."""
     offered: dict[str, JsonObject] = {}
     for step in fixture.steps:
         offered.update(_offered(step.exchange))
@@ -47,7 +65,8 @@ def tools_of(fixture: Fixture) -> dict[str, Tool]:
             description=as_text(told.get("description")) or "",
             schema={"type": "object", **as_object(told.get("parameters"))},
         )
-    return tools
+    methods = frozenset(step.exchange.name for step in fixture.askable if step.exchange.kind is Kind.MCP)
+    return Server(tools=tools, methods=methods)
 
 
 def _offered(exchange: Exchange) -> dict[str, JsonObject]:
@@ -59,9 +78,9 @@ def _offered(exchange: Exchange) -> dict[str, JsonObject]:
     return {as_text(item.get("name")) or "": item for item in items}
 
 
-def about_tools(method: str, params: Mapping[str, JsonValue], tools: Iterable[Tool]) -> JsonObject | None:
+def about_server(method: str, params: Mapping[str, JsonValue], server: Server) -> JsonObject | None:
     """Return the answer to a method other than a call of a tool; None if a server of tools has none."""
-    itself: JsonObject = {"capabilities": {"tools": {}}, "serverInfo": {"name": "freezeframe", "version": __version__}}
+    itself: JsonObject = {"capabilities": server.capabilities, "serverInfo": {"name": "freezeframe", "version": __version__}}
     match method:
         case "initialize":
             return {**itself, "protocolVersion": as_text(params.get("protocolVersion")) or _PROTOCOL}
@@ -70,6 +89,7 @@ def about_tools(method: str, params: Mapping[str, JsonValue], tools: Iterable[To
         case "ping":
             return {}
         case "tools/list":
+            tools = server.tools.values()
             return {
                 "tools": [{"name": tool.name, "description": tool.description, "inputSchema": tool.schema} for tool in tools]
             }

@@ -29,7 +29,7 @@ from freezeframe_schemas.meaning import (
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.told import told_calls
-from freezeframe_schemas.vendors.envelopes import tool_call_of
+from freezeframe_schemas.vendors.envelopes import McpRequest, mcp_request_of, tool_call_of
 from freezeframe_schemas.vendors.openinference import embedded
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, dump, parse
 
@@ -87,6 +87,7 @@ def reconstruct(run: Run, redaction: Redaction = _UNREDACTED) -> Fixture:
     retrievals = (span for span in run.spans if span.text(genai.OPERATION_NAME) == genai.OP_RETRIEVAL)
     found += [_Found(span, _retrieval_exchange(span), []) for span in retrievals]
     by_id = {span.span_id: span for span in run.spans}
+    found += [_Found(span, _mcp_exchange(span, told), []) for span in run.spans if (told := mcp_request_of(span)) is not None]
     embeddings = _embeddings(run, by_id)
     found += [_Found(span, _embedding_exchange(span), []) for span in embeddings]
     if embeddings:
@@ -291,6 +292,11 @@ def _retrieval_exchange(span: SpanRecord) -> Exchange:
     asked: JsonObject = {"query": span.text(genai.RETRIEVAL_QUERY)}
     answer: JsonObject = {"documents": parse(documents) if documents else []}
     return _exchange(span, Kind.RETRIEVAL, RETRIEVAL_NAME, asked, answer)
+
+
+def _mcp_exchange(span: SpanRecord, told: McpRequest) -> Exchange:
+    """Return a request as a seam records it."""
+    return _exchange(span, Kind.MCP, told.method, {"args": [], "kwargs": told.params}, told.result)
 
 
 def _embeddings(run: Run, by_id: Mapping[str, SpanRecord]) -> list[SpanRecord]:

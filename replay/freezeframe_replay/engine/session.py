@@ -25,7 +25,7 @@ from freezeframe.seams.recorder.responder import Feed
 from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.ends import Ends
 from freezeframe_replay.engine.lookup import Found, Lookup
-from freezeframe_replay.engine.mcp_answers import tools_of
+from freezeframe_replay.engine.mcp_answers import server_of
 from freezeframe_replay.engine.miss import Recorded, miss_message, with_reason
 from freezeframe_replay.engine.moments import Measured
 from freezeframe_replay.engine.order import Order
@@ -85,7 +85,7 @@ class ReplaySession:
     ) -> None:
         self._fixture = fixture
         self._is_reconstructed = fixture.reconstructed  # looks at every step
-        self._tools = tools_of(fixture).values() if self._is_reconstructed else ()
+        self._server = server_of(fixture) if self._is_reconstructed else None
         self._policy = policy
         self._on_enter, self._on_leave, self._on_divergence = on_enter, on_leave, on_divergence
         self._claims = claims or Alone()
@@ -124,7 +124,7 @@ class ReplaySession:
         """
         if current_place().inside_call:  # a tool runs for real, and so does everything it calls
             return None
-        if self._is_reconstructed and (told := about_the_run(call, self._tools)) is not None:
+        if self._server is not None and (told := about_the_run(call, self._server)) is not None:
             return told
         known = len(self._divergences)
         try:

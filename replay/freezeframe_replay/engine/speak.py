@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from freezeframe.seams import Call
-from freezeframe_replay.engine.mcp_answers import CALL, Tool, about_tools, tool_failure, tool_result
+from freezeframe_replay.engine.mcp_answers import CALL, Server, about_server, tool_failure, tool_result
 from freezeframe_replay.engine.miss import Recorded
 from freezeframe_replay.engine.reconstruct import EMBEDDING_NAME, MODEL_NAME, RETRIEVAL_NAME
 from freezeframe_schemas import genai, values
@@ -67,11 +67,11 @@ def in_meaning(call: Call) -> Call:
             return replace(call, lane=())
 
 
-def about_the_run(call: Call, tools: Collection[Tool]) -> Exchange | None:
+def about_the_run(call: Call, server: Server) -> Exchange | None:
     """Return the answer to what an MCP client asks before it calls a tool; None for anything else."""
     if call.kind is not Kind.MCP:
         return None
-    told = about_tools(call.name, as_object(as_object(plain(parse(call.request.body))).get("kwargs")), tools)
+    told = about_server(call.name, as_object(as_object(plain(parse(call.request.body))).get("kwargs")), server)
     return None if told is None else _answered(call, told)
 
 
@@ -90,6 +90,8 @@ def spoken(step: Exchange, call: Call) -> Exchange:
     common = replace(step, kind=call.kind, request=call.request, name=call.name, lane=call.lane, dialect=call.dialect)
     if call.kind is Kind.MODEL:
         return replace(common, response=_model_response(answer, call.request))
+    if step.kind is Kind.MCP:
+        return common
     if call.kind is Kind.MCP:
         told = tool_failure(str(answer["error"])) if "error" in answer else tool_result(answer.get("result"))
         return replace(common, response=_answered(call, told).response)

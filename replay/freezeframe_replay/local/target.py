@@ -13,7 +13,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.daemon import flush, store_url
 from freezeframe_replay.local.home import find_home
 from freezeframe_replay.report.render import ID_DIGITS
-from freezeframe_replay.sources.backends import ListedRun, is_backend, list_backend_runs, load_backend_spans
+from freezeframe_replay.sources.backends import ListedRun, is_backend, list_backend_runs, listed_run, load_backend_spans
 from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
 from freezeframe_replay.sources.span_file import load_run_below, load_run_of_file, load_runs_below, split_name
 from freezeframe_replay.sources.store import RunStore, open_runs
@@ -115,17 +115,7 @@ def list_elsewhere(place: Place, limit: int) -> list[ListedRun] | None:
     if folder is None:
         url = store_of(place)
         return list_backend_runs(url, limit) if is_backend(url) else None
-    return [
-        ListedRun(
-            trace_id=run.trace_id,
-            start_time_unix_nano=run.entry.start_time_unix_nano,
-            name=run.entry.name,
-            ms=(run.entry.end_time_unix_nano - run.entry.start_time_unix_nano) / 1e6,
-            failed=run.failed,
-            input=run.entry.input or "",
-        )
-        for run in load_runs_below(folder)[: -limit - 1 : -1]
-    ]
+    return list(map(listed_run, load_runs_below(folder)[: -limit - 1 : -1]))
 
 
 def store_of(place: Place) -> str:

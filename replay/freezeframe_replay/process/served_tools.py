@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Final
 
 from freezeframe.seams import Call
-from freezeframe_replay.engine.mcp_answers import CALL, CONNECT, FUNCTIONS, about_tools, tool_failure, tool_result, tools_of
+from freezeframe_replay.engine.mcp_answers import CALL, CONNECT, FUNCTIONS, about_server, server_of, tool_failure, tool_result
 from freezeframe_replay.engine.speak import arguments_by_name, plain
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss, WireError
@@ -55,8 +55,8 @@ class ServedTools:
         self.asked: set[str] = set()
         """Names of the tools that the program asked for here, or `MCP_METHODS` for anything recorded of MCP."""
         calls = [step.exchange for step in fixture.askable]
-        self.tools = tools_of(fixture)
-        self._methods = {call.name for call in calls if call.kind is Kind.MCP}
+        self._server = server_of(fixture)
+        self.tools = self._server.tools
         self._called_over_mcp = {_tool_of(call.request) for call in calls if call.kind is Kind.MCP and call.name == CALL}
 
     def call(self, name: str, arguments: Mapping[str, JsonValue], lane: Lane = ()) -> JsonValue:
@@ -96,10 +96,10 @@ class ServedTools:
 
     def _answer(self, method: str, params: JsonObject, lane: Lane) -> JsonObject | None:
         name = as_text(params.get("name")) or ""
-        if method in self._methods and (method != CALL or name in self._called_over_mcp or name not in self.tools):
+        if method in self._server.methods and (method != CALL or name in self._called_over_mcp or name not in self.tools):
             return as_object(self._recorded(method, {} if method == CONNECT else params, lane))
         if method != CALL:
-            return about_tools(method, params, self.tools.values())
+            return about_server(method, params, self._server)
         try:
             return tool_result(self.call(name, as_object(params.get("arguments")), lane))
         except ToolFailure as error:

@@ -6,6 +6,7 @@ those that are read over HTTP, with what lists their newest runs; filters and SQ
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import os
 import re
@@ -17,7 +18,7 @@ from typing import Any, Final, Protocol
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from uuid import UUID
 
-from freezeframe_replay.sources.exporter_tables import load_exported_spans
+from freezeframe_replay.sources.exporter_tables import list_exported_runs, load_exported_spans
 from freezeframe_replay.sources.foreign import in_conventions
 from freezeframe_replay.sources.http_door import credentials, headers_in, opener
 from freezeframe_replay.sources.otlp import spans_of_document
@@ -25,11 +26,13 @@ from freezeframe_replay.sources.recordings.http_calls import iso_time
 from freezeframe_replay.sources.recordings.langfuse import langfuse_span
 from freezeframe_replay.sources.recordings.langsmith import langsmith_span
 from freezeframe_replay.sources.recordings.mlflow import mlflow_resource, mlflow_span
+from freezeframe_replay.sources.span_file import runs_of_spans
 from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError, WireError
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
+from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, dump
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text, dump
 
 HEADERS_VARIABLE: Final = "FREEZEFRAME_STORE_HEADERS"
 """Headers of the requests, ``name=value,name=value`` with percent-encoding, as ``OTEL_EXPORTER_OTLP_HEADERS``."""
@@ -38,6 +41,8 @@ _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _SECONDS: Final = re.compile(r"\d+(\.\d+)?s")
 _PAGE: Final = 1000
 _TIMEOUT_S: Final = 60.0
+
+_CLICKHOUSE: Final = frozenset({"clickhouse", "clickhouses"})
 
 LAST: Final = "last"
 
@@ -161,8 +166,11 @@ def _langsmith_runs(base: str, path: str, limit: int, get: Get) -> Iterator[List
         )
 
 
-def _tempo_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
-    """Tempo has its own path for searches; Jaeger lists only the traces of a named service."""
+def _otlp_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
+    """Jaeger and Tempo have paths of their own for searches."""
+    if path.endswith("/api/v3/traces"):
+        yield from _jaeger_runs(f"{base}{path}", limit, get)
+        return
     if "/api/v2/traces" not in path:
         raise ConfigError(f"store: {base}{path} cannot list runs", do="name the run by its trace id")
     for item in as_objects(as_object(get(f"{base}/api/search?limit={limit}")).get("traces")):
@@ -173,6 +181,34 @@ def _tempo_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRu
             name=as_text(item.get("rootTraceName")) or "",
             ms=took if isinstance(took, int | float) else 0.0,
         )
+
+
+def _jaeger_runs(traces: str, limit: int, get: Get) -> Iterator[ListedRun]:
+    """Jaeger lists the traces of a named service, whole."""
+    now = dt.datetime.now(dt.UTC).isoformat().replace("+00:00", "Z")
+    times = {"query.start_time_min": "1970-01-01T00:00:00Z", "query.start_time_max": now, "query.search_depth": limit}
+    spans: dict[str, SpanRecord] = {}
+    for service in as_list(as_object(get(f"{traces.removesuffix('/traces')}/services")).get("services")):
+        try:
+            found = get(f"{traces}?{urlencode({'query.service_name': service, **times})}")
+        except RunError:  # how it says that this service has none
+            continue
+        spans.update((f"{span.trace_id} {span.span_id}", span) for span in spans_of_document(found))
+    for run in reversed(runs_of_spans(spans.values())):
+        yield listed_run(run)
+
+
+def listed_run(run: Run) -> ListedRun:
+    """Return a run as a row of a list."""
+    entry = run.entry
+    return ListedRun(
+        trace_id=run.trace_id,
+        start_time_unix_nano=entry.start_time_unix_nano,
+        name=entry.name,
+        ms=(entry.end_time_unix_nano - entry.start_time_unix_nano) / 1e6,
+        failed=run.failed,
+        input=entry.input or "",
+    )
 
 
 def _listed(
@@ -231,7 +267,7 @@ BACKENDS: Final[Mapping[str, Backend]] = {
         form="otlp+http://HOST:PORT/PATH",
         what="OTLP/JSON at PATH/TRACE_ID: Jaeger (`/api/v3/traces`), Tempo (`/api/v2/traces`)",
         documents=_otlp,
-        runs=_tempo_runs,
+        runs=_otlp_runs,
     ),
 }
 """The part before ``+http`` in the URL -> the backend."""
@@ -270,7 +306,7 @@ def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.en
             f"run {run!r}: expected a trace id of 32 hex digits, or `{LAST}`",
             do=f"list them with `freezeframe runs --store URL`, or take it from the trace's page in {shown_address(url)}",
         )
-    if split_address(url).scheme in {"clickhouse", "clickhouses"}:
+    if split_address(url).scheme in _CLICKHOUSE:
         spans = load_exported_spans(url, trace_id)
     else:
         backend, base, path, get = _door(url, environ)
@@ -293,6 +329,8 @@ def list_backend_runs(url: str, limit: int, *, environ: Mapping[str, str] = os.e
         WireError: the list has another form than it should.
         StoreError: as `load_backend_spans`.
     """
+    if split_address(url).scheme in _CLICKHOUSE:
+        return [ListedRun(**row) for row in list_exported_runs(url, limit)]
     backend, base, path, get = _door(url, environ)
     if backend.runs is None:
         raise ConfigError(f"store: {shown_address(url)} cannot list runs", do="name the run by its trace id")
@@ -318,8 +356,6 @@ def _door(store: str, environ: Mapping[str, str]) -> tuple[Backend, str, str, Ge
     parts = split_address(store)
     name, _, protocol = parts.scheme.partition("+")
     if name not in BACKENDS or protocol not in {"http", "https"}:
-        if parts.scheme in {"clickhouse", "clickhouses"}:
-            raise ConfigError(f"store: {shown_address(store)} cannot list runs", do="name the run by its trace id")
         raise ConfigError(f"store: found {shown_address(store)}, expected one of: " + "; ".join(URLS))
     headers = {**credentials(store), **headers_in(environ, HEADERS_VARIABLE)}
 

@@ -12,6 +12,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from freezeframe_replay.sources.retyped import retyped
 from freezeframe_replay.sources.store import connect, query_rows
+from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 from freezeframe_schemas.span import Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
 
@@ -27,6 +28,15 @@ SELECT
 FROM {table} WHERE TraceId = {{trace_id:String}} LIMIT 1 BY SpanId"""
 
 
+_LIST: Final = """
+SELECT
+    TraceId AS trace_id, toUnixTimestamp64Nano(min(Timestamp)) AS start_time_unix_nano,
+    argMin(SpanName, (ParentSpanId != '', Timestamp)) AS name,
+    argMin(Duration, (ParentSpanId != '', Timestamp)) / 1e6 AS ms,
+    argMin(StatusCode, (ParentSpanId != '', Timestamp)) = 'Error' AS failed
+FROM {table} GROUP BY TraceId ORDER BY start_time_unix_nano DESC LIMIT {{limit:UInt32}}"""
+
+
 def load_exported_spans(url: str, trace_id: str) -> list[SpanRecord]:
     """Return the spans of a trace from the table that ``?table=`` names, each once.
 
@@ -34,20 +44,29 @@ def load_exported_spans(url: str, trace_id: str) -> list[SpanRecord]:
         ConfigError: the table's name is not valid.
         StoreError: the server does not answer, has no such table, or it is of the exporter's JSON kind.
     """
+    rows = _query(url, _SELECT, {"trace_id": trace_id})
+    if any(not isinstance(text, str) for row in rows for text in row["SpanAttributes"].values()):
+        raise PermanentStoreError(
+            f"store: {shown_address(url)}: found attributes of type JSON, expected Map(String, String)",
+            do="export to a table without `json: true`",
+        )
+    return [_span(row) for row in rows]
+
+
+def list_exported_runs(url: str, limit: int) -> list[dict[str, Any]]:
+    """Return id, start, name, duration and failure of the newest traces; raises as `load_exported_spans`."""
+    return _query(url, _LIST, {"limit": limit})
+
+
+def _query(url: str, query: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
     table = parse_qs(urlsplit(url).query).get("table", [""])[0]
     if not _NAME.fullmatch(table):
         raise ConfigError(f"store: ?table={table}: expected the name of a table, for example otel_traces")
     client = connect(url, database="default")
     try:
-        rows = query_rows(client, _SELECT.format(table=table), {"trace_id": trace_id})
+        return query_rows(client, query.format(table=table), parameters)
     finally:
         client.close()
-    if any(not isinstance(text, str) for row in rows for text in row["SpanAttributes"].values()):
-        raise PermanentStoreError(
-            f"store: {table}: found attributes of type JSON, expected Map(String, String)",
-            do="export to a table without `json: true`",
-        )
-    return [_span(row) for row in rows]
 
 
 def _span(row: dict[str, Any]) -> SpanRecord:

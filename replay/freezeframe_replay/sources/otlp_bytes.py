@@ -1,64 +1,111 @@
-"""OTLP as protobuf, in a file: one ``ExportTraceServiceRequest`` (or ``TracesData``, which has the same form), or several, each
-after its length in four bytes, as the file exporter of the OpenTelemetry Collector writes them (``format: proto``). Pure.
+"""The bytes of OTLP files: JSON or protobuf, which may be compressed with gzip, as exporters to object stores do.
 
-The same of logs: instrumentations that keep content off the span send it in log records, which become spans below theirs.
+Protobuf is one ``ExportTraceServiceRequest`` (or ``TracesData``, which has the same form), or several, each after its length in
+four bytes, as the file exporter of the OpenTelemetry Collector writes them (``format: proto``). The same of logs:
+instrumentations that keep content off the span send it in log records, which become spans below theirs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Final
+import gzip
+import re
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Final, cast
 
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import NO_LIMITS, Decoded, decode_traces
 from freezeframe_schemas.otlp.logs import decode_logs
 from freezeframe_schemas.span import SpanRecord
 
+TRACES: Final = "traces"
+LOGS: Final = "logs"
+_GZIP: Final = b"\x1f\x8b"
 _LENGTH: Final = 4
+_HEAD_BYTES: Final = 4096
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
 
 
-def spans_of_bytes(body: bytes) -> list[SpanRecord]:
-    """Return the spans of OTLP protobuf.
+@contextmanager
+def opened(path: Path) -> Generator[BinaryIO]:
+    """Open a file that may be compressed with gzip.
 
     Raises:
-        WireError: the bytes are not OTLP, or hold no span, or an unreadable one.
+        WireError: the compressed file is cut or damaged.
     """
-    for read in (_traces, _logs):
-        for pieces in ([body], _framed(body)):
-            try:
-                requests = [read(piece) for piece in pieces or ()]
-            except WireError:
-                continue
-            if spans := [span for request in requests for span in request.spans]:
-                for fault in (fault for request in requests for fault in request.faults):
-                    raise WireError(f"span {fault.span_id or '(no id)'} of the file: {fault.reason}: {fault.detail}")
-                return spans
-    raise WireError(f"{len(body):,} bytes that are not OTLP protobuf with spans in it")
+    with path.open("rb") as file:
+        is_packed = file.read(len(_GZIP)) == _GZIP
+        file.seek(0)
+        try:
+            yield cast("BinaryIO", gzip.GzipFile(fileobj=file)) if is_packed else file
+        except (EOFError, gzip.BadGzipFile, zlib.error) as error:
+            raise WireError(f"{path}: the compressed file is cut or damaged: {error}") from None
 
 
-def _traces(body: bytes) -> Decoded:
-    return decode_traces(body, NO_LIMITS)
+def is_text(path: Path) -> bool:
+    """Return whether the file may be JSON, which holds no control character; the tags of protobuf are such characters."""
+    with opened(path) as file:
+        return _CONTROL.search(file.read(_HEAD_BYTES)) is None
 
 
-def _logs(body: bytes) -> Decoded:
-    return decode_logs(body, NO_LIMITS).events
+def messages_of(path: Path) -> Iterator[bytes]:
+    """Yield the messages of a file of protobuf: each after its length, unless the file as a whole is one.
+
+    Raises:
+        WireError: the last one is cut.
+    """
+    with opened(path) as file:
+        is_first = True
+        while head := file.read(_LENGTH):
+            size = int.from_bytes(head, "big")
+            body = file.read(size)
+            if size and len(body) == size:
+                yield body
+            elif is_first:
+                yield head + body + file.read()  # no lengths: these were the first bytes of the message
+            else:
+                raise WireError(f"{path}: the last message is cut: {size:,} bytes are announced, {len(body):,} are there")
+            is_first = False
 
 
-def _framed(body: bytes) -> list[bytes] | None:
-    """Return the messages of a file in which each follows its length; None if it is not such a file."""
-    pieces: list[bytes] = []
+def read_message(body: bytes) -> tuple[str, Decoded]:
+    """Return the signal of a message and its spans; log records are spans, too. Both kinds look alike but for what is in them.
+
+    Raises:
+        WireError: it is not OTLP protobuf with spans or log records in it.
+    """
     try:
-        pieces.extend(_pieces(body))
-    except ValueError:
-        return None
-    return pieces
+        found = decode_traces(body, NO_LIMITS)
+        if found.spans:
+            return TRACES, found
+        logs = decode_logs(body, NO_LIMITS)
+        if logs.events.spans or logs.others:
+            return LOGS, logs.events
+    except WireError:
+        pass
+    raise WireError(f"{len(body):,} bytes that are not OTLP protobuf with spans or log records in it")
 
 
-def _pieces(body: bytes) -> Iterator[bytes]:
-    start = 0
-    while start < len(body):
-        end = start + _LENGTH + int.from_bytes(body[start : start + _LENGTH], "big")
-        if end > len(body) or end <= start + _LENGTH:
-            raise ValueError
-        yield body[start + _LENGTH : end]
-        start = end
+def spans_of_protobuf(path: Path) -> Iterator[SpanRecord]:
+    """Yield the spans of a file of protobuf.
+
+    Raises:
+        WireError: it is not OTLP, holds no span, or an unreadable one.
+    """
+    is_empty = True
+    for number, body in enumerate(messages_of(path), 1):
+        try:
+            _, found = read_message(body)
+        except WireError as error:
+            raise WireError(
+                f"{path}, message {number}: {error}, expected OTLP (JSON lines, one JSON document, or protobuf)",
+                do="name a file of spans, a fixture's directory or its .tar.gz, or the id of a run",
+            ) from error
+        for fault in found.faults:
+            raise WireError(f"{path}, span {fault.span_id or '(no id)'}: {fault.reason}: {fault.detail}")
+        is_empty = is_empty and not found.spans
+        yield from found.spans
+    if is_empty:
+        raise WireError(f"{path}: holds no spans")

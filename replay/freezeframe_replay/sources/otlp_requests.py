@@ -12,23 +12,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.sources.span_file import is_text
+from freezeframe_replay.sources.otlp_bytes import LOGS, TRACES, is_text, messages_of, opened, read_message
 from freezeframe_schemas.errors import WireError
-from freezeframe_schemas.otlp.decode import NO_LIMITS, decode_traces
+from freezeframe_schemas.otlp.decode import NO_LIMITS
 from freezeframe_schemas.otlp.encode import encode_traces
-from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
+from freezeframe_schemas.otlp.logs import decode_json_logs
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire.document import JsonObject, as_objects, as_text
 
-TRACES: Final = "traces"
-LOGS: Final = "logs"
 METRICS: Final = "metrics"
 JSON: Final = "application/json"
 PROTOBUF: Final = "application/x-protobuf"
 
 _FIELDS: Final = {"resourceSpans": TRACES, "resourceLogs": LOGS, "resourceMetrics": METRICS}
 _NO_OTLP: Final = f"not OTLP/JSON, expected an object with {', '.join(_FIELDS)}"
-_LENGTH: Final = 4
 _MOST_SPANS: Final = 256
 _ENOUGH_BYTES: Final = 4 * 1024 * 1024
 """Of the long attributes of a request's spans. A larger one is sent alone."""
@@ -64,7 +61,7 @@ def requests_of_file(path: Path) -> Iterator[OtlpRequest]:
 
 
 def _of_text(path: Path) -> Iterator[OtlpRequest]:
-    with path.open("rb") as lines:
+    with opened(path) as lines:
         number = 0
         for place, line in enumerate(lines, 1):
             if not line.strip():
@@ -72,7 +69,7 @@ def _of_text(path: Path) -> Iterator[OtlpRequest]:
             number += 1
             request = _of_json(line, number, place)
             if request is None and number == 1:
-                request = _of_json(path.read_bytes(), 1, 0)  # one document, over several lines
+                request = _of_json(line + lines.read(), 1, 0)  # one document, over several lines
                 if request is None:
                     raise WireError(f"{path}: {_NO_OTLP}")
                 yield request
@@ -114,40 +111,12 @@ def _runs_of(spans: Iterable[SpanRecord]) -> tuple[str, ...]:
 
 
 def _of_protobuf(path: Path) -> Iterator[OtlpRequest]:
-    for number, body in enumerate(_messages(path), 1):
-        yield _of_bytes(path, number, body)
-
-
-def _messages(path: Path) -> Iterator[bytes]:
-    """Yield the messages: each after its length, unless the file as a whole is one."""
-    left = path.stat().st_size
-    with path.open("rb") as file:
-        while left > 0:
-            head = file.read(_LENGTH)
-            size = int.from_bytes(head, "big")
-            if size == 0 or size > left - _LENGTH:
-                if left != path.stat().st_size:
-                    raise WireError(
-                        f"{path}: the last message is cut: {size:,} bytes are announced, {left - _LENGTH:,} are there"
-                    )
-                yield head + file.read()  # no lengths: the file is one message, and these were its first bytes
-                return
-            yield file.read(size)
-            left -= _LENGTH + size
-
-
-def _of_bytes(path: Path, number: int, body: bytes) -> OtlpRequest:
-    """Return what a message holds. The signals' messages look alike: only the spans or records in them differ."""
-    try:
-        spans, signal = decode_traces(body, NO_LIMITS).spans, TRACES
-        if not spans:
-            logs = decode_logs(body, NO_LIMITS)
-            spans, signal = logs.events.spans, LOGS if logs.events.spans or logs.others else ""
-        if signal:
-            return OtlpRequest(number=number, signal=signal, content_type=PROTOBUF, body=body, runs=_runs_of(spans))
-    except WireError as error:
-        raise WireError(f"{path}, request {number}: {error}") from error
-    raise WireError(f"{path}, request {number}: {len(body):,} bytes that are not OTLP protobuf with spans or log records in it")
+    for number, body in enumerate(messages_of(path), 1):
+        try:
+            signal, found = read_message(body)
+        except WireError as error:
+            raise WireError(f"{path}, request {number}: {error}") from error
+        yield OtlpRequest(number=number, signal=signal, content_type=PROTOBUF, body=body, runs=_runs_of(found.spans))
 
 
 def requests_of_spans(spans: Iterable[SpanRecord]) -> Iterator[OtlpRequest]:

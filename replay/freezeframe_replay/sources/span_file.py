@@ -16,15 +16,14 @@ from typing import Any, Final
 
 from freezeframe_replay.sources.foreign import joined
 from freezeframe_replay.sources.otlp import spans_of_document
-from freezeframe_replay.sources.otlp_bytes import spans_of_bytes
+from freezeframe_replay.sources.otlp_bytes import is_text, opened, spans_of_protobuf
 from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
 
 LAST: Final = "last"
-_HEAD_BYTES: Final = 4096
-_SUFFIXES: Final = frozenset({".pb", ".json", ".jsonl"})
-_CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_NAMES: Final = re.compile(r"(?!.*(?:metrics|PROVENANCE)).*\.(?:pb|binpb|jsonl?)(?:\.gz)?")
+"""OTLP files are named after their signal; metrics are not read."""
 
 
 def split_name(text: str) -> tuple[Path, str] | None:
@@ -41,12 +40,13 @@ def _holds_spans(path: Path) -> bool:
 
 
 def files_of(directory: Path) -> list[Path]:
-    """Return the directory's files of spans and log records. OTLP files are named after their signal; metrics are not read."""
-    return sorted(
-        path
-        for path in directory.iterdir()
-        if path.suffix in _SUFFIXES and not any(word in path.name for word in ("metrics", "PROVENANCE"))
-    )
+    """Return the directory's files of spans and log records."""
+    return sorted(path for path in directory.iterdir() if _NAMES.fullmatch(path.name))
+
+
+def files_below(directory: Path) -> list[Path]:
+    """Return those of the directories below it, too, as exporters to object stores make them of days and hours."""
+    return [file for folder in sorted({path.parent for path in directory.rglob("*")}) for file in files_of(folder)]
 
 
 def load_run_of_file(path: Path, run: str = "") -> Run:
@@ -75,7 +75,7 @@ def load_runs_of_file(path: Path) -> list[Run]:
 
 def load_runs_below(directory: Path) -> list[Run]:
     """Return all runs of the OTLP files in a directory and those below it, the newest last; raises as `load_runs_of_file`."""
-    return _runs_of([file for folder in sorted({path.parent for path in directory.rglob("*")}) for file in files_of(folder)])
+    return _runs_of(files_below(directory))
 
 
 def _picked(path: Path, runs: list[Run], run: str) -> Run:
@@ -91,8 +91,13 @@ def _picked(path: Path, runs: list[Run], run: str) -> Run:
 
 
 def _runs_of(files: Iterable[Path]) -> list[Run]:
+    return runs_of_spans(span for file in files for span in _spans_of(file))
+
+
+def runs_of_spans(spans: Iterable[SpanRecord]) -> list[Run]:
+    """Return the runs that the spans belong to, the newest last."""
     traces: dict[str, list[SpanRecord]] = defaultdict(list)
-    for span in (span for file in files for span in _spans_of(file)):
+    for span in spans:
         traces[span.trace_id].append(span)
     return sorted(map(build_run, joined(traces.values())), key=lambda item: item.entry.start_time_unix_nano)
 
@@ -100,15 +105,9 @@ def _runs_of(files: Iterable[Path]) -> list[Run]:
 def _spans_of(path: Path) -> Iterator[SpanRecord]:
     """Yield the spans of every line; of the document, if the file is one document over many lines; or of protobuf."""
     if not is_text(path):
-        try:
-            yield from spans_of_bytes(path.read_bytes())
-        except WireError as error:
-            raise WireError(
-                f"{path}: {error}, expected OTLP (JSON lines, one JSON document, or protobuf)",
-                do="name a file of spans, a fixture's directory or its .tar.gz, or the id of a run",
-            ) from error
+        yield from spans_of_protobuf(path)
         return
-    with path.open("rb") as lines:
+    with opened(path) as lines:
         for number, line in enumerate(lines, 1):
             if not line.strip():
                 continue
@@ -133,14 +132,9 @@ def _of_whole(path: Path, document: Any) -> list[SpanRecord]:
         raise WireError(f"{path}: {error}") from error
 
 
-def is_text(path: Path) -> bool:
-    """Return whether the file may be JSON, which holds no control character; the tags of protobuf are such characters."""
-    with path.open("rb") as file:
-        return _CONTROL.search(file.read(_HEAD_BYTES)) is None
-
-
 def _whole(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        with opened(path) as file:
+            return json.loads(file.read())
     except (ValueError, RecursionError):
         return None

@@ -12,12 +12,18 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.vendors.dialect import plain
+from freezeframe_schemas.vendors.dialect import json_of, plain
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, parse
 
 _CALLBACK: Final = "a callback's envelope"
 _LANGCHAIN: Final = "a LangChain message"
 _CALL: Final = "a function call's envelope"
+_MCP_METHODS: Final = ("prompts/", "resources/")
+_MCP_SPANS: Final = (
+    ("MCP request: {}", "request", "response"),
+    ("{}.mcp", "traceloop.entity.input", "traceloop.entity.output"),
+)
+"""Name of the span, attributes of the request and of its result."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,6 +47,37 @@ def tool_call_of(span: SpanRecord) -> ToldTool:
         call_id=span.text(genai.TOOL_CALL_ID) or id_of_call or id_of_result,
         envelope=around_call or around_result,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class McpRequest:
+    """A request to an MCP server, with its result."""
+
+    method: str
+    params: JsonObject
+    result: JsonObject
+
+
+def mcp_request_of(span: SpanRecord) -> McpRequest | None:
+    """Return the prompt or resource that a span of an MCP client asks for: both are nowhere else. None for other spans.
+
+    Source: logfire ``integrations/mcp.py``; OpenLLMetry ``opentelemetry-instrumentation-mcp``
+    """
+    for name, asked, answered in _MCP_SPANS:
+        said = as_object(json_of(span, asked))
+        method, result = as_text(said.get("method")) or "", json_of(span, answered)
+        if method.startswith(_MCP_METHODS) and span.name == name.format(method) and isinstance(result, dict):
+            params = as_object(_given(said.get("params")))
+            params.pop("meta", None)
+            return McpRequest(method=method, params=params, result=as_object(_given(result)))
+    return None
+
+
+def _given(found: JsonValue) -> JsonValue:
+    """Return a dumped model without the fields that are null in it: they were not set."""
+    if isinstance(found, list):
+        return [_given(item) for item in found]
+    return {name: _given(item) for name, item in found.items() if item is not None} if isinstance(found, dict) else found
 
 
 def _json(span: SpanRecord, name: str) -> JsonValue:

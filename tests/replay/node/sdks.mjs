@@ -105,9 +105,12 @@ async function mcp(transport) {
   const client = new Client({ name: "node", version: "1" });
   await client.connect(transport);
   const listed = (await client.listTools()).tools.map((item) => item.name);
+  const [{ name }] = (await client.listPrompts()).prompts;
+  const [message] = (await client.getPrompt({ name, arguments: { name: question } })).messages;
+  const [resource] = (await client.readResource({ uri: `shop://orders/${question}` })).contents;
   const answer = await client.callTool({ name: "get_order", arguments: { order_id: question } });
   await client.close();
-  return { listed, content: answer.content };
+  return { listed, prompt: message.content.text, resource: resource.text, content: answer.content };
 }
 
 async function openai() {

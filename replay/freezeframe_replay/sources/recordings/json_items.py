@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
-import zlib
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, BinaryIO, Final, NamedTuple, TextIO, TypeVar, cast
+from typing import Any, BinaryIO, Final, NamedTuple, TextIO, TypeVar
 
+from freezeframe_replay.sources.otlp_bytes import opened
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.wire.document import JsonObject, as_object
 
@@ -69,7 +68,7 @@ def lines_of(path: Path) -> Iterator[Line]:
     Raises:
         WireError: a line is not JSON, or longer than an item may be.
     """
-    with _opened(path) as file:
+    with opened(path) as file:
         number = offset = 0
         while line := _line(path, file, number + 1):
             number += 1
@@ -80,31 +79,13 @@ def lines_of(path: Path) -> Iterator[Line]:
 
 def line_at(path: Path, offset: int) -> Any:
     """Return the JSON value of the line that begins at `offset`."""
-    with _opened(path) as file:
+    with opened(path) as file:
         file.seek(offset)
         return json.loads(_line(path, file, 0))
 
 
-def _opened(path: Path) -> BinaryIO:
-    file = path.open("rb")
-    if file.read(2) == b"\x1f\x8b":
-        file.close()
-        return cast("BinaryIO", gzip.open(path))
-    file.seek(0)
-    return file
-
-
-@contextmanager
-def _unpacked(path: Path, number: int) -> Generator[None]:
-    try:
-        yield
-    except (EOFError, OSError, zlib.error) as error:
-        raise WireError(f"{path}, line {number}: the compressed file is cut or damaged: {error}") from None
-
-
 def _line(path: Path, file: BinaryIO, number: int) -> bytes:
-    with _unpacked(path, number):
-        line = file.readline(4 * LARGEST)
+    line = file.readline(4 * LARGEST)
     if len(line) >= 4 * LARGEST:
         raise WireError(f"{path}, line {number}: has more than {4 * LARGEST:,} bytes")
     return line
@@ -145,7 +126,7 @@ def listed(path: Path, *names: str) -> Iterator[Any]:
     Raises:
         WireError: as `items_of` and `lines_of`.
     """
-    with _opened(path) as file, _unpacked(path, 1):
+    with opened(path) as file:
         head = file.read(_PIECE).lstrip()
     if head[:1] == b"[":
         yield from items_of(path)

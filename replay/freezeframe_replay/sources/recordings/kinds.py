@@ -148,7 +148,7 @@ def requests_of_recording(path: Path, kind: RecordingKind) -> Iterator[OtlpReque
     yield from requests_of_spans(_read(path, kind, origin))
 
 
-def no_runs(*paths: Path) -> RunError:
+def no_runs(*paths: Path | str) -> RunError:
     """Return the error for files that hold nothing to import."""
     return RunError(f"no runs in {', '.join(map(str, paths))}")
 
