@@ -48,6 +48,8 @@ class GapKind(StrEnum):
     OUTCOME_PARTLY = "outcome_partly"
     """Something that the entry point leaves behind is not part of what a replay compares. It can be re-enacted all the same."""
     RANDOM_UNRECORDED = "random_unrecorded"
+    CLOCK_UNRECORDED = "clock_unrecorded"
+    """The program reads the time past the clock that a replay sets."""
     UNREAD = "unread"
     """The collector's redaction could not read everything in time and kept hashes."""
     UNSEEN = "unseen"
@@ -76,7 +78,8 @@ _KINDS: Final = frozenset(GapKind)
 
 NOT_REPEATED: Final = "which a replay does not do"
 NOT_WHOLE: Final = "which a replay does not give back whole"
-"""One of these two is in the text of each gap by which a replay of unchanged code may diverge."""
+NOT_SET: Final = "which a replay does not set"
+"""One of these three is in the text of each gap by which a replay of unchanged code may diverge."""
 NOT_COMPARED: Final = "a replay does not compare "
 """Begins the text of each gap that a verdict has to name: what of an outcome is not compared follows."""
 

@@ -196,6 +196,20 @@ PROGRAMS = {
         + entry("box = Box(); box.bump(); look(box.n)"),
         level=5, gap=GapKind.TOOL_CHANGES, text="changes its object (n)", do="make it where bump is called",
     ),
+    "a tool of a framework that changes what others read": Program(
+        source="import langchain_core.tools\nSEEN = []\n@langchain_core.tools.tool\ndef note(text: str) -> str:\n    'Note it.'\n    SEEN.append(text)\n"
+        + entry("note.invoke({'text': 'x'}); look(*SEEN)"),
+        level=5, gap=GapKind.TOOL_CHANGES, text="changes the global SEEN", do="make it where note is called",
+    ),
+    "a cache that only tools read": Program(
+        source="KNOWN = {}\n@freezeframe.tool\ndef ask(text):\n    return KNOWN.setdefault(text, len(KNOWN))\n" + entry("look(ask('x'), ask('x'))"),
+        level=5, gap=GapKind.TOOL_CHANGES, text="changes the global KNOWN", do="make it where ask is called",
+    ),
+    "the clock of numpy": Program(
+        source="import numpy\n" + entry("look(numpy.datetime64('now'))"),
+        level=5, gap=GapKind.CLOCK_UNRECORDED, text="reads the clock of numpy", do="datetime.datetime.now()",
+    ),
+    "times of numpy": Program(source="import numpy\n" + entry("look(numpy.datetime64('2026-11-21'))")),
     "a tool that changes nothing": Program(
         source="class Box:\n    def __init__(self): self.seen = [1]\n    @freezeframe.tool\n    def count(self, more): return len(more)\n"
         + entry("look(Box().count([1, {'a': 2}]))"),

@@ -17,6 +17,9 @@ from freezeframe_schemas.divergence import Divergence, DivergenceKind
         ("the price is 12.50", "the price is 15.00", False),
         ("3.5 and 0.25", "3.6 and 0.75", False),
         ("278.9 ms left", "276.7 ms over", False),
+        ("385 ms left", "379 ms left", True),
+        ("385 ms left", "79 ms left", False),
+        ("81.693 per s", "21.844 per s", True),
         ("A-1057", "A-1042", False),
     ],
 )

@@ -361,6 +361,54 @@ def secret(draw: Draw) -> str:
     return _drawn(draw, _SECRETS)
 
 
+_STOPWATCHES: Final = (
+    ("time.perf_counter()", "{} - {}"),
+    ("time.monotonic()", "{} - {}"),
+    ("time.time()", "{} - {}"),
+    ("time.perf_counter_ns()", "({} - {}) / 1e9"),
+    ("datetime.datetime.now()", "({} - {}).total_seconds()"),
+)
+"""How to read a clock, and the seconds between two reads, the later one first."""
+BUDGET_MS: Final = 280
+"""In which a program pauses three times, unless the machine is slow."""
+_MEASURED: Final = (
+    "{took}",
+    "{took:.6f}",
+    "{took:.3f}",
+    "{took:.1f}",
+    "{took * 1000:.1f}",
+    "{round(took, 4)}",
+    "{int(took * 1e6)}",
+)
+_COMPUTED: Final = ("{30 - took:.2f}", "{5_000 - int(took * 1000)}", "{7 / took:.3f}", "{took / 3:.5f}", "{round(took * 1000)}")
+"""What a prompt tells of a duration: as it was measured, and computed from it, which a replay gets nearly."""
+
+
+def duration(draw: Draw) -> str:
+    """Measure a call, and let the agent say how long it took, decide by it, or spend a budget of time."""
+    read, difference = draw.chance.choice(_STOPWATCHES)
+    begun, took = draw.name("begun"), draw.name("took")
+    call = draw.change("dropped call", f'look("{draw.chance.choice(_WORDS)}")', "None")
+    wait = f'pause("{draw.word("argument of a tool")}")'
+    measured = (
+        f"{begun} = {read}\nseen.append({draw.chance.choice((wait, wait, call))})\n{took} = {difference.format(read, begun)}"
+    )
+    kind = draw.chance.choice(("said", "said", "given", "branch", "budget", "constant", "computed"))
+    forms = _COMPUTED if kind == "computed" else _MEASURED
+    told = draw.chance.choice(forms).replace("took", took)
+    if kind == "given":
+        return f'{measured}\nseen.append(look({{"took": {took}, "item": "{draw.word("argument of a tool")}"}}))'
+    if kind == "branch":
+        limit = draw.change("limit of a duration", "60", "0")
+        return f'{measured}\nseen.append(look("late" if {took} > {limit} else "in time"))\n{question(draw)}'
+    if kind == "budget":
+        spent, limit = f"{difference.format(read, begun)} < ", draw.change("budget of time", f"{BUDGET_MS / 1000}", "0.7")
+        return f"{begun} = {read}\nwhile {spent}{limit}:\n    seen.append({wait})"
+    if kind == "constant":
+        told += f", limit {{{draw.change('computed number', '7', '9')} / 20}}"
+    return f"{measured}\nseen.append({draw.ask(f'It took {told}: {draw.said()}?')})"
+
+
 # -- threads ------------------------------------------------------------------------------------------------------------
 
 
@@ -612,6 +660,11 @@ def look(item):
     return {"item": item, "stock": WORLD.randrange(10**6), "note": WORLD.choice(["fragile", None, "näme 🙂", 1.5, [True]])}
 
 @freezeframe.tool
+def pause(item):
+    time.sleep(WORLD.uniform(100, 120) / 1000)
+    return f"{item}: {WORLD.random()}"
+
+@freezeframe.tool
 def customer_of(order):
     return {"order": order, "contact": WORLD.choice(PEOPLE)}
 
@@ -638,7 +691,7 @@ def read_pages(item):
 
 @freezeframe.tool
 async def weigh(item):
-    await asyncio.sleep(WORLD.uniform(0.001, 0.01))
+    await asyncio.sleep(WORLD.uniform(1, 10) / 1000)
     return f"{item}: {WORLD.random()}"
 
 @freezeframe.tool
@@ -688,6 +741,11 @@ def make_agent(seed: int, *, without: Collection[str] = (), keep: Collection[int
             texts.append(draw.change("early return", "pass", done if entry not in {"script", "block"} else "raise SystemExit"))
         texts.append(RULES[name][0](draw))
         parts.append((position, name))
+    for position in range(20, 20 + chance.choice((0, 0, 1, 1, 2))):  # drawn last, so that the other parts of a seed stay
+        draw = Draw(random.Random(f"{seed} {position}"), changes, variables, position=position, is_async=is_async)
+        if keep is None or position in keep:
+            texts.insert(draw.chance.randrange(len(texts) + 1), duration(draw))
+            parts.append((position, duration.__name__))
     ending = random.Random(f"{seed} ending")
     draw, result = Draw(ending, changes, variables, position=99, is_async=is_async), "seen"
     if ending.random() < 0.1:

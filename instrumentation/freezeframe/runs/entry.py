@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.context.current import PLACE, Lane, Place, RunContext, current_place, leave
@@ -20,12 +21,13 @@ from freezeframe.context.environment import told_settings
 from freezeframe.context.program import program_file, relative_path
 from freezeframe.context.sights import Sights
 from freezeframe.runs.reach import command_gaps
+from freezeframe.runs.streams import application_texts
 from freezeframe.seams.draws import randoms
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.responder import Responder
 from freezeframe_schemas import genai, values
-from freezeframe_schemas.gaps import NOT_COMPARED, Gap, GapKind, gaps_to_json
+from freezeframe_schemas.gaps import NOT_COMPARED, NOT_SET, Gap, GapKind, gaps_to_json
 from freezeframe_schemas.run import EntryKind
 
 if TYPE_CHECKING:
@@ -34,6 +36,22 @@ if TYPE_CHECKING:
 
     from freezeframe.seams.recorder.recording import Recorder
     from freezeframe_schemas.span import Attributes, AttributeValue
+
+
+_NUMPYS_NOW: Final = re.compile(rb"""datetime64\b.*["'](?:now|today)["']|["'](?:now|today)["'].*\bdatetime64""")
+_NUMPYS_CLOCK: Final = Gap(
+    kind=GapKind.CLOCK_UNRECORDED,
+    text=f'the program\'s code reads the clock of numpy.datetime64("now"), {NOT_SET}',
+    do="use datetime.datetime.now()",
+)
+
+
+@cache
+def _asks_numpy_for_time(modules: int) -> bool:
+    """Return whether code of the application does. `modules`: how many are imported; it is looked up again if more are."""
+    with suppress(OSError):
+        return "numpy" in sys.modules and any(map(_NUMPYS_NOW.search, application_texts()))
+    return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +157,8 @@ class EntryPayload:
         }
         with guard("entry.gaps"):
             seen = (*self.sights.gaps(point.target.rpartition(":")[2]), *self._draws.gaps())
+            if _asks_numpy_for_time(len(sys.modules)):
+                seen = (*seen, _NUMPYS_CLOCK)
             gaps = (*(point.reach() if point.reach else ()), *point.gaps, *seen)
             optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None
         attributes: dict[str, AttributeValue] = {

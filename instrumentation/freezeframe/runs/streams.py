@@ -56,7 +56,7 @@ class StandardStreams:
         """
         escaped: dict[str, Any] = dict.fromkeys(_UNHEARD)
         with guard("streams.outcome"), contextlib.suppress(OSError):  # a text that is gone, or in an archive: not known
-            texts = list(_application_texts())
+            texts = list(application_texts())
             escaped = {part: None for part, pattern in _UNHEARD.items() if any(map(pattern.search, texts))}
         if self._status is not None:
             escaped["exit"] = self._status
@@ -144,7 +144,7 @@ class StandardStreams:
         sys.exit = heard
 
 
-def _application_texts() -> Iterator[bytes]:
+def application_texts() -> Iterator[bytes]:
     """Yield the text of each module of the application that was imported, and the code that was given as `-c`.
 
     Raises:

@@ -17,13 +17,14 @@ from freezeframe_schemas.divergence import Divergence, DivergenceKind
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import RECONSTRUCTED, Exchange, Kind, format_lane
 from freezeframe_schemas.fixture import Step
-from freezeframe_schemas.gaps import NOT_REPEATED, NOT_WHOLE
+from freezeframe_schemas.gaps import NOT_REPEATED, NOT_SET, NOT_WHOLE
 from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
 from freezeframe_schemas.wire import decode_body, find_dialect_of
 from freezeframe_schemas.wire.document import as_object, as_objects, parse
 
-_FRACTION: Final = re.compile(r"\d+\.\d+(?:e-?\d+)?")
-_EXACT: Final = re.compile(r"\.\d{4}")
+_MAY_BE_MEASURED: Final = re.compile(r"\d+\.\d+(?:e-?\d+)?|(?<![\w-])\d{3,}(?![\w-])")
+"""A fraction, or a longer integer that is not part of a name."""
+_EXACT: Final = re.compile(r"\.\d{3}")
 _NEARLY: Final = 0.1
 """Part of the larger of two numbers by which they may differ if they have few decimals: a changed price differs by more."""
 _MAY_COME_OF_A_GAP: Final = frozenset(
@@ -196,7 +197,7 @@ def with_reason(divergences: Sequence[Divergence], gaps: Iterable[str]) -> tuple
     if not divergences or divergences[0].kind not in _MAY_COME_OF_A_GAP:
         return tuple(divergences)
     first = divergences[0]
-    reasons = [gap for gap in gaps if NOT_REPEATED in gap or NOT_WHOLE in gap]
+    reasons = [gap for gap in gaps if any(words in gap for words in (NOT_REPEATED, NOT_WHOLE, NOT_SET))]
     notes = [first.note, _measured(first), f"a gap of the run may be the reason: {'; '.join(reasons)}" if reasons else ""]
     return (replace(first, note="; ".join(filter(None, notes))), *divergences[1:])
 
@@ -204,9 +205,13 @@ def with_reason(divergences: Sequence[Divergence], gaps: Iterable[str]) -> tuple
 def _measured(divergence: Divergence) -> str:
     """Return the note for two texts that differ only in numbers that a program may have measured: nearly equal, or exact."""
     recorded, live = str(divergence.recorded), str(divergence.live)
-    if recorded == live or not _FRACTION.search(recorded) or _FRACTION.sub("", recorded) != _FRACTION.sub("", live):
+    if (
+        recorded == live
+        or not _MAY_BE_MEASURED.search(recorded)
+        or _MAY_BE_MEASURED.sub("", recorded) != _MAY_BE_MEASURED.sub("", live)
+    ):
         return ""
-    if not all(map(_may_be_one, _FRACTION.findall(recorded), _FRACTION.findall(live))):
+    if not all(map(_may_be_one, _MAY_BE_MEASURED.findall(recorded), _MAY_BE_MEASURED.findall(live))):
         return ""
     return (
         "only numbers differ: if the program computes with a duration that it measures, a replay gets nearly the same result; "

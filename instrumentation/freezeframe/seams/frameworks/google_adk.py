@@ -45,7 +45,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 async def _run_async(original: Callable[..., Any], tool: Any, *, args: dict[str, Any], tool_context: Any) -> Any:
     call_id = getattr(tool_context, "function_call_id", None)
     return await calls.run_async(
-        lambda: calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, kwargs=args, call_id=call_id),
+        lambda: calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, kwargs=args, call_id=call_id).by(tool, "func", _METHOD),
         partial(original, tool, args=args, tool_context=tool_context),
         dump=partial(_dump, tool_context),
         load=partial(_load, tool_context),

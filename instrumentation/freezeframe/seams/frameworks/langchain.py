@@ -56,7 +56,10 @@ def _describe_tool(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     given: Any = args[0] if args else kwargs.get("tool_input")
     named = _without_injected(tool, given) if isinstance(given, dict) else None
     unnamed = (given,) if named is None else ()
-    return calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, *unnamed, kwargs=named or {}, call_id=kwargs.get("tool_call_id"))
+    call = calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, *unnamed, kwargs=named or {}, call_id=kwargs.get("tool_call_id"))
+    hidden: Any = [] if named is None else [value for name, value in given.items() if name not in named]
+    state = next((getattr(value, "state", value) for value in hidden), None)
+    return call.by(tool, "func", "coroutine", "_run", "_arun", context=state)
 
 
 def _without_injected(tool: Any, given: dict[str, Any]) -> dict[str, Any]:
@@ -70,4 +73,5 @@ def _describe_retriever(retriever: Any, args: tuple[Any, ...], kwargs: dict[str,
     query: Any = args[0] if args else kwargs.get("input")
     extra = {name: value for name, value in kwargs.items() if name not in ("input", "config")}
     name = retriever.name if isinstance(getattr(retriever, "name", None), str) else type(retriever).__name__
-    return calls.FunctionCall.of(Kind.RETRIEVAL, SEAM, name, kwargs={"input": query, **extra})
+    call = calls.FunctionCall.of(Kind.RETRIEVAL, SEAM, name, kwargs={"input": query, **extra})
+    return call.by(retriever, "_get_relevant_documents", "_aget_relevant_documents")

@@ -27,10 +27,12 @@ def install(module: ModuleType, patches: Patches) -> None:
 def _describe_tool(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
     injected = getattr(tool, "ctx_param_name", None)
     named = {name: value for name, value in kwargs.items() if name != injected}
-    return calls.FunctionCall.of(Kind.TOOL, SEAM, tool.metadata.name, *args, kwargs=named)
+    call = calls.FunctionCall.of(Kind.TOOL, SEAM, tool.metadata.name, *args, kwargs=named)
+    return call.by(tool, "_real_fn", "_fn", "_async_fn")
 
 
 def _describe_retriever(retriever: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
     query: Any = args[0] if args else kwargs.get("str_or_query_bundle")
     text = query if isinstance(query, str) else getattr(query, "query_str", query)
-    return calls.FunctionCall.of(Kind.RETRIEVAL, SEAM, type(retriever).__name__, kwargs={"query": text})
+    call = calls.FunctionCall.of(Kind.RETRIEVAL, SEAM, type(retriever).__name__, kwargs={"query": text})
+    return call.by(retriever, "_retrieve", "_aretrieve")

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe.seams.functions import calls
+from freezeframe.seams.functions.left_behind import enclosed
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe_schemas.exchange import Kind
 
@@ -32,7 +33,8 @@ async def _invoke(original: Callable[..., Any], invoker: Any, ctx: Any, input: s
     tool: Any = getattr(invoker, "_function_tool", None)
     if tool is None:
         return await original(invoker, ctx, input)
-    return await calls.run_async(partial(_describe, tool, ctx, input), partial(original, invoker, ctx, input))
+    inner = getattr(invoker, "_invoke_tool_impl", None)
+    return await calls.run_async(partial(_describe, tool, inner, ctx, input), partial(original, invoker, ctx, input))
 
 
 def _post_init(original: Callable[..., None], tool: Any, *, covered: Any) -> None:
@@ -60,8 +62,9 @@ class _Invoke:
         return _Invoke(tool, inner)
 
     async def __call__(self, ctx: Any, input: str) -> Any:  # noqa: A002 - the library's own name
-        return await calls.run_async(partial(_describe, self._tool, ctx, input), partial(self._inner, ctx, input))
+        return await calls.run_async(partial(_describe, self._tool, self._inner, ctx, input), partial(self._inner, ctx, input))
 
 
-def _describe(tool: Any, ctx: Any, text: str) -> calls.FunctionCall:
-    return calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, text, kwargs={}, call_id=getattr(ctx, "tool_call_id", None))
+def _describe(tool: Any, inner: Any, ctx: Any, text: str) -> calls.FunctionCall:
+    call = calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, text, kwargs={}, call_id=getattr(ctx, "tool_call_id", None))
+    return call.by(None, functions=(inner, *enclosed(inner)), context=getattr(ctx, "context", None))

@@ -26,4 +26,9 @@ def _describe(manager: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ca
     validated: Any = args[0] if args else kwargs["validated"]
     call = validated.call
     call_id = str(call.tool_call_id) if call.tool_call_id else None
-    return calls.FunctionCall.of(Kind.TOOL, SEAM, call.tool_name, kwargs=validated.validated_args, call_id=call_id)
+    tool = validated.tool
+    while hasattr(tool, "source_tool"):  # of several toolsets together
+        tool = tool.source_tool
+    schema: Any = getattr(getattr(tool, "call_func", None), "__self__", None)
+    asked = calls.FunctionCall.of(Kind.TOOL, SEAM, call.tool_name, kwargs=validated.validated_args, call_id=call_id)
+    return asked.by(schema, "function", context=getattr(validated.ctx, "deps", None))

@@ -86,6 +86,6 @@ def _module_based(tool: Any, tool_use: dict[str, Any], invocation_state: dict[st
         del args, kwargs
         return calls.FunctionCall.of(
             Kind.TOOL, SEAM, tool.tool_name, kwargs=tool_use.get("input") or {}, call_id=tool_use.get("toolUseId")
-        )
+        ).by(tool, "_tool_func")
 
     return watch(tool._tool_func, describe)

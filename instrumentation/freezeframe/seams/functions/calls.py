@@ -6,7 +6,7 @@ Adapters describe the call; what happens to it is here. While a replay is served
 from __future__ import annotations
 
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iterable, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
@@ -17,7 +17,7 @@ from freezeframe._drive import Watcher
 from freezeframe._guard import guard
 from freezeframe.context.current import PLACE, current_place
 from freezeframe.context.sights import Sight, Sights, shown_path
-from freezeframe.seams.functions.given import Changes
+from freezeframe.seams.functions.given import Changes, watch_held
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.patching import Patches
@@ -55,6 +55,14 @@ class FunctionCall:
         """Return a call with these arguments. An id that is not text is dropped."""
         body = values.encode({"args": list(args), "kwargs": dict(kwargs)})
         return cls(kind=kind, seam=seam, name=str(name), body=body, call_id=call_id if isinstance(call_id, str) else None)
+
+    def by(self, tool: Any, *names: str, functions: Iterable[Any] = (), context: object = None) -> Self:
+        """Return the call, with what the application's functions in a framework's tool leave behind (`given.watch_held`)."""
+        with guard("functions.held"):
+            if switch.recorder() is not None:
+                code, changed = watch_held(tool, names, functions, context)
+                return replace(self, code=code, changed=changed)
+        return self
 
 
 Describe = Callable[[], FunctionCall]
@@ -356,8 +364,7 @@ def miss(describe: Describe) -> None:
     Raises:
         ReplayMiss: always, in a replay.
     """
-    responder = switch.serving()
-    if responder is not None:
+    if (responder := switch.serving()) is not None:
         _ask(responder, describe())
 
 

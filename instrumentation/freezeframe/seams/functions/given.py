@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import marshal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, FunctionType
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
-from freezeframe.seams.functions.left_behind import CONSTANT, LeftBehind
+from freezeframe.seams.functions.left_behind import CONSTANT, Changes, LeftBehind, plain_function
 from freezeframe_schemas.keys import with_defaults, without_identity
 from freezeframe_schemas.rebuilding import FIXED, is_fixed
 
 _GROWING: Final = frozenset({list, dict, set})
 Encode = Callable[[tuple[Any, ...], dict[str, Any]], str]
-Changes = Callable[[object], Iterator[tuple[str, str]]]
-"""Takes the result of a call; yields what a replay does not do, each as a verb and its object."""
+_LEFT: Final[WeakKeyDictionary[FunctionType, LeftBehind]] = WeakKeyDictionary()
+"""A framework's tool objects come and go; what a function names is found once."""
 
 
 def watch_call(
@@ -35,6 +38,28 @@ def watch_call(
             yield "returns", "the very object that it was given"
 
     return changes
+
+
+def watch_held(
+    tool: object, names: Iterable[str], functions: Iterable[object], context: object
+) -> tuple[CodeType | None, Changes]:
+    """Return the code of the application's function in a framework's tool, and what `watch_call` returns.
+
+    Args:
+        tool: the framework's object.
+        names: the attributes in which it may hold the function.
+        functions: more that may be the function. All that is not the application's is left out.
+        context: what the framework lets its tools share: state, dependencies.
+    """
+    around: list[Changes] = []
+    code = None
+    for each in (*(getattr(tool, name, None) for name in names), *functions):
+        function = plain_function(getattr(each, "__func__", each))
+        if function is not None:
+            code = code or function.__code__
+            left = _LEFT.get(function) or _LEFT.setdefault(function, LeftBehind(function))
+            around.append(left.before(getattr(each, "__self__", None), context))
+    return code, lambda result: itertools.chain.from_iterable(look(result) for look in around)
 
 
 def _picture(given: tuple[Any, ...]) -> bytes | None:

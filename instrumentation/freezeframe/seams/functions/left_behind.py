@@ -29,6 +29,7 @@ CONSTANT: Final = FIXED | {tuple, frozenset, complex, type}
 _MOST_ITEMS: Final = 1_000
 _ABSENT: Final = object()
 _CACHED: Final = type(cache(len))
+_ATTRIBUTES: Final = ("__dict__", "__pydantic_private__")
 _STORE_GLOBAL: Final = dis.opmap["STORE_GLOBAL"]
 _MAX_FUNCTIONS: Final = 60
 _MAX_PLACES: Final = 100
@@ -38,6 +39,8 @@ _BUDGET: Final = 2_000_000
 """Bytes from which a picture is large, and limit for all large ones of one tool: beyond it, only their size is compared."""
 
 Read = Callable[[], object]
+Changes = Callable[[object], Iterator[tuple[str, str]]]
+"""Takes the result of a call; yields what a replay does not do, each as a verb and its object."""
 Mark = tuple[str, object]
 """How a value was examined, and what was seen."""
 
@@ -53,17 +56,16 @@ class LeftBehind:
         self._large: set[str] = set()
         self._spent = 0
 
-    def before(self, owner: object | None) -> Callable[[object], Iterator[tuple[str, str]]]:
-        """Look, before a call on `owner`; return a function that looks again.
+    def before(self, owner: object | None, context: object = None) -> Changes:
+        """Look, before a call on `owner`, with what a framework gives its tools; return a function that looks again.
 
         It takes the result, and yields what is different (``changes``), and what holds the result itself (``keeps``).
         """
         if self._places is None:
             self._places = list(_places(self._function, type(owner)))
-        places = [*self._places]
-        if owner is not None and hasattr(owner, "__dict__"):
-            held = vars(owner)
-            places += [(f"its object ({name})", partial(held.get, name, _ABSENT)) for name in list(held)]
+        spaces = [*_spaces("its object ({})", owner), *_spaces("its context ({})", context)]
+        held = [(label.format(name), partial(space.get, name, _ABSENT)) for label, space in spaces for name in list(space)]
+        places = [*self._places, *held]
         seen = [self._mark(name, read()) for name, read in places]
         environment = _environment().copy()
 
@@ -75,11 +77,11 @@ class LeftBehind:
                     yield "changes", name
                 if can_change and _holds(value, result):
                     yield "keeps", name
-            if owner is not None and hasattr(owner, "__dict__"):
-                known = {name for name, _ in places}
-                for name, value in list(vars(owner).items()):
-                    if f"its object ({name})" not in known and self._mark(name, value)[0]:
-                        yield "changes", f"its object ({name})"
+            known = {name for name, _ in held}
+            for label, space in spaces:
+                for name, value in list(space.items()):
+                    if label.format(name) not in known and self._mark(str(name), value)[0]:
+                        yield "changes", label.format(name)
             if environment != _environment():
                 yield "changes", "os.environ"
 
@@ -115,6 +117,12 @@ class LeftBehind:
         return "picture", (size, data)
 
 
+def _spaces(label: str, holder: object) -> list[tuple[str, dict[Any, Any]]]:
+    """Return where an object keeps what it holds: a dict itself, the attributes of others."""
+    found: Any = [holder] if isinstance(holder, dict) else [getattr(holder, name, None) for name in _ATTRIBUTES]
+    return [(label, space) for space in found if isinstance(space, dict)]
+
+
 def _holds(value: Any, result: object) -> bool:
     """Return whether a value is the result, or holds it: in a list or dict of up to a thousand, or in an attribute."""
     kind = type(value)
@@ -143,7 +151,7 @@ def _environment() -> dict[Any, Any]:
 def _places(function: Any, owner: type) -> Iterator[tuple[str, Read]]:
     """Yield the places that a function and the application code it calls name, each with a function that reads it."""
     found: dict[str, Read] = {}
-    plain = _plain_function(function)
+    plain = plain_function(function)
     waiting = [] if plain is None else [plain]
     seen: set[CodeType] = set()
     while waiting and len(seen) < _MAX_FUNCTIONS and len(found) < _MAX_PLACES:
@@ -168,14 +176,14 @@ def _look(
     """Add to `found` the data of a namespace that code names, and to `waiting` the functions."""
     for name, (value, read) in held.items():
         shown = label.format(name)
-        if function := _plain_function(value):
+        if function := plain_function(value):
             waiting.append(function)
         elif type(value) is ModuleType:
             if _is_module_own(value.__name__) and "." not in label:
                 _look(f"the global {name}.{{}}", _held(vars(value), names), names, found, waiting)
         elif issubclass(type(value), type):
             if _is_own(value):
-                inner = {key: each for key, each in _held(vars(value), names).items() if not _plain_function(each[0])}
+                inner = {key: each for key, each in _held(vars(value), names).items() if not plain_function(each[0])}
                 _look(f"the class {name} ({{}})", inner, names, found, waiting)
                 waiting += _methods(value, names)
         else:
@@ -207,10 +215,10 @@ def _names(code: CodeType) -> tuple[set[str], set[str]]:
 def _methods(owner: type, names: set[str]) -> Iterator[FunctionType]:
     for base in owner.__mro__:
         if _is_own(base):
-            yield from (function for name in names if (function := _plain_function(vars(base).get(name))))
+            yield from (function for name in names if (function := plain_function(vars(base).get(name))))
 
 
-def _plain_function(value: Any) -> FunctionType | None:
+def plain_function(value: Any) -> FunctionType | None:
     """Return the application's function behind decorators, if it is one."""
     if type(value) in (staticmethod, classmethod):
         value = value.__func__
@@ -240,6 +248,11 @@ def _content(cell: Any) -> object:
         return cell.cell_contents
     except ValueError:  # not set yet
         return _ABSENT
+
+
+def enclosed(function: Any) -> Iterator[object]:
+    """Yield what the variables around a function hold."""
+    return map(_content, getattr(function, "__closure__", None) or ())
 
 
 def _itself(value: object) -> object:
