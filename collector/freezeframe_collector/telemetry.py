@@ -93,13 +93,13 @@ def hide_exception_text() -> None:
     Python prints exceptions that end a thread or the process with their text, and asyncio callbacks with their arguments:
     either may hold what was being read.
     """
-    sys.excepthook = lambda type_, error, traceback: _tell("ended by an exception", type_, error, traceback)
-    threading.excepthook = lambda args: _tell("a thread ended", args.exc_type, args.exc_value, args.exc_traceback)
-    sys.unraisablehook = lambda args: _tell("unhandled exception", args.exc_type, args.exc_value, args.exc_traceback)
+    sys.excepthook = lambda type_, error, traceback: _log_unhandled("ended by an exception", type_, error, traceback)
+    threading.excepthook = lambda args: _log_unhandled("a thread ended", args.exc_type, args.exc_value, args.exc_traceback)
+    sys.unraisablehook = lambda args: _log_unhandled("unhandled exception", args.exc_type, args.exc_value, args.exc_traceback)
     logging.getLogger("asyncio").addFilter(_without_arguments)
 
 
-def _tell(what: str, type_: type[BaseException], error: BaseException | None, traceback: TracebackType | None) -> None:
+def _log_unhandled(what: str, type_: type[BaseException], error: BaseException | None, traceback: TracebackType | None) -> None:
     if not issubclass(type_, SystemExit | KeyboardInterrupt):
         logging.getLogger(__name__).critical(what, exc_info=(type_, error or type_(), traceback))
 
@@ -107,8 +107,11 @@ def _tell(what: str, type_: type[BaseException], error: BaseException | None, tr
 def _without_arguments(record: logging.LogRecord) -> bool:
     """Keep the first line of asyncio's report of an exception: its other lines show futures, tasks and handles."""
     if record.exc_info:
-        told = record.getMessage().partition("\n")[0]
-        record.msg, record.args = ("Exception in callback" if told.startswith("Exception in callback") else told), None
+        first_line = record.getMessage().partition("\n")[0]
+        record.msg, record.args = (
+            ("Exception in callback" if first_line.startswith("Exception in callback") else first_line),
+            None,
+        )
     return True
 
 

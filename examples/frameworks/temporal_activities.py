@@ -28,13 +28,13 @@ def find_order(user: str) -> str:
 @activity.defn
 def answer(user: str, text: str) -> str:
     """Answer one question."""
-    told = httpx.post(
+    response = httpx.post(
         f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
         headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
         json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": f"{find_order(user)}. {text}"}]},
         timeout=60,
     )
-    said = told.raise_for_status().json()["choices"][0]["message"]["content"]
+    said = response.raise_for_status().json()["choices"][0]["message"]["content"]
     return f"{said} (attempt {activity.info().attempt})"
 
 

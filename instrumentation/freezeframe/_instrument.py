@@ -292,8 +292,8 @@ def make_exporter(settings: Settings) -> Exporter:
     try:
         return make_default_spooling_exporter(settings)
     except (ConfigError, OSError) as error:
-        told = "freezeframe: %s: spans are lost while the collector is down (spool=False turns this warning off)"
-        say_once("spool.off", told, str(error).replace("\n  do:", ";"))
+        message = "freezeframe: %s: spans are lost while the collector is down (spool=False turns this warning off)"
+        say_once("spool.off", message, str(error).replace("\n  do:", ";"))
         return make_collector_exporter(settings)
 
 

@@ -72,7 +72,7 @@ class Relaxed(StrEnum):
     """A name that redaction saw on one side only."""
     OBJECTS = "objects"
     """An object that cannot be written down: only its class is compared."""
-    TOLD = "told"
+    FROM_HISTORY = "from_history"
     """A tool call that no seam saw: a request with the same call and the same result answered for it."""
     ENDED = "ended"
     """The call was ended by an exception that was thrown into it, which the replay raises again."""

@@ -196,9 +196,9 @@ def _random_state(entry: SpanRecord, spans: tuple[SpanRecord, ...]) -> str | Non
 
     Of a run that drew nothing it is made from the run's id: what a changed program draws is then the same in each replay.
     """
-    told = entry.text(genai.ENTRY_RANDOM_STATE)
-    if told != genai.RANDOM_UNUSED:
-        return told
+    recorded_state = entry.text(genai.ENTRY_RANDOM_STATE)
+    if recorded_state != genai.RANDOM_UNUSED:
+        return recorded_state
     drawn = [state for span in spans if (state := span.text(genai.ENTRY_RANDOM_STATE)) and state != genai.RANDOM_UNUSED]
     return drawn[0] if drawn else json.dumps(random.Random(entry.trace_id).getstate())  # noqa: S311 - no secret
 
@@ -236,9 +236,9 @@ class Scope(StrEnum):
     MODEL = "model"
     TOOL = "tool"
     RETRIEVAL = "retrieval"
-    TOLD_TOOL = "told_tool"
+    TOOL_SPAN = "tool_span"
     """Spans of another instrumentation that describe a tool call, in a run without exchanges."""
-    TOLD_RETRIEVAL = "told_retrieval"
+    RETRIEVAL_SPAN = "retrieval_span"
 
 
 KINDS_IN: Final[Mapping[Scope, tuple[Kind, ...]]] = {
@@ -248,8 +248,8 @@ KINDS_IN: Final[Mapping[Scope, tuple[Kind, ...]]] = {
 }
 """Scope -> the kinds of the exchanges in it."""
 OPERATION_IN: Final[Mapping[Scope, str]] = {
-    Scope.TOLD_TOOL: genai.OP_EXECUTE_TOOL,
-    Scope.TOLD_RETRIEVAL: genai.OP_RETRIEVAL,
+    Scope.TOOL_SPAN: genai.OP_EXECUTE_TOOL,
+    Scope.RETRIEVAL_SPAN: genai.OP_RETRIEVAL,
 }
 """Scope -> the operation of the spans in it, none of which is an exchange."""
 
@@ -320,21 +320,21 @@ KIT: tuple[KitField, ...] = (
     _kit("flags", 5, Scope.ENTRY, (genai.FLAGS,), "feature flags with their values"),
     _kit("random_state", 5, Scope.ENTRY, (genai.ENTRY_RANDOM_STATE,), "state of `random` at entry"),
     _kit(
-        "told_tool_request",
+        "tool_span_request",
         2,
-        Scope.TOLD_TOOL,
+        Scope.TOOL_SPAN,
         (genai.TOOL_CALL_ARGUMENTS,),
         "arguments, as another instrumentation reports them",
     ),
     _kit(
-        "told_tool_response",
+        "tool_span_response",
         2,
-        Scope.TOLD_TOOL,
+        Scope.TOOL_SPAN,
         (genai.TOOL_CALL_RESULT, genai.ERROR_TYPE),
         "result or kind of error, likewise",
     ),
-    _kit("told_retrieval_request", 2, Scope.TOLD_RETRIEVAL, (genai.RETRIEVAL_QUERY,), "query, likewise"),
-    _kit("told_retrieval_response", 2, Scope.TOLD_RETRIEVAL, (genai.RETRIEVAL_DOCUMENTS, genai.ERROR_TYPE), "chunks, likewise"),
+    _kit("retrieval_span_request", 2, Scope.RETRIEVAL_SPAN, (genai.RETRIEVAL_QUERY,), "query, likewise"),
+    _kit("retrieval_span_response", 2, Scope.RETRIEVAL_SPAN, (genai.RETRIEVAL_DOCUMENTS, genai.ERROR_TYPE), "chunks, likewise"),
 )
 
 
@@ -367,8 +367,8 @@ def spans_in_scope(run: Run, scope: Scope) -> list[SpanRecord]:
         return [span for span in run.spans if span.span_id == run.entry.span_id]
     if scope in OPERATION_IN:
         # What another instrumentation records next to our exchanges is not used for a replay.
-        told = () if run.exchanges else run.spans
-        return [span for span in told if span.text(genai.OPERATION_NAME) == OPERATION_IN[scope]]
+        spans = () if run.exchanges else run.spans
+        return [span for span in spans if span.text(genai.OPERATION_NAME) == OPERATION_IN[scope]]
     return [span for span in run.spans if span.text(genai.EXCHANGE_KIND) in KINDS_IN[scope]]
 
 
@@ -391,7 +391,7 @@ def readiness(run: Run) -> Readiness:
     blocking = tuple(sorted(name for name, ceiling in ceilings.items() if ceiling == level))
     if not run.exchanges:
         level, blocking = min(level, 2), (NO_EXCHANGES,)
-    used_tools = any(scopes[scope] for scope in (Scope.TOOL, Scope.RETRIEVAL, Scope.TOLD_TOOL, Scope.TOLD_RETRIEVAL))
+    used_tools = any(scopes[scope] for scope in (Scope.TOOL, Scope.RETRIEVAL, Scope.TOOL_SPAN, Scope.RETRIEVAL_SPAN))
     if level == 2 and not used_tools:
         level = 1
     return Readiness(level=level if run.spans else 0, missing=missing, blocking=blocking)

@@ -75,8 +75,8 @@ def declared(config: type, prefix: str = "") -> dict[str, Setting]:
             found |= declared(hint, f"{name}.")
         else:
             kind = each.metadata["kind"] or (one_of(*get_args(hint)) if get_origin(hint) is Literal else _OF_TYPE[hint])
-            told = {key: each.metadata[key] for key in ("help", "variables")}
-            found[name] = Setting(name=name, kind=kind, default=each.default, **told)
+            described = {key: each.metadata[key] for key in ("help", "variables")}
+            found[name] = Setting(name=name, kind=kind, default=each.default, **described)
     return found
 
 

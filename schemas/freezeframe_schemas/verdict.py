@@ -86,7 +86,7 @@ _BROKEN_CODE: Final = frozenset(
 _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.CLOCK: "times read from the clock",
     Relaxed.OBJECTS: "objects compared by class only",
-    Relaxed.TOLD: "tools seen only by what the model was told of them",
+    Relaxed.FROM_HISTORY: "tools seen only in what the model received",
 }
 _ENDS: Final[Mapping[str, str]] = {
     Relaxed.ENDED: "what ended {} (an exception from outside of it)",

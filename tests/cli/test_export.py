@@ -34,9 +34,9 @@ from freezeframe_schemas.exchange import Exchange, Request
 from freezeframe_schemas.meaning import result_value
 from freezeframe_schemas.otlp.decode import NO_LIMITS, decode_traces
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
+from freezeframe_schemas.reported_calls import SPOKEN
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.told import SPOKEN
 from freezeframe_schemas.vendors.openinference import DIALECT
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import parse

@@ -114,10 +114,10 @@ def test_a_page_fits_into_its_answer(budget: int, long_run: Run) -> None:
 
 
 def test_the_reason_of_a_long_run_is_within_the_budget(long_run: Run) -> None:
-    told, first = why_text(long_run, outline_run(long_run))
+    definition, first = why_text(long_run, outline_run(long_run))
     assert first is None
-    assert told.startswith("nothing failed in this run")
-    assert count_tokens(answer(told, USUAL_TOKENS)) <= USUAL_TOKENS
+    assert definition.startswith("nothing failed in this run")
+    assert count_tokens(answer(definition, USUAL_TOKENS)) <= USUAL_TOKENS
 
 
 def test_a_place_that_the_transcript_does_not_have_is_refused() -> None:

@@ -32,7 +32,7 @@ def asks(name: str, identity: str, **arguments: str) -> Message:
     return {"role": "assistant", "content": None, "tool_calls": [{"id": identity, "type": "function", "function": function}]}
 
 
-def told(identity: str, content: str) -> Message:
+def received(identity: str, content: str) -> Message:
     """Return the message that gives the model a tool's result."""
     return {"role": "tool", "tool_call_id": identity, "content": content}
 
@@ -66,7 +66,7 @@ CALLS = asks("track", "c1", order="AC-1")
 ANSWER: Message = {"role": "assistant", "content": "It is in Lyon."}
 FOUND = tool_call("track", {"place": "Lyon"}, order="AC-1")
 FIRST = chat([SYSTEM, USER], CALLS)
-SECOND = chat([SYSTEM, USER, CALLS, told("c1", '{"place": "Lyon"}')], ANSWER)
+SECOND = chat([SYSTEM, USER, CALLS, received("c1", '{"place": "Lyon"}')], ANSWER)
 
 
 def test_each_message_stands_once_and_a_call_with_its_result() -> None:
@@ -79,7 +79,7 @@ def test_each_message_stands_once_and_a_call_with_its_result() -> None:
     (call,) = one.answer
     assert isinstance(call, Call)
     assert call.node is not None
-    assert (call.name, call.arguments, call.result, call.told, call.node.step) == (
+    assert (call.name, call.arguments, call.result, call.received, call.node.step) == (
         "track",
         '{"order": "AC-1"}',
         '{"place": "Lyon"}',
@@ -90,10 +90,10 @@ def test_each_message_stands_once_and_a_call_with_its_result() -> None:
 
 
 def test_what_the_model_was_told_is_shown_if_it_is_not_what_the_tool_answered() -> None:
-    second = chat([SYSTEM, USER, CALLS, told("c1", "no such order")], ANSWER)
+    second = chat([SYSTEM, USER, CALLS, received("c1", "no such order")], ANSWER)
     (call,) = turns(transcript(FIRST, FOUND, second))[0].answer
     assert isinstance(call, Call)
-    assert (call.result, call.told) == ('{"place": "Lyon"}', "no such order")
+    assert (call.result, call.received) == ('{"place": "Lyon"}', "no such order")
 
 
 def test_a_call_that_was_never_made_shows_what_the_model_was_told() -> None:
@@ -109,12 +109,12 @@ def test_equal_calls_get_their_results_in_order() -> None:
         "role": "assistant",
         "tool_calls": [*CALLS["tool_calls"], *asks("track", "c2", order="AC-1")["tool_calls"]],
     }
-    later = chat([USER, both, told("c1", '"a"'), told("c2", '"b"')], ANSWER)
+    later = chat([USER, both, received("c1", '"a"'), received("c2", '"b"')], ANSWER)
     steps = (tool_call("track", "a", order="AC-1"), tool_call("track", "b", order="AC-1"))
     first, second = turns(transcript(chat([USER], both), *steps, later))[0].answer
     assert isinstance(first, Call)
     assert isinstance(second, Call)
-    assert [(first.result, first.told), (second.result, second.told)] == [("a", ""), ("b", "")]
+    assert [(first.result, first.received), (second.result, second.received)] == [("a", ""), ("b", "")]
 
 
 def test_what_changed_between_two_calls_is_said() -> None:
@@ -236,7 +236,7 @@ def test_a_thousand_steps_and_five_megabytes_stay_small() -> None:
             messages = [SYSTEM, {**USER, "content": f"Where is lot {number}?"}]
         call, order = asks("track", f"c{number}", order=f"AC-{number}"), f"{number * 7919 % 1000003:x} in place {number}"
         exchanges += [chat(messages, call), replace(tool_call("track", order, order=f"AC-{number}"), call_id=f"c{number}")]
-        messages += [call, told(f"c{number}", order)]
+        messages += [call, received(f"c{number}", order)]
     long = " ".join(f"{number * 48271 % 2147483647:x}" for number in range(600_000))
     run = build_run(make_run(*exchanges, chat([USER], {"role": "assistant", "content": long})))
     outline = outline_run(run)

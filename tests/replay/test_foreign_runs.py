@@ -205,8 +205,8 @@ def test_a_tool_that_no_seam_saw_is_named_and_not_missed() -> None:
         by_chat(url, of_tools, first_question(fixture), streamed=False)
     report = session.report()
     assert verdict(report) is Verdict.SAME_IN_MEANING
-    assert report.relaxations[Relaxed.TOLD] == 2
-    assert "tools seen only by what the model was told of them in 2 steps" in headline(report)
+    assert report.relaxations[Relaxed.FROM_HISTORY] == 2
+    assert "tools seen only in what the model received in 2 steps" in headline(report)
 
 
 def test_messages_that_the_sdk_dropped_are_read_out_of_the_providers_own_json() -> None:

@@ -7,18 +7,18 @@ from typing import Any
 
 import pytest
 
-from freezeframe_collector.store.calls import Telling, calls_of_run
-from freezeframe_schemas.tables.columns import TOLD_COLUMNS
+from freezeframe_collector.store.calls import CallReport, calls_of_run
+from freezeframe_schemas.tables.columns import REPORTED_COLUMNS
 
 MS = 1_000_000
-NOTHING = {column.name: None if column.type.startswith(("Nullable", "Array")) else "" for column in TOLD_COLUMNS}
+NOTHING = {column.name: None if column.type.startswith(("Nullable", "Array")) else "" for column in REPORTED_COLUMNS}
 
 
 def record(
     name: str, at_ms: int, *, took_ms: int = 0, tokens: int | None = None, failed: bool = False, **values: Any
-) -> Telling:
+) -> CallReport:
     """Return a record that was written at a time, and tells of something that took so long."""
-    tells = tokens is not None or failed
+    reports_call = tokens is not None or failed
     started_ns, ended_ns = (at_ms - took_ms) * MS, at_ms * MS
     own = {
         "span_id": f"{name} {at_ms}",
@@ -30,21 +30,21 @@ def record(
         "input_tokens": tokens,
         "output_tokens": tokens,
     }
-    return Telling(
+    return CallReport(
         values={**NOTHING, **own, **values},
         scope="codex",
-        is_event=not tells,
-        tells=tells,
+        is_event=not reports_call,
+        reports_call=reports_call,
         started_ns=started_ns,
         ended_ns=ended_ns,
     )
 
 
-def request(at_ms: int, took_ms: int = 0, asked: str = "") -> Telling:
+def request(at_ms: int, took_ms: int = 0, asked: str = "") -> CallReport:
     return record("request", at_ms, took_ms=took_ms, request_model="m", input_preview=asked)
 
 
-def joined(records: Sequence[Telling]) -> list[tuple[int | None, float, str]]:
+def joined(records: Sequence[CallReport]) -> list[tuple[int | None, float, str]]:
     """Return tokens, milliseconds and question of each call, by their beginning; in whatever order the records come."""
     found, backwards = calls_of_run(records), calls_of_run(records[::-1])
     assert sorted(call.place for call, _ in found) == sorted(call.place for call, _ in backwards)

@@ -33,7 +33,7 @@ _TABLES: Final = (
     ("run_rows", "What the list of runs needs, gathered as spans come. Read it through `runs`.", RUN_COLUMNS),
     (
         "call_rows",
-        "Model calls that other instrumentations tell of, joined as spans come. Read them through `model_calls`.",
+        "Model calls that other instrumentations report, joined as spans arrive. Read them through `model_calls`.",
         CALL_COLUMNS,
     ),
     ("rejected_rows", "Spans that were set aside. Read them through `rejected`.", REJECTED_COLUMNS),

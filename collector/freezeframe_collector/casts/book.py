@@ -122,7 +122,7 @@ class CastBook:
         self._to_delete.update(oldest)  # with the next `expire`: the log's thread does not wait for that
         for key in oldest:
             del self._runs[key]
-            self._tell_gone(key)
+            self._announce_gone(key)
 
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call `listener` for every finding, at once for the existing ones; return a function that stops this."""
@@ -245,7 +245,7 @@ class CastBook:
         with self._lock:
             for key in keys:
                 if self._runs.pop(key, None) is not None:
-                    self._tell_gone(key)
+                    self._announce_gone(key)
 
     def open_runs(self, is_stored: Callable[[int], bool]) -> list[RunKey]:
         """Return the runs of which the log holds nothing any more, as `is_stored(segment)` says."""
@@ -262,6 +262,6 @@ class CastBook:
                 dropped_early=self._dropped_early,
             )
 
-    def _tell_gone(self, key: RunKey) -> None:
+    def _announce_gone(self, key: RunKey) -> None:
         for listener in self._listeners:
             listener(key, 0, b"")

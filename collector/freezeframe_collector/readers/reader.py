@@ -120,10 +120,10 @@ def _tables(catalog: Catalog, question: Question) -> list[str] | None:
     Names are written out in it: the guard refuses escapes in them, and an `Identifier` is a parameter.
     """
     texts = [question.sql, *(text.encode() for text in (*question.controls, *question.parameters.values()))]
-    told = b" ".join(texts).lower()
+    lowered = b" ".join(texts).lower()
     if not question.sql.lstrip(b"( \t\r\n").lower().startswith((b"select", b"with")):
         return None
-    if any(word in told for word in (b"system", b"information_schema")):
+    if any(word in lowered for word in (b"system", b"information_schema")):
         return None
     if question.database not in {*_OWN_NAMES, catalog.database}:
         return None

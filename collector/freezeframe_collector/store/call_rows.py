@@ -11,14 +11,14 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from freezeframe_collector.store.calls import Call, Telling, calls_of_run, hidden
+from freezeframe_collector.store.calls import Call, CallReport, calls_of_run, hidden
 from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_collector.store.own_rows import as_new
 from freezeframe_schemas import genai
 from freezeframe_schemas.coding_agents import CODING_AGENT_EVENTS
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import Batch
-from freezeframe_schemas.tables.columns import CALL_COLUMNS, TOLD_COLUMNS
+from freezeframe_schemas.tables.columns import CALL_COLUMNS, REPORTED_COLUMNS
 from freezeframe_schemas.tables.ddl import with_names
 
 _NS: Final = 1_000_000_000
@@ -26,7 +26,7 @@ _A_DAY_S: Final = 24 * 3600
 """A call of another run is looked for in runs that started up to this long before, or after."""
 _RUNS_AT_ONCE: Final = 1000
 _OF_CALL: Final = frozenset({genai.REQUEST_MODEL, genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES})
-_TOLD: Final = tuple("start_ns" if column.name == "start_time" else column.name for column in TOLD_COLUMNS)
+_REPORTED: Final = tuple("start_ns" if column.name == "start_time" else column.name for column in REPORTED_COLUMNS)
 _FIELDS: Final = tuple(Call.__dataclass_fields__)
 _BLANK: Final[Mapping[str, Any]] = {
     column.name: [] if column.type.startswith("Array") else None if column.type.startswith("Nullable") else
@@ -35,7 +35,7 @@ _BLANK: Final[Mapping[str, Any]] = {
 }  # fmt: skip
 
 
-def tells_of_call(span: SpanRecord) -> bool:
+def reports_call(span: SpanRecord) -> bool:
     """Return whether another instrumentation's span or log record reports a model call, or may carry a message of one."""
     if genai.EXCHANGE_KIND in span.attributes:
         return False
@@ -59,14 +59,14 @@ def join_all_calls(engine: Engine, database: str) -> None:
     """Join the calls of all stored runs again."""
     _, rows = engine.rows(
         f"SELECT trace_id, toUnixTimestamp(min(run_hour)) AS hour FROM {database}.span_rows AS s"
-        f" WHERE {with_names('{TELLS_OF_MODEL_CALL}')} GROUP BY trace_id ORDER BY hour, trace_id"
+        f" WHERE {with_names('{REPORTS_MODEL_CALL}')} GROUP BY trace_id ORDER BY hour, trace_id"
     )
     join_calls(engine, database, {str(trace_id): int(hour) for trace_id, hour in rows})
 
 
 def _join(engine: Engine, database: str, run_hours: Mapping[str, int]) -> None:
-    version, told = _tellings(engine, database, run_hours)
-    found = {run: calls_of_run(tellings) for run, tellings in told.items()}
+    version, by_run = _reports(engine, database, run_hours)
+    found = {run: calls_of_run(reports) for run, reports in by_run.items()}
     ours = [call for calls in found.values() for call, _ in calls]
     if not ours:
         return
@@ -75,8 +75,8 @@ def _join(engine: Engine, database: str, run_hours: Mapping[str, int]) -> None:
     rows: list[Mapping[str, Any]] = []
     for run, calls in found.items():
         leads = {call.span_id: (call, values) for call, values in calls}
-        for one in told[run]:
-            if one.tells:
+        for one in by_run[run]:
+            if one.reports_call:
                 call, values = leads.get(one.span_id, (None, one.values))
                 rows.append(_row(call, values, call is not None and call.place not in not_shown, version, run_hours[run[1]]))
     columns = {column.name: (column.type, [row[column.name] for row in rows]) for column in CALL_COLUMNS}
@@ -98,31 +98,33 @@ def _row(call: Call | None, values: Mapping[str, Any], shown: bool, version: int
     return {**values, **{name: getattr(call, name) for name in _FIELDS}, **stored}
 
 
-def _tellings(engine: Engine, database: str, run_hours: Mapping[str, int]) -> tuple[int, dict[tuple[str, str], list[Telling]]]:
+def _reports(
+    engine: Engine, database: str, run_hours: Mapping[str, int]
+) -> tuple[int, dict[tuple[str, str], list[CallReport]]]:
     """Return what these runs report, by tenant and run, and the time at which the engine read it."""
-    names = ", ".join("toUnixTimestamp64Nano(start_time) AS start_ns" if n == "start_ns" else n for n in _TOLD)
+    names = ", ".join("toUnixTimestamp64Nano(start_time) AS start_ns" if n == "start_ns" else n for n in _REPORTED)
     _, rows = engine.rows(
         with_names(
-            f"SELECT toUnixTimestamp64Nano(now64(9)), {{IS_EVENT}} AS is_event, {{TELLS_OF_MODEL_CALL}} AS tells, scope_name,"
-            f" duration_ns, {names} FROM {database}.spans AS s"
-            f" WHERE {_place(run_hours)} AND exchange_kind = '' AND (tells OR is_event)"
+            f"SELECT toUnixTimestamp64Nano(now64(9)), {{IS_EVENT}} AS is_event, {{REPORTS_MODEL_CALL}} AS reports_call,"
+            f" scope_name, duration_ns, {names} FROM {database}.spans AS s"
+            f" WHERE {_place(run_hours)} AND exchange_kind = '' AND (reports_call OR is_event)"
             " ORDER BY start_time, span_id"
         )
     )
-    told: dict[tuple[str, str], list[Telling]] = defaultdict(list)
-    for _, is_event, tells, scope, duration_ns, *row in rows:
-        values = {column.name: value for column, value in zip(TOLD_COLUMNS, row, strict=True)}
-        told[values["tenant"], values["trace_id"]].append(
-            Telling(
+    by_run: dict[tuple[str, str], list[CallReport]] = defaultdict(list)
+    for _, is_event, reports_call, scope, duration_ns, *row in rows:
+        values = {column.name: value for column, value in zip(REPORTED_COLUMNS, row, strict=True)}
+        by_run[values["tenant"], values["trace_id"]].append(
+            CallReport(
                 values=values,
                 scope=scope,
                 is_event=bool(is_event),
-                tells=bool(tells),
+                reports_call=bool(reports_call),
                 started_ns=values["start_time"],
                 ended_ns=values["start_time"] + duration_ns,
             )
         )
-    return (int(rows[0][0]) if rows else 0), told
+    return (int(rows[0][0]) if rows else 0), by_run
 
 
 def _others(engine: Engine, database: str, ours: Sequence[Call], run_hours: Mapping[str, int]) -> list[Call]:

@@ -49,14 +49,14 @@ _BELOW: Final = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Telling:
+class CallReport:
     """One span or log record that reports a model call, or carries a message of one."""
 
     values: Mapping[str, Any]
-    """By column of `columns.TOLD_COLUMNS`."""
+    """By column of `columns.REPORTED_COLUMNS`."""
     scope: str
     is_event: bool
-    tells: bool
+    reports_call: bool
     """False for a log record of a message alone: it belongs to its span."""
     started_ns: int
     ended_ns: int
@@ -71,7 +71,7 @@ class Telling:
         return self.values["parent_span_id"]
 
     @property
-    def teller(self) -> str:
+    def reporter(self) -> str:
         """Return the instrumentation, its log records apart from its spans."""
         return f"{self.scope} event" if self.is_event else self.scope
 
@@ -110,17 +110,17 @@ class Call:
 
 @dataclass(slots=True, kw_only=True)
 class _Group:
-    """Tellings of one call, with the span above if that has several."""
+    """The reports of one call, with the span above if that has several."""
 
-    members: list[Telling]
-    outer: Telling | None
-    top: Telling
+    members: list[CallReport]
+    outer: CallReport | None
+    top: CallReport
 
 
-def calls_of_run(tellings: Sequence[Telling]) -> list[tuple[Call, Mapping[str, Any]]]:
+def calls_of_run(reports: Sequence[CallReport]) -> list[tuple[Call, Mapping[str, Any]]]:
     """Return the calls that one run reports, each with its values by column."""
-    tellings = _sessions_joined(tellings)
-    groups = {(call := _call(group)).place: (call, group) for group in _groups([one for one in tellings if one.tells])}
+    reports = _sessions_joined(reports)
+    groups = {(call := _call(group)).place: (call, group) for group in _groups([one for one in reports if one.reports_call])}
     for same in _joined([call for call, _ in groups.values()]):
         parts = sorted(
             (groups.pop(call.place)[1] for call in same), key=lambda group: (group.top.started_ns, group.top.span_id)
@@ -132,25 +132,25 @@ def calls_of_run(tellings: Sequence[Telling]) -> list[tuple[Call, Mapping[str, A
         )
         call = _call(joined)
         groups[call.place] = call, joined
-    messages: dict[str, list[Telling]] = defaultdict(list)
-    for one in tellings:
-        if not one.tells:
+    messages: dict[str, list[CallReport]] = defaultdict(list)
+    for one in reports:
+        if not one.reports_call:
             messages[one.parent].append(one)
     return [(call, _values(group, messages)) for call, group in groups.values()]
 
 
-def _sessions_joined(tellings: Sequence[Telling]) -> list[Telling]:
-    """Return the tellings, each call of a coding agent's session with what its other records say of it (rule 4)."""
-    messages = [one for one in tellings if one.is_event and not one.tells and not one.parent]
+def _sessions_joined(reports: Sequence[CallReport]) -> list[CallReport]:
+    """Return the reports, each call of a coding agent's session with what its other records say of it (rule 4)."""
+    messages = [one for one in reports if one.is_event and not one.reports_call and not one.parent]
     if not messages:
-        return list(tellings)
+        return list(reports)
     requests = sorted((one for one in messages if one.values["request_model"]), key=_moment, reverse=True)
     asked = (one for one in messages if one.values["input_preview"] and not one.values["request_model"])
     prompts = sorted(asked, key=_moment, reverse=True)
     texts = {one.values["response_id"]: one for one in messages if one.values["response_id"]}
-    calls: list[Telling] = []
-    unanswered: list[Telling] = []
-    for call in sorted((one for one in tellings if one.tells and not one.parent), key=_moment):
+    calls: list[CallReport] = []
+    unanswered: list[CallReport] = []
+    for call in sorted((one for one in reports if one.reports_call and not one.parent), key=_moment):
         while requests and requests[-1].started_ns <= call.ended_ns:
             unanswered.append(requests.pop())
         del unanswered[:-_AT_ONCE]
@@ -160,7 +160,7 @@ def _sessions_joined(tellings: Sequence[Telling]) -> list[Telling]:
         if request is not None:
             unanswered.remove(request)
         calls.append(_filled(call, request, texts.get(call.values["response_id"])))
-    found = [one for one in tellings if one.parent]
+    found = [one for one in reports if one.parent]
     for call in sorted(calls, key=lambda one: (one.started_ns, one.span_id)):
         prompt = None
         while prompts and prompts[-1].started_ns <= call.started_ns:
@@ -175,7 +175,7 @@ _APART_NS: Final = 100_000_000
 """How much later than its request an answer may say that it began: two clock readings, with the request made in between."""
 
 
-def _filled(call: Telling, *others: Telling | None) -> Telling:
+def _filled(call: CallReport, *others: CallReport | None) -> CallReport:
     """Return the call with what the others say and it does not. It begins with its request, and is named after that."""
     values, started_ns = dict(call.values), call.started_ns
     for other in others:
@@ -188,7 +188,7 @@ def _filled(call: Telling, *others: Telling | None) -> Telling:
     return replace(call, values=values, started_ns=started_ns)
 
 
-def _moment(one: Telling) -> tuple[int, int, str]:
+def _moment(one: CallReport) -> tuple[int, int, str]:
     """Return what orders a session's records: when they were written. A request is written when its answer begins."""
     return one.ended_ns, one.started_ns, one.span_id
 
@@ -198,20 +198,20 @@ def hidden(calls: Iterable[Call]) -> set[tuple[str, str, str]]:
     return {
         call.place
         for same in _joined(calls)
-        for first in [min(same, key=_most_told)]
+        for first in [min(same, key=_fullest)]
         for call in same
         if call.trace_id != first.trace_id
     }
 
 
-def _groups(tellings: Sequence[Telling]) -> Iterator[_Group]:
+def _groups(reports: Sequence[CallReport]) -> Iterator[_Group]:
     """Yield what reports each call, as far as parents show it (rule 1)."""
-    by_id = {one.span_id: one for one in tellings}
+    by_id = {one.span_id: one for one in reports}
     seen: set[tuple[str, str]] = set()
     several: set[str] = set()
     for one in by_id.values():
-        (several.add(one.parent) if (one.parent, one.teller) in seen else seen.add((one.parent, one.teller)))
-    below: dict[str, list[Telling]] = defaultdict(list)
+        (several.add(one.parent) if (one.parent, one.reporter) in seen else seen.add((one.parent, one.reporter)))
+    below: dict[str, list[CallReport]] = defaultdict(list)
     for one in by_id.values():
         top, passed = one, {one.span_id}
         while (above := by_id.get(top.parent)) and top.parent not in several and top.parent not in passed:
@@ -240,7 +240,7 @@ def _call(group: _Group) -> Call:
         span_id=lead.span_id,
         service=service,
         response_id=response_id,
-        reported_by=", ".join(sorted({one.teller for one in group.members})),
+        reported_by=", ".join(sorted({one.reporter for one in group.members})),
         started_ns=min(one.started_ns for one in group.members),
         ended_ns=max(one.ended_ns for one in group.members),
         rank=lead.rank + _BELOW * bool(group.top.parent),
@@ -256,11 +256,11 @@ def _key(*parts: object) -> int:
     return int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little")
 
 
-def _weight(one: Telling) -> tuple[int, int, str]:
+def _weight(one: CallReport) -> tuple[int, int, str]:
     return one.rank, one.started_ns, one.span_id
 
 
-def _most_told(call: Call) -> tuple[Hashable, ...]:
+def _fullest(call: Call) -> tuple[Hashable, ...]:
     return -call.rank, call.started_ns, call.place
 
 
@@ -307,7 +307,7 @@ def _alike(calls: Sequence[Call], keys: Callable[[Call], Sequence[int]]) -> Iter
         yield from (row for row in rows.values() if len(row) > 1)
 
 
-def _values(group: _Group, messages: Mapping[str, Sequence[Telling]]) -> Mapping[str, Any]:
+def _values(group: _Group, messages: Mapping[str, Sequence[CallReport]]) -> Mapping[str, Any]:
     """Return what all say together about the call: if two give the same value, that of the one that says most."""
     lead = max(group.members, key=_weight)
     members = [*group.members, *(message for one in group.members for message in messages.get(one.span_id, ()))]

@@ -14,7 +14,7 @@ from types import MappingProxyType
 from typing import Any, Final
 from urllib.parse import unquote
 
-from freezeframe_collector.store.call_rows import join_calls, tells_of_call
+from freezeframe_collector.store.call_rows import join_calls, reports_call
 from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_collector.store.migrate import Migration, migrate
 from freezeframe_collector.store.own_rows import insert_row
@@ -221,12 +221,12 @@ class Store:
         stored_at = {"stored_at": (tables.STORED_AT.type, [now_ms] * len(rows.spans))}
         self._insert("span_rows", Batch(columns={**rows.spans.columns, **stored_at}), f"{token}/spans")
         self._note_policies(spans)
-        told = {span.trace_id: hours[span.trace_id] for span in spans if tells_of_call(span)}
+        reporting = {span.trace_id: hours[span.trace_id] for span in spans if reports_call(span)}
         try:
-            join_calls(self.engine, self.database, told)
+            join_calls(self.engine, self.database, reporting)
         except PermanentStoreError as error:  # the spans are stored: setting them aside as refused would be wrong
             code = error.message.partition(". DB::")[0]
-            _LOG.error("model calls of %d runs were not joined, though their spans are stored: %s", len(told), code)
+            _LOG.error("model calls of %d runs were not joined, though their spans are stored: %s", len(reporting), code)
         with self._lock:
             self._pieces.add(rows.pieces)
 

@@ -78,7 +78,7 @@ class Owner:
         """Wait until everything acked is in the store; return whether that happened."""
         return self._page("flush", timeout_s)
 
-    def tell_counts(self) -> None:
+    def send_counts(self) -> None:
         """Tell the owner what was counted since the last time."""
         if self.pipeline is not None:
             counts = {"meter": self.pipeline.meter.drain(), "budget": self.pipeline.budget.state().to_json()}
@@ -103,7 +103,7 @@ class Owner:
         os._exit(_OWNER_GONE)
 
     def _page(self, name: str, *arguments: float) -> Any:
-        self.tell_counts()
+        self.send_counts()
         answer = Future[bytes]()
         self._call(Kind.PAGE, json.dumps([name, *arguments]).encode(), answer.set_result, answer.set_exception)
         return json.loads(answer.result())
@@ -132,10 +132,10 @@ async def _serve(channel: Channel, values: dict[str, Any]) -> None:
     stopping = asyncio.ensure_future(asyncio.to_thread(owner.listen))
     while not stopping.done():
         await asyncio.wait((stopping,), timeout=_COUNTS_INTERVAL_S)
-        owner.tell_counts()
+        owner.send_counts()
     await front.stop(stopping.result())
     await asyncio.to_thread(own_spans.close)
-    owner.tell_counts()
+    owner.send_counts()
 
 
 def main() -> int:

@@ -52,14 +52,14 @@ class Beginning:
 class Draws:
     """The draws of one run, or of a process that is a run as a whole. Shared by all its tasks and threads."""
 
-    __slots__ = ("_is_told", "_left", "base", "beginning", "epochs", "is_drawn", "is_open", "lost", "states")
+    __slots__ = ("_is_reported", "_left", "base", "beginning", "epochs", "is_drawn", "is_open", "lost", "states")
 
     def __init__(self) -> None:
         self.base: tuple[int, int] | None = None
         """The position of the shared generator when the run began: its epoch, and the words drawn in it."""
         self.beginning = _NOT_BEGUN
         self.is_open = False
-        """The run has begun, and not ended."""
+        """The run is in progress."""
         self.is_drawn = False
         """The run drew from the shared generator."""
         self.epochs: set[int] = set()
@@ -69,13 +69,13 @@ class Draws:
         self.states = 0
         """How many of numpy's states are kept."""
         self._left = MAX_DRAWS
-        self._is_told = False
+        self._is_reported = False
 
-    def state_to_tell(self) -> object:
+    def state_to_report(self) -> object:
         """Return the state that the run began with, once, as soon as it has drawn; else None."""
-        if self._is_told or not self.is_drawn:
+        if self._is_reported or not self.is_drawn:
             return None
-        self._is_told = True
+        self._is_reported = True
         return self.beginning.state
 
     def take(self) -> bool:

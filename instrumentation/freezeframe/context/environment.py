@@ -94,23 +94,23 @@ def find_lock_file(directory: Path) -> Path | None:
     return None
 
 
-def told_environment(patterns: tuple[str, ...]) -> dict[str, str]:
+def recorded_environment(patterns: tuple[str, ...]) -> dict[str, str]:
     """Return the environment variables whose names match a pattern; for secrets, only that they were set."""
-    told: dict[str, str] = {}
+    recorded: dict[str, str] = {}
     for name, value in os.environ.items():
         if _matches(name, patterns):
-            told[name] = SECRET_REMOVED if _SECRET_NAME.search(name) else clean_url(value)
-    return told
+            recorded[name] = SECRET_REMOVED if _SECRET_NAME.search(name) else clean_url(value)
+    return recorded
 
 
 DATABASES_VARIABLE: Final = "FREEZEFRAME_RECORD_DATABASES"
 FILES_VARIABLE: Final = "FREEZEFRAME_RECORD_FILES"
 
 
-def told_settings(settings: Settings) -> dict[str, str]:
+def recorded_settings(settings: Settings) -> dict[str, str]:
     """Return the variables of a run's environment, with what a replay must know of our own settings."""
     ours = {DATABASES_VARIABLE: settings.record_databases, FILES_VARIABLE: settings.record_files}
-    return {**told_environment(settings.record_env), **{name: "true" for name, is_on in ours.items() if is_on}}
+    return {**recorded_environment(settings.record_env), **{name: "true" for name, is_on in ours.items() if is_on}}
 
 
 @lru_cache(maxsize=4096)

@@ -50,10 +50,10 @@ def default_spool_directory(settings: Settings) -> Path:
     endpoint = (
         settings.endpoint or USUAL_ENDPOINT
     )  # without the port: the project's next collector, on another one, takes what waits
-    told = [endpoint, *(f"{name}={value}" for name, value in sorted(settings.headers))]
+    destination = [endpoint, *(f"{name}={value}" for name, value in sorted(settings.headers))]
     if _is_on_this_machine(endpoint):  # the port may be another project's collector's
-        told.append(str(find_data_directory()))
-    return default_spool_root() / hashlib.sha256("\0".join(told).encode()).hexdigest()[:_DIGITS]
+        destination.append(str(find_data_directory()))
+    return default_spool_root() / hashlib.sha256("\0".join(destination).encode()).hexdigest()[:_DIGITS]
 
 
 def check_seal(settings: Settings) -> None:

@@ -91,7 +91,7 @@ class CaptureProcessor(SpanProcessor):
         self._held = self._no_runs_held()
         self._requests = self._no_runs_held()
         """What is known of requests that have made no call so far."""
-        self._told: OrderedDict[int, None] = OrderedDict()
+        self._announced: OrderedDict[int, None] = OrderedDict()
         """Traces of which something was queued."""
         self._expected: dict[tuple[int, int], Payload] = {}
         self._exchanges: dict[int, int] = {}
@@ -106,7 +106,7 @@ class CaptureProcessor(SpanProcessor):
     def _after_fork(self) -> None:
         self._held = self._no_runs_held()
         self._requests = self._no_runs_held()
-        self._told = OrderedDict()
+        self._announced = OrderedDict()
         self._expected = {}
         self._exchanges = {}
         self._lock = threading.RLock()  # reentrant, like the pipeline's
@@ -140,7 +140,7 @@ class CaptureProcessor(SpanProcessor):
             if not self.active or not isinstance(span, ReadableSpan) or switch.serving() is not None:
                 return
             with self._lock:
-                self._told[context.trace_id] = None
+                self._announced[context.trace_id] = None
             if context.trace_flags.sampled and (self._sampling is None or self._sampling.keeps(context.trace_id)):
                 self._pipeline.put(_pending(span, context), beginning, promptly=True)
 
@@ -175,13 +175,13 @@ class CaptureProcessor(SpanProcessor):
         """Return what is to be queued now. Spans about a request wait until something else of its trace is, or are dropped."""
         scope = "" if span.instrumentation_scope is None else span.instrumentation_scope.name
         with self._lock:
-            is_told = trace_id in self._told
-            if payload is None and (scope in _SERVERS or (scope == genai.SCOPE and not is_told)):
+            is_announced = trace_id in self._announced
+            if payload is None and (scope in _SERVERS or (scope == genai.SCOPE and not is_announced)):
                 size, ends = size_of(span, payload), _is_local_root(span)
-                return self._requests.add(trace_id, (span, payload), size, failed=is_told, ends=ends)
-            self._told[trace_id] = None
-            while len(self._told) > _FORGOTTEN:
-                self._told.popitem(last=False)
+                return self._requests.add(trace_id, (span, payload), size, failed=is_announced, ends=ends)
+            self._announced[trace_id] = None
+            while len(self._announced) > _FORGOTTEN:
+                self._announced.popitem(last=False)
         return [(span, payload)]
 
     def _hold(self, sampling: RunSampling, trace_id: int, span: ReadableSpan, payload: Payload | None) -> None:

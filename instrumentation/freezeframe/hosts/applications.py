@@ -113,7 +113,7 @@ async def _asgi(original: Any, app: Any, scope: Message, receive: Receive, send:
         return await original(app, scope, receive, send)
     leave = request.scope.enter()
     try:
-        await original(app, scope, _heard(request, receive), _told(request, send))
+        await original(app, scope, _heard(request, receive), _watched(request, send))
     except BaseException as error:
         leave()
         request.end(error)
@@ -126,13 +126,13 @@ async def _asgi(original: Any, app: Any, scope: Message, receive: Receive, send:
 
 
 def _flushed_first(send: Send) -> Send:
-    async def told(message: Message) -> None:
+    async def watched_send(message: Message) -> None:
         if message["type"].startswith("lifespan.shutdown.") and _ENDS.flush is not None:
             with guard("servers.flush"):
                 _ENDS.flush()
         await send(message)
 
-    return told
+    return watched_send
 
 
 def _asked_by_asgi(method: str, scope: Message) -> Asked:
@@ -178,8 +178,8 @@ def _heard(request: Request, receive: Receive) -> Receive:
     return heard
 
 
-def _told(request: Request, send: Send) -> Send:
-    async def told(message: Message) -> None:
+def _watched(request: Request, send: Send) -> Send:
+    async def watched_send(message: Message) -> None:
         with guard("request.send"):
             if message["type"] == "http.response.start":
                 request.status = message["status"]
@@ -189,7 +189,7 @@ def _told(request: Request, send: Send) -> Send:
                 request.is_answered = not message.get("more_body", False)
         await send(message)
 
-    return told
+    return watched_send
 
 
 async def _read_all(receive: Receive) -> bytes:

@@ -84,9 +84,9 @@ class _Talk:
                 status, details = _status(self.context)
                 if error is None or _is_refusal(error, status):
                     error, failure = None, "" if status == "OK" else status
-                    told = {"sent": [message.json() for message in self.sent], "status": status, "details": details}
+                    outcome = {"sent": [message.json() for message in self.sent], "status": status, "details": details}
                     left = {} if self.is_whole else {"client_left_after": len(self.sent)}
-                    output = values.encode(told | left)
+                    output = values.encode(outcome | left)
         self.scope.finish(output=output, error=error, failure=failure)
 
 

@@ -80,14 +80,14 @@ async def talk_inside(talk: Talk, call: Callable[..., Awaitable[None]], receive:
             talk.hear(message)
         return message
 
-    async def told(message: Message) -> None:
+    async def watched_send(message: Message) -> None:
         with guard("socket.send"):
             talk.tell(message)
         await send(message)
 
     try:
         with talk.scope.inside():
-            await call(heard, told)
+            await call(heard, watched_send)
     except BaseException as error:
         talk.end(error)
         raise

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from freezeframe._guard import guard
 from freezeframe.context.current import PLACE, Lane, Place, RunContext, current_place, leave
 from freezeframe.context.draws import Draws
-from freezeframe.context.environment import told_settings
+from freezeframe.context.environment import recorded_settings
 from freezeframe.context.program import program_file, relative_path
 from freezeframe.context.sights import Sights
 from freezeframe.runs.reach import command_gaps
@@ -355,7 +355,7 @@ def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run
         run.payload = EntryPayload(
             point() if callable(point) else point,
             run.flags,
-            told_settings(recorder.settings),
+            recorded_settings(recorder.settings),
             run.readings,
             run.unrecorded,
             random_state=SHARED.state_of(run.draws),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from freezeframe._guard import guard
 from freezeframe.context.current import MAX_READINGS, current_place
 from freezeframe.context.draws import Draws
-from freezeframe.context.environment import told_settings
+from freezeframe.context.environment import recorded_settings
 from freezeframe.context.program import SERVERS, is_script
 from freezeframe.context.sights import Sights
 from freezeframe.runs.entry import EntryPayload, command_entry
@@ -180,7 +180,7 @@ class ProcessRoot:
         with guard("root.open"):
             point = command_entry()
             span = self._recorder.tracer.start_span(point.name)
-            environment = told_settings(self._settings)
+            environment = recorded_settings(self._settings)
             self._payload = EntryPayload(
                 point,
                 {},

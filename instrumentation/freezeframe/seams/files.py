@@ -71,20 +71,20 @@ def _open(original: Any, file: Any, mode: Any, args: tuple[Any, ...], kwargs: di
         return _content(made[0])
 
     shown = shown_path(path)
-    told = calls.run(lambda: calls.FunctionCall.of(Kind.FILE, SEAM, SEAM, shown, kwargs={}), make)
-    if "errno" in told:  # the exception has the path as the program gave it
-        raise made[0] if made else OSError(told["errno"], told["strerror"], file)
+    outcome = calls.run(lambda: calls.FunctionCall.of(Kind.FILE, SEAM, SEAM, shown, kwargs={}), make)
+    if "errno" in outcome:  # the exception has the path as the program gave it
+        raise made[0] if made else OSError(outcome["errno"], outcome["strerror"], file)
     if made:
-        if "content" not in told:
+        if "content" not in outcome:
             sights.note(GapKind.FILE_READ, LARGE, path)
         return made[0]
-    if "content" not in told:
+    if "content" not in outcome:
         return original(file, mode, *args, **kwargs)
     token = PLACE.set(
         replace(place, lane=place.lane.aside(), inside_call=True)
     )  # no fence keeps it from a file that it was given
     try:
-        return original(file, mode, *args, **kwargs, opener=functools.partial(_given, told["content"]))
+        return original(file, mode, *args, **kwargs, opener=functools.partial(_given, outcome["content"]))
     finally:
         PLACE.reset(token)
 
@@ -119,16 +119,16 @@ def _wanted(file: Any, mode: str, found: Sights) -> str | None:
 
 def _content(opened: Any) -> dict[str, Any]:
     """Return the content of an open file, without moving its position; only the size of what is too large."""
-    told: dict[str, Any] = {}
+    outcome: dict[str, Any] = {}
     with guard("files.content"):
         number = opened.fileno()
         state = os.fstat(number)
         if stat.S_ISREG(state.st_mode):
-            told["bytes"] = state.st_size
+            outcome["bytes"] = state.st_size
             data = os.pread(number, MAX_BYTES + 1, 0) if state.st_size <= MAX_BYTES else None
             if data is not None and len(data) <= MAX_BYTES:
-                told |= {"sha256": hashlib.sha256(data).hexdigest(), "content": _text(data)}
-    return told
+                outcome |= {"sha256": hashlib.sha256(data).hexdigest(), "content": _text(data)}
+    return outcome
 
 
 def _text(data: bytes) -> str | bytes:

@@ -39,8 +39,8 @@ def execute(arguments: argparse.Namespace) -> int:
     settings = collector_settings({}, arguments.data)
     recorder, status, fate = record_program(arguments.program, settings=settings, known=cache.find)
     if arguments.json:
-        told = {"run": recorder.trace_id, "asked": recorder.counts.get("model", 0), "saved": asdict(cache.saved)}
-        print(options.json_text(told), file=sys.stderr)
+        summary = {"run": recorder.trace_id, "asked": recorder.counts.get("model", 0), "saved": asdict(cache.saved)}
+        print(options.json_text(summary), file=sys.stderr)
     else:
         print(_summary(recorder, cache.saved), file=sys.stderr)
     if cache.fault:

@@ -70,12 +70,12 @@ def _choose(arguments: argparse.Namespace) -> tuple[Sequence[str], str]:
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
     statuses = NOT_OK if arguments.failed else ()
     found = store.list_runs(arguments.limit, statuses=statuses, since=since, where=arguments.where or "")
-    told = [
+    notes = [
         " or ".join(f"status = '{status}'" for status in statuses),
         f"since {since:%Y-%m-%d %H:%M}" if since else "",
         arguments.where or "",
     ]
-    return [run.trace_id for run in found if run.exchanges], " and ".join(filter(None, told))
+    return [run.trace_id for run in found if run.exchanges], " and ".join(filter(None, notes))
 
 
 def _fixtures(

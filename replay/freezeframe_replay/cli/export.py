@@ -86,7 +86,7 @@ def execute(arguments: argparse.Namespace) -> int:
         _write_directory(runs, kind, export, Path(destination))
     else:
         _write(runs, kind, export, destination)
-    _tell(arguments, kind, export, len(names), shown_address(destination), rejected)
+    _report(arguments, kind, export, len(names), shown_address(destination), rejected)
     return 1 if rejected else 0
 
 
@@ -196,10 +196,10 @@ def _sender(kind: ExportKind, url: str) -> Sender:
 # -- what is said ---------------------------------------------------------------------------------------------------------
 
 
-def _tell(arguments: argparse.Namespace, kind: ExportKind, export: Export, runs: int, shown: str, rejected: int) -> None:
+def _report(arguments: argparse.Namespace, kind: ExportKind, export: Export, runs: int, shown: str, rejected: int) -> None:
     left_out = [f"{counted(count, what)} {why}" for (what, why), count in export.left_out.items()]
     if arguments.json:
-        told: dict[str, Any] = {
+        summary: dict[str, Any] = {
             "kind": kind.name,
             "to": shown,
             "runs": runs,
@@ -208,7 +208,7 @@ def _tell(arguments: argparse.Namespace, kind: ExportKind, export: Export, runs:
             "left_out": left_out,
             "not_held": kind.loses,
         }
-        print_json(told)
+        print_json(summary)
         return
     out = sys.stderr if shown == "-" else sys.stdout
     verb = "sent to" if "://" in shown else "wrote"

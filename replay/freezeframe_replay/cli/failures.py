@@ -86,7 +86,7 @@ def _write(arguments: argparse.Namespace, groups: Sequence[Group]) -> None:
     notes: dict[str, list[str]] = {}
     for group in groups:
         notes.setdefault(group.newest, []).append(f"{group.signature} {group.type} {group.subject}".strip())
-    runs = ((load_as_fixture(options.place_of(arguments), run), "; ".join(told)) for run, told in notes.items())
+    runs = ((load_as_fixture(options.place_of(arguments), run), "; ".join(reasons)) for run, reasons in notes.items())
     write_dataset(arguments.output, runs, chosen_by=f"one of each failure {arguments.where}".strip())
 
 

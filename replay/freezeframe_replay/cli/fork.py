@@ -71,8 +71,8 @@ def execute(arguments: argparse.Namespace) -> int:
         print_json({"run": made.run_id, "forked_from": made.forked_from, "fixture": str(directory), "edits": list(made.edits)})
         return 0
     print(f"wrote {directory}: run {made.forked_from} with")
-    for told in made.edits:
-        print(f"  {told}")
+    for edit in made.edits:
+        print(f"  {edit}")
     print(f"next: freezeframe replay {directory}{' --at-commit' if arguments.commit else ''}")
     return 0
 

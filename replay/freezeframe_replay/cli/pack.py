@@ -109,9 +109,9 @@ def _code_text(code: Code | None) -> str:
 
 
 def _as_json(output: Path, recorded: Recorded, code: Code | None, files: Mapping[str, bytes]) -> dict[str, Any]:
-    told = None
+    about_code = None
     if code is not None:
-        told = {
+        about_code = {
             "commit": code.commit,
             "changed": code.changed,
             "files": len(code.files),
@@ -122,7 +122,7 @@ def _as_json(output: Path, recorded: Recorded, code: Code | None, files: Mapping
         "pack": str(output),
         "steps": len(recorded.fixture.steps),
         "page": recorded.run is not None,
-        "code": told,
+        "code": about_code,
         "files": len(files),
         "bytes": output.stat().st_size,
     }

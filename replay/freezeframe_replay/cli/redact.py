@@ -315,13 +315,13 @@ class _Progress:
 
     def __init__(self) -> None:
         self._shown = sys.stderr.isatty() and not sys.stdout.isatty()
-        self._told = 0
+        self._reported = 0
 
     def tell(self, tally: _Tally) -> None:
-        if self._shown and tally.characters >= self._told + _STEP:
-            self._told = tally.characters
+        if self._shown and tally.characters >= self._reported + _STEP:
+            self._reported = tally.characters
             print(f"\r{tally.inputs} lines, {tally.characters // 1_000_000} million characters", end="", file=sys.stderr)
 
     def end(self) -> None:
-        if self._told:
+        if self._reported:
             print(file=sys.stderr)

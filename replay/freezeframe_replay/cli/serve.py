@@ -51,7 +51,7 @@ COMMAND: Final = Command(
     options=(
         option("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP),
         option("--port", type=options.port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free one)"),
-        flag("--no-token", "answer everybody on this machine; without it, the server's URL contains a token"),
+        flag("--no-token", "answer anyone on this machine; without it, the server's URL contains a token"),
         flag("--proxy", "be the program's proxy for http and https: its other calls are answered from the run or refused"),
         flag(
             "--mcp",

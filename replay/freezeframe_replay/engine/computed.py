@@ -1,7 +1,7 @@
 """What a program computed from a surrogate where the recorded program had the original: no key can compare that.
 
 A length, a sum of digits, the month of a date of birth, a part cut off: a live text can be shown to be computed from a
-surrogate of the run. The recording's text in its place is then computed from the original, or something else; nobody can tell.
+surrogate of the run. The recording's text in its place is then computed from the original, or from something else.
 """
 
 from __future__ import annotations

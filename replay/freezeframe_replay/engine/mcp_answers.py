@@ -58,12 +58,12 @@ def server_of(fixture: Fixture) -> Server:
         offered.update(_offered(step.exchange))
     tools: dict[str, Tool] = {}
     for call in (step.exchange for step in fixture.askable if step.exchange.kind in FUNCTIONS):
-        told = offered.get(call.name, {})
+        definition = offered.get(call.name, {})
         tools[call.name] = Tool(
             name=call.name,
             kind=call.kind,
-            description=as_text(told.get("description")) or "",
-            schema={"type": "object", **as_object(told.get("parameters"))},
+            description=as_text(definition.get("description")) or "",
+            schema={"type": "object", **as_object(definition.get("parameters"))},
         )
     methods = frozenset(step.exchange.name for step in fixture.askable if step.exchange.kind is Kind.MCP)
     return Server(tools=tools, methods=methods)

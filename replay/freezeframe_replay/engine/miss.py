@@ -162,8 +162,8 @@ def _answer_text(exchange: Exchange) -> str:
     if exchange.error is not None and not exchange.response.chunks:
         return shorten(exchange.error)
     if exchange.seam == RECONSTRUCTED:
-        told = as_object(parse(exchange.response.body))
-        return shorten(told.get("error") or told.get("result") or _in_words(as_objects(told.get("parts"))))
+        answer = as_object(parse(exchange.response.body))
+        return shorten(answer.get("error") or answer.get("result") or _in_words(as_objects(answer.get("parts"))))
     said = _what_the_model_said(exchange) if exchange.kind is Kind.MODEL else ""
     return shorten(said or exchange.response.body.decode(errors="replace"), 160)
 

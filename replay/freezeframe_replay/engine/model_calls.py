@@ -13,9 +13,9 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.fixture import Loss
 from freezeframe_schemas.meaning import answer_parts, messages_of, request_meaning, said_by, same
+from freezeframe_schemas.reported_calls import reported_calls
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
-from freezeframe_schemas.told import told_calls
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_objects
 
 WRITTEN: Final = frozenset({"text", "tool_call", "reasoning"})
@@ -41,8 +41,8 @@ class ModelCall:
 def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
     """Return the calls that a replay may ask for, in order, each once and with everything that any span says about it."""
     found = [
-        ModelCall(span=told.span, attributes=dict(told.attributes), losses=list(told.taken_from))
-        for told in told_calls(run.spans)
+        ModelCall(span=reported.span, attributes=dict(reported.attributes), losses=list(reported.taken_from))
+        for reported in reported_calls(run.spans)
     ]
     sharing = sum(call.span.text(genai.EVENT_NAME) is not None for call in found)
     if sharing:
@@ -51,7 +51,7 @@ def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
     kept: list[ModelCall] = []
     doubles = empty = 0
     for call in found:
-        better = None if call.has_content else _told_better(call, found, by_id)
+        better = None if call.has_content else _better_report(call, found, by_id)
         if better is not None:
             better.attributes = {**call.attributes, **better.attributes}
             doubles += 1
@@ -61,7 +61,7 @@ def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
             kept.append(call)
     inner: list[ModelCall] = []
     for call in kept:
-        first = next((other for other in inner if _is_told_again(other, call)), None)
+        first = next((other for other in inner if _is_reported_again(other, call)), None)
         if first is not None:
             first.attributes = {**call.attributes, **first.attributes}
         elif not any(_is_wrapped_by(other, call, by_id) for other in kept):
@@ -79,7 +79,7 @@ def model_calls(run: Run, ledger: list[Loss]) -> list[ModelCall]:
     return inner
 
 
-def _told_better(call: ModelCall, found: Sequence[ModelCall], by_id: Mapping[str, SpanRecord]) -> ModelCall | None:
+def _better_report(call: ModelCall, found: Sequence[ModelCall], by_id: Mapping[str, SpanRecord]) -> ModelCall | None:
     """Return the call with content that is the same call: by response id, because its span is around it, or by its time."""
     response_id = call.attributes.get(genai.RESPONSE_ID)
     others = [other for other in found if other is not call and other.has_content]
@@ -90,13 +90,13 @@ def _told_better(call: ModelCall, found: Sequence[ModelCall], by_id: Mapping[str
     return next((other for ways in (by_response, around, at_the_time) for other in ways), None)
 
 
-def _is_told_again(first: ModelCall, call: ModelCall) -> bool:
+def _is_reported_again(first: ModelCall, call: ModelCall) -> bool:
     """Return whether two instrumentations report one call: the same answer, by its id."""
     response_id = call.attributes.get(genai.RESPONSE_ID)
     if not response_id or response_id != first.attributes.get(genai.RESPONSE_ID):
         return False
     # Some servers give every answer the same id.
-    answers = [list(map(same, said_by(answer_parts(told.attributes)))) for told in (first, call)]
+    answers = [list(map(same, said_by(answer_parts(reported.attributes)))) for reported in (first, call)]
     return answers[0] == answers[1]
 
 
@@ -126,9 +126,9 @@ def _mend_ids(calls: Sequence[ModelCall]) -> None:
             continue
         said = [same(item) for item in said_by(asked)]
         for later in calls[number + 1 :]:
-            told = list(parts_in_request(later, "tool_call"))
+            reported = list(parts_in_request(later, "tool_call"))
             results = list(parts_in_request(later, "tool_call_response"))
-            slices = ((end, told[end - len(asked) : end]) for end in range(len(asked), len(told) + 1))
+            slices = ((end, reported[end - len(asked) : end]) for end in range(len(asked), len(reported) + 1))
             ends = [end for end, part in slices if [same(item) for item in said_by(part)] == said]
             if not ends or len(results) < ends[0]:
                 continue
@@ -161,11 +161,11 @@ def _losses(call: ModelCall) -> Iterator[tuple[str, str]]:
         yield "answer", f"the first of {choices} choices"
     if any(part.get("type") == "tool_call" and not part.get("id") for part in call.parts):
         yield "tool call ids", "made up"
-    for name, told in (
+    for name, reported in (
         (genai.RESPONSE_FINISH_REASONS, "finish reason"),
         (genai.RESPONSE_ID, "response id"),
         (genai.RESPONSE_MODEL, "answered model"),
         (genai.USAGE_OUTPUT_TOKENS, "usage"),
     ):
         if attributes.get(name) in (None, "", ()):
-            yield told, "made up"
+            yield reported, "made up"

@@ -102,7 +102,7 @@ class Moments:
             if ":" in recorded and "-" not in recorded:  # a time of day: midnight lies between 23:59:59 and 00:00:00
                 apart = min(apart, _DAY_S - apart)
             is_far = was > _DAY_S and abs(was - slack.now_s) > _NEAR_NOW_S
-            is_same = not is_far and apart <= slack.within_s + (0 if _tells_seconds(recorded) else _MINUTE_S)
+            is_same = not is_far and apart <= slack.within_s + (0 if _has_seconds(recorded) else _MINUTE_S)
         if is_same:
             self._known.add((recorded, live))
         return is_same
@@ -127,7 +127,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _tells_seconds(text: str) -> bool:
+def _has_seconds(text: str) -> bool:
     return text.count(":") != 1
 
 

@@ -26,9 +26,9 @@ from freezeframe_schemas.meaning import (
     result_value,
     same,
 )
+from freezeframe_schemas.reported_calls import reported_calls
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord, StatusCode
-from freezeframe_schemas.told import told_calls
 from freezeframe_schemas.vendors.envelopes import McpRequest, mcp_request_of, tool_call_of
 from freezeframe_schemas.vendors.openinference import embedded
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, dump, parse
@@ -71,7 +71,7 @@ class _Found(NamedTuple):
 
 def can_be_reconstructed(run: Run) -> bool:
     """Return whether the run is another instrumentation's, and reports a model call."""
-    return not run.exchanges and bool(told_calls(run.spans))
+    return not run.exchanges and bool(reported_calls(run.spans))
 
 
 def reconstruct(run: Run, redaction: Redaction = _UNREDACTED) -> Fixture:
@@ -87,7 +87,7 @@ def reconstruct(run: Run, redaction: Redaction = _UNREDACTED) -> Fixture:
     retrievals = (span for span in run.spans if span.text(genai.OPERATION_NAME) == genai.OP_RETRIEVAL)
     found += [_Found(span, _retrieval_exchange(span), []) for span in retrievals]
     by_id = {span.span_id: span for span in run.spans}
-    found += [_Found(span, _mcp_exchange(span, told), []) for span in run.spans if (told := mcp_request_of(span)) is not None]
+    found += [_Found(span, _mcp_exchange(span, asked), []) for span in run.spans if (asked := mcp_request_of(span)) is not None]
     embeddings = _embeddings(run, by_id)
     found += [_Found(span, _embedding_exchange(span), []) for span in embeddings]
     if embeddings:
@@ -128,9 +128,9 @@ def _steps(
         issued[key].append(number)
     for numbers in issued.values():
         if len(numbers) > 1:
-            told = ", ".join(map(str, numbers))
+            steps = ", ".join(map(str, numbers))
             ledger.append(
-                Loss(field="order", source=f"steps {told} ask the same: their order alone decides which answer comes")
+                Loss(field="order", source=f"steps {steps} ask the same: their order alone decides which answer comes")
             )
 
 
@@ -195,12 +195,13 @@ def _error_text(span: SpanRecord) -> str:
 
 def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator[_Tool]:
     """Yield the tool calls: those that a span reports, and those that only a later request shows."""
-    told = [_tool_of(span) for span in run.spans if span.text(genai.OPERATION_NAME) == genai.OP_EXECUTE_TOOL]
-    spans = [tool for tool in told if tool.error or tool.result is not None or tool.arguments is not None]
-    if len(spans) < len(told):
-        ledger.append(Loss(field="tools", source=f"{len(told) - len(spans)} of {len(told)} spans hold no content: left out"))
+    reported = [_tool_of(span) for span in run.spans if span.text(genai.OPERATION_NAME) == genai.OP_EXECUTE_TOOL]
+    spans = [tool for tool in reported if tool.error or tool.result is not None or tool.arguments is not None]
+    if len(spans) < len(reported):
+        left_out = f"{len(reported) - len(spans)} of {len(reported)} spans hold no content: left out"
+        ledger.append(Loss(field="tools", source=left_out))
     # Of each request, by id; some histories give several calls one id, and the last result there is that of the last call.
-    told_of = [{part.get("id"): part for part in parts_in_request(call, "tool_call_response")} for call in calls]
+    responses = [{part.get("id"): part for part in parts_in_request(call, "tool_call_response")} for call in calls]
     free = list(spans)
     lost = 0
     for place, call in enumerate(calls):
@@ -212,7 +213,7 @@ def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator
             fitting = [tool for tool in free if _is_asked_for(tool, name, arguments)]
             # Some histories give several calls one id: it only tells equal calls apart.
             tool = next((tool for tool in fitting if tool.call_id == call_id), fitting[0] if fitting else None)
-            result = next((found[call_id] for found in told_of[place + 1 :] if call_id in found), None)
+            result = next((found[call_id] for found in responses[place + 1 :] if call_id in found), None)
             if tool is not None:
                 free.remove(tool)
                 tool.name, tool.arguments = name, arguments
@@ -251,16 +252,16 @@ def _is_asked_for(tool: _Tool, name: str, arguments: JsonValue) -> bool:
 
 
 def _tool_of(span: SpanRecord) -> _Tool:
-    told = tool_call_of(span)
-    failed = span.status_code is StatusCode.ERROR and told.result is None
+    reported = tool_call_of(span)
+    failed = span.status_code is StatusCode.ERROR and reported.result is None
     return _Tool(
         name=span.text(genai.TOOL_NAME) or span.name,
-        arguments=None if told.arguments is None else arguments_of(told.arguments),
-        result=None if told.result is None else result_value(told.result),
-        call_id=told.call_id,
+        arguments=None if reported.arguments is None else arguments_of(reported.arguments),
+        result=None if reported.result is None else result_value(reported.result),
+        call_id=reported.call_id,
         span=span,
         error=_error_text(span) if failed else "",
-        losses=list(_lost(told.envelope, failed=failed)),
+        losses=list(_lost(reported.envelope, failed=failed)),
     )
 
 
@@ -294,9 +295,9 @@ def _retrieval_exchange(span: SpanRecord) -> Exchange:
     return _exchange(span, Kind.RETRIEVAL, RETRIEVAL_NAME, asked, answer)
 
 
-def _mcp_exchange(span: SpanRecord, told: McpRequest) -> Exchange:
+def _mcp_exchange(span: SpanRecord, reported: McpRequest) -> Exchange:
     """Return a request as a seam records it."""
-    return _exchange(span, Kind.MCP, told.method, {"args": [], "kwargs": told.params}, told.result)
+    return _exchange(span, Kind.MCP, reported.method, {"args": [], "kwargs": reported.params}, reported.result)
 
 
 def _embeddings(run: Run, by_id: Mapping[str, SpanRecord]) -> list[SpanRecord]:

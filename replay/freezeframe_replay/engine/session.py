@@ -124,8 +124,8 @@ class ReplaySession:
         """
         if current_place().inside_call:  # a tool runs for real, and so does everything it calls
             return None
-        if self._server is not None and (told := about_the_run(call, self._server)) is not None:
-            return told
+        if self._server is not None and (from_history := about_the_run(call, self._server)) is not None:
+            return from_history
         known = len(self._divergences)
         try:
             found = self._answer(call)
@@ -245,7 +245,7 @@ class ReplaySession:
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
             divergences = list(self._divergences)
-            told, own = not_asked_for(self._lookup.recorded if self._is_reconstructed else (), self._lookup.used)
+            from_history, own = not_asked_for(self._lookup.recorded if self._is_reconstructed else (), self._lookup.used)
             if self._entered and not self._missed and not self._ends.raised_instead:
                 divergences += [
                     Divergence(
@@ -257,7 +257,7 @@ class ReplaySession:
                         note="recorded, but never requested in the replay",
                     )
                     for item in self._lookup.unused()
-                    if item.step.number not in {*self._asked_anew, *told, *own}
+                    if item.step.number not in {*self._asked_anew, *from_history, *own}
                 ]
             if self._ends.outcome_changed is not None:
                 divergences.append(self._ends.outcome_changed)
@@ -265,7 +265,7 @@ class ReplaySession:
                 run_id=self._fixture.run_id,
                 steps=len(self._lookup.recorded) - len(own),
                 inside=len(self._fixture.steps) - len(self._lookup.recorded),
-                served=(*self._lookup.used.values(), *told.values()),
+                served=(*self._lookup.used.values(), *from_history.values()),
                 divergences=with_reason(divergences, self._fixture.gaps),
                 outcome=self._outcome,
                 entered=self._entered,
@@ -296,8 +296,8 @@ class ReplaySession:
         left_at = divergences[0].step
         for name, step in sorted(self._lookup.first_ignored.items()):
             if left_at is None or step < left_at:
-                told = f"{name} is ignored and differed from step {step} on, and then the run diverged"
-                yield f"{told}: it may matter now"
+                from_history = f"{name} is ignored and differed from step {step} on, and then the run diverged"
+                yield f"{from_history}: it may matter now"
 
     # -- leaving the recording --------------------------------------------------------------------------------------------
 

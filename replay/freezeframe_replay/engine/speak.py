@@ -71,8 +71,8 @@ def about_the_run(call: Call, server: Server) -> Exchange | None:
     """Return the answer to what an MCP client asks before it calls a tool; None for anything else."""
     if call.kind is not Kind.MCP:
         return None
-    told = about_server(call.name, as_object(as_object(plain(parse(call.request.body))).get("kwargs")), server)
-    return None if told is None else _answered(call, told)
+    described = about_server(call.name, as_object(as_object(plain(parse(call.request.body))).get("kwargs")), server)
+    return None if described is None else _answered(call, described)
 
 
 def _answered(call: Call, result: JsonValue) -> Exchange:
@@ -93,8 +93,8 @@ def spoken(step: Exchange, call: Call) -> Exchange:
     if step.kind is Kind.MCP:
         return common
     if call.kind is Kind.MCP:
-        told = tool_failure(str(answer["error"])) if "error" in answer else tool_result(answer.get("result"))
-        return replace(common, response=_answered(call, told).response)
+        described = tool_failure(str(answer["error"])) if "error" in answer else tool_result(answer.get("result"))
+        return replace(common, response=_answered(call, described).response)
     if "error" in answer:
         error = values.encode_exception(RuntimeError(str(answer["error"])))
         return replace(common, response=Response(completion=Completion.NONE), error=error)
@@ -117,12 +117,12 @@ def _asked_of_a_model(request: Request) -> tuple[str, JsonObject]:
         body = decode_body(request.body, request.headers)
     except WireError:
         return name, {}
-    told = match.dialect.request_attributes(body)
+    described = match.dialect.request_attributes(body)
     if not is_embedding:
-        return name, request_meaning(told)
+        return name, request_meaning(described)
     document = as_object(parse(body))
     given = next((document[field] for field in _EMBEDDED if field in document), [])
-    model = told.get(genai.REQUEST_MODEL)
+    model = described.get(genai.REQUEST_MODEL)
     return name, {"texts": embedding_inputs(given), "model": model if isinstance(model, str) else None}
 
 
@@ -135,16 +135,17 @@ def _model_response(answer: JsonObject, request: Request) -> Response:
     return match.dialect.write_answer(answer_of(answer), request)
 
 
-def answer_of(told: Mapping[str, JsonValue]) -> Answer:
+def answer_of(described: Mapping[str, JsonValue]) -> Answer:
     """Return a step's answer as the value that dialects write."""
-    parts = as_objects(told.get("parts"))
+    parts = as_objects(described.get("parts"))
     text = "".join(str(part.get("content") or "") for part in parts if part.get("type") == "text")
     calls = [part for part in parts if part.get("type") == "tool_call"]
-    finish = as_text(told.get("finish_reason")) or ""
+    finish = as_text(described.get("finish_reason")) or ""
     return Answer(
         pieces=tuple(text[at : at + _PIECE] for at in range(0, len(text), _PIECE)),
         vectors=tuple(
-            tuple(item for item in as_list(vector) if isinstance(item, int | float)) for vector in as_list(told.get("vectors"))
+            tuple(item for item in as_list(vector) if isinstance(item, int | float))
+            for vector in as_list(described.get("vectors"))
         ),
         tool_calls=tuple(
             ToolCall(
@@ -155,12 +156,12 @@ def answer_of(told: Mapping[str, JsonValue]) -> Answer:
             )
             for part in calls
         ),
-        id=as_text(told.get("id")) or "answer",
-        model=as_text(told.get("model")) or "unknown",
+        id=as_text(described.get("id")) or "answer",
+        model=as_text(described.get("model")) or "unknown",
         finish_reason=None if finish == _COMPLETED else finish_reason_of(finish.replace("-", "_")),
         thoughts=tuple(_thought(part) for part in parts if part.get("type") == "reasoning"),
-        input_tokens=as_integer(told.get("input_tokens")) or 0,
-        output_tokens=as_integer(told.get("output_tokens")) or 0,
+        input_tokens=as_integer(described.get("input_tokens")) or 0,
+        output_tokens=as_integer(described.get("output_tokens")) or 0,
     )
 
 
@@ -261,19 +262,19 @@ def _model(name: str, held: JsonObject, *given: str) -> JsonObject:
 # -- tools that no seam saw -----------------------------------------------------------------------------------------------
 
 
-def told_tools(steps: Sequence[Recorded], used: Collection[int]) -> dict[int, Served]:
+def tools_in_history(steps: Sequence[Recorded], used: Collection[int]) -> dict[int, Served]:
     """Return the tool steps that no seam asked for, and whose result a later model call was told as recorded."""
-    known = {call for item in steps if item.step.number in used for call in _told_in(item.step.exchange)}
+    known = {call for item in steps if item.step.number in used for call in _results_in(item.step.exchange)}
     return {
-        item.step.number: Served(step=item.step.number, how="relaxed", relaxed=(Relaxed.TOLD,))
+        item.step.number: Served(step=item.step.number, how="relaxed", relaxed=(Relaxed.FROM_HISTORY,))
         for item in steps
-        if item.step.number not in used and item.step.exchange.kind is Kind.TOOL and _as_told(item.step.exchange) in known
+        if item.step.number not in used and item.step.exchange.kind is Kind.TOOL and _as_received(item.step.exchange) in known
     }
 
 
 def not_asked_for(steps: Sequence[Recorded], used: Collection[int]) -> tuple[dict[int, Served], frozenset[int]]:
     """Return the steps that a program need not ask for: `told_tools` and `own_embeddings`."""
-    return told_tools(steps, used), own_embeddings(steps, used)
+    return tools_in_history(steps, used), own_embeddings(steps, used)
 
 
 def own_embeddings(steps: Sequence[Recorded], used: Collection[int]) -> frozenset[int]:
@@ -284,7 +285,7 @@ def own_embeddings(steps: Sequence[Recorded], used: Collection[int]) -> frozense
     )
 
 
-def _told_in(asked: Exchange) -> set[tuple[str, str]]:
+def _results_in(asked: Exchange) -> set[tuple[str, str]]:
     """Return the tool calls, each with its arguments, that are in a model step's request with their results."""
     if asked.kind is not Kind.MODEL:
         return set()
@@ -292,5 +293,5 @@ def _told_in(asked: Exchange) -> set[tuple[str, str]]:
     return {(str(item.get("call")), dump_canonical(item.get("arguments"))) for item in said if "call" in item}
 
 
-def _as_told(tool: Exchange) -> tuple[str, str]:
+def _as_received(tool: Exchange) -> tuple[str, str]:
     return tool.name, dump_canonical(as_object(parse(tool.request.body)).get("arguments"))

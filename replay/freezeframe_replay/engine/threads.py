@@ -27,7 +27,7 @@ from freezeframe_replay.engine.standstill import is_of_program
 _TASKS: Final = Path("/proc/self/task")
 _KNOWS_STATES: Final = sys.platform == "linux" and _TASKS.is_dir()
 LOOK_S: Final = 0.0003 if _KNOWS_STATES else 0.02
-"""Interval between two looks at a program that may have come to rest."""
+"""Interval between two looks at a program that may be idle."""
 _READY: Final = "R"
 _ASLEEP: Final = "SI"
 """What the system calls a thread that runs or waits for a processor, and one that waits for an event. Others wait for a disk or

@@ -71,7 +71,7 @@ class Trial:
     policy: Policy = field(default_factory=Policy)
     timeout_s: float = DEFAULT_TIMEOUT_S
     keys: Path | None = None
-    """Directory of the keys: a commit is checked out where there are none."""
+    """Directory of the keys, which a checkout of a commit does not have."""
 
 
 OnTry = Callable[[Tried], None]

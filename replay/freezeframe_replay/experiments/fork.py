@@ -76,12 +76,12 @@ def fork(fixture: Fixture, edits: Sequence[Edit]) -> Fixture:
     changed = fixture
     for edit in edits:
         changed = _change_run(changed, edit) if edit.step is None else _change_step(changed, edit, edit.step)
-    told = tuple(str(edit) for edit in edits)
+    changes = tuple(str(edit) for edit in edits)
     return replace(
         changed,
-        run_id=digest(canonical_json([fixture.run_id, *told])),
+        run_id=digest(canonical_json([fixture.run_id, *changes])),
         forked_from=fixture.run_id,
-        edits=(*fixture.edits, *told),
+        edits=(*fixture.edits, *changes),
     )
 
 
@@ -145,8 +145,8 @@ def _change_run(fixture: Fixture, edit: Edit) -> Fixture:
         case Target.CLOCK:
             return _move(fixture, _nanoseconds(str(edit.value)) - fixture.entry.start_time_unix_nano)
         case Target.COMMIT:
-            told = {genai.VCS_REVISION: str(edit.value), genai.VCS_DIRTY: "false"}
-            return replace(fixture, environment={**fixture.environment, **told})
+            changes = {genai.VCS_REVISION: str(edit.value), genai.VCS_DIRTY: "false"}
+            return replace(fixture, environment={**fixture.environment, **changes})
         case _:
             return _change_input(fixture, edit)
 

@@ -61,7 +61,7 @@ def read_note(note_file: Path) -> Note | None:
 
 def alive(note: Note) -> bool:
     """Return whether the process of the note still runs: the same pid with the same start time."""
-    with contextlib.suppress(ChildProcessError):  # a child of ours that ended stays in the process table until it is waited for
+    with contextlib.suppress(ChildProcessError):  # our own child stays in the process table until it is waited for
         os.waitpid(note.pid, os.WNOHANG)
     return bool(note.started) and start_mark(note.pid) == note.started
 

@@ -37,7 +37,7 @@ def make_server(project: Project) -> MCPServer[Any]:
     for entry in TOOLS:
         function = getattr(tools, entry.name)
         server.add_tool(
-            _told(function),
+            _with_usage(function),
             description=f"{inspect.getdoc(function)} {UNTRUSTED}",
             annotations=ToolAnnotations(read_only_hint=entry.only_reads, destructive_hint=False, open_world_hint=False),
             structured_output=False,  # clients would read the same text twice
@@ -45,7 +45,7 @@ def make_server(project: Project) -> MCPServer[Any]:
     return server
 
 
-def _told(function: Callable[..., Any]) -> Callable[..., Any]:
+def _with_usage(function: Callable[..., Any]) -> Callable[..., Any]:
     """Return the tool with our errors as errors of a tool, which the model reads, in place of crashes, which it does not."""
     if inspect.iscoroutinefunction(function):
         waits: Callable[..., Awaitable[str]] = function

@@ -106,9 +106,9 @@ class Tools:
         """Say why a run failed: exception, first failed step, stack; then its input, outcome, commit, steps, and how far it
         can be replayed. Also describes a run that is ok."""
         loaded, named = self._load(run)
-        told, first = why_text(loaded, self._last.of(loaded).outline)
+        why, first = why_text(loaded, self._last.of(loaded).outline)
         at = f", step={first}" if first is not None else ""
-        return self._answer(told, f'next: transcript(run="{named}"{at}) or replay(run="{named}")', budget)
+        return self._answer(why, f'next: transcript(run="{named}"{at}) or replay(run="{named}")', budget)
 
     def transcript(
         self,

@@ -60,12 +60,12 @@ class CachedAnswers:
         match = find_dialect_of(request)
         if match is None:
             return None
-        told = match.dialect.request_attributes(request.body)
+        requested = match.dialect.request_attributes(request.body)
         said = {
-            genai.INPUT_MESSAGES: str(told.get(genai.INPUT_MESSAGES) or "").encode(),
+            genai.INPUT_MESSAGES: str(requested.get(genai.INPUT_MESSAGES) or "").encode(),
             genai.REQUEST_BODY: request.body,
         }
-        place = str(told.get(genai.REQUEST_MODEL) or ""), input_preview(said)
+        place = str(requested.get(genai.REQUEST_MODEL) or ""), input_preview(said)
         asked = Exchange(kind=Kind.MODEL, name="", seam="", request=request)
         with self._lock:
             if place not in self._asked:

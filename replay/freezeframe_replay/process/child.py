@@ -111,8 +111,8 @@ def activate() -> None:
 
 def _where_answered(fixture: Fixture, variable: str, kind: Kind) -> Answered:
     """Return where calls of this kind are answered: only if the run recorded them (`variable`), even if it made none."""
-    told: Any = json.loads(fixture.entry.environment or "{}")
-    if variable not in told and not any(step.exchange.kind is kind for step in fixture.steps):
+    recorded: Any = json.loads(fixture.entry.environment or "{}")
+    if variable not in recorded and not any(step.exchange.kind is kind for step in fixture.steps):
         return "as they are"
     return "in runs" if is_called(fixture) else "everywhere"
 
@@ -142,7 +142,7 @@ def _open_session(fixture: Fixture, policy: Policy) -> tuple[ReplaySession, Fenc
         measured=clock.measured,
         on_enter=enter,
         on_leave=leave,
-        on_divergence=_tell_first,
+        on_divergence=_report_first,
         claims=peers,
         key=key_of(fixture, Path(os.environ[KEYS_VARIABLE])) if KEYS_VARIABLE in os.environ else None,
     )
@@ -188,10 +188,10 @@ def _is_first() -> bool:
     return os.environ.get(FIRST_VARIABLE) == str(os.getpid())
 
 
-def _tell_first() -> None:
+def _report_first() -> None:
     """Note where this process left the recording; it may end without another chance."""
     if not _is_first():
-        _state["peers"].tell_left(_state["session"].report())
+        _state["peers"].report_left(_state["session"].report())
 
 
 def _refusal(session: ReplaySession, address: str) -> BaseException:

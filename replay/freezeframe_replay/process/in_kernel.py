@@ -42,12 +42,12 @@ def reenact_in_kernel(shell: Any, fixture: Fixture, *, keys: Path) -> Report:
         variables = {child.FIXTURE_VARIABLE: str(folder / "fixture"), child.REPORT_VARIABLE: str(report)}
         if child.key_of(fixture, keys) is not None:
             variables[child.KEYS_VARIABLE] = str(keys.resolve())
-        told = folder / "told"
+        error_file = folder / "error"
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DeprecationWarning)  # of forking with threads: the copy uses none of them
             pid = os.fork()
         if pid == 0:
-            _run_and_exit(call, variables, told)
+            _run_and_exit(call, variables, error_file)
         try:
             os.waitpid(pid, 0)
         except BaseException:  # the user interrupts the cell
@@ -55,12 +55,12 @@ def reenact_in_kernel(shell: Any, fixture: Fixture, *, keys: Path) -> Report:
             os.waitpid(pid, 0)
             raise
         if not report.exists():
-            said = told.read_text() if told.exists() else ""
+            said = error_file.read_text() if error_file.exists() else ""
             raise ReplayError(f"the copy of the kernel ended without a report: {said or 'it said nothing'}")
         return report_from_json(report.read_text(encoding="utf-8"))
 
 
-def _run_and_exit(call: Callable[[], None], variables: dict[str, str], told: Path) -> None:
+def _run_and_exit(call: Callable[[], None], variables: dict[str, str], error_file: Path) -> None:
     """Run the replay, and end without the kernel's exit handlers."""
     status = 1
     try:
@@ -75,7 +75,7 @@ def _run_and_exit(call: Callable[[], None], variables: dict[str, str], told: Pat
             child.write_report()
         status = 0
     except BaseException as error:
-        told.write_text(f"{type(error).__name__}: {error}")
+        error_file.write_text(f"{type(error).__name__}: {error}")
     finally:
         os._exit(status)
 

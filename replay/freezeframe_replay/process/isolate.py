@@ -103,10 +103,10 @@ class RecordedClock:
         self._reached_ns = entry.start_time_unix_nano
         self._lock = threading.Lock()
         self._traveller: Any = None
-        self._tell_ns: Callable[[], int] = time.time_ns
+        self._real_ns: Callable[[], int] = time.time_ns
         self._ahead_ns = 0
         """How far the monotonic clock is ahead of the wall clock."""
-        self._told_ns = 0
+        self._returned_ns = 0
         self._reads: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         """File of the program, and how far differences may be off -> its first and last reads."""
 
@@ -126,14 +126,14 @@ class RecordedClock:
         ctime, asctime = time.ctime, time.asctime  # these two read the clock by themselves, past time-machine
         time.ctime = lambda seconds=None, /: ctime(time.time() if seconds is None else seconds)
         time.asctime = lambda moment=_NOW, /: asctime(time.localtime() if moment is _NOW else moment)
-        self._tell_ns, self._traveller.time_ns = self._traveller.time_ns, self._wall_ns
+        self._real_ns, self._traveller.time_ns = self._traveller.time_ns, self._wall_ns
         self._ahead_ns = time.monotonic_ns() - self._start_ns
         for name in ("monotonic", "perf_counter"):
             setattr(time, name, self._for_program(getattr(time, name), lambda ns: ns / 1e9))
             setattr(time, f"{name}_ns", self._for_program(getattr(time, f"{name}_ns"), lambda ns: ns))
 
     def _wall_ns(self) -> int:
-        now_ns, file = self._tell_ns(), _file_of_program(sys._getframe(1))
+        now_ns, file = self._real_ns(), _file_of_program(sys._getframe(1))
         if file:
             self._keep(file, _WALL_OFF_BY_NS, now_ns)
         return now_ns
@@ -150,9 +150,9 @@ class RecordedClock:
             file = _file_of_program(sys._getframe(1))
             if not file:
                 return real()
-            self._told_ns = max(self._told_ns, self._tell_ns() + self._ahead_ns)
-            self._keep(file, _OFF_BY_NS, self._told_ns)
-            return of_ns(self._told_ns)
+            self._returned_ns = max(self._returned_ns, self._real_ns() + self._ahead_ns)
+            self._keep(file, _OFF_BY_NS, self._returned_ns)
+            return of_ns(self._returned_ns)
 
         return tell
 
@@ -180,7 +180,7 @@ class RecordedClock:
     def restart(self) -> None:
         """Set the clock back to the start of the run: imports and set-up before the entry point took time."""
         if self._traveller is not None:
-            self._ahead_ns += self._tell_ns() - self._start_ns
+            self._ahead_ns += self._real_ns() - self._start_ns
             self._traveller.move_to(self._start_ns / 1e9, tick=True)
 
     def reach(self, now_ns: int) -> None:
@@ -206,8 +206,8 @@ def _is_of_program_itself(number: str) -> bool:
     """Return whether the program's code, its environment or its command line holds a number."""
     others = [module for name, module in tuple(sys.modules.items()) if not name.startswith("freezeframe")]
     own = (_text(file) for module in others if is_of_program(file := str(getattr(module, "__file__", None) or "")))
-    told = (os.fsencode(text) for text in itertools.chain(os.environ.values(), sys.argv))
-    return any(holds(text, number) for text in itertools.chain(told, own))
+    texts = (os.fsencode(text) for text in itertools.chain(os.environ.values(), sys.argv))
+    return any(holds(text, number) for text in itertools.chain(texts, own))
 
 
 @functools.cache

@@ -52,7 +52,7 @@ def kept_run(origin: Fixture, spans: Path, report: Report, *, ignore: Sequence[s
         entry=_entry(made.entry, origin.entry, report),
         redaction=replace(redaction, surrogates={**redaction.surrogates, **made.redaction.surrogates}),
         forked_from=origin.run_id,
-        edits=tuple(_told(report)),
+        edits=tuple(_notes(report)),
         # What a reconstructed run cannot compare, the run that was kept of it can: it has the bytes.
         ignore=tuple(dict.fromkeys((*(() if origin.reconstructed else origin.ignore), *ignore))),
         begin=origin.begin,
@@ -137,7 +137,7 @@ def _with_random(made: str | None, origin: str | None) -> str | None:
     return json.dumps({**json.loads(made or "{}"), **drawn}) if drawn else made
 
 
-def _told(report: Report) -> list[str]:
+def _notes(report: Report) -> list[str]:
     """Return the differences from the recorded run, one line each."""
     lines = [
         f"{call.call_kind} {call.name} answered live" + (f" in place of step {call.step}" if call.step else "")

@@ -128,11 +128,13 @@ class LoopbackHandler(BaseHTTPRequestHandler):
 
     def refuse_stranger(self) -> None:
         """Answer a request without the token."""
-        told = {"error": {"message": "refused: the URL lacks this server's token; take the whole URL that the command printed"}}
+        refusal = {
+            "error": {"message": "refused: the URL lacks this server's token; take the whole URL that the command printed"}
+        }
         if self.is_proxied:
-            self.send_json(407, told, ("proxy-authenticate", 'Basic realm="freezeframe"'))
+            self.send_json(407, refusal, ("proxy-authenticate", 'Basic realm="freezeframe"'))
         else:
-            self.send_json(401, told)
+            self.send_json(401, refusal)
 
     @property
     def target(self) -> str:

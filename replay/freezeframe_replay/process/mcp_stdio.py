@@ -44,7 +44,7 @@ def wrap_server(argv: list[str]) -> int:
     Raises:
         ReplayError: the server cannot be started.
     """
-    served, told = os.environ.get(MCP_VARIABLE), os.environ.get(CALLS_VARIABLE)
+    served, calls_url = os.environ.get(MCP_VARIABLE), os.environ.get(CALLS_VARIABLE)
     if served:
         hand_on_lines(served)
         return 0
@@ -59,10 +59,10 @@ def wrap_server(argv: list[str]) -> int:
         for line in server.stdout:
             answer = as_object(parse(line))
             known = asked.pop(dump(answer.get("id")), None) if "method" not in answer else None
-            if known is not None and told:  # before the client can go on, and end
+            if known is not None and calls_url:  # before the client can go on, and end
                 call, start_ns = known
                 said: JsonObject = {"method": call.get("method"), "params": call.get("params"), "answer": answer}
-                _post(told, {**said, "start": start_ns, "end": time.time_ns()})
+                _post(calls_url, {**said, "start": start_ns, "end": time.time_ns()})
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
     return server.returncode

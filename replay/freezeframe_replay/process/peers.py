@@ -59,24 +59,24 @@ class Peers:
 
     def claim(self, served: Served) -> None:
         """Tell the others that a step is used. Only within a turn."""
-        self._tell({"served": asdict(served)})
+        self._append({"served": asdict(served)})
 
     def assume(self, pair: Pair) -> None:
         """Tell the others with which surrogate a private value is paired. Only within a turn."""
-        self._tell({"pair": asdict(pair)})
+        self._append({"pair": asdict(pair)})
 
     def assumed(self) -> Sequence[Pair]:
         """Return what the others reported since the last call. Only within a turn."""
         heard, self._assumed = self._assumed, []
         return heard
 
-    def tell_left(self, report: Report) -> None:
+    def report_left(self, report: Report) -> None:
         """Tell the first process where this one left the recording."""
         own = tuple(item for item in report.divergences if item.kind not in _OF_THE_WHOLE)
         if own or report.live:
-            told = Report(run_id=report.run_id, steps=0, entered=True, divergences=own, live=report.live)
+            reported = Report(run_id=report.run_id, steps=0, entered=True, divergences=own, live=report.live)
             with self.turn():
-                self._tell({"left": json.loads(report_to_json(told))})
+                self._append({"left": json.loads(report_to_json(reported))})
 
     def close(self) -> None:
         os.close(self._file)
@@ -85,8 +85,8 @@ class Peers:
         """Return the first process's report with what the others reported."""
         with self.turn():
             pass
-        left = tuple(item for told in self._left_by.values() for item in told.divergences)
-        live = tuple(item for told in self._left_by.values() for item in told.live)
+        left = tuple(item for reported in self._left_by.values() for item in reported.divergences)
+        live = tuple(item for reported in self._left_by.values() for item in reported.live)
         here = tuple(item for item in report.divergences if not left or item.kind not in _OF_THE_WHOLE)
         return replace(report, divergences=left + here, live=report.live + live)
 
@@ -103,10 +103,10 @@ class Peers:
         """Return what the others reported if the first process will not write a report; None if none diverged."""
         with self.turn() as used:
             served = tuple(used.values())
-        told = self.joined(Report(run_id=run_id, steps=steps, served=served, entered=True))
-        return told if told.divergences else None
+        reported = self.joined(Report(run_id=run_id, steps=steps, served=served, entered=True))
+        return reported if reported.divergences else None
 
-    def _tell(self, entry: dict[str, Any]) -> None:
+    def _append(self, entry: dict[str, Any]) -> None:
         os.write(self._file, json.dumps({"pid": os.getpid(), **entry}).encode() + b"\n")
 
     def _lines(self, start: int) -> list[bytes]:

@@ -30,7 +30,7 @@ SCOPE: Final = Scope(name=f"{genai.SCOPE}.record")
 SEAM: Final = "proxy"
 PROXIED: Final = "forward-proxy"
 """The seam of what came from a program that had us as its proxy. So has a replay."""
-_TOLD_SEAM: Final = "otel"
+_TELEMETRY_SEAM: Final = "otel"
 _SEND_S: Final = 30.0
 _FIRST_ERROR_STATUS: Final = 400
 _UNSEEN: Final = "recorded from outside: calls that did not go through the proxy were not seen"
@@ -108,12 +108,12 @@ class ProgramRecorder:
 
     def hear(self, spans: Iterable[SpanRecord]) -> None:
         """Take the program's own spans into the run; one that reports a tool with its result is a recorded call."""
-        told = [self._taken(normalise(span)) for span in spans]
+        reported = [self._taken(normalise(span)) for span in spans]
         with self._lock:
-            self._spans.update(span.span_id for span in told)
+            self._spans.update(span.span_id for span in reported)
             ready = [(parent, child) for parent, child in self._children if parent in self._spans]
             self._children = [item for item in self._children if item not in ready]
-        for span in told:
+        for span in reported:
             self._sender.put(span)
         for parent, child in ready:
             self._sender.put(replace(child, parent_span_id=parent))
@@ -204,7 +204,7 @@ def tool_call_of(span: SpanRecord) -> Exchange | None:
     return Exchange(
         kind=Kind.TOOL,
         name=name,
-        seam=_TOLD_SEAM,
+        seam=_TELEMETRY_SEAM,
         request=Request(body=dump({"args": [], "kwargs": given}).encode()),
         response=Response(completion=Completion.NONE) if error else Response(chunks=(Chunk(data=text.encode()),)),
         error=None if error is None else values.encode_exception(error),

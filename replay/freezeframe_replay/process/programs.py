@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from freezeframe._config import Settings, load_settings
 from freezeframe._instrument import make_exporter
 from freezeframe._version import __version__
-from freezeframe.context.environment import git_attributes, lock_file, time_zone, told_environment
+from freezeframe.context.environment import git_attributes, lock_file, recorded_environment, time_zone
 from freezeframe.export.pipeline import Fate
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.process.loopback_http import proxy_variables
@@ -61,7 +61,7 @@ def record_program(
         ReplayError: the program cannot be started.
     """
     program = Program(
-        argv=tuple(argv), environment=told_environment(settings.record_env), resource=_resource(settings, argv[0])
+        argv=tuple(argv), environment=recorded_environment(settings.record_env), resource=_resource(settings, argv[0])
     )
     recorder = ProgramRecorder(program, make_exporter(settings))
     status = 1

@@ -258,11 +258,11 @@ def mcp_call_of(body: bytes) -> Exchange:
     Raises:
         WireError: the body does not hold that.
     """
-    told = as_object(parse(body))
-    method, answer = as_text(told.get("method")), as_object(told.get("answer"))
+    fields = as_object(parse(body))
+    method, answer = as_text(fields.get("method")), as_object(fields.get("answer"))
     if not method or not answer:
         raise WireError("expected method and answer of an MCP call")
-    params = {name: item for name, item in as_object(told.get("params")).items() if name != "_meta"}
+    params = {name: item for name, item in as_object(fields.get("params")).items() if name != "_meta"}
     failure = as_object(answer.get("error"))
     text = dump(answer.get("result")).encode()
     return Exchange(
@@ -272,8 +272,8 @@ def mcp_call_of(body: bytes) -> Exchange:
         request=Request(body=dump({"args": [], "kwargs": params}).encode()),
         response=Response(completion=Completion.NONE) if failure else Response(chunks=(Chunk(data=text),)),
         error=values.encode_exception(RuntimeError(as_text(failure.get("message")) or "failed")) if failure else None,
-        start_time_unix_nano=as_integer(told.get("start")) or time.time_ns(),
-        end_time_unix_nano=as_integer(told.get("end")) or time.time_ns(),
+        start_time_unix_nano=as_integer(fields.get("start")) or time.time_ns(),
+        end_time_unix_nano=as_integer(fields.get("end")) or time.time_ns(),
     )
 
 

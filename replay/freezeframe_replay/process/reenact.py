@@ -172,9 +172,11 @@ def _files(fixture: Fixture, keys: Path, spans: Path | None) -> dict[str, str]:
 
 def _stopped(peers: Peers, fixture: Fixture) -> Report:
     """Return the report of a program that was stopped, as its other processes left it."""
-    told = peers.without_the_first(fixture.run_id, len(fixture.askable))
-    assert told is not None
-    return replace(told, warnings=("the program was stopped: it was still waiting for a process that had left the recording",))
+    reported = peers.without_the_first(fixture.run_id, len(fixture.askable))
+    assert reported is not None
+    return replace(
+        reported, warnings=("the program was stopped: it was still waiting for a process that had left the recording",)
+    )
 
 
 def _fenced(policy: Policy, scratch: Path, spans: Path | None) -> tuple[Policy, dict[str, str]]:
@@ -219,8 +221,8 @@ def _uncompared_status(report: Report, fixture: Fixture, ended: int) -> int:
     if "exit" in report.unheard or (report.outcome is not None and values.is_exception(report.outcome)):
         return 0
     came_to = values.decode(report.outcome) if report.outcome and fixture.entry.kind is EntryKind.COMMAND else None
-    told = came_to.get("exit", 0) if isinstance(came_to, dict) else 0
-    return 0 if told == ended else ended
+    reported = came_to.get("exit", 0) if isinstance(came_to, dict) else 0
+    return 0 if reported == ended else ended
 
 
 def _input_check(report: Report, fixture: Fixture, *, is_own: bool) -> Check:

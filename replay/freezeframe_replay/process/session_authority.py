@@ -1,6 +1,6 @@
 """SessionAuthority: a certificate authority that one program trusts, for as long as it runs.
 
-Its key is made in memory and never written. With it, a server of ours answers a program that has us as its proxy for https.
+Its key is made in memory and never written. With it, our server answers a program that uses us as its https proxy.
 """
 
 from __future__ import annotations

@@ -210,7 +210,7 @@ def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias], so
 
 
 class _Sorter:
-    """Tells what varies by itself from what changed, step by step. A text that varied is known again where it is repeated."""
+    """Separates what varies by itself from what changed, step by step. A text that varied is recognised when repeated."""
 
     def __init__(self, varying: Collection[Field] | None) -> None:
         self._varying = varying

@@ -77,9 +77,9 @@ def _short(text: str) -> str:
 def _reason(span: SpanRecord) -> str:
     """Return what a failed span says, the most telling first: its exception, its message, the provider's error."""
     raised = error_text(span.text(genai.ERROR_CHAIN) or "")
-    told = next(
+    raised_as = next(
         (
-            _told(event.attributes.get(genai.EXCEPTION_TYPE), event.attributes.get(genai.EXCEPTION_MESSAGE))
+            _described(event.attributes.get(genai.EXCEPTION_TYPE), event.attributes.get(genai.EXCEPTION_MESSAGE))
             for event in span.events
             if genai.EXCEPTION_TYPE in event.attributes
         ),
@@ -87,11 +87,11 @@ def _reason(span: SpanRecord) -> str:
     )
     kind = span.text(genai.ERROR_TYPE) or ""
     reported = span.text(genai.RESPONSE_ERROR) or ""
-    message = span.status_message if kind in span.status_message else _told(kind, span.status_message)
-    return raised or told or (message if span.status_message else reported or kind)
+    message = span.status_message if kind in span.status_message else _described(kind, span.status_message)
+    return raised or raised_as or (message if span.status_message else reported or kind)
 
 
-def _told(kind: object, message: object) -> str:
+def _described(kind: object, message: object) -> str:
     return ": ".join(str(text) for text in (kind, message) if text)
 
 

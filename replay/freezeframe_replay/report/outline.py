@@ -24,7 +24,7 @@ from freezeframe_schemas.wire.document import as_object, parse
 ROOT_LANE = "root"
 """How the lane of the entry point is written for people."""
 
-_TOLD: Final[Mapping[str, str]] = {
+_REPORTED: Final[Mapping[str, str]] = {
     **dict.fromkeys(genai.MODEL_OPERATIONS, Kind.MODEL.value),
     genai.OP_EXECUTE_TOOL: Kind.TOOL.value,
     genai.OP_RETRIEVAL: Kind.RETRIEVAL.value,
@@ -205,11 +205,11 @@ def _node(
         )
     failed = span.status_code is StatusCode.ERROR
     tool = span.text(genai.TOOL_NAME) or ""
-    told = "span" if run.exchanges else call_kind(span, None)
+    own_kind = "span" if run.exchanges else call_kind(span, None)
     return Node(
         depth=depth,
         step=None,
-        kind="run" if span.span_id == run.entry.span_id else told,
+        kind="run" if span.span_id == run.entry.span_id else own_kind,
         name=span.name,
         detail=span.text(genai.REQUEST_MODEL) or ("" if tool in span.name else tool),
         ms=_ms(span.start_time_unix_nano, run.entry.end_time_unix_nano if is_pending(span) else span.end_time_unix_nano),
@@ -226,7 +226,7 @@ def call_kind(span: SpanRecord, exchange: Exchange | None) -> str:
     """Return the kind of the call that a span holds or reports: a `Kind`, or ``span`` if it is not a call."""
     if exchange is not None:
         return exchange.kind.value
-    return _TOLD.get(span.text(genai.OPERATION_NAME) or "", "span")
+    return _REPORTED.get(span.text(genai.OPERATION_NAME) or "", "span")
 
 
 def _first(span: SpanRecord, names: Iterable[str]) -> str | None:

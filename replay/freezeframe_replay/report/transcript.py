@@ -67,7 +67,7 @@ class Call:
     """The recorded call; None if the model asked for one and none was recorded."""
     result: str = ""
     """What it answered; of a retriever the same as `documents`, if these could be read."""
-    told: str = ""
+    received: str = ""
     """What the model was told, if that is not the result."""
     error: str = ""
     documents: tuple[Document, ...] = ()
@@ -319,12 +319,12 @@ class _Reader:
             if asked is None:
                 joined = False
                 continue
-            told = readable(plain(part.get("response")))
+            received = readable(plain(part.get("response")))
             call = asked.call
             if call.node is None and not call.result:
-                self._put(asked, replace(call, result=told))
-            elif told != call.result:
-                self._put(asked, replace(call, told=told))
+                self._put(asked, replace(call, result=received))
+            elif received != call.result:
+                self._put(asked, replace(call, received=received))
             self._asked.remove(asked)
         return joined
 
@@ -343,8 +343,8 @@ def _in_order(nodes: Sequence[Node], spans: Mapping[str, SpanRecord], *, exchang
     """Return the calls of a run in the order in which they were made."""
     if exchanges:
         return sorted((node for node in nodes if node.step is not None), key=lambda node: node.step or 0)
-    told = [node for node in nodes if call_kind(spans[node.span_id], None) != "span"]
-    return sorted(told, key=lambda node: spans[node.span_id].start_time_unix_nano)
+    received = [node for node in nodes if call_kind(spans[node.span_id], None) != "span"]
+    return sorted(received, key=lambda node: spans[node.span_id].start_time_unix_nano)
 
 
 def _changed(known: _Conversation, instructions: str, tools: str, settings: Mapping[str, str]) -> list[str]:

@@ -64,8 +64,8 @@ def _call(call: Call) -> Passage:
             lines.append(_said(f"chunk {printable(document.id)}{score}", document.text))
     elif call.result:
         lines.append(_said("result", call.result))
-    if call.told:
-        lines.append(_said("the model was told", call.told))
+    if call.received:
+        lines.append(_said("the model was told", call.received))
     if call.error:
         lines.append(_said("error", call.error))
     return Passage(step=None if call.node is None else call.node.step, text="\n".join(lines))

@@ -100,8 +100,8 @@ def _phoenix_runs(base: str, path: str, limit: int, get: Get) -> Iterator[Listed
 def _mlflow(base: str, path: str, trace_id: str, get: Get) -> Iterator[Any]:
     del path
     named = f"tr-{trace_id}"
-    told = as_object(as_object(get(f"{base}/api/3.0/mlflow/traces/get?trace_id={named}")).get("trace"))
-    resource = mlflow_resource(as_object(as_object(told.get("trace_info")).get("tags")))
+    sent = as_object(as_object(get(f"{base}/api/3.0/mlflow/traces/get?trace_id={named}")).get("trace"))
+    resource = mlflow_resource(as_object(as_object(sent.get("trace_info")).get("tags")))
     # the spans of the call above have lost which texts were numbers; these are as they are stored
     kept = as_object(get(f"{base}/ajax-api/3.0/mlflow/get-trace-artifact?request_id={named}"))
     yield spans_to_otlp_json(mlflow_span(item, resource) for item in as_objects(kept.get("spans")))
@@ -368,8 +368,8 @@ def _door(store: str, environ: Mapping[str, str]) -> tuple[Backend, str, str, Ge
 def _get(url: str, headers: Mapping[str, str], post: JsonObject | None = None) -> Any:
     """Return the JSON value at the URL. The answer's text is not in any error: it may hold the run's content."""
     body = None if post is None else dump(post).encode()
-    told = {"accept": "application/json", **({} if body is None else {"content-type": "application/json"}), **headers}
-    request = urllib.request.Request(url, data=body, headers=told)  # noqa: S310  # http or https, above
+    sent = {"accept": "application/json", **({} if body is None else {"content-type": "application/json"}), **headers}
+    request = urllib.request.Request(url, data=body, headers=sent)  # noqa: S310  # http or https, above
     shown = shown_address(url)
     try:
         with opener(urlsplit(url).hostname or "").open(request, timeout=_TIMEOUT_S) as answer:

@@ -11,8 +11,8 @@ from dataclasses import replace
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.meaning import answer_parts, request_meaning, said_by, same
+from freezeframe_schemas.reported_calls import ReportedCall, reported_calls
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.told import ToldCall, told_calls
 from freezeframe_schemas.vendors.normalise import normalise
 from freezeframe_schemas.wire.document import as_objects
 
@@ -23,7 +23,7 @@ def in_conventions(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
 
 
 def joined(traces: Iterable[Sequence[SpanRecord]]) -> list[list[SpanRecord]]:
-    """Return the spans of each run. Traces of one run get the id of its first. Each of ours is a run by itself."""
+    """Return the spans of each run. Traces of one run get the id of its first. Each trace of our own is a run by itself."""
     runs: list[list[SpanRecord]] = []
     read = sorted(map(in_conventions, traces), key=lambda spans: min(span.start_time_unix_nano for span in spans))
     for spans in read:
@@ -53,13 +53,13 @@ def _response_ids(spans: Iterable[SpanRecord]) -> set[str]:
 
 def _carries_on(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
     """Return whether a request of the trace begins with a request of the run and the answer that it got."""
-    asked = [_said(call) for call in told_calls(spans)]
-    for call in told_calls(run):
+    asked = [_said(call) for call in reported_calls(spans)]
+    for call in reported_calls(run):
         said, answer = _said(call), [same(item) for item in said_by(answer_parts(call.attributes))]
         if said and answer and any(later[: len(said) + len(answer)] == said + answer for later in asked):
             return True
     return False
 
 
-def _said(call: ToldCall) -> list[str]:
+def _said(call: ReportedCall) -> list[str]:
     return [same(item) for item in as_objects(request_meaning(call.attributes)["messages"])]

@@ -88,11 +88,11 @@ def _of_json(body: bytes, number: int, line: int) -> OtlpRequest | None:
     signal = next((signal for field, signal in _FIELDS.items() if isinstance(found, dict) and field in found), None)
     if signal is None:
         return None
-    runs = _runs_told(found) if signal == TRACES else _runs_of_logs(body) if signal == LOGS else ()
+    runs = _runs_in(found) if signal == TRACES else _runs_of_logs(body) if signal == LOGS else ()
     return OtlpRequest(number=number, signal=signal, content_type=JSON, body=body, runs=runs, line=line)
 
 
-def _runs_told(document: JsonObject) -> tuple[str, ...]:
+def _runs_in(document: JsonObject) -> tuple[str, ...]:
     """Return the trace ids in a document, without reading its spans: a document may be large."""
     scopes = (scope for part in as_objects(document.get("resourceSpans")) for scope in as_objects(part.get("scopeSpans")))
     spans = (span for scope in scopes for span in as_objects(scope.get("spans")))

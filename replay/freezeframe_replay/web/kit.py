@@ -19,7 +19,7 @@ ADDS: Final = {
     **dict.fromkeys(("python_version", "package_versions", "time_zone", "random_state"), _AT_START),
     **dict.fromkeys(("environment", "flags"), _ENTRY),
     **dict.fromkeys(
-        ("told_tool_request", "told_tool_response", "told_retrieval_request", "told_retrieval_response"),
+        ("tool_span_request", "tool_span_response", "retrieval_span_request", "retrieval_span_response"),
         "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT=true",
     ),
 }

@@ -248,7 +248,7 @@ def _weights(item: Turn | Call | Said) -> Iterator[int]:
         yield min(len(item.arguments), _LIMITS["arguments"])
         if item.documents:
             yield from (min(len(found.text), _LIMITS["document"]) for found in item.documents[: _LIMITS["documents"]])
-        yield from (min(len(text), _LIMITS["result"]) for text in (item.result, item.told, item.error))
+        yield from (min(len(text), _LIMITS["result"]) for text in (item.result, item.received, item.error))
     else:
         yield min(len(item.instructions), _LIMITS["instructions"])
         for part in (*item.new, *item.answer):

@@ -27,7 +27,7 @@ SELECT
     maxMapIf(map(cityHash64(s.span_id),
         toUInt64(s.status = 'Error')
         + transform(toString(s.exchange_kind), ['', 'model', 'tool', 'mcp', 'retrieval'], [0, 2, 4, 4, 8], 16)
-        + 32 * {TELLS_OF_MODEL_CALL} + 64 * (s.operation = '{OP_EXECUTE_TOOL}')
+        + 32 * {REPORTS_MODEL_CALL} + 64 * (s.operation = '{OP_EXECUTE_TOOL}')
         + 128 * (s.operation = '{OP_RETRIEVAL}')
         + bitShiftLeft(toUInt64(least(greatest(ifNull(s.input_tokens, 0), 0), 268435455)), 8)
         + bitShiftLeft(toUInt64(least(greatest(ifNull(s.output_tokens, 0), 0), 268435455)), 36)), s.begun = '') AS marks,

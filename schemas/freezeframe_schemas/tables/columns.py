@@ -438,7 +438,7 @@ _OF_A_CALL: Final = (
     " max_tokens, stream, finish_reasons, input_tokens, output_tokens, cache_read_tokens, cache_write_tokens, reasoning_tokens,"
     " reported_cost_usd, ttft_s, tools_hash, http_status, error_type"
 )
-TOLD_COLUMNS: Final[tuple[Column, ...]] = (
+REPORTED_COLUMNS: Final[tuple[Column, ...]] = (
     *(
         replace(column, alias="", codec=column.codec or "ZSTD(1)")
         for name in _OF_A_CALL.split(", ")
@@ -454,7 +454,7 @@ TOLD_COLUMNS: Final[tuple[Column, ...]] = (
 CALL_COLUMNS: Final[tuple[Column, ...]] = (
     KEPT,
     RUN_HOUR,
-    *TOLD_COLUMNS,
+    *REPORTED_COLUMNS,
     _derived(
         "shown", "UInt8", "1 on the row that represents the call and has everything reported about it; all other rows are blank"
     ),

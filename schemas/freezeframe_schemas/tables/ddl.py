@@ -21,11 +21,11 @@ from freezeframe_schemas.tables.columns import (
     PAYLOAD_COLUMNS,
     PIECE_NAME,
     REJECTED_COLUMNS,
+    REPORTED_COLUMNS,
     RESOURCE_REFS,
     RUN_COLUMNS,
     SPAN_COLUMNS,
     STORED_SPAN_COLUMNS,
-    TOLD_COLUMNS,
     Column,
 )
 from freezeframe_schemas.tables.streams import unfolded_sql
@@ -79,8 +79,8 @@ def _made_names() -> Mapping[str, str]:
     """Return the replacements for the names that are not in `genai`."""
     return {
         "MODEL_OPERATIONS": ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS)),
-        "TELLS_OF_MODEL_CALL": _tells_of_model_call(),
-        "CALL_COLUMNS": ", ".join(column.name for column in TOLD_COLUMNS),
+        "REPORTS_MODEL_CALL": _reports_model_call(),
+        "CALL_COLUMNS": ", ".join(column.name for column in REPORTED_COLUMNS),
         "IS_EVENT": _is_event(),
         "RUN_STATUS": status_sql(unfinished=UNFINISHED, failed="r.entry.failed", output="r.entry.output"),
         "RECOMPRESSED": RECOMPRESSED,
@@ -108,7 +108,7 @@ def _computed(columns: Iterable[Column]) -> str:
     )
 
 
-def _tells_of_model_call() -> str:
+def _reports_model_call() -> str:
     """Return whether a row `s` of spans is one in which another instrumentation describes a model call.
 
     The log record next to a call describes it too, and not every sender writes the operation there.

@@ -1,7 +1,6 @@
 """The statement that lists runs: a page of them, how many match, and what the list can be narrowed down by.
 
-Its text follows from a few choices, and whatever a person typed is in its parameters. So a collector can tell that a request is
-this statement and no other.
+Its text follows from a few choices, and whatever a person typed is in its parameters. So a collector can recognise it.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from typing import Final
 from freezeframe_schemas.lifecycle import RunStatus
 
 CHOICES: Final = "_list"
-"""Parameter with the `RunList` of the statement, as JSON, for who has to tell whether this is the statement."""
+"""Parameter with the `RunList` of the statement, as JSON, by which a collector recognises the statement."""
 NOT_OK: Final = "not ok"
 STATUSES: Final[Mapping[str, str]] = {
     "": "1",

@@ -39,7 +39,7 @@ _PLACES: Final = {
 """Attribute of the kit, and whether it is the resource's -> its bit in `carried_sql`."""
 
 _USED: Final = 4 + 8
-_TOLD: Final = 64 + 128
+_REPORTED: Final = 64 + 128
 """Bits of `run_rows.marks`: an exchange with a tool or a retriever; a span that describes one."""
 
 
@@ -126,7 +126,7 @@ def _level_sql() -> str:
         arrayMap(gap -> (gap, toUInt8(transform(gap, [{kinds}], [{ceilings}], 5))), known_gaps)) AS ceilings,
     arrayMin(arrayPushBack(arrayMap(ceiling -> ceiling.2, ceilings), toUInt8({max(LEVELS)}))) AS lowest,
     if(exchanges = 0, least(lowest, 2), lowest) AS reached,
-    arrayExists(mark -> bitAnd(mark, if(exchanges = 0, {_TOLD}, {_USED})) > 0, mapValues(r.marks)) AS used_tools"""
+    arrayExists(mark -> bitAnd(mark, if(exchanges = 0, {_REPORTED}, {_USED})) > 0, mapValues(r.marks)) AS used_tools"""
 
 
 _LEVEL: Final = "if(reached = 2 AND NOT used_tools, 1, reached) AS level, -- How far the run can be re-enacted"

@@ -27,7 +27,7 @@ _MCP_SPANS: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldTool:
+class ReportedTool:
     """What a span says about a tool call. None: it does not say."""
 
     arguments: JsonValue
@@ -37,11 +37,11 @@ class ToldTool:
     """The envelope that held the values; empty if there was none."""
 
 
-def tool_call_of(span: SpanRecord) -> ToldTool:
+def tool_call_of(span: SpanRecord) -> ReportedTool:
     """Return arguments, result and call id of a tool's span."""
     arguments, id_of_call, around_call = _arguments(_json(span, genai.TOOL_CALL_ARGUMENTS))
     result, id_of_result, around_result = _result(_json(span, genai.TOOL_CALL_RESULT))
-    return ToldTool(
+    return ReportedTool(
         arguments=arguments,
         result=result,
         call_id=span.text(genai.TOOL_CALL_ID) or id_of_call or id_of_result,

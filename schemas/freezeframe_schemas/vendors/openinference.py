@@ -89,9 +89,9 @@ def _model_call(span: SpanRecord, out: AttributeWriter) -> None:
     dialect = _ANSWERS.get(as_text(answer.get("object")) or "")
     if reason is None and dialect is not None:
         # Missing for OpenAI's Responses and in earlier versions; the answer itself has it.
-        told = AttributeWriter()
-        dialect.read_response(answer, told)
-        reasons = told.attributes.get(genai.RESPONSE_FINISH_REASONS)
+        writer = AttributeWriter()
+        dialect.read_response(answer, writer)
+        reasons = writer.attributes.get(genai.RESPONSE_FINISH_REASONS)
         out.texts(genai.RESPONSE_FINISH_REASONS, [str(reason) for reason in reasons] if isinstance(reasons, tuple) else None)
     out.messages(genai.INPUT_MESSAGES, [_message(item) for item in indexed(span.attributes, "llm.input_messages")])
     out.messages(genai.OUTPUT_MESSAGES, [_message(item, reason) for item in indexed(span.attributes, "llm.output_messages")])
@@ -132,10 +132,10 @@ def _definition(item: JsonObject) -> JsonValue:
 def embedded(span: SpanRecord) -> list[tuple[JsonValue, list[JsonValue]]]:
     """Return what a span says was embedded, texts or lists of token ids, each with its vector; nothing unless all have both."""
     items = [as_object(item.get("embedding")) for item in indexed(span.attributes, "embedding.embeddings")]
-    told: list[JsonValue] = [as_text(item.get("text")) for item in items]
-    if not any(told):  # token ids are only in the request
-        told = embedding_inputs(as_object(parse(span.text("input.value") or "")).get("input"))
-    rows = [(text, as_list(item.get("vector"))) for text, item in zip(told, items, strict=False)]
+    writer: list[JsonValue] = [as_text(item.get("text")) for item in items]
+    if not any(writer):  # token ids are only in the request
+        writer = embedding_inputs(as_object(parse(span.text("input.value") or "")).get("input"))
+    rows = [(text, as_list(item.get("vector"))) for text, item in zip(writer, items, strict=False)]
     found: list[tuple[JsonValue, list[JsonValue]]] = [(text, vector) for text, vector in rows if text is not None and vector]
     return found if len(found) == len(items) else []
 

@@ -318,5 +318,5 @@ DIALECT: Final = WireDialect(
     error_body=_error_body,
     error_frame=lambda error: _event("error", error=error),
     set_system=prompts.field("system"),
-    waits_as_told=True,
+    honours_retry_after=True,
 )

@@ -131,8 +131,8 @@ def _read_completions(document: JsonObject, out: AttributeWriter) -> None:
     if answer is None and written and None not in written:
         answer = sum(count for count in written if count is not None)
     out.integer(genai.USAGE_OUTPUT_TOKENS, answer)
-    told = [answer_of(_first(row, _TEXTS), reason) for row, reason in zip(rows, reasons, strict=True)]
-    out.messages(genai.OUTPUT_MESSAGES, told)
+    completions = [answer_of(_first(row, _TEXTS), reason) for row, reason in zip(rows, reasons, strict=True)]
+    out.messages(genai.OUTPUT_MESSAGES, completions)
 
 
 def _rows(document: JsonObject) -> list[JsonObject]:
@@ -227,8 +227,8 @@ def compose(answer: Answer, request: JsonObject) -> JsonObject:
         raise WireError("that completes a text cannot ask for a tool")
     model = as_text(request.get("model")) or ""
     named = next((field for name, field in _MAKERS.items() if f"{name}." in model), "")
-    told = next((field for field in _COMPLETIONS if field in request), named)
-    write = _COMPLETIONS.get(told)
+    completions = next((field for field in _COMPLETIONS if field in request), named)
+    write = _COMPLETIONS.get(completions)
     return {"outputs": [{"text": answer.text, "stop_reason": "stop"}]} if write is None else write(answer.text)
 
 

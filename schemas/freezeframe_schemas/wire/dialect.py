@@ -40,7 +40,7 @@ def _last_object(frames: Sequence[Frame]) -> JsonObject:
     return next((frame.value for frame in reversed(frames) if isinstance(frame.value, dict)), {})
 
 
-def _never_tells(body: Body) -> None:
+def _never_shows(body: Body) -> None:
     """Let the end of the HTTP body decide: the `has_ended` of an API that does not stream, or that we cannot read."""
     del body
 
@@ -66,7 +66,7 @@ class WireDialect:
     read_response: ReadDocument
     compose: Compose
     assemble: Assemble = _last_object
-    has_ended: HasEnded = _never_tells
+    has_ended: HasEnded = _never_shows
     disassemble: Disassemble = in_one_piece
     streams_as: Form = Form.EVENTS
     asks_for_events: str = ""
@@ -83,7 +83,7 @@ class WireDialect:
     """Field of a request -> the parameters in it. All others are at the top level."""
     call_path: str = ""
     """The part after the base URL in the URL of a request, if the base URL has a path (``/v1``)."""
-    waits_as_told: bool = False
+    honours_retry_after: bool = False
     """Before the next attempt, its SDKs wait as long as the header ``retry-after-ms`` says."""
     model: str | None = None
     stream: bool | None = None
@@ -174,7 +174,7 @@ class WireDialect:
         True: it did, whatever follows. False: it did not, even if the HTTP body ended properly. None: the bytes do not
         show it, and the answer is as complete as its HTTP body. `streamed` is what the request asked for.
         """
-        if self.has_ended is _never_tells:
+        if self.has_ended is _never_shows:
             return None
         if (last := _last_event(body)) is not None and self._is_ended(read_body(last, "text/event-stream")):
             return True

@@ -14,7 +14,7 @@ from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, as_object
 
 OPERATION: Final = "request"
-"""Not an operation of the conventions; they allow a custom word if none of theirs fits."""
+"""Not an operation of the conventions; they allow a custom word if no listed one fits."""
 
 
 def read_request(document: JsonObject, out: AttributeWriter) -> None:

@@ -170,5 +170,5 @@ DIALECT: Final = WireDialect(
     disassemble=disassemble,
     set_system=prompts.message,
     call_path="/chat/completions",
-    waits_as_told=True,
+    honours_retry_after=True,
 )

@@ -54,8 +54,8 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     choices = as_objects(document.get("choices"))
     reasons = [as_text(choice.get("finish_reason")) for choice in choices]
     read_completion(document, reasons, out)
-    told = [answer_of(choice.get("text"), reason) for choice, reason in zip(choices, reasons, strict=True)]
-    out.messages(genai.OUTPUT_MESSAGES, told)
+    answers = [answer_of(choice.get("text"), reason) for choice, reason in zip(choices, reasons, strict=True)]
+    out.messages(genai.OUTPUT_MESSAGES, answers)
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
@@ -108,5 +108,5 @@ DIALECT: Final = WireDialect(
     compose=compose,
     disassemble=disassemble,
     call_path="/completions",
-    waits_as_told=True,
+    honours_retry_after=True,
 )

@@ -78,5 +78,5 @@ DIALECT: Final = WireDialect(
     compose=compose,
     set_system=prompts.without,
     call_path="/embeddings",
-    waits_as_told=True,
+    honours_retry_after=True,
 )

@@ -249,5 +249,5 @@ DIALECT: Final = WireDialect(
     error_frame=lambda error: None,
     set_system=prompts.field("instructions"),
     call_path="/responses",
-    waits_as_told=True,
+    honours_retry_after=True,
 )

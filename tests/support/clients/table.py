@@ -131,7 +131,7 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row]) -> str:
             "`FREEZEFRAME_UPDATE_GOLDEN=1` before either writes results and page anew. A test holds the page current.",
             "",
             "Each cell is one or several uses of the real library against recorded provider answers, served byte for byte on",
-            "loopback under the provider's own host name. Two marks a cell:",
+            "loopback under the provider's own host name. Each cell has two marks:",
             "",
             "1. **captured byte-exact**: the application gets what it gets without us; each HTTP exchange on the spans has the",
             "   request bytes that reached the server and the response bytes that left it, each attempt of a retry, and of an",

@@ -147,8 +147,8 @@ def _note_reply(connection: Any, reply: Any = None, error: BaseException | None 
 
         setattr(connection, _STATE, None)
         if error is None:
-            told = bson.decode(bytes(reply.payload_document), _options())
-            kept = _to_json({name: value for name, value in told.items() if name not in _VARIES})
+            reply_body = bson.decode(bytes(reply.payload_document), _options())
+            kept = _to_json({name: value for name, value in reply_body.items() if name not in _VARIES})
             recording.chunk(calls.values.encode(kept).encode())
     recording.finish(Completion.COMPLETE if error is None else Completion.NONE, error)
 

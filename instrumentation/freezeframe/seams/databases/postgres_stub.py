@@ -50,16 +50,16 @@ class PostgresStub:
 
     def _serve(self, connection: socket.socket) -> None:
         number = next(self._numbers)
-        with connection, connection.makefile("rb") as told:
-            while int.from_bytes(_sized(told)[:4], "big") in _ENCRYPTED:
+        with connection, connection.makefile("rb") as stream:
+            while int.from_bytes(_sized(stream)[:4], "big") in _ENCRYPTED:
                 connection.sendall(b"N")
             greeting = _message(b"R", struct.pack("!i", 0))
             for name, value in self._parameters().items():
                 greeting += _message(b"S", _text(name) + _text(value))
             connection.sendall(greeting + _message(b"K", struct.pack("!ii", number, 0)) + _message(b"Z", b"I"))
             session = _Session(self.answers[number])
-            while kind := told.read(1):
-                answer = session.hear(kind, _sized(told))
+            while kind := stream.read(1):
+                answer = session.hear(kind, _sized(stream))
                 if answer:
                     connection.sendall(answer)
 
@@ -130,8 +130,8 @@ class _Session:
             return b"".join(_row(row) for row in result["rows"]) + _message(b"C", _text(result["tag"]))
         if word in _BORDERS:
             return _message(b"C", _text(word))
-        told = "a replay has no answer to this: only statements of Cursor.execute and executemany are recorded"
-        return self._refuse({"S": "ERROR", "V": "ERROR", "C": "0A000", "M": told})
+        stream = "a replay has no answer to this: only statements of Cursor.execute and executemany are recorded"
+        return self._refuse({"S": "ERROR", "V": "ERROR", "C": "0A000", "M": stream})
 
     def _refuse(self, fields: Mapping[str, str]) -> bytes:
         self._failed = True
@@ -151,9 +151,9 @@ def _word(statement: bytes) -> str:
     return words[0].decode("ascii", "replace").upper().strip(";") if words else ""
 
 
-def _sized(told: Any) -> bytes:
-    size = told.read(4)
-    return told.read(int.from_bytes(size, "big") - 4) if size else b""
+def _sized(stream: Any) -> bytes:
+    size = stream.read(4)
+    return stream.read(int.from_bytes(size, "big") - 4) if size else b""
 
 
 def _text(text: str) -> bytes:

@@ -23,7 +23,7 @@ from freezeframe_schemas import values
 
 SYSTEM: Final = "postgresql"
 _FEED: Final = "psycopg parameters"
-_TOLD: Final = (
+_PARAMETERS: Final = (
     "server_version", "server_encoding", "client_encoding", "DateStyle", "IntervalStyle", "TimeZone", "integer_datetimes",
     "standard_conforming_strings",
 )  # fmt: skip
@@ -71,14 +71,14 @@ def _stub() -> PostgresStub:
 @cache
 def _parameters() -> Mapping[str, str]:
     responder = switch.serving()
-    told = None if responder is None else responder.recall(Feed.READING, _FEED)
-    return _USUAL if told is None else json.loads(told)
+    recorded = None if responder is None else responder.recall(Feed.READING, _FEED)
+    return _USUAL if recorded is None else json.loads(recorded)
 
 
 def _note_parameters(cursor: Any) -> None:
     recorder, run = switch.recorder(), current_place().run
     if recorder is not None and (run is None or _FEED not in run.readings):
-        found = {name: cursor.connection.info.parameter_status(name) for name in _TOLD}
+        found = {name: cursor.connection.info.parameter_status(name) for name in _PARAMETERS}
         (run or recorder.root).note_reading(_FEED, json.dumps({name: value for name, value in found.items() if value}))
 
 
@@ -139,15 +139,15 @@ def _diagnostics(error: Any) -> dict[str, str]:
 
     if getattr(error, "_info", None) is None:
         return {}
-    told = {field.name.lower(): getattr(error.diag, field.name.lower()) for field in DiagnosticField}
-    return {name: text for name, text in told.items() if text is not None}
+    recorded = {field.name.lower(): getattr(error.diag, field.name.lower()) for field in DiagnosticField}
+    return {name: text for name, text in recorded.items() if text is not None}
 
 
-def _diagnose(error: Any, told: Mapping[str, str]) -> None:
+def _diagnose(error: Any, recorded: Mapping[str, str]) -> None:
     """Give an exception of a replay what the server said; psycopg reads a pickled one from such a dict, too."""
     from psycopg.pq import DiagnosticField
 
-    error._info = {DiagnosticField[name.upper()]: text.encode() for name, text in told.items()}
+    error._info = {DiagnosticField[name.upper()]: text.encode() for name, text in recorded.items()}
     error._encoding, error._pgconn = "utf-8", None
 
 
@@ -190,8 +190,8 @@ def _execute(original: Callable[..., Any], cursor: Any, query: Any, params: Any 
         error: Any = None
         try:
             _hand_over(cursor, statements.run(describe, done, nothing=_nothing(query)))
-        except _error() as told:
-            error = told
+        except _error() as recorded:
+            error = recorded
         if error is not None:
             _hand_over(cursor, _refusal(error))
         found = real()  # raises it
@@ -218,8 +218,8 @@ async def _execute_async(original: Callable[..., Any], cursor: Any, query: Any, 
         error: Any = None
         try:
             _hand_over(cursor, await statements.run_async(describe, done, nothing=_nothing(query)))
-        except _error() as told:
-            error = told
+        except _error() as recorded:
+            error = recorded
         if error is not None:
             _hand_over(cursor, _refusal(error))
         found = await real()  # raises it

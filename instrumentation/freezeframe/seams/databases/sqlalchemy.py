@@ -53,9 +53,9 @@ def _connect(original: Any, record: Any, *args: Any, **kwargs: Any) -> Any:
     record.dbapi_connection, record.fresh, record.starttime = _Nowhere(), True, 0
     dialect = record._ConnectionRecord__pool._dialect
     responder = switch.serving()
-    told = None if responder is None else responder.recall(Feed.READING, _feed(dialect))
-    if told is not None:
-        vars(dialect).update(values.decode(told))
+    recorded = None if responder is None else responder.recall(Feed.READING, _feed(dialect))
+    if recorded is not None:
+        vars(dialect).update(values.decode(recorded))
     return None
 
 

@@ -202,10 +202,10 @@ class Taken:
 class Given:
     """The result of one statement in a replay: what the run took from it, and nothing else."""
 
-    __slots__ = ("_at", "_describe", "_told", "factory")
+    __slots__ = ("_at", "_describe", "_recorded", "factory")
 
-    def __init__(self, told: dict[str, Any], describe: calls.Describe) -> None:
-        self._told = told
+    def __init__(self, recorded: dict[str, Any], describe: calls.Describe) -> None:
+        self._recorded = recorded
         self._describe = describe
         self._at = 0
         self.factory: Any = None
@@ -217,10 +217,10 @@ class Given:
             ReplayMiss: the run took no more rows, so it did not see whether there were any.
             Exception: the one that the run got here.
         """
-        if self._at < len(self._told["rows"]):
+        if self._at < len(self._recorded["rows"]):
             self._at += 1
-            return self._told["rows"][self._at - 1]
-        if (error := self._told.get("error")) is not None:
+            return self._recorded["rows"][self._at - 1]
+        if (error := self._recorded.get("error")) is not None:
             raise error
         if not self.is_whole and is_in_run():
             call = self._describe()
@@ -231,17 +231,17 @@ class Given:
     @property
     def is_whole(self) -> bool:
         """Whether the run met the end of the rows."""
-        return self._told.get("whole", "more" not in self._told)
+        return self._recorded.get("whole", "more" not in self._recorded)
 
     @property
     def steps(self) -> int:
         """How many rows there are, or one more if the result does not end there."""
-        return len(self._told["rows"]) + (not self.is_whole or "error" in self._told)
+        return len(self._recorded["rows"]) + (not self.is_whole or "error" in self._recorded)
 
     @property
     def columns(self) -> list[str] | None:
         """The names of the columns, None if there are no rows."""
-        return self._told["columns"]
+        return self._recorded["columns"]
 
     @property
     def description(self) -> tuple[tuple[Any, ...], ...] | None:
@@ -251,13 +251,13 @@ class Given:
     @property
     def rowcount(self) -> Any:
         """How many rows the statement has met so far."""
-        came = self._at >= len(self._told["rows"])
-        return self._told.get("rowcount_then", self._told["rowcount"]) if came else self._told["rowcount"]
+        came = self._at >= len(self._recorded["rows"])
+        return self._recorded.get("rowcount_then", self._recorded["rowcount"]) if came else self._recorded["rowcount"]
 
     @property
     def lastrowid(self) -> Any:
         """The id of the row that was inserted."""
-        return self._told["lastrowid"]
+        return self._recorded["lastrowid"]
 
 
 def given(describe: calls.Describe, *, reads: bool = False) -> Given:
@@ -281,8 +281,8 @@ def take(
 
 
 def _load(text: str) -> dict[str, Any]:
-    told = values.decode(text)
-    return {**told, "rows": [tuple(row) for row in told["rows"]]}
+    recorded = values.decode(text)
+    return {**recorded, "rows": [tuple(row) for row in recorded["rows"]]}
 
 
 def _attribute(cursor: Any, name: str) -> Any:

@@ -1,4 +1,4 @@
-"""A stand-in for a framework's tool object, for one call of one of its own methods.
+"""A stand-in for a framework's tool object, for one call of one of its methods.
 
 Some frameworks put validation, usage limits and formatting around the function that a tool holds, in one method. The stand-in
 lets that method run unchanged, in a recording and in a replay alike, with the seam around just the function: the rest is

@@ -234,7 +234,7 @@ def served_headers(answer: Exchange) -> list[tuple[bytes, bytes]]:
     status = answer.response.status or 200
     refused = status in _TRIED_AGAIN or status >= 500
     dialect = dialect_named(answer.dialect)
-    if refused and dialect is not None and dialect.waits_as_told and not switch.is_real_time():
+    if refused and dialect is not None and dialect.honours_retry_after and not switch.is_real_time():
         headers = [pair for pair in headers if pair[0].lower() != b"retry-after-ms"] + [(b"retry-after-ms", b"1")]
     return headers
 

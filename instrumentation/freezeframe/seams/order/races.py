@@ -69,10 +69,10 @@ class Race:
 
     def _begin(self, place: Place, file: str) -> None:
         feed = feed_of("race", place, file)
-        told = recall(feed)
-        if told is not None:
+        known_order = recall(feed)
+        if known_order is not None:
             by_mark = {mark: member for member, mark in self._marks.items()}
-            marks = told.split()
+            marks = known_order.split()
             if all(mark in by_mark for mark in marks):  # otherwise the program races different ones than recorded
                 self.recorded = [by_mark[mark] for mark in marks]
         self._row = note(place, feed, "")

@@ -23,8 +23,8 @@ def install(patches: Patches) -> None:
 
 def _loop_time(original: Callable[[Any], float], loop: Any) -> float:
     responder = switch.serving()
-    told = None if responder is None else responder.loop_time(loop)
-    return original(loop) if told is None else told
+    recorded = None if responder is None else responder.loop_time(loop)
+    return original(loop) if recorded is None else recorded
 
 
 real_sleep: Final = time.sleep

@@ -127,7 +127,7 @@ class Recorder:
             provider=provider,
             limit_bytes=self.settings.max_body_bytes,
             describe_span=self.describe_spans,
-            random_state=self._state_to_tell(),
+            random_state=self._state_to_report(),
             held=held,
         )
         self._under_way.add(recording)
@@ -141,11 +141,11 @@ class Recorder:
         run = current_place().run
         return self.root.held_back if run is None else lambda: run.at_first_call if run.begins else None
 
-    def _state_to_tell(self) -> object:
+    def _state_to_report(self) -> object:
         """Return the state of `random` that the run began with, once it has drawn: it may be killed before its entry ends."""
         run = current_place().run
         draws = self.root.draws() if run is None else run.draws
-        return None if draws is None else draws.state_to_tell()
+        return None if draws is None else draws.state_to_report()
 
     def keep(self, call: Call, answer: Exchange) -> None:
         """Record a call that a replay answered: made at this place, otherwise as recorded."""

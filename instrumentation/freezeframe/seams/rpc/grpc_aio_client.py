@@ -1,6 +1,6 @@
 """gRPC clients of asyncio: a call of a run, above the wire. The sync ones: `grpc_client`.
 
-A replay answers with an object of ours. Calls behind interceptors are gaps of their run (`sessions`).
+A replay answers with our own object. Calls behind interceptors are gaps of their run (`sessions`).
 """
 
 from __future__ import annotations
@@ -53,17 +53,17 @@ def _recorded_unary(describe: calls.Describe, invoke: Callable[[], Any], sent: S
     if recording is not None:
 
         def done(answer: asyncio.Task[Any]) -> None:
-            told: dict[str, Any] = {}
+            reply: dict[str, Any] = {}
             with guard("grpc.answer"):
-                told = _end_of(call)
-                message = message_to_json(answer.result()) if told["code"] == "OK" and not answer.cancelled() else None
+                reply = _end_of(call)
+                message = message_to_json(answer.result()) if reply["code"] == "OK" and not answer.cancelled() else None
                 if sent is not None:
-                    sent.mark(told)
-                recording.chunk(values.encode({"message": message, **told}).encode())
+                    sent.mark(reply)
+                recording.chunk(values.encode({"message": message, **reply}).encode())
             recording.finish(Completion.COMPLETE)
             with guard("grpc.sent"):
                 if sent is not None:
-                    sent.compare(told)
+                    sent.compare(reply)
 
         call._call_response.add_done_callback(done)
     return call
@@ -134,11 +134,11 @@ def _watch(call: Any, watcher: Watcher, sent: SentLater | None = None) -> None:
             await call.code()  # the status may come later; grpc waits for it next
         with guard("grpc.message"):
             if message is EOF:
-                told = _end_of(call)
+                reply = _end_of(call)
                 if sent is not None:
-                    sent.mark(told)
-                if end(told) and sent is not None:
-                    sent.compare(told)
+                    sent.mark(reply)
+                if end(reply) and sent is not None:
+                    sent.compare(reply)
             else:
                 watcher.add(message_to_json(message))
         return message
@@ -158,17 +158,17 @@ class _ServedCall:
     def __init__(self, answering: Coroutine[Any, Any, dict[str, Any]], sent: SentLater | None = None) -> None:
         self._asked: Coroutine[Any, Any, dict[str, Any]] | None = answering
         self._sent = sent
-        self._told: dict[str, Any] = {}
+        self._reply: dict[str, Any] = {}
         self._messages: Any = None
 
     async def _answer(self) -> dict[str, Any]:
         if self._asked is not None:
             answering, self._asked = self._asked, None
-            self._told = await answering
-            self._messages = iter(self._told.get("yields", ()))
+            self._reply = await answering
+            self._messages = iter(self._reply.get("yields", ()))
             if self._sent is not None:
                 self._sent.take()
-        return self._told
+        return self._reply
 
     async def _compare(self) -> None:
         sent, self._sent = self._sent, None
@@ -176,14 +176,14 @@ class _ServedCall:
             await sent.compare_later(await self._end())
 
     async def _end(self) -> dict[str, Any]:
-        told = await self._answer()
-        return (told.get("return") or OK) if "yields" in told else told
+        reply = await self._answer()
+        return (reply.get("return") or OK) if "yields" in reply else reply
 
     async def _message(self) -> Any:
-        told = await self._answer()
+        reply = await self._answer()
         await self._compare()
         await self._raise()
-        return message_from_json(told["message"])
+        return message_from_json(reply["message"])
 
     async def _raise(self) -> None:
         from grpc.aio import AioRpcError, Metadata

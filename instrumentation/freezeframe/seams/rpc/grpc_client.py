@@ -72,7 +72,7 @@ def asked(callable_: Any, request: Any) -> calls.Describe:
 class _Outcome:
     """How a call ended: as recorded, or as it just did."""
 
-    told: Any
+    reply: Any
     """``{"message": ..., "code": "OK", "details": "", "trailing": [["name", "value"]]}``."""
     returned: Any = None
     error: Any = None
@@ -92,11 +92,13 @@ def _unary(kinds: Any, name: str, original: Any, callable_: Any, request: Any, *
     describe, invoke = asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
     if name == "future" and switch.serving() is None:
         return _recorded_future(describe, invoke)
-    load: Callable[[str], _Outcome] = lambda text: _Outcome(told=values.decode(text))  # noqa: E731 - typed
+    load: Callable[[str], _Outcome] = lambda text: _Outcome(reply=values.decode(text))  # noqa: E731 - typed
     outcome = calls.run(describe, partial(_outcome, name, invoke), dump=_dump, load=load)
     if outcome.error is not None:
         raise outcome.error
-    return _served(kinds, name, outcome.told) if switch.serving() is not None and outcome.returned is None else outcome.returned
+    return (
+        _served(kinds, name, outcome.reply) if switch.serving() is not None and outcome.returned is None else outcome.returned
+    )
 
 
 def _outcome(name: str, invoke: Callable[[], Any]) -> _Outcome:
@@ -106,16 +108,16 @@ def _outcome(name: str, invoke: Callable[[], Any]) -> _Outcome:
     try:
         returned = invoke()
     except grpc.RpcError as error:
-        return _Outcome(told={"message": None, **_end_of(error)}, error=error)
-    told = {"message": None, **OK}
+        return _Outcome(reply={"message": None, **_end_of(error)}, error=error)
+    reply = {"message": None, **OK}
     with guard("grpc.answer"):
         message, end = (returned[0], _end_of(returned[1])) if name == "with_call" else (returned, OK)
-        told = {"message": message_to_json(message), **end}
-    return _Outcome(told=told, returned=returned)
+        reply = {"message": message_to_json(message), **end}
+    return _Outcome(reply=reply, returned=returned)
 
 
 def _dump(outcome: _Outcome) -> str:
-    return values.encode(outcome.told)
+    return values.encode(outcome.reply)
 
 
 def no_dump(result: Any) -> str:
@@ -139,26 +141,26 @@ def _recorded_future(describe: calls.Describe, invoke: Callable[[], Any]) -> Any
     return future
 
 
-def _finished(kinds: Any, told: Any, message: Any = None) -> Any:
+def _finished(kinds: Any, reply: Any, message: Any = None) -> Any:
     """Return grpc's own object for a call that has ended."""
     import grpc
 
-    state = kinds._RPCState((), (), metadata(told), grpc.StatusCode[told["code"]], told["details"])
+    state = kinds._RPCState((), (), metadata(reply), grpc.StatusCode[reply["code"]], reply["details"])
     state.response = message
     return kinds._MultiThreadedRendezvous(state, None, None, None)
 
 
-def metadata(told: Any) -> tuple[tuple[str, str], ...]:
+def metadata(reply: Any) -> tuple[tuple[str, str], ...]:
     """Return the metadata of a recorded end."""
-    return tuple((name, value) for name, value in told["trailing"])
+    return tuple((name, value) for name, value in reply["trailing"])
 
 
-def _served(kinds: Any, name: str, told: Any) -> Any:
-    message = message_from_json(told["message"])
-    call = _finished(kinds, told, message)
+def _served(kinds: Any, name: str, reply: Any) -> Any:
+    message = message_from_json(reply["message"])
+    call = _finished(kinds, reply, message)
     if name == "future":
         return call
-    if told["code"] != "OK":
+    if reply["code"] != "OK":
         raise kinds._InactiveRpcError(call._state)
     return (message, call) if name == "with_call" else message
 
@@ -168,8 +170,8 @@ def _stream(kinds: Any, original: Any, callable_: Any, request: Any, *args: Any,
         return original(callable_, request, *args, **kwargs)
     describe, invoke = asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
     if switch.serving() is not None:
-        told: Any = calls.run(describe, invoke, dump=no_dump, load=values.decode)
-        return _served_stream(kinds, told) if isinstance(told, dict) else told
+        reply: Any = calls.run(describe, invoke, dump=no_dump, load=values.decode)
+        return _served_stream(kinds, reply) if isinstance(reply, dict) else reply
     with outside_lane():
         call, watcher = calls.begin_generator(describe, invoke)
     if watcher is not calls.UNWATCHED:
@@ -184,18 +186,18 @@ def _requests_unary(kinds: Any, name: str, original: Any, callable_: Any, reques
 
     def make() -> _Outcome:
         outcome = _outcome(name, partial(original, callable_, sent, *args, **kwargs))
-        sent.mark(outcome.told)
+        sent.mark(outcome.reply)
         return outcome
 
-    load: Callable[[str], _Outcome] = lambda text: _Outcome(told=values.decode(text))  # noqa: E731 - typed
+    load: Callable[[str], _Outcome] = lambda text: _Outcome(reply=values.decode(text))  # noqa: E731 - typed
     outcome = calls.run(opened(callable_), make, dump=_dump, load=load)
     is_served = switch.serving() is not None and outcome.returned is None and outcome.error is None
     if is_served:
         sent.take()
-    sent.compare(outcome.told)
+    sent.compare(outcome.reply)
     if outcome.error is not None:
         raise outcome.error
-    return _served(kinds, name, outcome.told) if is_served else outcome.returned
+    return _served(kinds, name, outcome.reply) if is_served else outcome.returned
 
 
 def _requests_stream(kinds: Any, original: Any, callable_: Any, requests: Any, *args: Any, **kwargs: Any) -> Any:
@@ -204,11 +206,11 @@ def _requests_stream(kinds: Any, original: Any, callable_: Any, requests: Any, *
     sent = Sent(requests, method_of(callable_), SEAM)
     describe, invoke = opened(callable_), partial(original, callable_, sent, *args, **kwargs)
     if switch.serving() is not None:
-        told: Any = calls.run(describe, invoke, dump=no_dump, load=values.decode)
-        if not isinstance(told, dict):
-            return told
+        reply: Any = calls.run(describe, invoke, dump=no_dump, load=values.decode)
+        if not isinstance(reply, dict):
+            return reply
         sent.take()
-        return _served_stream(kinds, told, sent)  # pyright: ignore[reportUnknownArgumentType]  # as `_watch` told it
+        return _served_stream(kinds, reply, sent)  # pyright: ignore[reportUnknownArgumentType]  # as `_watch` told it
     with outside_lane():
         call, watcher = calls.begin_generator(describe, invoke)
     if watcher is not calls.UNWATCHED:
@@ -225,11 +227,11 @@ def _watch(call: Any, watcher: Watcher, sent: Sent | None = None) -> None:
             message = take()
         except BaseException:
             with guard("grpc.end"):
-                told = _end_of(call)
+                reply = _end_of(call)
                 if sent is not None:
-                    sent.mark(told)
-                if end(told) and sent is not None:
-                    sent.compare(told)
+                    sent.mark(reply)
+                if end(reply) and sent is not None:
+                    sent.compare(reply)
             raise
         with guard("grpc.message"):
             watcher.add(message_to_json(message))
@@ -243,19 +245,19 @@ def once(watcher: Watcher) -> Callable[[dict[str, Any] | None], bool]:
     """Return what ends a stream once, with its status; without one if the program did not wait for it."""
     left = [watcher]
 
-    def end(told: dict[str, Any] | None) -> bool:
+    def end(reply: dict[str, Any] | None) -> bool:
         if not left:
             return False
-        left.pop().end(Completion.CLOSED_EARLY if told is None else Completion.COMPLETE, result=told)
+        left.pop().end(Completion.CLOSED_EARLY if reply is None else Completion.COMPLETE, result=reply)
         return True
 
     return end
 
 
-def _served_stream(kinds: Any, told: dict[str, Any], sent: Sent | None = None) -> Any:
+def _served_stream(kinds: Any, reply: dict[str, Any], sent: Sent | None = None) -> Any:
     """Return a call whose messages are those that were recorded, and then its end."""
-    end: dict[str, Any] = told["return"] or OK
-    call, messages, left = _finished(kinds, end), iter(told["yields"]), [sent]
+    end: dict[str, Any] = reply["return"] or OK
+    call, messages, left = _finished(kinds, end), iter(reply["yields"]), [sent]
 
     def take() -> Any:
         for message in messages:

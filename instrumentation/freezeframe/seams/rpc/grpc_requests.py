@@ -52,17 +52,17 @@ class _Noted:
             self._messages.append(message_to_json(request))
         return request
 
-    def mark(self, told: dict[str, Any]) -> None:
+    def mark(self, reply: dict[str, Any]) -> None:
         """Note in the end of a call whether everything was sent. If the call failed, how much was sent is chance."""
-        if self.is_whole and told["code"] == "OK":
-            told[WHOLE] = True
+        if self.is_whole and reply["code"] == "OK":
+            reply[WHOLE] = True
 
     def _describe(self) -> calls.FunctionCall:
         return calls.FunctionCall.of(*self._call, *self._messages, kwargs={})
 
-    def compare(self, told: dict[str, Any]) -> None:
+    def compare(self, reply: dict[str, Any]) -> None:
         """Record what was sent, or compare it with what was recorded; once, at the end of a call."""
-        if WHOLE in told:
+        if WHOLE in reply:
             calls.run(self._describe, lambda: None)
 
 
@@ -92,11 +92,11 @@ class Sent(_Noted):
             self._thread = threading.Thread(target=lambda: [None for _ in self], daemon=True)
             self._thread.start()
 
-    def compare(self, told: dict[str, Any]) -> None:
+    def compare(self, reply: dict[str, Any]) -> None:
         """In a replay, wait for the last message; then do what the base does."""
-        if self._thread is not None and WHOLE in told:
+        if self._thread is not None and WHOLE in reply:
             self._thread.join(_PATIENCE_S)
-        super().compare(told)
+        super().compare(reply)
 
 
 class SentLater(_Noted):
@@ -155,9 +155,9 @@ class SentLater(_Noted):
         async for _ in self:
             pass
 
-    async def compare_later(self, told: dict[str, Any]) -> None:
+    async def compare_later(self, reply: dict[str, Any]) -> None:
         """Wait for the last message in a replay, then compare what was sent."""
-        if WHOLE not in told or self.is_live:
+        if WHOLE not in reply or self.is_live:
             return
         if self._task is not None:
             await asyncio.wait([self._task])

@@ -42,8 +42,12 @@ def _chat(message: JsonObject) -> Iterator[JsonObject]:
     parts = as_objects(message.get("parts"))
     results = [part for part in parts if part.get("type") == "tool_call_response"]
     for part in results:
-        told = part.get("response", part.get("result"))
-        yield {"role": "tool", "tool_call_id": part.get("id"), "content": told if isinstance(told, str) else dump(told)}
+        response = part.get("response", part.get("result"))
+        yield {
+            "role": "tool",
+            "tool_call_id": part.get("id"),
+            "content": response if isinstance(response, str) else dump(response),
+        }
     others = [part for part in parts if part not in results]
     if not others and results:
         return

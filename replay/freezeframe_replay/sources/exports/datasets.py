@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from freezeframe_replay.sources.exports.chat import answered, asked, tools_offered
 from freezeframe_schemas import genai
+from freezeframe_schemas.reported_calls import reported_calls
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.told import told_calls
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_objects, dump, parse
 
 _DIGITS: Final = 8
@@ -42,13 +42,13 @@ def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) ->
     Calls of which the spans do not hold both request and answer are left out.
     """
     calls: list[Example] = []
-    for told in told_calls(spans):
-        messages = asked(told.attributes)
-        answer = answered(told.attributes)
+    for reported in reported_calls(spans):
+        messages = asked(reported.attributes)
+        answer = answered(reported.attributes)
         if not messages or answer is None:
             continue
         number = len(calls) + 1
-        model = told.attributes.get(genai.REQUEST_MODEL)
+        model = reported.attributes.get(genai.REQUEST_MODEL)
         about: JsonObject = {"run": run_id, "model": model if isinstance(model, str) else None}
         if each_call:
             about["call"] = number
@@ -57,7 +57,7 @@ def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) ->
                 name=f"{run_id[:_DIGITS]}-{number}" if each_call else run_id,
                 messages=messages,
                 answer=answer,
-                tools=tools_offered(told.attributes),
+                tools=tools_offered(reported.attributes),
                 about=about,
             )
         )
@@ -71,8 +71,8 @@ def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) ->
 
 def _output(spans: Sequence[SpanRecord]) -> str | None:
     """Return what the run returned, if that is a text: a model may be asked something else after the answer was there."""
-    told = next((text for span in spans if (text := span.text(genai.ENTRY_OUTPUT)) is not None), "")
-    found = parse(told)
+    reported = next((text for span in spans if (text := span.text(genai.ENTRY_OUTPUT)) is not None), "")
+    found = parse(reported)
     return found if isinstance(found, str) else None
 
 

@@ -105,8 +105,8 @@ class Sender:
                 if error.code not in _BUSY:
                     raise PermanentStoreError(f"{shown}: refused with HTTP {error.code}", do=again) from None
                 problem = RetryableStoreError(f"{shown}: HTTP {error.code} after {_TRIES} tries", do=again)
-                told = error.headers.get("Retry-After", "")
-                self.pause(min(float(told) if told.isdecimal() else 1.0, 2.0**tried))
+                wait = error.headers.get("Retry-After", "")
+                self.pause(min(float(wait) if wait.isdecimal() else 1.0, 2.0**tried))
             except OSError as error:
                 raise RetryableStoreError(f"{shown}: does not answer: {error}", do=again) from error
         raise problem

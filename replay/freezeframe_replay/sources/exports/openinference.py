@@ -50,13 +50,13 @@ def in_openinference(span: SpanRecord) -> SpanRecord:
 
 
 def _plain(span: SpanRecord, kind: str) -> Iterator[tuple[str, AttributeValue]]:
-    for name, told in _RENAMED.items():
-        yield told, span.attributes.get(name)
-    for name, told, body in (
+    for name, names in _RENAMED.items():
+        yield names, span.attributes.get(name)
+    for name, names, body in (
         ("input.value", (genai.ENTRY_INPUT, genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY), genai.REQUEST_BODY),
         ("output.value", (genai.ENTRY_OUTPUT, genai.TOOL_CALL_RESULT), genai.RESPONSE_BODY),
     ):
-        value = next((text for attribute in told if (text := span.text(attribute)) is not None), None)
+        value = next((text for attribute in names if (text := span.text(attribute)) is not None), None)
         if value is None and kind != "LLM" and genai.RESPONSE_BODY_ENCODING not in span.attributes:
             value = span.text(body)
         yield name, value

@@ -69,8 +69,8 @@ def _response(exchange: Exchange) -> JsonObject:
             several: list[JsonValue] = earlier if isinstance(earlier, list) else [earlier]
             headers[name] = value if earlier is None else [*several, value]
     body = decode_body(response.body, response.headers)
-    told: JsonObject = {"status": response.status, "headers": headers}
+    written: JsonObject = {"status": response.status, "headers": headers}
     try:
-        return {**told, "body": body.decode()}
+        return {**written, "body": body.decode()}
     except UnicodeDecodeError:
-        return {**told, "base64Body": base64.b64encode(body).decode()}
+        return {**written, "base64Body": base64.b64encode(body).decode()}

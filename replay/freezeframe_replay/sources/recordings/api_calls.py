@@ -80,12 +80,12 @@ def _call(
 
 def _url_of(request: JsonObject, answer: JsonValue) -> str:
     """Return where a call went, by the form of its answer and of its request."""
-    told = as_object(answer)
-    known = _BY_ANSWER.get(str(told.get("object") or told.get("type")))
+    answered = as_object(answer)
+    known = _BY_ANSWER.get(str(answered.get("object") or answered.get("type")))
     if known is not None:
         return known
-    if "contents" in request or "candidates" in told:
-        model = as_text(request.get("model")) or as_text(told.get("modelVersion")) or "unknown"
+    if "contents" in request or "candidates" in answered:
+        model = as_text(request.get("model")) or as_text(answered.get("modelVersion")) or "unknown"
         return f"https://generativelanguage.googleapis.com/v1beta/models/{model.removeprefix('models/')}:generateContent"
     if "input" in request:
         return _BY_ANSWER["response"]
@@ -253,8 +253,8 @@ def _call_of_batch(asked: JsonObject, item: JsonObject) -> HttpCall:
 
 
 def _created(body: JsonValue) -> int:
-    told = as_object(body)
-    return _time(told.get("created", told.get("created_at")), "created")
+    answered = as_object(body)
+    return _time(answered.get("created", answered.get("created_at")), "created")
 
 
 # -- stored completions -------------------------------------------------------------------------------------------------
@@ -309,13 +309,13 @@ def _invocation(item: JsonObject) -> HttpCall:
         raise ValueError("schemaType: expected ModelInvocationLog")
     if not str(record.get("schemaVersion")).startswith("1."):
         raise ValueError(f"found schemaVersion {str(record.get('schemaVersion'))[:20]!r}, expected 1.0")
-    asked, told = as_object(record.get("input")), as_object(record.get("output"))
+    asked, answered = as_object(record.get("input")), as_object(record.get("output"))
     operation, error = as_text(record.get("operation")) or "", as_text(record.get("errorCode"))
     region, model = as_text(record.get("region")) or "us-east-1", as_text(record.get("modelId")) or "unknown"
-    answer = told.get("outputBodyJson")
+    answer = answered.get("outputBodyJson")
     if isinstance(answer, list):  # the events of a stream
         answer = bedrock_invoke.assemble([Frame(value=event) for event in answer])
-    moved = asked.get("inputBodyS3Path") or told.get("outputBodyS3Path")
+    moved = asked.get("inputBodyS3Path") or answered.get("outputBodyS3Path")
     way = "converse" if operation.startswith("Converse") else "invoke"
     return _call(
         f"https://bedrock-runtime.{region}.amazonaws.com/model/{model.rpartition('/')[2]}/{way}",

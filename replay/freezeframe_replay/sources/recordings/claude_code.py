@@ -129,15 +129,15 @@ def _said(thread: _Thread) -> list[Said]:
 
 
 def _answer(entry: _Entry, after: list[int]) -> Said:
-    told = answered(DIALECT, entry.message)
-    told[genai.PROVIDER_NAME] = "anthropic"
+    attributes = answered(DIALECT, entry.message)
+    attributes[genai.PROVIDER_NAME] = "anthropic"
     made_up = entry.message.get("model") == "<synthetic>"  # Claude Code's own words, if the call failed
-    message = said_in_answer(told)
+    message = said_in_answer(attributes)
     return Said(
         message={"role": "assistant", "parts": []} if made_up else message,
         key=entry.key,
         at=entry.at,
-        told={} if made_up else told,
+        attributes={} if made_up else attributes,
         error=" ".join(str(part.get("content")) for part in as_objects(message["parts"])) or "no answer" if made_up else "",
         after=after,
     )

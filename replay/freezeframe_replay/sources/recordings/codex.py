@@ -50,7 +50,7 @@ class _Session(Session):
         self._items: list[JsonValue] = []
         """Of the answer that is being read."""
         self._first = self._at = 0
-        self._told: dict[str, AttributeValue] = {genai.PROVIDER_NAME: "openai"}
+        self._attributes: dict[str, AttributeValue] = {genai.PROVIDER_NAME: "openai"}
         self._usage: JsonObject = {}
         self._response_id: str | None = None
 
@@ -71,7 +71,7 @@ class _Session(Session):
             case "session_meta":
                 self._begin(payload, at)
             case "turn_context":
-                self._told[genai.REQUEST_MODEL] = as_text(payload.get("model"))
+                self._attributes[genai.REQUEST_MODEL] = as_text(payload.get("model"))
             case "response_item":
                 self._item(number, payload, at)
             case "compacted":
@@ -96,13 +96,13 @@ class _Session(Session):
         if self._usage:
             details: JsonObject = {outer: {inner: self._usage.get(name)} for name, outer, inner in _USAGE}
             document["usage"] = {**self._usage, **details}
-        told = {**self._told, **answered(DIALECT, document)}
+        attributes = {**self._attributes, **answered(DIALECT, document)}
         self.say(
             Said(
-                message=said_in_answer(told),
+                message=said_in_answer(attributes),
                 key=f"line {self._first}",
                 at=self._at,
-                told={name: value for name, value in told.items() if value is not None},
+                attributes={name: value for name, value in attributes.items() if value is not None},
                 after=tuple(self.window),
             )
         )
@@ -113,7 +113,7 @@ class _Session(Session):
             return  # of the session that it was forked from
         self.id = as_text(payload.get("id")) or ""
         provider = as_text(payload.get("model_provider"))
-        self._told[genai.PROVIDER_NAME] = provider or "openai"
+        self._attributes[genai.PROVIDER_NAME] = provider or "openai"
         text = as_object(payload.get("base_instructions")).get("text") or payload.get("instructions")
         if isinstance(text, str) and text:
             self.say(Said(message={"role": "system", "parts": [{"type": "text", "content": text}]}, key="instructions", at=at))

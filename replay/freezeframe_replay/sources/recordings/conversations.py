@@ -32,7 +32,7 @@ class Said:
     """When it was written, in nanoseconds since 1970; 0: not known."""
     asked_at: int = 0
     """Of an answer: when the model was asked; 0: when the message before it was written."""
-    told: Mapping[str, AttributeValue] = field(default_factory=dict[str, AttributeValue])
+    attributes: Mapping[str, AttributeValue] = field(default_factory=dict[str, AttributeValue])
     """What else is known of an answer: its id, model and tokens."""
     error: str = ""
     """Why there is no answer: the call failed."""
@@ -138,7 +138,7 @@ class _Written:
             if part.get("type") == "tool_call":
                 self._calls[str(part.get("id"))] = (part, end)
         attributes: dict[str, AttributeValue] = {
-            **said.told,
+            **said.attributes,
             genai.OPERATION_NAME: genai.OP_CHAT,
             genai.INPUT_MESSAGES: f"[{','.join(self._texts[index] for index in before)}]",
         }
@@ -178,7 +178,7 @@ class _Written:
 
     def _span(self, key: str, attributes: Attributes, times: tuple[int, int], kind: SpanKind, error: str = "") -> SpanRecord:
         names = (genai.TOOL_NAME, genai.REQUEST_MODEL, genai.RESPONSE_MODEL)
-        what = next((told for name in names if (told := attributes.get(name))), None)
+        what = next((found for name in names if (found := attributes.get(name))), None)
         name = f"{attributes[genai.OPERATION_NAME]} {what}" if what else str(attributes[genai.OPERATION_NAME])
         return self._record(key, name, {**self._about, **attributes}, times, self._talk.inside or "run", kind, error)
 

@@ -144,7 +144,7 @@ def _answer(record: JsonObject, key: str, at: int, after: Sequence[int] | None) 
     ]
     parts = [*thoughts, *_parts(record.get("content")), *calls]
     tokens = as_object(record.get("tokens"))
-    told = answered(
+    attributes = answered(
         DIALECT,
         {
             "candidates": [{"content": {"role": "model", "parts": parts}}],
@@ -152,8 +152,8 @@ def _answer(record: JsonObject, key: str, at: int, after: Sequence[int] | None) 
         },
     )
     model = as_text(record.get("model"))
-    told |= {genai.PROVIDER_NAME: "gcp.gemini"} | ({genai.REQUEST_MODEL: model} if model else {})
-    return Said(message=said_in_answer(told), key=key, at=at, told=told, after=after)
+    attributes |= {genai.PROVIDER_NAME: "gcp.gemini"} | ({genai.REQUEST_MODEL: model} if model else {})
+    return Said(message=said_in_answer(attributes), key=key, at=at, attributes=attributes, after=after)
 
 
 def _results(record: JsonObject, own: str, at: int) -> Said | None:

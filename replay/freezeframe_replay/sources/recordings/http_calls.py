@@ -209,8 +209,8 @@ def _failure(call: HttpCall) -> str:
     """Return how a call failed, in the words of the provider: a reconstruction answers with them."""
     body = parse(call.response_body)
     error = as_object(body).get("error") or body
-    told = as_object(error).get("message") or (dump(error) if error else "no answer")
-    return f"{call.status or ''} {told}".strip()
+    message = as_object(error).get("message") or (dump(error) if error else "no answer")
+    return f"{call.status or ''} {message}".strip()
 
 
 def _date_of(headers: Headers) -> int:

@@ -66,7 +66,7 @@ def _of_zip(path: Path, note: Other) -> Iterator[Any]:
     try:
         with zipfile.ZipFile(path) as archive, path.open("rb") as file:
             if "header.json" not in archive.namelist():
-                raise WireError(f"{path}: found no header.json: the evaluation has not ended, or this is not a log of Inspect")
+                raise WireError(f"{path}: found no header.json: the evaluation did not finish, or this is not an Inspect log")
             for name, value in as_object(_member(path, file, archive.getinfo("header.json"))).items():
                 note(name, value)
             for info in archive.infolist():
@@ -96,9 +96,9 @@ def _said(sample: JsonObject) -> Iterator[Said]:
     places: dict[str, int] = {}
     calls: list[tuple[JsonObject, list[int]]] = []
     for event in events:
-        told = [_message(message, attached) for message in as_objects(event.get("input"))]
-        told = told or [message for first, end in _ranges(event) for message in pool[first:end]]
-        calls.append((event, [places.setdefault(dump(message), len(places)) for message in told]))
+        values = [_message(message, attached) for message in as_objects(event.get("input"))]
+        values = values or [message for first, end in _ranges(event) for message in pool[first:end]]
+        calls.append((event, [places.setdefault(dump(message), len(places)) for message in values]))
     yield from (Said(message=json.loads(text), is_repeated=True) for text in places)
     for event, after in calls:
         yield _answer(event, after, attached) if event["event"] == "model" else _result(event, attached)
@@ -118,7 +118,7 @@ def _answer(event: JsonObject, after: list[int], attached: JsonObject) -> Said:
     provider, _, model = (as_text(event.get("model")) or "").partition("/")
     usage = as_object(output.get("usage"))
     reason = as_text(choice.get("stop_reason"))
-    told: dict[str, JsonValue] = {
+    values: dict[str, JsonValue] = {
         genai.PROVIDER_NAME: provider,
         genai.REQUEST_MODEL: model or provider,
         genai.RESPONSE_MODEL: output.get("model"),
@@ -126,7 +126,7 @@ def _answer(event: JsonObject, after: list[int], attached: JsonObject) -> Said:
         genai.TOOL_DEFINITIONS: dump(event["tools"]) if event.get("tools") else None,
         **{name: usage.get(counted) for name, counted in _COUNTS.items()},
     }
-    attributes: dict[str, AttributeValue] = {name: value for name, value in told.items() if isinstance(value, str | int)}
+    attributes: dict[str, AttributeValue] = {name: value for name, value in values.items() if isinstance(value, str | int)}
     if reason:
         attributes[genai.RESPONSE_FINISH_REASONS] = (reason,)
     error = as_text(event.get("error")) or ""
@@ -135,7 +135,7 @@ def _answer(event: JsonObject, after: list[int], attached: JsonObject) -> Said:
         key=as_text(event.get("uuid")) or "",
         at=_ended(event),
         asked_at=iso_time(event.get("timestamp"), "timestamp"),
-        told=attributes,
+        attributes=attributes,
         error=error,
         after=after,
     )

@@ -233,11 +233,11 @@ class _Text:
             except ValueError as error:
                 if len(self._held) - self._at > LARGEST:
                     raise self.wrong(f"one value has more than {LARGEST:,} characters, or is not JSON") from None
-                told, at = "a number is too long", 0
+                why, at = "a number is too long", 0
                 if isinstance(error, json.JSONDecodeError):
-                    told, at = error.msg, error.pos - self._at
+                    why, at = error.msg, error.pos - self._at
                 if not self._read():  # what is held now begins with the value
-                    raise self.wrong(f"not JSON, or cut ({told})", at) from None
+                    raise self.wrong(f"not JSON, or cut ({why})", at) from None
                 continue
             if end < len(self._held) or not self._read():  # a number might continue
                 self._at = end

@@ -64,10 +64,10 @@ def langfuse_span(item: JsonObject) -> SpanRecord:
         scope=Scope(name=as_text(scope.get("name")) or "", version=as_text(scope.get("version")) or ""),
     )
     known = normalise(span).attributes
-    return span.with_attributes({name: value for name, value in _told(item).items() if known.get(name) in (None, "", ())})
+    return span.with_attributes({name: value for name, value in _values(item).items() if known.get(name) in (None, "", ())})
 
 
-def _told(item: JsonObject) -> dict[str, AttributeValue]:
+def _values(item: JsonObject) -> dict[str, AttributeValue]:
     """Return what the observation's own fields say."""
     kind, given, answer = item.get("type"), _value(item.get("input")), _value(item.get("output"))
     if kind == "TOOL":
@@ -80,7 +80,7 @@ def _told(item: JsonObject) -> dict[str, AttributeValue]:
     if kind != "GENERATION":
         return {}
     usage = as_object(item.get("usageDetails"))
-    told: dict[str, AttributeValue] = {
+    values: dict[str, AttributeValue] = {
         genai.OPERATION_NAME: genai.OP_CHAT,
         genai.REQUEST_MODEL: as_text(item.get("model")),
         genai.USAGE_INPUT_TOKENS: as_integer(usage.get("input")),
@@ -88,7 +88,7 @@ def _told(item: JsonObject) -> dict[str, AttributeValue]:
         **_messages(genai.INPUT_MESSAGES, given),
         **_messages(genai.OUTPUT_MESSAGES, answer),
     }
-    return {name: value for name, value in told.items() if value is not None}
+    return {name: value for name, value in values.items() if value is not None}
 
 
 def _messages(name: str, value: JsonValue) -> dict[str, AttributeValue]:

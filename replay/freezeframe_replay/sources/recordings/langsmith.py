@@ -40,18 +40,18 @@ def langsmith_span(item: JsonObject) -> SpanRecord:
     Raises:
         ValueError: it does not follow the format.
     """
-    told = _attributes(item, as_text(item.get("run_type")) or "")
-    return span_of({**item, "trace_id": item.get("trace_id") or item.get("id")}, _NAMES, told)
+    attributes = _attributes(item, as_text(item.get("run_type")) or "")
+    return span_of({**item, "trace_id": item.get("trace_id") or item.get("id")}, _NAMES, attributes)
 
 
 def _attributes(item: JsonObject, run_type: str) -> dict[str, AttributeValue]:
     inputs, outputs = as_object(item.get("inputs")), as_object(item.get("outputs"))
-    told: dict[str, AttributeValue] = {"langsmith.span.kind": run_type, genai.PAST_PROMPT: dump(inputs)}
+    attributes: dict[str, AttributeValue] = {"langsmith.span.kind": run_type, genai.PAST_PROMPT: dump(inputs)}
     if outputs:
-        told[genai.PAST_COMPLETION] = dump(outputs)
+        attributes[genai.PAST_COMPLETION] = dump(outputs)
     if run_type == "retriever":
         query, documents = as_text(inputs.get("query", inputs.get("input"))), outputs.get("documents", outputs.get("output"))
-        told |= {genai.RETRIEVAL_QUERY: query, genai.RETRIEVAL_DOCUMENTS: dump(documents) if documents else None}
+        attributes |= {genai.RETRIEVAL_QUERY: query, genai.RETRIEVAL_DOCUMENTS: dump(documents) if documents else None}
     for name, value in as_object(as_object(item.get("extra")).get("metadata")).items():
-        told[f"langsmith.metadata.{name}"] = dump(value) if isinstance(value, dict | list) else value
-    return told
+        attributes[f"langsmith.metadata.{name}"] = dump(value) if isinstance(value, dict | list) else value
+    return attributes

@@ -174,12 +174,12 @@ def _attributes(item: JsonObject, backend: Backend, name: str) -> Mapping[str, A
     about = as_object(_at(item, backend.about)) if backend.about else {}
     messages: list[JsonValue] = given if isinstance(given, list) else [_message("user", given)]
     asked: JsonObject = given if isinstance(given, dict) else {"messages": messages}
-    told = _answer_of(answer)
-    dialect = _dialect_of(asked, told)
+    response = _answer_of(answer)
+    dialect = _dialect_of(asked, response)
     beside: JsonObject = {"id": about.get("id"), "usage": as_object(_at(item, backend.usage))}
     return {
         **dialect.request_attributes(dump({**_of_request(about), **asked}).encode()),
-        **(answered(dialect, {**beside, **told}) if answer is not None else {}),
+        **(answered(dialect, {**beside, **response}) if answer is not None else {}),
         genai.PROVIDER_NAME: as_text(about.get("provider")) or dialect.provider,
     }
 
@@ -191,8 +191,8 @@ def _is_api(given: JsonValue, answer: JsonValue) -> bool:
 
 
 def _of_request(about: JsonObject) -> JsonObject:
-    told_after = ("id", "usage", "created", "object", "created_from", "type", "provider", "service_tier", "system_fingerprint")
-    return {name: value for name, value in about.items() if name not in told_after and value is not None}
+    known_after = ("id", "usage", "created", "object", "created_from", "type", "provider", "service_tier", "system_fingerprint")
+    return {name: value for name, value in about.items() if name not in known_after and value is not None}
 
 
 def _answer_of(answer: JsonValue) -> JsonObject:
@@ -209,14 +209,14 @@ def _message(role: str, content: JsonValue) -> JsonObject:
     return {"role": role, "content": content if isinstance(content, str) else dump(content)}
 
 
-def _dialect_of(asked: JsonObject, told: JsonObject) -> WireDialect:
-    if "contents" in asked or "candidates" in told:
+def _dialect_of(asked: JsonObject, response: JsonObject) -> WireDialect:
+    if "contents" in asked or "candidates" in response:
         return gemini.DIALECT
-    if "choices" in told:
+    if "choices" in response:
         return openai_chat.DIALECT
-    if "output" in told or "input" in asked:
+    if "output" in response or "input" in asked:
         return openai_responses.DIALECT
-    return anthropic_messages.DIALECT if "content" in told else openai_chat.DIALECT
+    return anthropic_messages.DIALECT if "content" in response else openai_chat.DIALECT
 
 
 def _at(item: JsonValue, where: str) -> JsonValue:

@@ -125,7 +125,9 @@ def read_atif(path: Path, origin: Origin) -> Iterator[Conversation]:
         own[genai.REQUEST_MODEL] = str(agent["model_name"])
     if agent.get("tool_definitions"):
         own[genai.TOOL_DEFINITIONS] = dump(agent["tool_definitions"])
-    said = [replace(item, told={**own, **item.told}) if item.message["role"] == "assistant" else item for item in steps]
+    said = [
+        replace(item, attributes={**own, **item.attributes}) if item.message["role"] == "assistant" else item for item in steps
+    ]
     yield Conversation(number=1, name=str(agent.get("name") or origin.name)[:100], messages=said, lacks=_OF_ATIF)
 
 
@@ -154,13 +156,13 @@ def _of_step(step: JsonObject) -> Iterator[Said]:
     if calls:
         message["tool_calls"] = calls
     metrics = as_object(step.get("metrics"))
-    told: dict[str, AttributeValue] = {name: as_integer(metrics.get(counted)) for name, counted in _ATIF_COUNTS.items()}
+    attributes: dict[str, AttributeValue] = {name: as_integer(metrics.get(counted)) for name, counted in _ATIF_COUNTS.items()}
     if isinstance(step.get("model_name"), str):
-        told[genai.REQUEST_MODEL] = str(step["model_name"])
+        attributes[genai.REQUEST_MODEL] = str(step["model_name"])
     is_repeated = bool(step.get("is_copied_context")) or (role == "assistant" and step.get("llm_call_count") == 0)
     (said,) = linear(openai_chat.DIALECT, [message])
-    known = {name: value for name, value in told.items() if value is not None}
-    found = [replace(said, key=key, at=at, is_repeated=is_repeated, told=known if role == "assistant" else {})]
+    known = {name: value for name, value in attributes.items() if value is not None}
+    found = [replace(said, key=key, at=at, is_repeated=is_repeated, attributes=known if role == "assistant" else {})]
     for number, result in enumerate(as_objects(as_object(step.get("observation")).get("results"))):
         call = result.get("source_call_id")
         observed: JsonObject = {"role": "tool" if call else "user", "content": result.get("content")}

@@ -168,8 +168,8 @@ def _lines_of_headers(headers: Headers, *, one: bool) -> Iterator[str]:
         values.setdefault(name, []).append(value)
     yield "    headers:\n" if values else "    headers: {}\n"
     for name, held in values.items():
-        told = _quoted(", ".join(held)) if one else f"[{', '.join(map(_quoted, held))}]"
-        yield f"      {_quoted(name)}: {told}\n"
+        written = _quoted(", ".join(held)) if one else f"[{', '.join(map(_quoted, held))}]"
+        yield f"      {_quoted(name)}: {written}\n"
 
 
 def _scalar(body: bytes) -> str:

@@ -42,8 +42,8 @@ def yaml_items_of(path: Path, names: frozenset[str], *, other: Other) -> Iterato
         except (yaml.YAMLError, UnicodeDecodeError, ValueError) as error:
             mark: Any = getattr(error, "problem_mark", None)
             line = "" if mark is None else f", line {mark.line + 1}"
-            told = getattr(error, "problem", None) or error
-            raise WireError(f"{path}{line}: {str(told)[:200]}") from None
+            problem = getattr(error, "problem", None) or error
+            raise WireError(f"{path}{line}: {str(problem)[:200]}") from None
 
 
 def _loader(module: Any, stream: _Bounded) -> Any:

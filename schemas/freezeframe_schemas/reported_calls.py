@@ -1,4 +1,4 @@
-"""Told calls: the model calls that spans of another instrumentation report, each with everything that is said about it. Pure.
+"""The model calls that spans of another instrumentation report, with everything said about each. Pure.
 
 Some keep the content on the span, some in log records below it (`otlp.logs`), some in the provider's own JSON.
 """
@@ -29,7 +29,7 @@ _MESSAGES: Final = (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToldCall:
+class ReportedCall:
     """What one span, with its log records, says of a model call."""
 
     span: SpanRecord
@@ -39,7 +39,7 @@ class ToldCall:
     """What the span itself does not hold -> where it was found."""
 
 
-def told_calls(spans: Sequence[SpanRecord]) -> list[ToldCall]:
+def reported_calls(spans: Sequence[SpanRecord]) -> list[ReportedCall]:
     """Return what the spans say of model calls. Two of them may report the same call."""
     events: defaultdict[str, list[SpanRecord]] = defaultdict(list)
     for span in spans:
@@ -49,12 +49,12 @@ def told_calls(spans: Sequence[SpanRecord]) -> list[ToldCall]:
     return [call for span in plain for call in _of_span(span, events[span.span_id])]
 
 
-def _of_span(span: SpanRecord, events: Sequence[SpanRecord]) -> Iterator[ToldCall]:
+def _of_span(span: SpanRecord, events: Sequence[SpanRecord]) -> Iterator[ReportedCall]:
     details = [event for event in events if event.text(genai.EVENT_NAME) == genai.OPERATION_DETAILS_EVENT]
     if span.text(genai.OPERATION_NAME) not in SPOKEN and not details:
         return
     if len({event.text(genai.INPUT_MESSAGES) for event in details}) > 1:
-        yield from (ToldCall(span=event, attributes=event.attributes) for event in details)
+        yield from (ReportedCall(span=event, attributes=event.attributes) for event in details)
         return
     attributes = dict(span.attributes)
     for event in details:
@@ -63,12 +63,12 @@ def _of_span(span: SpanRecord, events: Sequence[SpanRecord]) -> Iterator[ToldCal
                 attributes[name] = value
     for name in _MESSAGES:
         # Conventions 1.28 to 1.36 have a record for each message.
-        told = [message for event in events if event not in details for message in messages_of(event.attributes, name)]
-        if told and not attributes.get(name):
-            attributes[name] = dump(list(told))
+        messages = [message for event in events if event not in details for message in messages_of(event.attributes, name)]
+        if messages and not attributes.get(name):
+            attributes[name] = dump(list(messages))
     taken_from = _moved(span.attributes, attributes, "log records")
     whole = {**attributes, **_missing(span, attributes)}
-    yield ToldCall(
+    yield ReportedCall(
         span=span, attributes=whole, taken_from=(*taken_from, *_moved(attributes, whole, "the provider's JSON in the span"))
     )
 

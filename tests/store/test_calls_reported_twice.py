@@ -37,7 +37,7 @@ SCENARIOS = sorted(path.name for path in RECORDED.iterdir() if path.is_dir())
 TRUTH: dict[str, list[tuple[str, str, int, int, *tuple[float, ...]]]] = json.loads((RECORDED / "truth.json").read_text())
 """For each conversation: model asked for, model that answered, tokens in and out of every call; what it cost, if tokens were
 cached or the sender says it."""
-DATABASE = "told_calls"
+DATABASE = "reported_calls"
 PRICES = {"gpt-4o-mini": (0.15, 0.6), "gpt-4o": (2.5, 10), "claude-sonnet-4": (3, 15), "gemini-2.5-flash": (0.3, 2.5)}
 
 
@@ -156,7 +156,7 @@ SAID = (
 def test_the_order_in_which_spans_arrive_does_not_change_which_calls_are_told(store: Store) -> None:
     """Late spans, late traces, log records first: one batch in order and pieces in any order give the same result."""
     draw = random.Random(15)
-    cases = [arbitrary_tellings(draw, number) for number in range(100)]
+    cases = [arbitrary_reports(draw, number) for number in range(100)]
     together, apart = (Store(store.engine, database=f"{DATABASE}_{name}") for name in ("together", "apart"))
     together.migrate()
     apart.migrate()
@@ -176,7 +176,7 @@ def test_the_order_in_which_spans_arrive_does_not_change_which_calls_are_told(st
     assert spans / 4 < told < spans * 3 / 4  # many are joined, and many are not
 
 
-def arbitrary_tellings(draw: random.Random, number: int) -> list[SpanRecord]:
+def arbitrary_reports(draw: random.Random, number: int) -> list[SpanRecord]:
     """Return spans and log records of one service that report calls, in up to three traces: similar, overlapping, nested."""
     spans: list[SpanRecord] = []
     traces = [f"{number * 3 + trace:032x}" for trace in range(draw.randint(1, 3))]
