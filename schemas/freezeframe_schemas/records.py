@@ -1,7 +1,7 @@
 """Records: dataclasses read back from the JSON of `dataclasses.asdict`, by the types of their fields.
 
-Only what JSON has no form for is converted: an array may be a tuple, a text an enum's value or a path. It is safe for untrusted
-input.
+Only what JSON has no form for is converted: an array may be a tuple or a set, a text an enum's value or a path. It is safe for
+untrusted input.
 """
 
 from __future__ import annotations
@@ -28,6 +28,8 @@ def from_json(cls: type[_T], data: Any, what: str) -> _T:
 
 
 def _read(kind: Any, data: Any, where: str) -> Any:
+    if kind is Any:
+        return data
     if dataclasses.is_dataclass(kind):
         types = _fields(kind)
         if (found := _checked(dict, data, where)).keys() - types.keys():
@@ -46,6 +48,8 @@ def _read(kind: Any, data: Any, where: str) -> Any:
         if len(items) != len(kinds):
             raise WireError(f"{where}: not readable: found {len(items)} items, expected {len(kinds)}")
         return tuple(_read(part, item, f"{where}[{at}]") for at, (part, item) in enumerate(zip(kinds, items, strict=True)))
+    if origin is frozenset:
+        return frozenset(_read(inner[0], item, where) for item in _checked(list, data, where))
     if origin is not None:  # a mapping of texts
         return {name: _read(inner[1], item, where) for name, item in _checked(dict, data, where).items()}
     if issubclass(kind, Enum):

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, Final
+from typing import Final
 
-from freezeframe_replay.engine.request_edit import RequestEdit, edits_from_json, edits_to_json
+from freezeframe_replay.engine.request_edit import RequestEdit
 from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.records import from_json
 
 
 class Fence(StrEnum):
@@ -71,38 +72,9 @@ class Policy:
 
 def policy_to_json(policy: Policy) -> str:
     """Return the policy as JSON text, for the replaying process."""
-    return json.dumps(
-        {
-            "ignore": list(policy.ignore),
-            "live": sorted(kind.value for kind in policy.live),
-            "live_from": policy.live_from,
-            "allow_tools": sorted(policy.allow_tools),
-            "stop_before": policy.stop_before,
-            "keep_frames": policy.keep_frames,
-            "real_time": policy.real_time,
-            "fences": sorted(policy.fences),
-            "allow_paths": list(policy.allow_paths),
-            "allow_programs": sorted(policy.allow_programs),
-            "require_values": policy.require_values,
-            "edits": edits_to_json(policy.edits),
-        }
-    )
+    return json.dumps(asdict(policy), default=sorted)
 
 
 def policy_from_json(text: str) -> Policy:
     """Return the policy of JSON text that `policy_to_json` wrote."""
-    data: dict[str, Any] = json.loads(text)
-    return Policy(
-        ignore=tuple(data["ignore"]),
-        live=frozenset(Kind(name) for name in data["live"]),
-        live_from=data["live_from"],
-        allow_tools=frozenset(data["allow_tools"]),
-        stop_before=data["stop_before"],
-        keep_frames=data["keep_frames"],
-        real_time=data["real_time"],
-        fences=frozenset(Fence(name) for name in data["fences"]),
-        allow_paths=tuple(data["allow_paths"]),
-        allow_programs=frozenset(data["allow_programs"]),
-        require_values=data["require_values"],
-        edits=edits_from_json(data["edits"]),
-    )
+    return from_json(Policy, json.loads(text), "policy")

@@ -50,15 +50,6 @@ class RequestEdit:
                 return f"{self.part.value} = {shown}"
 
 
-def edits_to_json(edits: Sequence[RequestEdit]) -> list[dict[str, Any]]:
-    return [{"part": edit.part.value, "value": edit.value, "name": edit.name} for edit in edits]
-
-
-def edits_from_json(items: Sequence[dict[str, Any]]) -> tuple[RequestEdit, ...]:
-    """Return the edits that `edits_to_json` wrote."""
-    return tuple(RequestEdit(part=Part(item["part"]), value=item["value"], name=item["name"]) for item in items)
-
-
 def edit_request(request: Request, edits: Sequence[RequestEdit]) -> bytes | None:
     """Return the body with the edits in it, or None if the request is not a model call or stays unchanged.
 
