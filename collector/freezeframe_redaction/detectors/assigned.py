@@ -5,17 +5,16 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors.lexicon import phrases
-from freezeframe_redaction.detectors.rows import by_name, made_of, reaching, value
+from freezeframe_redaction.detectors.rows import by_name, made_of, value
 from freezeframe_redaction.detectors.secrets import is_marked_secret
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 CLASS = "SECRET"
 _RULES = Rules("assigned")
-_KEYISH, _CODE, _NEXT_FIELD, _DATE, _DEFAULT = map(_RULES.form, ("keyish", "code", "next_field", "date", "default"))
-_CREDENTIALS, _QUOTED, _VERB = map(_RULES.form, ("credentials", "quoted", "verb"))
+_KEYISH, _CODE, _NEXT_FIELD, _DATE, _VERB = map(_RULES.form, ("keyish", "code", "next_field", "date", "verb"))
 _VALUE, _SPOKEN, _REFERENCE, _OPENS_NOTHING = map(_RULES.form, ("value", "spoken", "reference", "opens_nothing"))
-_COOKIE, _PHRASE, _BELOW, _SECRET_NAME, _FOREIGN = map(_RULES.form, ("cookie", "phrase", "below", "secret_name", "foreign"))
+_COOKIE, _PHRASE, _SECRET_NAME = map(_RULES.form, ("cookie", "phrase", "secret_name"))
 
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
 _NAME_OF_PASSWORD = _RULES.text("name_of_password")
@@ -156,18 +155,9 @@ def _phrase(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return value(match, CLASS, "password")
 
 
-def _declared(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``variable "db_password" { default = "..." }`` of Terraform: the trigger ended in the value."""
-    return _judge_named(reaching(_DEFAULT, text, low, high, at, 420, 260))
-
-
-def _below(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``name: DB_PASSWORD``, and below it ``value: ...``, as manifests have it: the trigger ended after ``value:``."""
-    return _judge_named(reaching(_BELOW, text, low, high, at, 140, 270))
-
-
-def _judge_named(match: re.Match[str] | None) -> tuple[Candidate, ...]:
-    if match is None or not _SECRET_NAME.search(match[1]):
+def _judge_named(match: re.Match[str]) -> tuple[Candidate, ...]:
+    """Judge the second group, which the first one names: ``variable "db_password" { default = "..." }`` of Terraform."""
+    if not _SECRET_NAME.search(match[1]):
         return ()
     return judge(match[1].lower().removesuffix("_value"), match[2], match.start(2), scheme=None)
 
@@ -177,19 +167,9 @@ def _cookie_flag(text: str, low: int, high: int, at: int) -> tuple[Candidate, ..
     return _cookies(text, max(text.rfind('"', low, at), text.rfind("'", low, at)) + 1, high)
 
 
-def _credentials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``creds svc_deploy / kJ8#mW2$qL``."""
-    return judge_password(reaching(_CREDENTIALS, text, low, high, at, 80, 70))
-
-
-def judge_password(match: re.Match[str] | None) -> tuple[Candidate, ...]:
+def judge_password(match: re.Match[str]) -> tuple[Candidate, ...]:
     """Judge the first group as a password."""
-    return judge("password", match[1], match.start(1), scheme=None) if match else ()
-
-
-def _in_sql(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``PASSWORD 'Fern#grove71'``: the trigger ended on the quote."""
-    return judge_password(_QUOTED.match(text, at - 1, min(high, at + 130)))
+    return judge("password", match[1], match.start(1), scheme=None)
 
 
 def _said_after(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -203,14 +183,9 @@ def _spoken_for(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     return _spoken(text, low, high, verb.start()) if verb else ()
 
 
-def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``пароль: Zvezda2024``: the trigger ended in the value."""
-    match = reaching(_FOREIGN, text, low, high, at, 40, 70)
-    return judge("password", match.group(1).rstrip("\"'`"), match.start(1), scheme=None) if match else ()
-
-
 DETECTORS = made_of(
     _RULES,
-    by_name(_find, _said_after, _spoken_for, _in_sql, _foreign, _credentials, _phrase, _declared, _below, _cookie_flag),
+    by_name(_find, _said_after, _spoken_for, _phrase, _cookie_flag),
+    takes={"password": judge_password, "named": _judge_named},
     is_marked=is_marked_secret,
 )

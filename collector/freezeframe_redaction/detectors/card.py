@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
 from freezeframe_redaction.detectors import runs
-from freezeframe_redaction.detectors.rows import made_of, reaching
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules import checksums, context
 from freezeframe_redaction.rules.read import Rules
@@ -12,7 +14,6 @@ from freezeframe_redaction.surrogates.shapes import is_marked_card
 
 CLASS = "CARD"
 _RULES = Rules("card")
-_TRACK = _RULES.form("track")
 _ISSUER, _BEHIND = map(_RULES.form, ("issuer", "behind"))
 
 # Issuer prefixes of Visa, Mastercard, Amex, Discover, JCB, Diners, UnionPay, Maestro, Mir, RuPay, Elo.
@@ -48,13 +49,10 @@ def rule(run: runs.Run) -> Candidate | None:
     return Candidate(run.start, run.end, CLASS, str(length)) if named and not ordered else None
 
 
-def _track(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+def _track(match: re.Match[str]) -> tuple[Candidate, ...]:
     """``%B4111111111111111^DOE/JANE^2904...?``: what a card reader says. Source: ISO/IEC 7813, track 1."""
-    match = reaching(_TRACK, text, low, high, at, 8, 80)
-    if match is None:
-        return ()
     card = Candidate(*match.span(1), "*" if is_marked_card(match.group(1)) else CLASS)
     return (card, Candidate(*match.span(2), "*" if holds_invented(match.group(2)) else "PERSON"))
 
 
-DETECTORS = made_of(_RULES, {"track": _track})
+DETECTORS = made_of(_RULES, takes={"track": _track})

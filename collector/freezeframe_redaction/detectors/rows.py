@@ -16,8 +16,8 @@ from freezeframe_redaction.rules import context
 from freezeframe_redaction.rules.national_checks import every, passes
 from freezeframe_redaction.rules.read import Rule, Rules
 
-Group = int | str
 Is = Callable[[str], bool]
+Take = Callable[[re.Match[str]], tuple[Candidate, ...]]
 
 
 def never(text: str) -> bool:
@@ -46,7 +46,7 @@ def value(
     match: re.Match[str] | None,
     class_: str,
     kind: str = "",
-    group: Group = 1,
+    group: int = 1,
     is_marked: Is = never,
 ) -> tuple[Candidate, ...]:
     """Return the group as a finding, or as a claim if it is a surrogate; nothing without a match."""
@@ -65,26 +65,14 @@ def reaching(
     return None
 
 
-def after(
-    pattern: re.Pattern[str],
-    class_: str,
-    reach: int,
-    kind: str = "",
-    *,
-    back: int = 0,
-    group: Group = 1,
-    where: Is | None = None,
-    is_marked: Is = never,
-) -> Find:
+def after(pattern: re.Pattern[str], reach: int, take: Take, *, back: int = 0) -> Find:
     """Return the check that the pattern matches right after the trigger, or `back` characters before that."""
 
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         match = pattern.match(text, at, min(high, at + reach))
         if match is None and back:
             match = pattern.match(text, at - back, min(high, at + reach))
-        if match is None or (where is not None and not is_marked(match[group]) and not where(match[group])):
-            return ()
-        return value(match, class_, kind, group, is_marked)
+        return take(match) if match is not None else ()
 
     return find
 
@@ -107,31 +95,19 @@ def has_digit(text: str) -> bool:
     return any(map(str.isdigit, text))
 
 
-def around(
-    pattern: re.Pattern[str],
-    class_: str,
-    back: int,
-    ahead: int,
-    kind: str = "",
-    *,
-    group: Group = 1,
-    begun: bool = False,
-    where: Is | None = None,
-    is_marked: Is = never,
-) -> Find:
-    """Return the check that the pattern matches around the trigger's end, and that `where` holds for its group."""
+def around(pattern: re.Pattern[str], back: int, ahead: int, take: Take, *, begun: bool = False) -> Find:
+    """Return the check that the pattern matches around the trigger's end."""
 
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         match = reaching(pattern, text, low, high, at, back, ahead, begun=begun)
-        if match is None or (where is not None and not is_marked(match[group]) and not where(match[group])):
-            return ()
-        return value(match, class_, kind, group, is_marked)
+        return take(match) if match is not None else ()
 
     return find
 
 
 _NO_FINDS: Final[Mapping[str, Find]] = MappingProxyType({})
 _NO_CHECKS: Final[Mapping[str, Is]] = MappingProxyType({})
+_NO_TAKES: Final[Mapping[str, Take]] = MappingProxyType({})
 
 
 def by_name(*finds: Find) -> dict[str, Find]:
@@ -140,9 +116,14 @@ def by_name(*finds: Find) -> dict[str, Find]:
 
 
 def made_of(
-    rules: Rules, finds: Mapping[str, Find] = _NO_FINDS, where: Mapping[str, Is] = _NO_CHECKS, *, is_marked: Is = never
+    rules: Rules,
+    finds: Mapping[str, Find] = _NO_FINDS,
+    where: Mapping[str, Is] = _NO_CHECKS,
+    takes: Mapping[str, Take] = _NO_TAKES,
+    *,
+    is_marked: Is = never,
 ) -> tuple[Detector, ...]:
-    """Return the detectors of a family's table; `finds` and `where` are its checks that no grammar says, by name."""
+    """Return the detectors of a family's table; `finds`, `where` and `takes` are its checks that no grammar says, by name."""
     named = {"has_digit": has_digit, **where}
     checks: dict[str, Find] = {}
     out: list[Detector] = []
@@ -151,8 +132,8 @@ def made_of(
         same = repr(replace(rule, name="", row="", triggers=(), shows=()))
         if same not in checks:
             is_one = _named_or_steps(rule.where, named) if rule.where else None
-            own = finds[rule.find] if rule.find else _by_grammar(rule, is_one, is_marked)
-            checks[same] = _beside_words(rule, own)
+            take = takes[rule.take] if rule.take else _taking(rule, is_one, is_marked)
+            checks[same] = _beside_words(rule, finds[rule.find] if rule.find else _by_grammar(rule, take))
         made = row(rule.name, rule.class_, checks[same], *rule.triggers, shows=rule.shows, others=rule.others)
         out.append(replace(made, row=rule.row))
     return tuple(out)
@@ -165,14 +146,24 @@ def _named_or_steps(where: str | Sequence[Any], named: Mapping[str, Is]) -> Is:
     return lambda value: passes(check, value.upper())
 
 
-def _by_grammar(rule: Rule, where: Is | None, is_marked: Is) -> Find:
+def _taking(rule: Rule, where: Is | None, is_marked: Is) -> Take:
+    """Return what takes the group of a match as a finding, if `where` holds for it."""
+
+    def take(match: re.Match[str]) -> tuple[Candidate, ...]:
+        group = rule.group if rule.group >= 0 else match.lastindex or 0
+        if where is not None and not is_marked(match[group]) and not where(match[group]):
+            return ()
+        return value(match, rule.class_, rule.kind, group, is_marked)
+
+    return take
+
+
+def _by_grammar(rule: Rule, take: Take) -> Find:
     back, ahead = rule.reach
     if rule.after is not None:
-        return after(rule.after, rule.class_, ahead, rule.kind, back=back, group=rule.group, where=where, is_marked=is_marked)
+        return after(rule.after, ahead, take, back=back)
     assert rule.around is not None, rule.name
-    return around(
-        rule.around, rule.class_, back, ahead, rule.kind, group=rule.group, begun=rule.begun, where=where, is_marked=is_marked
-    )
+    return around(rule.around, back, ahead, take, begun=rule.begun)
 
 
 def _beside_words(rule: Rule, check: Find) -> Find:

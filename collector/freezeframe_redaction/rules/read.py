@@ -39,10 +39,15 @@ class Rule:
     """The form of the value around the trigger's end."""
     reach: tuple[int, int] = (0, 0)
     """Characters before and behind the trigger's end in which it must be."""
-    group: int | str = 1
+    group: int = 1
+    """Which group of the form is the value; -1: the last one that matched."""
     begun: bool = False
     """Whether the value must begin before the trigger's end."""
     kind: str = ""
+    take: str = ""
+    """What makes a finding of the match, if not its group alone is one."""
+    words: tuple[tuple[str, ...], ...] = ()
+    """Of a name: tests of the words that the groups of the form hold (`people.classes`), one of which holds for all words."""
     where: str | list[Any] = ""
     """The check of the value: its name, or its steps (`national_checks`)."""
     before: re.Pattern[str] | None = None
@@ -120,6 +125,7 @@ class Rules:
 _READERS: Final[Mapping[str, Callable[[Rules, Any], Any]]] = {
     "triggers": Rules._patterns,
     **dict.fromkeys(("shows", "others", "reach"), lambda _, given: tuple(given)),
+    "words": lambda _, given: tuple(map(tuple, given)),
     **dict.fromkeys(("after", "around", "before", "behind", "unless"), Rules._pattern),
 }
 
