@@ -121,9 +121,13 @@ def made_of(
     where: Mapping[str, Is] = _NO_CHECKS,
     takes: Mapping[str, Take] = _NO_TAKES,
     *,
+    by_words: Callable[[Rule], Take] | None = None,
     is_marked: Is = never,
 ) -> tuple[Detector, ...]:
-    """Return the detectors of a family's table; `finds`, `where` and `takes` are its checks that no grammar says, by name."""
+    """Return the detectors of a family's table; `finds`, `where` and `takes` are its checks that no grammar says, by name.
+
+    `by_words` makes the check of a row that tests words.
+    """
     named = {"has_digit": has_digit, **where}
     checks: dict[str, Find] = {}
     out: list[Detector] = []
@@ -133,6 +137,8 @@ def made_of(
         if same not in checks:
             is_one = _named_or_steps(rule.where, named) if rule.where else None
             take = takes[rule.take] if rule.take else _taking(rule, is_one, is_marked)
+            if rule.words and by_words is not None:
+                take = by_words(rule)
             checks[same] = _beside_words(rule, finds[rule.find] if rule.find else _by_grammar(rule, take))
         made = row(rule.name, rule.class_, checks[same], *rule.triggers, shows=rule.shows, others=rule.others)
         out.append(replace(made, row=rule.row))

@@ -47,7 +47,9 @@ class Rule:
     take: str = ""
     """What makes a finding of the match, if not its group alone is one."""
     words: tuple[tuple[str, ...], ...] = ()
-    """Of a name: tests of the words that the groups of the form hold (`people.classes`), one of which holds for all words."""
+    """Tests of the words that the form's groups hold (`people.classes`): they are a name if one row of tests holds for them."""
+    each: bool = False
+    """Each of the words is a name by itself."""
     where: str | list[Any] = ""
     """The check of the value: its name, or its steps (`national_checks`)."""
     before: re.Pattern[str] | None = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from freezeframe_redaction.detectors.people import (
     announced,
-    described,
     dialogue,
     initials,
     keyed,
@@ -19,14 +18,17 @@ from freezeframe_redaction.detectors.people import (
     single,
     small,
 )
+from freezeframe_redaction.detectors.people.classes import by_words
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Detector
+from freezeframe_redaction.rules.read import Rules
 
 DETECTORS: tuple[Detector, ...] = (
     *announced.DETECTORS,
     *kin.DETECTORS,
     *dialogue.DETECTORS,
     *pairs.DETECTORS,
-    *described.DETECTORS,
+    *made_of(Rules("people_described"), by_words=by_words),
     *initials.DETECTORS,
     *single.DETECTORS,
     *small.DETECTORS,

@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
-from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
+from freezeframe_redaction.detectors.lexicon import COMMON, COUNTRIES, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
-from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.detectors.rows import Take
+from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.rules.read import Rule, Rules
 from freezeframe_redaction.surrogates.invented import is_invented
 
 Test = Callable[[str], bool]
@@ -24,6 +26,7 @@ _LISTED: Final[Mapping[str, frozenset[str]]] = {
     "technical": names.TECHNICAL,
     "never_first": names.NEVER_FIRST,
     "not_name": names.NOT_NAMES,
+    "country": COUNTRIES,
     "short_word": names.SHORT_WORDS,
     "ordinary_name": names.ORDINARY_NAMES,
     **{name: frozenset(phrases(listed)) for name, listed in _RULES.entries("lists").items()},
@@ -37,6 +40,7 @@ _OTHERS: Final[Mapping[str, Test]] = {
     "invented": is_invented,
     "may_be": names.may_be_name,
     "capital": lambda word: word[0].isupper(),
+    "upper": str.isupper,
     "small": lambda word: word[1:].islower(),
     "small_parts": lambda word: all(part[1:].islower() for part in word.split("-")),
     "ascii": str.isascii,
@@ -65,6 +69,22 @@ def test_of(spelled: str) -> Test:
         return any(bits & asked == wanted for asked, wanted in either)
 
     return test
+
+
+def by_words(rule: Rule) -> Take:
+    """Return what takes the words in a match's groups as a name, or each as one, if they pass a row of the rule's tests."""
+    rows = [tuple(map(test_of, row)) for row in rule.words]
+
+    def take(match: re.Match[str]) -> tuple[Candidate, ...]:
+        spans = [match.span(group) for group in range(1, match.re.groups + 1) if match[group]]
+        words = [match.string[start:end].removesuffix("'s") for start, end in spans]
+        fit = (zip(tests, words, strict=True) for tests in rows if len(tests) == len(words))
+        if not any(all(test(word) for test, word in pairs) for pairs in fit) or names.is_brand(words):
+            return ()
+        parts = [[span] for span in spans] if rule.each else [spans]
+        return tuple(found for part in parts for found in names.accept(match.string, part, rule.kind))
+
+    return take
 
 
 def _masks(classes: Iterable[str]) -> tuple[int, int]:

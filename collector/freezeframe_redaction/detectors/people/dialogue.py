@@ -4,29 +4,13 @@ from __future__ import annotations
 
 from freezeframe_redaction.detectors.lexicon import COMMON, phrases
 from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.detectors.people.classes import by_words
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("people_dialogue")
-_ANSWERED, _MAILBOX = map(_RULES.form, ("answered", "mailbox"))
-_WROTE = _RULES.form("wrote")
-
-
-def _asked(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """The answer to a question for a name, on the next line of a dialogue."""
-    start = at - 1
-    tokens = names.tokens_at(text, start, high)
-    words = [text[a:b] for a, b in tokens]
-    if (
-        not tokens
-        or words[0].lower() in names.NOT_NAMES
-        or not _ANSWERED.match(text, tokens[-1][1], min(high, tokens[-1][1] + 8))
-        or all(names.is_ordinary(word) and not names.is_known(word) for word in words)
-        or (len(words) == 1 and names.is_ordinary(words[0]))
-    ):
-        return ()
-    return names.accept(text, tokens, "answer")
+_MAILBOX, _WROTE = map(_RULES.form, ("mailbox", "wrote"))
 
 
 def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -89,4 +73,4 @@ def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return names.accept(text, tokens, "speaker")
 
 
-DETECTORS = made_of(_RULES, {"writer": _writer, "mailbox": _mailbox, "speaker": _speaker, "asked": _asked})
+DETECTORS = made_of(_RULES, {"writer": _writer, "mailbox": _mailbox, "speaker": _speaker}, by_words=by_words)

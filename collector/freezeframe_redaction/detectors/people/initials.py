@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.detectors.people.classes import by_words
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("people_initials")
-_INITIALS, _AND_PARTICLES, _IS_OPTION = map(_RULES.form, ("initials", "and_particles", "is_option"))
+_INITIALS, _IS_OPTION = map(_RULES.form, ("initials", "is_option"))
 _NOT_INITIALS = frozenset(phrases("initials.not_initials"))
 _BEFORE_A_PERSON = frozenset(phrases("initials.before_a_person"))
 
@@ -40,13 +41,4 @@ def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-def _particled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``P.J. van 't Hof``: with initials before it and a particle, a surname needs no list."""
-    for match in _AND_PARTICLES.finditer(text, max(low, at - 14), min(high, at + 40)):
-        surname = match.group(1)
-        if match.end() > at and surname[0].isupper() and surname[1:].islower() and surname.lower() not in COMMON:
-            return names.accept(text, [match.span(1)], "initials")
-    return ()
-
-
-DETECTORS = made_of(_RULES, {"initials": _initials, "particled": _particled})
+DETECTORS = made_of(_RULES, {"initials": _initials}, by_words=by_words)

@@ -6,16 +6,15 @@ from functools import lru_cache
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import announced, names
-from freezeframe_redaction.detectors.people.classes import test_of
-from freezeframe_redaction.detectors.rows import made_of, reaching
+from freezeframe_redaction.detectors.people.classes import by_words, test_of
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.invented import holds_invented
 
 _RULES = Rules("people_pairs")
-_WITH_ANOTHER, _MAILBOX, _AND_ANOTHER, _CELLS = map(_RULES.form, ("with_another", "mailbox", "and_another", "cells"))
+_WITH_ANOTHER, _MAILBOX, _AND_ANOTHER = map(_RULES.form, ("with_another", "mailbox", "and_another"))
 _NAMED_AFTER, _RUN_BEFORE, _IN_CAPITALS = map(_RULES.form, ("named_after", "run_before", "in_capitals"))
-_LISTED_PASSENGER = _RULES.form("listed_passenger")
 
 
 def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -203,18 +202,6 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     return names.accept(text, [(begin, comma), second.span()], "last, first")
 
 
-def _cells(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``Latoya,Jefferson``: a given name and a surname in two cells of a row."""
-    match = reaching(_CELLS, text, low, high, at, 26, 20)
-    if match is None:
-        return ()
-    one, other = match.group(1).lower(), match.group(2).lower()
-    is_name = (one in GIVEN and other in SURNAMES) or (other in GIVEN and one in SURNAMES)
-    if not is_name or any(word in COMMON or word in names.TECHNICAL for word in (one, other)):
-        return ()
-    return names.accept(text, [match.span(1), match.span(2)], "cells")
-
-
 def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``JOHN SMITH``: both words in the lexicons, neither ordinary."""
     for match in _IN_CAPITALS.finditer(text, max(low, at - 34), min(high, at + 20)):
@@ -229,16 +216,4 @@ def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-def _passenger(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """``MUELLER/HANS MR``, as airlines write names."""
-    for match in _LISTED_PASSENGER.finditer(text, max(low, at - 64), min(high, at + 6)):
-        surname, _, given = match.group(1).partition("/")
-        if match.group(1).isupper():
-            start = match.start(1)
-            return names.accept(text, [(start, start + len(surname)), (match.end(1) - len(given), match.end(1))], "passenger")
-    return ()
-
-
-DETECTORS = made_of(
-    _RULES, {"pair": _pair, "last_first": _last_first, "capitals": _capitals, "passenger": _passenger, "cells": _cells}
-)
+DETECTORS = made_of(_RULES, {"pair": _pair, "last_first": _last_first, "capitals": _capitals}, by_words=by_words)
