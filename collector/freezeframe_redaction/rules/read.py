@@ -124,10 +124,14 @@ class Rules:
         return tuple(map(self.filled, given))
 
 
+def _row_of_tests(given: Iterable[str]) -> tuple[str, ...]:
+    return tuple(given)
+
+
 _READERS: Final[Mapping[str, Callable[[Rules, Any], Any]]] = {
     "triggers": Rules._patterns,
     **dict.fromkeys(("shows", "others", "reach"), lambda _, given: tuple(given)),
-    "words": lambda _, given: tuple(map(tuple, given)),
+    "words": lambda _, given: tuple(map(_row_of_tests, given)),
     **dict.fromkeys(("after", "around", "before", "behind", "unless"), Rules._pattern),
 }
 
