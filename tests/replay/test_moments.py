@@ -158,6 +158,9 @@ def test_two_times_that_were_one_moment_stay_one() -> None:
         ("took 0.25 s", "took 0.11 s", False),
         ("took 0.05 s", "took 0.09 s", True),
         ("took 12 s", "took 13 s", False),
+        ("took 0.004 s", "took 0.04 s", True),
+        ("took 0.0011 s", "took 0.00002 s", True),
+        ("took 0.00001 s", "took 0.0411 s", False),
         ("took 1.25 s", "lasted 1.31 s", False),
         ({"seconds": 1.2345}, {"seconds": 1.2401}, True),
         ({"temperature": 0.75}, {"temperature": 0.8}, False),
@@ -170,6 +173,8 @@ def test_a_measured_number_is_the_recorded_duration_if_it_is_near_and_has_the_di
     def measured(number: str) -> float:
         return 1000 if number == "1310" else 1
 
-    assert Moments(measured).settle(recorded, live, slack()) == (recorded if same else live)
+    moments = Moments(measured)
+    assert moments.settle(recorded, live, slack()) == (recorded if same else live)
+    assert same or (moments.apart <= {*str(live).strip("}").split()} and bool(moments.apart) == ("lasted" not in str(live)))
     assert Moments().settle(recorded, live, slack()) == live
-    assert Moments(measured).settle(recorded, live, slack(given=("1.25", "0.05", "1250", "1.2345"))) == live
+    assert Moments(measured).settle(recorded, live, slack(given=("1.25", "0.05", "1250", "1.2345", "0.004", "0.0011"))) == live

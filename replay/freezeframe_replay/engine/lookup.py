@@ -71,7 +71,7 @@ class Lookup:
         self._fixture = fixture
         self._ignore = (*fixture.ignore, *ignore)
         self._values = values
-        self._moments = Moments(lambda number: measured(number, self._took_ns()))
+        self.moments = Moments(lambda number: measured(number, self._took_ns()))
         self.first_ignored: dict[str, int] = {}
         """Ignored component of the key -> the first step that was found although it differed there."""
         self.recorded = [Recorded(step=step, key=exchange_key(step.exchange, ignore=self._ignore)) for step in fixture.askable]
@@ -220,7 +220,7 @@ class Lookup:
     def settle_outcome(self, recorded: Any, live: Any) -> Any:
         """Return the program's result with its clock's moments replaced by the recorded ones (see `moments`)."""
         slack = self._slack(len(self._fixture.steps) + 1, self._fixture.entry.end_time_unix_nano)
-        return self._moments.settle(recorded, live, slack)
+        return self.moments.settle(recorded, live, slack)
 
     def _took_ns(self) -> list[int]:
         """Return how long the used steps took, as `response.elapsed` says it: in whole microseconds."""
@@ -293,7 +293,7 @@ class Lookup:
         return settled
 
     def _settle_moments(self, item: Recorded, recorded: Any, live: Any) -> Any:
-        return self._moments.settle(recorded, live, self._slack(item.step.number, item.step.exchange.start_time_unix_nano))
+        return self.moments.settle(recorded, live, self._slack(item.step.number, item.step.exchange.start_time_unix_nano))
 
     def _slack(self, number: int, now_ns: int) -> Slack:
         """Return how far off the clock may be at a step: the recorded code's time since the last answer, and a little more."""

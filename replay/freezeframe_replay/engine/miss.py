@@ -24,6 +24,7 @@ from freezeframe_schemas.wire.document import as_object, as_objects, parse
 
 _MAY_BE_MEASURED: Final = re.compile(r"\d+\.\d+(?:e-?\d+)?|(?<![\w-])\d{3,}(?![\w-])")
 """A fraction, or a longer integer that is not part of a name."""
+_NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-\d+)?")
 _EXACT: Final = re.compile(r"\.\d{3}")
 _NEARLY: Final = 0.1
 """Part of the larger of two numbers by which they may differ if they have few decimals: a changed price differs by more."""
@@ -192,19 +193,35 @@ def _in_words(parts: Sequence[Mapping[str, Any]]) -> str:
     ).strip()
 
 
-def with_reason(divergences: Sequence[Divergence], gaps: Iterable[str]) -> tuple[Divergence, ...]:
-    """Return the divergences, the first one with the gaps of the run by which unchanged code may diverge, too."""
+def with_reason(
+    divergences: Sequence[Divergence], gaps: Iterable[str], measured: Collection[str] = ()
+) -> tuple[Divergence, ...]:
+    """Return the divergences, the first one with the reasons for which unchanged code may diverge, too.
+
+    Args:
+        divergences: of a replay.
+        gaps: of the run.
+        measured: numbers that the program measured, and that are not near enough to the recorded ones.
+    """
     if not divergences or divergences[0].kind not in _MAY_COME_OF_A_GAP:
         return tuple(divergences)
     first = divergences[0]
     reasons = [gap for gap in gaps if any(words in gap for words in (NOT_REPEATED, NOT_WHOLE, NOT_SET))]
-    notes = [first.note, _measured(first), f"a gap of the run may be the reason: {'; '.join(reasons)}" if reasons else ""]
+    notes = [
+        first.note,
+        _measured(first, measured),
+        f"a gap of the run may be the reason: {'; '.join(reasons)}" if reasons else "",
+    ]
     return (replace(first, note="; ".join(filter(None, notes))), *divergences[1:])
 
 
-def _measured(divergence: Divergence) -> str:
-    """Return the note for two texts that differ only in numbers that a program may have measured: nearly equal, or exact."""
+def _measured(divergence: Divergence, measured: Collection[str]) -> str:
+    """Return the note for two texts that differ in a duration, or only in numbers that may be: nearly equal, or exact."""
     recorded, live = str(divergence.recorded), str(divergence.live)
+    if apart := set(_NUMBER.findall(live)).intersection(measured) - set(_NUMBER.findall(recorded)):
+        return (
+            f"{min(apart)} may be a duration that the program measured, too far from that of the run; round it, or leave it out"
+        )
     if (
         recorded == live
         or not _MAY_BE_MEASURED.search(recorded)

@@ -36,6 +36,8 @@ _SHORT_S: Final = 0.05
 """Durations may differ by so much, or by half of the longer one: a replay takes the run's time, and that of its own code."""
 _TINY_S: Final = 0.001
 """Shorter ones may differ by half only: nearly any number is some of the microseconds between two reads of a clock."""
+_TIMES: Final = 100
+"""Times that one may be as long as the other: seconds are not taken for milliseconds."""
 
 Measured = Callable[[str, Sequence[int]], float]
 """(number, how many ns each used step took) -> how many of its units are a second; 0 if the program did not measure it."""
@@ -63,6 +65,8 @@ class Moments:
     def __init__(self, measured: Callable[[str], float] = lambda _: 0) -> None:
         self._measured = measured
         self._known: set[tuple[str, str]] = set()
+        self.apart: set[str] = set()
+        """Numbers that the program measured, and that are not near enough to the recorded ones."""
 
     def settle(self, recorded: Any, live: Any, slack: Slack) -> Any:
         """Return the live JSON value with each of its moments replaced by the recorded one at its place, if near enough.
@@ -109,12 +113,17 @@ class Moments:
 
     def _lasted(self, recorded: str, live: str, slack: Slack, form: re.Pattern[str]) -> bool:
         """Return whether two numbers are one duration, as the run and as the replay measured it."""
-        if not (form.fullmatch(recorded) or form.fullmatch(live)) or not (scale := self._measured(live)):
+        if not (scale := self._measured(live)):
             return False
         was_s, now_s = float(recorded) / scale, float(live) / scale
         longest_s = max(was_s, now_s)
         off_by_s = longest_s / 2 if longest_s < _TINY_S else max(_SHORT_S, longest_s / 2)
-        return abs(was_s - now_s) <= min(slack.within_s, off_by_s)
+        unit_s = 10.0 ** -len(recorded.partition(".")[2]) / scale  # what rounds to nothing may be up to a unit
+        is_near = abs(was_s - now_s) <= min(slack.within_s, off_by_s) and longest_s <= _TIMES * (min(was_s, now_s) + unit_s)
+        if is_near and (form.fullmatch(recorded) or form.fullmatch(live)):
+            return True
+        self.apart.add(live)
+        return False
 
 
 def holds(text: bytes, moment: str) -> bool:

@@ -266,7 +266,7 @@ class ReplaySession:
                 steps=len(self._lookup.recorded) - len(own),
                 inside=len(self._fixture.steps) - len(self._lookup.recorded),
                 served=(*self._lookup.used.values(), *from_history.values()),
-                divergences=with_reason(divergences, self._fixture.gaps),
+                divergences=with_reason(divergences, self._fixture.gaps, self._lookup.moments.apart),
                 outcome=self._outcome,
                 entered=self._entered,
                 sockets_tried=self._sockets_tried,
