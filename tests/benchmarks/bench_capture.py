@@ -238,6 +238,7 @@ def report(figures: Figures, absent: dict[str, str]) -> None:
 
 _ACTS: Final = {
     "id (not heard)": "id(acts)",
+    "sys._getframe": "sys._getframe()",
     "open, second sight": "open(acts).close()",
     "import of a module": "reload(module)",
 }
