@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
-from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, NAMED_AFTER, SURNAMES, phrases
+from freezeframe_redaction.detectors.lexicon import COMMON, COUNTRIES, GIVEN, NAMED_AFTER, SURNAMES, phrases
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.invented import holds_invented
@@ -127,8 +127,9 @@ def is_title(word: str) -> bool:
 
 
 def is_brand(words: Sequence[str]) -> bool:
-    """Whether two words in a row are a company, a product or a method that is named after people: ``Wells Fargo``."""
-    return any(f"{one} {next_}".lower() in NAMED_AFTER for one, next_ in pairwise(words))
+    """Whether two words in a row are a country, or a company, a product or a method named after people: ``Wells Fargo``."""
+    pairs = [f"{one} {next_}".lower() for one, next_ in pairwise(words)]
+    return not (NAMED_AFTER.isdisjoint(pairs) and COUNTRIES.isdisjoint(pairs))
 
 
 def title_start(text: str, low: int, start: int) -> int:
