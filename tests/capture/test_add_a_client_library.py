@@ -43,9 +43,9 @@ def toyhttp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleT
         (tmp_path / folder / "toyhttp.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path / "library")
     monkeypatch.setattr(http, "__path__", [*http.__path__, str(tmp_path / "seams")])
-    call = ast.parse(ROW.strip(), mode="eval").body
+    call = ast.parse(ROW.strip().removesuffix(","), mode="eval").body
     assert isinstance(call, ast.Call)
-    row = seams.Seam(**{part.arg: ast.literal_eval(part.value) for part in call.keywords if part.arg})
+    row = seams.Seam(*map(ast.literal_eval, call.args))
     monkeypatch.setattr(seams, "SEAMS", (*seams.SEAMS, row))
     yield importlib.import_module("toyhttp")
     for name in ("toyhttp", "freezeframe.seams.http.toyhttp"):

@@ -36,9 +36,9 @@ __all__ = [
 ]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Seam:
-    """One row: a library's module, what patches it, and the distribution that it comes from."""
+    """One row, its fields in this order: a library's module, what patches it, and the distribution that it comes from."""
 
     module: str
     """Its import triggers the patch."""
@@ -49,129 +49,54 @@ class Seam:
 
 
 SEAMS: Final = (
-    Seam(module="httpx", installer="http.httpx", distribution="httpx", captures="model calls and tools' HTTP, each attempt"),
-    Seam(module="httpx2", installer="http.httpx", distribution="httpx2", captures="model calls and tools' HTTP, each attempt"),
+    Seam("httpx", "http.httpx", "httpx", "model calls and tools' HTTP, each attempt"),
+    Seam("httpx2", "http.httpx", "httpx2", "model calls and tools' HTTP, each attempt"),
+    Seam("urllib3.connectionpool", "http.urllib3", "urllib3", "model calls and tools' HTTP"),
+    Seam("requests.adapters", "http.requests", "requests", "its calls of urllib3, by name"),
+    Seam("langchain_core.tools.base", "frameworks.langchain", "langchain-core", "tools"),
+    Seam("langchain_core.retrievers", "frameworks.langchain", "langchain-core", "retrievers"),
+    Seam("langchain_core.vectorstores.base", "frameworks.langchain", "langchain-core", "stores"),
+    Seam("langgraph.pregel._loop", "frameworks.langgraph", "langgraph", "states at node borders, if requested"),
+    Seam("langgraph.pregel.main", "frameworks.langgraph", "langgraph", "graphs that begin in the middle"),
     Seam(
-        module="urllib3.connectionpool",
-        installer="http.urllib3",
-        distribution="urllib3",
-        captures="model calls and tools' HTTP",
+        "workflows.runtime.control_loop.runner",
+        "frameworks.llama_workflows",
+        "llama-index-workflows",
+        "states after steps, if requested",
     ),
-    Seam(
-        module="requests.adapters", installer="http.requests", distribution="requests", captures="its calls of urllib3, by name"
-    ),
-    Seam(module="langchain_core.tools.base", installer="frameworks.langchain", distribution="langchain-core", captures="tools"),
-    Seam(
-        module="langchain_core.retrievers",
-        installer="frameworks.langchain",
-        distribution="langchain-core",
-        captures="retrievers",
-    ),
-    Seam(
-        module="langchain_core.vectorstores.base",
-        installer="frameworks.langchain",
-        distribution="langchain-core",
-        captures="stores",
-    ),
-    *(
-        Seam(module=f"langgraph.pregel.{name}", installer="frameworks.langgraph", distribution="langgraph", captures=what)
-        for name, what in (("_loop", "states at node borders, if requested"), ("main", "graphs that begin in the middle"))
-    ),
-    *(
-        Seam(
-            module=f"workflows.{name}",
-            installer="frameworks.llama_workflows",
-            distribution="llama-index-workflows",
-            captures=what,
-        )
-        for name, what in (
-            ("runtime.control_loop.runner", "states after steps, if requested"),
-            ("workflow", "workflows that begin in the middle"),
-        )
-    ),
-    Seam(module="agents.tool", installer="frameworks.openai_agents", distribution="openai-agents", captures="function tools"),
-    Seam(
-        module="openfeature.api",
-        installer="frameworks.openfeature",
-        distribution="openfeature-sdk",
-        captures="values of feature flags",
-    ),
-    Seam(module="aiohttp.client", installer="http.aiohttp", distribution="aiohttp", captures="model calls and tools' HTTP"),
-    Seam(
-        module="botocore.httpsession",
-        installer="http.botocore",
-        distribution="botocore",
-        captures="Bedrock and other AWS calls",
-    ),
-    Seam(
-        module="botocore.endpoint",
-        installer="http.botocore",
-        distribution="botocore",
-        captures="edits of a replay, before signing",
-    ),
-    Seam(
-        module="botocore.credentials", installer="http.botocore", distribution="botocore", captures="no key needed in a replay"
-    ),
-    Seam(module="mcp.shared.jsonrpc_dispatcher", installer="rpc.mcp", distribution="mcp", captures="requests of MCP clients"),
-    Seam(module="mcp.shared.session", installer="rpc.mcp", distribution="mcp", captures="requests of sessions"),
-    Seam(module="mcp.client.stdio", installer="rpc.mcp", distribution="mcp", captures="servers over stdio"),
-    Seam(module="mcp.client.sse", installer="rpc.mcp", distribution="mcp", captures="servers over SSE"),
-    Seam(
-        module="pydantic_ai.tool_manager",
-        installer="frameworks.pydantic_ai",
-        distribution="pydantic-ai-slim",
-        captures="tools of agents",
-    ),
-    Seam(module="crewai.tools.base_tool", installer="frameworks.crewai", distribution="crewai", captures="tools"),
-    Seam(
-        module="crewai.tools.structured_tool", installer="frameworks.crewai", distribution="crewai", captures="structured tools"
-    ),
-    Seam(module="smolagents.tools", installer="frameworks.smolagents", distribution="smolagents", captures="tools"),
-    Seam(module="google.adk.tools.base_tool", installer="frameworks.google_adk", distribution="google-adk", captures="tools"),
-    Seam(
-        module="strands.tools.decorator",
-        installer="frameworks.strands",
-        distribution="strands-agents",
-        captures="decorated tools",
-    ),
-    Seam(
-        module="strands.tools.tools", installer="frameworks.strands", distribution="strands-agents", captures="tools of modules"
-    ),
-    *(
-        Seam(module=module, installer=installer, distribution=distribution, captures="databases, if requested")
-        for module, installer, distribution in (
-            ("aiosqlite.core", "databases.sqlite", "aiosqlite"),
-            ("redis.client", "databases.redis", "redis"),
-            ("redis.asyncio.client", "databases.redis", "redis"),
-            ("sqlalchemy.engine.default", "databases.sqlalchemy", "sqlalchemy"),
-            ("psycopg", "databases.psycopg", "psycopg"),
-            *(
-                (f"pymongo.{name}", "databases.mongo", "pymongo")
-                for name in (
-                    "pool_shared",
-                    "synchronous.pool",
-                    "synchronous.mongo_client",
-                    "asynchronous.pool",
-                    "asynchronous.mongo_client",
-                )
-            ),
-            ("bson.objectid", "databases.mongo", "pymongo"),
-        )
-    ),
-    *(
-        Seam(
-            module=f"llama_index.core.{name}",
-            installer="frameworks.llama_index",
-            distribution="llama-index-core",
-            captures=what,
-        )
-        for name, what in (
-            ("tools.function_tool", "function tools"),
-            ("tools.query_engine", "query engines as tools"),
-            ("tools.retriever_tool", "retrievers as tools"),
-            ("base.base_retriever", "retrievers"),
-        )
-    ),
+    Seam("workflows.workflow", "frameworks.llama_workflows", "llama-index-workflows", "workflows that begin in the middle"),
+    Seam("agents.tool", "frameworks.openai_agents", "openai-agents", "function tools"),
+    Seam("openfeature.api", "frameworks.openfeature", "openfeature-sdk", "values of feature flags"),
+    Seam("aiohttp.client", "http.aiohttp", "aiohttp", "model calls and tools' HTTP"),
+    Seam("botocore.httpsession", "http.botocore", "botocore", "Bedrock and other AWS calls"),
+    Seam("botocore.endpoint", "http.botocore", "botocore", "edits of a replay, before signing"),
+    Seam("botocore.credentials", "http.botocore", "botocore", "no key needed in a replay"),
+    Seam("mcp.shared.jsonrpc_dispatcher", "rpc.mcp", "mcp", "requests of MCP clients"),
+    Seam("mcp.shared.session", "rpc.mcp", "mcp", "requests of sessions"),
+    Seam("mcp.client.stdio", "rpc.mcp", "mcp", "servers over stdio"),
+    Seam("mcp.client.sse", "rpc.mcp", "mcp", "servers over SSE"),
+    Seam("pydantic_ai.tool_manager", "frameworks.pydantic_ai", "pydantic-ai-slim", "tools of agents"),
+    Seam("crewai.tools.base_tool", "frameworks.crewai", "crewai", "tools"),
+    Seam("crewai.tools.structured_tool", "frameworks.crewai", "crewai", "structured tools"),
+    Seam("smolagents.tools", "frameworks.smolagents", "smolagents", "tools"),
+    Seam("google.adk.tools.base_tool", "frameworks.google_adk", "google-adk", "tools"),
+    Seam("strands.tools.decorator", "frameworks.strands", "strands-agents", "decorated tools"),
+    Seam("strands.tools.tools", "frameworks.strands", "strands-agents", "tools of modules"),
+    Seam("aiosqlite.core", "databases.sqlite", "aiosqlite", "databases, if requested"),
+    Seam("redis.client", "databases.redis", "redis", "databases, if requested"),
+    Seam("redis.asyncio.client", "databases.redis", "redis", "databases, if requested"),
+    Seam("sqlalchemy.engine.default", "databases.sqlalchemy", "sqlalchemy", "databases, if requested"),
+    Seam("psycopg", "databases.psycopg", "psycopg", "databases, if requested"),
+    Seam("pymongo.pool_shared", "databases.mongo", "pymongo", "databases, if requested"),
+    Seam("pymongo.synchronous.pool", "databases.mongo", "pymongo", "databases, if requested"),
+    Seam("pymongo.synchronous.mongo_client", "databases.mongo", "pymongo", "databases, if requested"),
+    Seam("pymongo.asynchronous.pool", "databases.mongo", "pymongo", "databases, if requested"),
+    Seam("pymongo.asynchronous.mongo_client", "databases.mongo", "pymongo", "databases, if requested"),
+    Seam("bson.objectid", "databases.mongo", "pymongo", "databases, if requested"),
+    Seam("llama_index.core.tools.function_tool", "frameworks.llama_index", "llama-index-core", "function tools"),
+    Seam("llama_index.core.tools.query_engine", "frameworks.llama_index", "llama-index-core", "query engines as tools"),
+    Seam("llama_index.core.tools.retriever_tool", "frameworks.llama_index", "llama-index-core", "retrievers as tools"),
+    Seam("llama_index.core.base.base_retriever", "frameworks.llama_index", "llama-index-core", "retrievers"),
 )
 
 _OTHERS: Final = (
