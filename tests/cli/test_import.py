@@ -154,10 +154,16 @@ def test_every_form_of_otlp_names_the_runs_in_it(tmp_path: Path) -> None:
     assert all(len(found) == 1 for found in runs.values()), runs
 
 
+def test_what_a_backends_api_returned_is_otlp_in_its_own_wrapper() -> None:
+    requests = list(requests_of_file(BACKENDS / "phoenix-answer.json.gz"))
+    assert {run for request in requests for run in request.runs} == {KEPT}
+    assert [request.number for request in requests] == list(range(1, len(requests) + 1))
+
+
 def test_a_line_that_is_not_otlp_is_named_by_its_line(tmp_path: Path) -> None:
     file = tmp_path / "spans.jsonl"
     file.write_text("\n".join([json.dumps(spans_to_otlp_json([span(1)])), "", '{"resourceSpans": [']))
-    with pytest.raises(WireError, match=r"request 2 \(line 3\): not OTLP/JSON"):
+    with pytest.raises(WireError, match=r"line 3: not JSON"):
         list(requests_of_file(file))
 
 

@@ -21,6 +21,7 @@ from running_collector import CollectorProcess
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.target import Place, load_run
+from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.meaning import result_value
 from freezeframe_schemas.run import Run, build_run
@@ -409,6 +410,14 @@ def test_recorded_times_are_kept(kind: str) -> None:
     assert {span.start_time_unix_nano // 10**18 for span in run.spans} == {1}
     assert all(span.start_time_unix_nano > 1_760_000_000 * 10**9 for span in run.spans)
     assert all(span.end_time_unix_nano - span.start_time_unix_nano < 60 * 10**9 for span in run.spans)
+
+
+def test_an_argument_that_weave_has_only_as_python_shows_it_is_not_a_parameter() -> None:
+    """Its client keeps the SDK's own marks for arguments that were not given, and the SDK's object."""
+    asked = [span.attributes for span in run_of("weave", ALL["weave"]).spans if genai.REQUEST_MODEL in span.attributes]
+    assert len(asked) == 2
+    assert "object at 0x" in ALL["weave"].read_text(encoding="utf-8")
+    assert not any("object at 0x" in str(attributes) or '"self"' in str(attributes) for attributes in asked)
 
 
 @pytest.mark.long

@@ -24,7 +24,7 @@ OTHERS = {
     "who-and-when": DATA / "question.who-and-when.json",
     "braintrust": DATA / "rain.braintrust.jsonl",
     "opik": DATA / "rain.opik.json",
-    "weave": DATA / "rain.weave.jsonl",
+    "weave": DATA / "track.weave.jsonl",
 }
 """Those that hold it in their own form."""
 TRACES = {

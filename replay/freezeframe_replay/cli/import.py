@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import json
 import sys
-import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -21,7 +20,8 @@ from freezeframe_replay.local.home import Home, read_ports
 from freezeframe_replay.report.outline import Outline, outline_run
 from freezeframe_replay.report.render import ID_DIGITS, counted, ledger_lines
 from freezeframe_replay.sources.backends import BACKENDS, list_backend_runs, load_backend_spans
-from freezeframe_replay.sources.http_door import LOOPBACK, opener
+from freezeframe_replay.sources.exports.endpoints import rejected_spans
+from freezeframe_replay.sources.http_door import deliver
 from freezeframe_replay.sources.otlp_requests import JSON as JSON_TYPE
 from freezeframe_replay.sources.otlp_requests import METRICS, OtlpRequest, requests_of_file, requests_of_spans
 from freezeframe_replay.sources.recordings.kinds import (
@@ -33,15 +33,12 @@ from freezeframe_replay.sources.recordings.kinds import (
 )
 from freezeframe_replay.sources.span_file import files_below, load_runs_below, load_runs_of_file
 from freezeframe_schemas.address import shown_address
-from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError, WireError
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError, WireError
 from freezeframe_schemas.local_tokens import SENDER, bearer, read_token
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
 
 _OTLP: Final = "otlp"
-_TRIES: Final = 8
-_TIMEOUT_S: Final = 60.0
-_BUSY: Final = frozenset({429, 503})
 _MOST_NAMED: Final = 10
 
 
@@ -167,11 +164,11 @@ def _each(files: list[Path | str], use: Callable[[Path | str], None]) -> int:
     for file in files:
         try:
             use(file)
-        except (WireError, RunError) as error:
+        except (WireError, RunError, PermanentStoreError) as error:
             if len(files) == 1:
                 raise
             print(f"freezeframe: {error}", file=sys.stderr)
-            unreadable += isinstance(error, WireError)
+            unreadable += not isinstance(error, RunError)
     return unreadable
 
 
@@ -190,38 +187,19 @@ def _traces_of(url: str, arguments: argparse.Namespace) -> Iterator[list[SpanRec
 
 
 def _send(request: OtlpRequest, file: str, kind: str, home: Home, port: int) -> int:
-    """Send one request, again if the collector is busy; return how many of its spans were refused.
-
-    Raises:
-        WireError: the collector does not take it.
-        FreezeframeError: it does not answer, or stays busy.
-    """
-    where = f"{file}, {request.place}"
+    """Send one request; return how many of its spans were refused."""
     headers = {"Content-Type": request.content_type, **bearer(read_token(home.directory, SENDER))}
     asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/{request.signal}", data=request.body, headers=headers)
     again = f"everything before it is stored; continue with `freezeframe import {kind} {file} --from {request.number}`"
-    for tried in range(_TRIES):
-        try:
-            with opener(LOOPBACK).open(asked, timeout=_TIMEOUT_S) as answer:
-                return _rejected(request.content_type, answer.read())
-        except urllib.error.HTTPError as error:
-            if error.code not in _BUSY:
-                raise WireError(f"{where}: refused with HTTP {error.code}", do=again) from None
-            time.sleep(min(float(error.headers.get("Retry-After") or 1), 2.0**tried))
-        except OSError as error:
-            raise FreezeframeError(f"{where}: the collector does not answer: {error}", do=again) from error
-    raise FreezeframeError(f"{where}: the collector is still busy after {_TRIES} tries", do=again)
+    return _rejected(request.content_type, deliver(asked, what=f"{file}, {request.place}", again=again))
 
 
 def _rejected(content_type: str, body: bytes) -> int:
     """Return how many spans or records the collector's answer says it refused."""
-    from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse
-
     if content_type == JSON_TYPE:
         partial: dict[str, Any] = json.loads(body or b"{}").get("partialSuccess") or {}
         return int(partial.get("rejectedSpans") or partial.get("rejectedLogRecords") or 0)
-    # The answer for log records has the same form.
-    return ExportTraceServiceResponse.FromString(body).partial_success.rejected_spans
+    return rejected_spans(body)  # the answer for log records has the same form
 
 
 def _show(files: list[Path | str], arguments: argparse.Namespace) -> int:

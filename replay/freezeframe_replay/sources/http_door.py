@@ -1,16 +1,24 @@
-"""Requests to backends: loopback goes through no proxy, a redirect is an error, and credentials become headers."""
+"""Requests to backends: loopback goes through no proxy, a redirect is an error, and credentials become headers.
+
+What is sent is sent again while the backend is busy.
+"""
 
 from __future__ import annotations
 
 import base64
+import time
+import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 from urllib.parse import unquote, urlsplit
 
-from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError
 
 LOOPBACK: Final = "127.0.0.1"
+_TRIES: Final = 8
+_TIMEOUT_S: Final = 60.0
+_BUSY: Final = frozenset({429, 502, 503, 504})
 
 
 class NoRedirect(urllib.request.HTTPRedirectHandler):
@@ -24,6 +32,33 @@ def opener(host: str) -> urllib.request.OpenerDirector:
     """Return what opens URLs of a host. Loopback never goes through a proxy, whatever the environment says."""
     proxies = [urllib.request.ProxyHandler({})] if host in {"localhost", LOOPBACK, "::1"} else []
     return urllib.request.build_opener(NoRedirect, *proxies)
+
+
+def deliver(request: urllib.request.Request, *, what: str, again: str, pause: Callable[[float], None] = time.sleep) -> bytes:
+    """Return the answer to a request that delivers something, which is made again if the server is busy.
+
+    Args:
+        request: what is sent.
+        what: names it in an error.
+        again: how to go on after an error.
+        pause: waits for seconds.
+
+    Raises:
+        PermanentStoreError: the server refuses it.
+        RetryableStoreError: it does not answer, or stays busy.
+    """
+    for tried in range(_TRIES):
+        try:
+            with opener(urlsplit(request.full_url).hostname or "").open(request, timeout=_TIMEOUT_S) as answer:
+                return answer.read()
+        except urllib.error.HTTPError as error:
+            if error.code not in _BUSY:
+                raise PermanentStoreError(f"{what}: refused with HTTP {error.code}", do=again) from None
+            told = error.headers.get("Retry-After", "")
+            pause(min(float(told) if told.isdecimal() else 1.0, 2.0**tried))
+        except OSError as error:
+            raise RetryableStoreError(f"{what}: does not answer: {error}", do=again) from error
+    raise RetryableStoreError(f"{what}: still busy after {_TRIES} tries", do=again)
 
 
 def credentials(url: str) -> dict[str, str]:

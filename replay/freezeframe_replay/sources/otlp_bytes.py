@@ -8,12 +8,13 @@ instrumentations that keep content off the span send it in log records, which be
 from __future__ import annotations
 
 import gzip
+import json
 import re
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, Final, cast
+from typing import Any, BinaryIO, Final, NamedTuple, cast
 
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import NO_LIMITS, Decoded, decode_traces
@@ -48,6 +49,40 @@ def is_text(path: Path) -> bool:
     """Return whether the file may be JSON, which holds no control character; the tags of protobuf are such characters."""
     with opened(path) as file:
         return _CONTROL.search(file.read(_HEAD_BYTES)) is None
+
+
+class Document(NamedTuple):
+    """A JSON document of a file."""
+
+    line: int
+    """Where it is; 0 if it is the whole file."""
+    text: bytes
+    value: Any
+
+
+def documents_of(path: Path) -> Iterator[Document]:
+    """Yield the JSON documents of a file: one a line, or the file as a whole is one.
+
+    Raises:
+        WireError: a line is not JSON.
+    """
+    with opened(path) as lines:
+        for number, line in enumerate(lines, 1):
+            if not line.strip():
+                continue
+            try:
+                found = Document(number, line, json.loads(line))
+            except (ValueError, RecursionError) as error:
+                whole = line + lines.read() if number == 1 else b""
+                try:
+                    yield Document(0, whole, json.loads(whole))
+                    return
+                except (ValueError, RecursionError):
+                    raise WireError(
+                        f"{path}, line {number}: not JSON ({error}), expected one OTLP/JSON request a line, or one document",
+                        do="name a fixture's directory, a file written by `freezeframe run --file`, or the id of a run",
+                    ) from error
+            yield found
 
 
 def messages_of(path: Path) -> Iterator[bytes]:

@@ -6,13 +6,14 @@ a line or a framed message is all that is held at once.
 
 from __future__ import annotations
 
-import json
+import itertools
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-from freezeframe_replay.sources.otlp_bytes import LOGS, TRACES, is_text, messages_of, opened, read_message
+from freezeframe_replay.sources.otlp import spans_of_document
+from freezeframe_replay.sources.otlp_bytes import LOGS, TRACES, documents_of, is_text, messages_of, read_message
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import NO_LIMITS
 from freezeframe_schemas.otlp.encode import encode_traces
@@ -25,7 +26,6 @@ JSON: Final = "application/json"
 PROTOBUF: Final = "application/x-protobuf"
 
 _FIELDS: Final = {"resourceSpans": TRACES, "resourceLogs": LOGS, "resourceMetrics": METRICS}
-_NO_OTLP: Final = f"not OTLP/JSON, expected an object with {', '.join(_FIELDS)}"
 _MOST_SPANS: Final = 256
 _ENOUGH_BYTES: Final = 4 * 1024 * 1024
 """Of the long attributes of a request's spans. A larger one is sent alone."""
@@ -61,35 +61,19 @@ def requests_of_file(path: Path) -> Iterator[OtlpRequest]:
 
 
 def _of_text(path: Path) -> Iterator[OtlpRequest]:
-    with opened(path) as lines:
-        number = 0
-        for place, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            number += 1
-            request = _of_json(line, number, place)
-            if request is None and number == 1:
-                request = _of_json(line + lines.read(), 1, 0)  # one document, over several lines
-                if request is None:
-                    raise WireError(f"{path}: {_NO_OTLP}")
-                yield request
-                return
-            if request is None:
-                raise WireError(f"{path}, request {number} (line {place}): {_NO_OTLP}")
-            yield request
-
-
-def _of_json(body: bytes, number: int, line: int) -> OtlpRequest | None:
-    """Return the JSON document as a request; None if it is not one."""
-    try:
-        found: Any = json.loads(body)
-    except (ValueError, RecursionError):
-        return None
-    signal = next((signal for field, signal in _FIELDS.items() if isinstance(found, dict) and field in found), None)
-    if signal is None:
-        return None
-    runs = _runs_in(found) if signal == TRACES else _runs_of_logs(body) if signal == LOGS else ()
-    return OtlpRequest(number=number, signal=signal, content_type=JSON, body=body, runs=runs, line=line)
+    numbers = itertools.count(1)
+    for line, body, value in documents_of(path):
+        signal = next((signal for field, signal in _FIELDS.items() if isinstance(value, dict) and field in value), None)
+        if signal is not None:
+            runs = _runs_in(value) if signal == TRACES else _runs_of_logs(body) if signal == LOGS else ()
+            yield OtlpRequest(number=next(numbers), signal=signal, content_type=JSON, body=body, runs=runs, line=line)
+            continue
+        try:
+            spans = spans_of_document(value)  # as a backend's API returns it
+        except WireError as error:
+            raise WireError(f"{path}, request {next(numbers)}{f' (line {line})' if line else ''}: {error}") from error
+        for request in requests_of_spans(spans):
+            yield replace(request, number=next(numbers), line=line)
 
 
 def _runs_in(document: JsonObject) -> tuple[str, ...]:

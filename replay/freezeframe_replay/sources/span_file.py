@@ -7,16 +7,15 @@ recorded. The file of another instrumentation is read as the collector reads it.
 
 from __future__ import annotations
 
-import json
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from freezeframe_replay.sources.foreign import joined
 from freezeframe_replay.sources.otlp import spans_of_document
-from freezeframe_replay.sources.otlp_bytes import is_text, opened, spans_of_protobuf
+from freezeframe_replay.sources.otlp_bytes import documents_of, is_text, spans_of_protobuf
 from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
@@ -107,34 +106,8 @@ def _spans_of(path: Path) -> Iterator[SpanRecord]:
     if not is_text(path):
         yield from spans_of_protobuf(path)
         return
-    with opened(path) as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                yield from spans_of_document(json.loads(line))
-            except (ValueError, RecursionError) as error:
-                if number == 1 and (document := _whole(path)) is not None:
-                    yield from _of_whole(path, document)
-                    return
-                raise WireError(
-                    f"{path}, line {number}: not JSON ({error}), expected one OTLP/JSON request a line, or one document",
-                    do="name a fixture's directory, a file written by `freezeframe run --file`, or the id of a run",
-                ) from error
-            except WireError as error:
-                raise WireError(f"{path}, line {number}: {error}") from error
-
-
-def _of_whole(path: Path, document: Any) -> list[SpanRecord]:
-    try:
-        return spans_of_document(document)
-    except WireError as error:
-        raise WireError(f"{path}: {error}") from error
-
-
-def _whole(path: Path) -> Any:
-    try:
-        with opened(path) as file:
-            return json.loads(file.read())
-    except (ValueError, RecursionError):
-        return None
+    for line, _, value in documents_of(path):
+        try:
+            yield from spans_of_document(value)
+        except WireError as error:
+            raise WireError(f"{path}{f', line {line}' if line else ''}: {error}") from error

@@ -3,25 +3,20 @@
 from __future__ import annotations
 
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from freezeframe_replay.sources.http_door import credentials, headers_in, opener
+from freezeframe_replay.sources.http_door import credentials, deliver, headers_in
 from freezeframe_schemas.address import shown_address
-from freezeframe_schemas.errors import FreezeframeError, PermanentStoreError, RetryableStoreError
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import SpanRecord
 
 HEADERS_VARIABLE: Final = "FREEZEFRAME_EXPORT_HEADERS"
 """Headers of the requests, in the form of ``OTEL_EXPORTER_OTLP_HEADERS``, whose own value must not go to every receiver."""
 _PATH: Final = "/v1/traces"
-_TRIES: Final = 5
-_TIMEOUT_S: Final = 60.0
-_BUSY: Final = frozenset({429, 502, 503, 504})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +75,10 @@ class Sender:
             **self.endpoint.headers(named),
             **headers_in(self.environ, HEADERS_VARIABLE),
         }
-        self.rejected += _rejected(self._answer(urllib.request.Request(self._address(parts), data=body, headers=headers)))  # noqa: S310 - http or https, as the command checks
+        request = urllib.request.Request(self._address(parts), data=body, headers=headers)  # noqa: S310 - http or https, as the command checks
+        again = f"{self._sent:,} spans were accepted before it; you can repeat the command, because spans keep their ids. "
+        again += f"A backend's key goes into {HEADERS_VARIABLE}=authorization=Bearer%20KEY"
+        self.rejected += rejected_spans(deliver(request, what=shown_address(request.full_url), again=again, pause=self.pause))
         self._sent += len(spans)
 
     def _address(self, parts: SplitResult) -> str:
@@ -90,33 +88,12 @@ class Sender:
         path = parts.path.rstrip("/")
         return base + (path if path.endswith(_PATH) else path + _PATH)
 
-    def _answer(self, request: urllib.request.Request) -> bytes:
-        shown = shown_address(request.full_url)
-        again = f"{self._sent:,} spans were accepted before it; you can repeat the command, because spans keep their ids"
-        problem: FreezeframeError = RetryableStoreError(f"{shown}: not asked")
-        for tried in range(_TRIES):
-            try:
-                with opener(urlsplit(self.url).hostname or "").open(request, timeout=_TIMEOUT_S) as answer:
-                    return answer.read()
-            except urllib.error.HTTPError as error:
-                if error.code in {401, 403}:
-                    do = f"give the backend's key in {HEADERS_VARIABLE}=authorization=Bearer%20KEY"
-                    raise PermanentStoreError(f"{shown}: HTTP {error.code}", do=do) from None
-                if error.code not in _BUSY:
-                    raise PermanentStoreError(f"{shown}: refused with HTTP {error.code}", do=again) from None
-                problem = RetryableStoreError(f"{shown}: HTTP {error.code} after {_TRIES} tries", do=again)
-                wait = error.headers.get("Retry-After", "")
-                self.pause(min(float(wait) if wait.isdecimal() else 1.0, 2.0**tried))
-            except OSError as error:
-                raise RetryableStoreError(f"{shown}: does not answer: {error}", do=again) from error
-        raise problem
-
 
 def _with_resource(span: SpanRecord, extra: Mapping[str, str]) -> SpanRecord:
     return replace(span, resource=replace(span.resource, attributes={**span.resource.attributes, **extra}))
 
 
-def _rejected(body: bytes) -> int:
+def rejected_spans(body: bytes) -> int:
     """Return how many spans a protobuf answer says were not taken; other answers say nothing."""
     from google.protobuf.message import DecodeError
     from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceResponse

@@ -5,12 +5,13 @@ document made of them.
 
 Source: https://www.braintrust.dev/docs/reference/api (logs) and rows that the braintrust SDK 0.48 sent;
 https://www.comet.com/docs/opik/reference/rest-api (spans) and spans that the opik SDK 2.2 sent;
-https://docs.wandb.ai/weave (``get_calls``), written from it.
+https://docs.wandb.ai/weave (``get_calls``) and calls that its SQLite trace server gave.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,9 @@ from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
 from freezeframe_schemas.wire import anthropic_messages, gemini, openai_chat, openai_responses
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_text, dump
+
+_SHOWN: Final = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>")
+"""What Python shows of an object."""
 
 Read = Callable[[Path, Origin], Iterator[SpanRecord]]
 
@@ -173,7 +177,7 @@ def _attributes(item: JsonObject, backend: Backend, name: str) -> Mapping[str, A
         return {}
     about = as_object(_at(item, backend.about)) if backend.about else {}
     messages: list[JsonValue] = given if isinstance(given, list) else [_message("user", given)]
-    asked: JsonObject = given if isinstance(given, dict) else {"messages": messages}
+    asked: JsonObject = _given(given) if isinstance(given, dict) else {"messages": messages}
     response = _answer_of(answer)
     dialect = _dialect_of(asked, response)
     beside: JsonObject = {"id": about.get("id"), "usage": as_object(_at(item, backend.usage))}
@@ -182,6 +186,11 @@ def _attributes(item: JsonObject, backend: Backend, name: str) -> Mapping[str, A
         **(answered(dialect, {**beside, **response}) if answer is not None else {}),
         genai.PROVIDER_NAME: as_text(about.get("provider")) or dialect.provider,
     }
+
+
+def _given(arguments: JsonObject) -> JsonObject:
+    """Return the arguments of a method that were given: Weave also keeps its object, and what marks the others."""
+    return {name: value for name, value in arguments.items() if name != "self" and not _SHOWN.fullmatch(str(value))}
 
 
 def _is_api(given: JsonValue, answer: JsonValue) -> bool:
