@@ -6,7 +6,6 @@ import argparse
 import dataclasses
 import json
 import sys
-import urllib.error
 import urllib.request
 from collections import Counter
 from collections.abc import Callable, Iterator
