@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import html
 import json
+import re
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -14,7 +16,7 @@ from handmade_runs import make_run, model_call, tool_call
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.report.align import compare_runs
-from freezeframe_replay.web.comparison import comparison_page
+from freezeframe_replay.web.comparison import WHOLE, comparison_page
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.prices import list_prices, price_of
@@ -86,7 +88,7 @@ def test_the_page_loads_nothing_and_runs_nothing(runs: tuple[str, str], tmp_path
 def test_the_page_tells_arguments_results_outcome_cost_and_time(runs: tuple[str, str], tmp_path: Path) -> None:
     main(["diff", *runs, "--html", str(tmp_path / "out.html")])
     text = Page((tmp_path / "out.html").read_text()).text
-    for told in ('"AC-1"', '"AC-2"', '"Lyon"', '"Bonn"', "gpt-4o-mini → gpt-4o", "$0.00021 → $0.0035", "7.0 ms", "Outcome"):
+    for told in ("AC-1", "AC-2", "Lyon", "Bonn", "gpt-4o-mini → gpt-4o", "$0.00021 → $0.0035", "7.0 ms", "Outcome"):
         assert told in text, told
 
 
@@ -163,3 +165,21 @@ def test_what_varies_by_itself_is_folded_and_not_called_a_change() -> None:
     assert "They differ only in what varies by itself." in page.text
     assert "varies by itself: 1 field" in page.text and "says the same" in page.text
     assert ("details", {"class": "part varies"}) in page.tags
+
+
+def test_of_long_texts_all_that_differs_is_shown_and_the_whole_texts_are_a_click_away() -> None:
+    """At the beginning, in the middle and at the end; lines stay lines; in the file, too."""
+    words = " ".join(f"and so on {number:x}" for number in range(300))
+    texts = [
+        f"{name} asks.\n{words} {place} {words} {end}"
+        for name, place, end in (("Ann", "Lyon", "now"), ("Bob", "Bonn", "later"))
+    ]
+    runs = [recorded(tool_call("track", text), run="ab", answer="x") for text in texts]
+    page = comparison_page(compare_runs(runs[0], runs[1], context=WHOLE))
+    shown, _, whole = page.partition("<summary>Whole texts</summary>")
+    assert [[*re.findall(r"<b>(.*?)</b>", side)] for side in shown.rpartition("<del>")[2].split("<ins>")] == [
+        ["Ann", "Lyon", "now"],
+        ["Bob", "Bonn", "later"],
+    ]
+    assert "</b> asks.\nand so on" in shown and len(shown.rpartition("<del>")[2]) < 1500
+    assert all(html.escape(text) in whole for text in texts)

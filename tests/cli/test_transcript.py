@@ -252,6 +252,6 @@ def test_a_thousand_steps_and_five_megabytes_stay_small() -> None:
     assert found == {str(number) for number in range(1, 1002)}
     step = find_step(outline, "1001")
     assert step is not None
-    page = step_page(run, outline, step, {"response": 40})
+    page = step_page(run, outline, step, {"response": "40"})
     assert len(gzip.compress(page.encode())) < 64_000
     assert "page 40 of" in page

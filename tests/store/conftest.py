@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 from serving import serving
 
 from freezeframe_collector.store import Store, open_store
+
+if TYPE_CHECKING:
+    from browsed_pages import Pages
 
 
 @pytest.fixture(scope="session")
@@ -32,3 +36,12 @@ def facade_url(store: Store, admin_token: str) -> Iterator[str]:
     """The URL of a facade over the store, served from a thread on an ephemeral port."""
     with serving(store, admin_token=admin_token) as url:
         yield url
+
+
+@pytest.fixture(scope="module")
+def pages(store: Store, facade_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+    """The pages over that store, in a browser."""
+    from browsed_pages import browsed_pages
+
+    with browsed_pages(store, facade_url, tmp_path_factory) as opened:
+        yield opened

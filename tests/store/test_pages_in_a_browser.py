@@ -2,42 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import os
 import random
-import subprocess
-import sys
-import threading
-import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from importlib.resources import files
 from importlib.util import find_spec
-from pathlib import Path
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import urlsplit
 
 import httpx
 import pytest
-from aiohttp import web
-from browser import CHROMIUM, Chromium
+from browsed_pages import HOSTILE, LISTED, MARKED, Pages, handmade, named
+from browser import CHROMIUM
 from handmade_runs import make_run, model_call, tool_call
 from page_pictures import SHAPE, SHAPES, WIDTH
 
-from freezeframe_collector.store import Store
-from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.experiments.dataset import Dataset, write_dataset
-from freezeframe_replay.experiments.experiment import Finding, Result, RowResult, result_to_json
-from freezeframe_replay.experiments.gates import Gates, check_gates
-from freezeframe_replay.local.home import Home
-from freezeframe_replay.report.spent import Spent
-from freezeframe_replay.service.app import make_app
-from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas import genai
-from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.lifecycle import NO_PARENT
-from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.span import SpanRecord
 
 pytestmark = [
@@ -46,218 +26,7 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
 ]
 
-AGENT = """
-import sys
-import freezeframe
-
-freezeframe.instrument()
-
-
-@freezeframe.tool
-def track(order):
-    if order == "mislaid":
-        raise LookupError(f"no such order: {order}")
-    return {"order": order, "place": "Lyon"}
-
-
-@freezeframe.retriever(name="handbook")
-def look_up(question):
-    return [{"id": "returns-1", "score": 0.91, "content": "Unused goods can be sent back within 30 days. " * 5}]
-
-
-@freezeframe.run
-def answer(question):
-    look_up(question)
-    return f"it is in {track(question.split()[-1])['place']}"
-
-
-if __name__ == "__main__":
-    answer(sys.argv[1])
-"""
-HOSTILE = (
-    "<script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">\u202e</pre></body>{{7*7}}\x1b[2J"
-)
-MARKED = "кетцалькоатль"
-"""A word that stands in one payload only, far from where a preview ends, and not in ASCII."""
-LISTED = 120
-IN_SET = 200
 AGAIN = "make the pictures again: tests/support/page_pictures.py"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pages:
-    """The service and a browser that it let in."""
-
-    origin: str
-    browser: Chromium
-    runs: dict[str, str]
-    """Name -> trace id."""
-    store: Store
-
-    def open(self, path: str) -> str:
-        return self.browser.visit(f"{self.origin}{path}")
-
-    def ended(self, text: str) -> str:
-        """Return the text of a replay's page once it shows what was found."""
-        while "Cancel" in text or not text.partition("\n")[2].strip():  # on its way to the next one, a page has no text yet
-            text = self.browser.visit(self.browser.run("location.href"))
-        return text
-
-    def run(self, name: str) -> str:
-        return f"/runs/{self.runs[name]}"
-
-
-@contextmanager
-def served(app: web.Application) -> Generator[str]:
-    """Serve the application from a thread, on an ephemeral port."""
-    loop, runner, started = asyncio.new_event_loop(), web.AppRunner(app, access_log=None), threading.Event()
-
-    async def start() -> None:
-        await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
-        started.set()
-
-    def serve() -> None:
-        loop.run_until_complete(start())
-        loop.run_forever()
-        loop.run_until_complete(runner.cleanup())
-
-    thread = threading.Thread(target=serve, daemon=True)
-    thread.start()
-    assert started.wait(60)
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-
-
-def named(spans: list[SpanRecord], trace_id: str, *, after_s: int = 0) -> list[SpanRecord]:
-    shift = 1_790_000_000_000_000_000 + after_s * 1_000_000_000
-    return [
-        replace(
-            span,
-            trace_id=trace_id,
-            start_time_unix_nano=span.start_time_unix_nano + shift,
-            end_time_unix_nano=span.end_time_unix_nano + shift,
-        )
-        for span in spans
-    ]
-
-
-def handmade() -> dict[str, list[SpanRecord]]:
-    """Return runs with what is hard to show."""
-    wordy = f"{'an order of some length. ' * 40}{MARKED} was here"
-    return {
-        "hostile": make_run(
-            model_call(HOSTILE, HOSTILE), tool_call(HOSTILE, HOSTILE, HOSTILE), question=HOSTILE, answer=HOSTILE
-        ),
-        "line": make_run(model_call("A" * 10_000_000, "fine")),
-        "wordy": make_run(model_call("Where?", "It is in Lyon."), tool_call("track", {"place": "Lyon"}, order=wordy)),
-        "other": make_run(
-            model_call("Where is it?", "In Bonn. " * 30), tool_call("track", {"place": "Bonn " * 30}, order="AC-2")
-        ),
-        "lanes": make_run(*(tool_call("search", number, lane=(number % 3,)) for number in range(6))),
-    }
-
-
-def keep_results(dataset: Dataset) -> None:
-    """Keep a result in a dataset as an experiment does: the second run and the last two changed."""
-    changed = [number in (1, IN_SET - 2, IN_SET - 1) for number in range(IN_SET)]
-    rows = [
-        RowResult(
-            name=row.name,
-            run_id=row.run_id,
-            finding=Finding.CHANGED if is_changed else Finding.SAME,
-            why=HOSTILE,
-            recorded=Spent(ms=9),
-            spent=Spent(ms=90 if is_changed else 9),
-        )
-        for row, is_changed in zip(dataset.rows, changed, strict=True)
-    ]
-    gates = tuple(check_gates(Gates(changed=0, p95_s=1), sum(changed), [row.spent for row in rows]))
-    result = Result(dataset="week", candidate=HOSTILE, rows=tuple(rows), gates=gates)
-    (dataset.directory / "results").mkdir()
-    (dataset.directory / "results" / "other.json").write_text(json.dumps(result_to_json(result)))
-
-
-@pytest.fixture(scope="module")
-def pages(store: Store, facade_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
-    folder = tmp_path_factory.mktemp("project")
-    home = Home(directory=folder / ".freezeframe")
-    home.directory.mkdir()
-    (folder / "agent.py").write_text(AGENT)
-    runs: dict[str, str] = {}
-    recorded: list[tuple[Fixture, str]] = []
-    for name, question in (("good", "where is AC-1"), ("failed", "where is mislaid")):
-        spans = folder / f"{name}.jsonl"
-        environment = {**os.environ, "FREEZEFRAME_FILE": str(spans)}
-        subprocess.run([sys.executable, "agent.py", question], cwd=folder, env=environment, capture_output=True, check=False)
-        run = load_run_of_file(spans)
-        runs[name] = run.trace_id
-        recorded.append((freeze(run), HOSTILE))
-        store.insert(list(run.spans), token=f"browser-{name}")
-    recorded += [(replace(recorded[0][0], run_id=f"{number:08x}" * 4), "") for number in range(IN_SET - len(recorded))]
-    keep_results(write_dataset(folder / "sets" / "week", recorded, chosen_by=HOSTILE))
-    for name, spans in handmade().items():
-        runs[name] = random.Random(name).randbytes(16).hex()
-        store.insert(named(spans, runs[name]), token=f"browser-{name}")
-    listed = [
-        span
-        for number in range(LISTED)
-        for span in named(
-            [
-                replace(span, resource=replace(span.resource, attributes={"service.name": "listed"}))
-                for span in make_run(question=str(number))
-            ],
-            f"{number:030x}fe",
-            after_s=number,
-        )
-    ]
-    store.insert(listed, token="browser-listed")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("FREEZEFRAME_STORE", facade_url)
-    browser = Chromium(tmp_path_factory.mktemp("profile"))
-    try:
-        with served(make_app(home)) as origin:
-            link = ask_for_link(origin, bearer(read_token(home.directory, READER)))
-            browser.visit(f"{origin}{link}")
-            yield Pages(origin=origin, browser=browser, runs=runs, store=store)
-    finally:
-        browser.close()
-        patch.undo()
-
-
-class Walk:
-    """A way through the pages by keyboard alone: how many keys beside what is typed into fields, and how many seconds."""
-
-    def __init__(self, pages: Pages) -> None:
-        self.keys = 0
-        self._browser = pages.browser
-        self._begun = time.monotonic()
-        pages.browser.show_as(width=1280)
-
-    def press(self, *keys: str, loads: bool = False) -> str:
-        self.keys += len(keys)
-        return self._browser.press(*keys, loads=loads)
-
-    def type(self, text: str) -> None:
-        self._browser.press(*text)
-
-    def download(self, key: str, folder: Path) -> Path:
-        self.keys += 1
-        return self._browser.download(key, folder)
-
-    def end(self, record_property: Callable[[str, object], None]) -> int:
-        """Return how many keys it took; the seconds are noted, and decide nothing."""
-        record_property("seconds", round(time.monotonic() - self._begun, 1))
-        print(f"{self.keys} keys, {time.monotonic() - self._begun:.1f} s")
-        return self.keys
-
-
-def ask_for_link(origin: str, headers: dict[str, str]) -> str:
-    answer = httpx.post(f"{origin}/links", headers=headers, timeout=400)
-    return str(answer.json()["link"])
 
 
 def test_a_click_on_the_button_replays_the_run(pages: Pages) -> None:
@@ -415,6 +184,44 @@ def test_new_runs_come_into_the_list_that_is_followed_and_nothing_else_moves(pag
     assert "1–3 of 3" in pages.browser.run("document.querySelector('.pager').textContent")
     assert "Follow new runs" in pages.browser.click(".live a")
     assert pages.browser.run("fetch('/').catch(error => error.name)") == "TypeError"
+
+
+def test_a_body_folds_and_a_part_too_long_for_the_page_is_a_click_away(pages: Pages) -> None:
+    """Without a script; what is copied is the JSON all the same."""
+    messages = [{"role": "user", "content": f"message {number}\n{'and so on ' * 200}"} for number in range(60)]
+    call = model_call("", "yes")
+    body = json.dumps({"model": "gpt-x", "messages": messages}).encode()
+    spans = make_run(replace(call, request=replace(call.request, body=body)))
+    pages.store.insert(named(spans, "f01d" * 8), token="browser-folded")
+    pages.browser.show_as(width=1280)
+    pages.open(f"/runs/{'f01d' * 8}/steps/1")
+    pages.browser.do(("Emulation.setScriptExecutionDisabled", {"value": True}))
+    try:
+        height = "document.querySelector('#request-text').getBoundingClientRect().height"
+        was = pages.browser.run(height)
+        pages.browser.click("#request-text summary", loads=False)
+        assert pages.browser.run(height) < was / 4
+        pages.browser.click("#request-text summary", loads=False)
+        part = "a[href$='/messages/7/content']"
+        pages.browser.click(f"#request-text details:has(> {part}) > summary", loads=False)
+        pages.browser.click(f"#request-text {part}")
+        assert pages.browser.run("document.querySelector('#request-text').innerText").startswith("message 7\nand so on")
+    finally:
+        pages.browser.do(("Emulation.setScriptExecutionDisabled", {"value": False}))
+
+
+def test_views_that_cannot_be_read_are_named_above_the_list(pages: Pages) -> None:
+    """And the file stays as it is."""
+    file = pages.home.directory / "views.json"
+    file.write_text("{")
+    try:
+        text = pages.open("/?service=listed")
+        assert f"{file}: not in the format freezeframe-views/1" in text and "mend the file, or remove it" in text
+        assert f"1–100 of {LISTED}" in text
+        assert pages.browser.run("document.getElementById('views')") is None
+        assert file.read_text() == "{"
+    finally:
+        file.unlink()
 
 
 def test_the_columns_of_a_comparison_are_wide(pages: Pages) -> None:
@@ -603,175 +410,3 @@ def test_a_button_copies_what_it_stands_by(pages: Pages) -> None:
     pages.open(f"{pages.run('good')}/steps/2")
     assert copied("response") == pages.browser.run("document.getElementById('response-text').textContent")
     assert "Copy" not in httpx.get(f"{pages.origin}/nowhere", timeout=400).text.partition("<script>")[0]
-
-
-def test_by_keys_alone_from_the_search_to_the_fixture(
-    pages: Pages, tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
-    """Search, list, the wrong run's transcript, its replay, its fixture."""
-    pages.open("/nowhere")
-    walk = Walk(pages)
-    walk.press("/")
-    walk.type("mislaid")
-    assert "1–1 of 1" in walk.press("Enter", loads=True)
-    walk.press("j")
-    assert "LookupError: no such order: mislaid" in walk.press("Enter", loads=True)
-    text = pages.ended(walk.press("r", loads=True))
-    assert text.startswith("/replays/")
-    assert "identical" in text
-    assert walk.download("x", tmp_path).name == f"fixture-{pages.runs['failed']}.tar.gz"
-    assert walk.end(record_property) == 6
-
-
-def test_by_keys_alone_an_answer_is_changed_replayed_and_kept(
-    pages: Pages, tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
-    """From the search on: what if the tool that failed had found the order?"""
-    pages.open("/nowhere")
-    walk = Walk(pages)
-    walk.press("/")
-    walk.type("mislaid")
-    walk.press("Enter", loads=True)
-    walk.press("j")
-    walk.press("Enter", loads=True)
-    walk.press("e")
-    text = walk.press("f", loads=True)
-    assert "What if step 2, tool track had answered" in text
-    walk.press("Control+a")
-    walk.type('{"place": "Bonn"}')
-    text = pages.ended(walk.press("Control+Enter", loads=True))
-    assert "asked for as recorded" in text and 'returned "it is in Bonn"' in text
-    assert walk.download("x", tmp_path).name.startswith("fork-")
-    assert walk.end(record_property) == 9
-
-
-def test_by_keys_alone_from_200_runs_of_a_set_to_the_three_that_a_candidate_changes(
-    pages: Pages, record_property: Callable[[str, object], None]
-) -> None:
-    """Another two keys open the first of them."""
-    rows = "document.querySelectorAll('tbody tr').length"
-    assert "exceeded, 3 of 0" in pages.open("/sets/week")
-    assert pages.browser.run(rows) == IN_SET
-    walk = Walk(pages)
-    walk.press("]", loads=True)
-    assert pages.browser.run(rows) == 3
-    walk.press("j")
-    assert walk.press("Enter", loads=True).startswith(pages.run("failed"))
-    assert walk.end(record_property) == 3
-
-
-def test_from_a_question_in_sql_to_the_run_it_found(pages: Pages) -> None:
-    """Typed, asked by keys, and its id clicked."""
-    pages.open("/sql")
-    pages.browser.press(*f"SELECT trace_id FROM runs WHERE trace_id = '{pages.runs['failed']}'")
-    assert "1 row" in pages.browser.press("Control+Enter", loads=True)
-    assert "LookupError: no such order: mislaid" in pages.browser.click(".answer td a")
-
-
-def test_a_plot_is_read_and_a_range_of_it_selected_by_keys_and_by_mouse(pages: Pages) -> None:
-    """Without a script it is drawn all the same."""
-    query = "SELECT number AS place, number * 2 AS height, 1 AS failed FROM numbers(1, 10)"
-    shown = "[...document.querySelectorAll('.answer tbody tr')].filter(row => !row.hidden).map(row => row.cells[0].textContent)"
-    pages.browser.show_as(width=1280)
-    pages.open(f"/sql?{urlencode({'q': query})}")
-    assert pages.browser.run("[...document.querySelectorAll('.levels span')].map(level => level.textContent)") == [
-        "20",
-        "10",
-        "0",
-    ]
-    assert pages.browser.run("document.querySelectorAll('svg.plot rect:not(.cursor)').length") == 20
-    pages.browser.run("document.querySelector('svg.plot').focus()")
-    pages.browser.press("ArrowRight", "ArrowRight", "ArrowRight")
-    assert pages.browser.run("said.textContent") == "3: height 6, failed 1"
-    assert len(pages.browser.run(shown)) == 10
-    pages.browser.press("Shift+ArrowRight", "Shift+ArrowRight")
-    assert pages.browser.run(shown) == ["3", "4", "5"]
-    pages.browser.press("Escape")
-    assert len(pages.browser.run(shown)) == 10
-    left, top, width = pages.browser.run("""(() => { const box = document.querySelector('svg.plot').getBoundingClientRect();
-        return [box.x, box.y + 50, box.width]; })()""")
-    for what, place in (("Pressed", 0.15), ("Moved", 0.35), ("Released", 0.35)):
-        spot = {"x": left + width * place, "y": top, "button": "left", "buttons": 1, "clickCount": 1}
-        pages.browser.do(("Input.dispatchMouseEvent", {"type": f"mouse{what}", **spot}))
-    assert pages.browser.run(shown) == ["2", "3", "4"]
-
-
-def test_names_of_tables_and_columns_are_completed_in_sql(pages: Pages) -> None:
-    """Tables after FROM, else columns of the tables that are named; Tab takes the first, Escape none, then leaves the field."""
-    offered = "[...document.querySelectorAll('.offers button')].map(button => button.textContent)"
-    question = "document.querySelector('[name=q]').value"
-    pages.open("/sql")
-    pages.browser.press(*"SELECT 1 FROM retr")
-    assert pages.browser.run(offered) == ["retrievals"]
-    pages.browser.press("Tab", *" WHERE embe")
-    assert pages.browser.run(f"[{offered}, {question}]") == [["embedding_version"], "SELECT 1 FROM retrievals WHERE embe"]
-    pages.browser.press("Escape")
-    assert pages.browser.run(f"[{offered}.length, document.activeElement.tagName]") == [0, "TEXTAREA"]
-    pages.browser.press("Escape")
-    assert pages.browser.run("document.activeElement.tagName") == "BODY"
-
-
-def test_by_keys_alone_from_the_id_of_a_run_to_the_variables_of_its_failed_step(
-    pages: Pages, record_property: Callable[[str, object], None]
-) -> None:
-    """Search for the id of an alert, open the run, replay it, step through it to the call that failed."""
-    pages.open("/nowhere")
-    walk = Walk(pages)
-    walk.press("/")
-    walk.type(pages.runs["failed"])
-    walk.press("Enter", loads=True)
-    walk.press("j")
-    walk.press("Enter", loads=True)
-    assert "identical" in pages.ended(walk.press("r", loads=True))
-    walk.press("s", loads=True)
-    text = walk.press("n", loads=True)
-    assert "Before call 2 of 2: tool track" in text
-    assert "question" in text and "'where is mislaid'" in text
-    assert "LookupError: no such order: mislaid" in text
-    assert walk.end(record_property) == 7
-    assert "Before call 1 of 2: retrieval handbook" in walk.press("p", loads=True)
-
-
-def test_keys_go_through_the_rows_of_each_page(pages: Pages) -> None:
-    """Runs, parts of the transcript, spans; the failed ones, the tabs, the steps, and up again."""
-    here = "document.activeElement.closest('tr, .turn, .card').textContent"
-    pages.browser.show_as(width=1280)
-    pages.open("/?service=listed")
-    for keys, number in (("j", LISTED - 1), ("jj", LISTED - 3), ("k", LISTED - 2)):
-        pages.browser.press(*keys)
-        assert f'"{number}"' in pages.browser.run(here)
-    pages.browser.press("c", "j")
-    text = pages.browser.press("c", loads=True)
-    assert text.startswith("/diff") and f"{LISTED - 2:030x}"[:12] in text
-    pages.open(pages.run("failed"))
-    pages.browser.press("e")
-    assert "no such order: mislaid" in pages.browser.run(here)
-    assert pages.browser.press("]", loads=True).startswith(pages.run("failed"))
-    assert pages.browser.run("location.search") == "?tab=timeline"
-    pages.browser.press("e", "e")  # the entry point failed first
-    assert "track" in pages.browser.run(here)
-    assert pages.browser.press("Enter", loads=True).startswith(f"{pages.run('failed')}/steps/2")
-    assert pages.browser.press("p", loads=True).startswith(f"{pages.run('failed')}/steps/1")
-    assert pages.browser.press("u", loads=True).startswith(f"{pages.run('failed')}\n")
-
-
-def test_letters_in_a_field_and_keys_switched_off_do_nothing(pages: Pages) -> None:
-    """The help says what the keys do and switches them off; it opens by a key and by a click, and closes by Escape."""
-    focused = "document.activeElement.tagName"
-    opened = "document.getElementById('keys').open"
-    pages.open("/?service=listed")
-    pages.browser.press("/", "j", "?")
-    assert pages.browser.run("[document.activeElement.value, " + opened + "]") == ["j?", False]
-    pages.browser.press("Escape")
-    assert pages.browser.run(focused) == "BODY"
-    pages.browser.press("?")
-    assert pages.browser.run(opened)
-    try:
-        pages.browser.run("document.querySelector('#keys input').click()")
-        pages.browser.run("document.querySelector('#keys form').requestSubmit()")
-        pages.browser.press("j")
-        assert pages.browser.run(focused) != "A"
-    finally:
-        pages.browser.run("localStorage.clear()")
-    pages.browser.press("j")
-    assert pages.browser.run(focused) == "A"

@@ -16,6 +16,7 @@ from freezeframe_replay.engine.compare import Difference
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.align import Comparison, How, Pair, Side, compare_runs
 from freezeframe_replay.report.render import ID_DIGITS, cost, counted, duration, short
+from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
 ALIKE: Final = 0
@@ -52,9 +53,10 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Print the comparison; 3 if the runs differ."""
     before, after = (load_as_fixture(place_of(arguments), named) for named in (arguments.before, arguments.after))
-    found = compare_runs(before, after, varying=() if arguments.fold else None)
+    varying = () if arguments.fold else None
+    found = compare_runs(before, after, varying)
     if arguments.html is not None:
-        _write_page(arguments.html, found)
+        _write_page(arguments.html, before, after, varying)
     if arguments.json:
         print_json({"alike": found.alike, "compared": found.compared, **dataclasses.asdict(found)})
     else:
@@ -64,9 +66,10 @@ def execute(arguments: argparse.Namespace) -> int:
     return ALIKE if found.alike else DIFFERENT
 
 
-def _write_page(path: Path, found: Comparison) -> None:
-    from freezeframe_replay.web.comparison import comparison_page
+def _write_page(path: Path, before: Fixture, after: Fixture, varying: tuple[()] | None) -> None:
+    from freezeframe_replay.web.comparison import WHOLE, comparison_page
 
+    found = compare_runs(before, after, varying, context=WHOLE)
     write_whole(path, comparison_page(found, alone=True).encode("utf-8", "replace"), option="--html")
 
 

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 ABSENT: Final = "<absent>"
-_CONTEXT: Final = 60
-"""Characters kept before and after the first differing character of two long texts."""
+CONTEXT: Final = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,21 +25,24 @@ def first_difference(recorded: Any, live: Any, path: str = "$") -> Difference | 
     return next(differences(recorded, live, path), None)
 
 
-def differences(recorded: Any, live: Any, path: str = "$") -> Iterator[Difference]:
-    """Yield every difference, in the order of the recorded value; items of lists are compared place by place."""
+def differences(recorded: Any, live: Any, path: str = "$", context: int = CONTEXT) -> Iterator[Difference]:
+    """Yield every difference, in the order of the recorded value; items of lists are compared place by place.
+
+    `context`: characters kept before and after the first differing one of two long texts.
+    """
     if recorded is _MISSING or live is _MISSING or type(recorded) is not type(live):
-        yield Difference(path=path, recorded=shorten(recorded), live=shorten(live))
+        yield Difference(path=path, recorded=shorten(recorded, 2 * context), live=shorten(live, 2 * context))
     elif isinstance(recorded, dict):
         for key in [*recorded, *(key for key in live if key not in recorded)]:
-            yield from differences(recorded.get(key, _MISSING), live.get(key, _MISSING), f"{path}.{key}")
+            yield from differences(recorded.get(key, _MISSING), live.get(key, _MISSING), f"{path}.{key}", context)
     elif isinstance(recorded, list):
         for index in range(max(len(recorded), len(live))):
-            yield from differences(_item(recorded, index), _item(live, index), f"{path}[{index}]")
+            yield from differences(_item(recorded, index), _item(live, index), f"{path}[{index}]", context)
     elif isinstance(recorded, str):
         if recorded != live:
-            yield from _text_differences(recorded, live, path)
+            yield from _text_differences(recorded, live, path, context)
     elif repr(recorded) != repr(live):  # not ==: NaN is NaN here, and 0.0 is not -0.0
-        yield Difference(path=path, recorded=shorten(recorded), live=shorten(live))
+        yield Difference(path=path, recorded=shorten(recorded, 2 * context), live=shorten(live, 2 * context))
 
 
 def json_or_text(text: str) -> Any:
@@ -51,7 +53,7 @@ def json_or_text(text: str) -> Any:
         return text
 
 
-def shorten(value: Any, limit: int = 2 * _CONTEXT) -> str:
+def shorten(value: Any, limit: int = 2 * CONTEXT) -> str:
     """Return the value as one line of JSON, cut in the middle if it is long."""
     if value is _MISSING:
         return ABSENT
@@ -73,18 +75,18 @@ def _item(values: list[Any], index: int) -> Any:
     return values[index] if index < len(values) else _MISSING
 
 
-def _text_differences(recorded: str, live: str, path: str) -> Iterator[Difference]:
+def _text_differences(recorded: str, live: str, path: str, context: int) -> Iterator[Difference]:
     """Compare JSON inside text by its content; otherwise show the surroundings of the first differing character."""
     inner_recorded, inner_live = _json_in(recorded), _json_in(live)
     if inner_recorded is not None and inner_live is not None:
-        inner = list(differences(inner_recorded, inner_live, f"{path}|json"))
+        inner = list(differences(inner_recorded, inner_live, f"{path}|json", context))
         if inner:
             yield from inner
             return
     start = next((i for i, pair in enumerate(zip(recorded, live, strict=False)) if pair[0] != pair[1]), None)
     if start is None:
         start = min(len(recorded), len(live))
-    yield Difference(path=path, recorded=_around(recorded, start), live=_around(live, start))
+    yield Difference(path=path, recorded=_around(recorded, start, context), live=_around(live, start, context))
 
 
 def _json_in(text: str) -> Any:
@@ -96,7 +98,7 @@ def _json_in(text: str) -> Any:
         return None
 
 
-def _around(text: str, start: int) -> str:
-    begin, end = max(0, start - _CONTEXT), min(len(text), start + _CONTEXT)
+def _around(text: str, start: int, context: int) -> str:
+    begin, end = max(0, start - context), min(len(text), start + context)
     shown = json.dumps(text[begin:end], ensure_ascii=False)
     return f"{'...' if begin else ''}{shown}{'...' if end < len(text) else ''}"

@@ -15,7 +15,7 @@ from enum import StrEnum
 from itertools import islice
 from typing import Any, Final
 
-from freezeframe_replay.engine.compare import Difference, differences, json_or_text
+from freezeframe_replay.engine.compare import CONTEXT, Difference, differences, json_or_text
 from freezeframe_replay.engine.freeze import Alias, keyed_anew, make_alias, transient_fields
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Exchange, Kind, Lane
@@ -117,7 +117,9 @@ class Comparison:
         return bool(self.pairs) or not {NO_INPUT, NO_OUTCOME} <= set(self.not_compared)
 
 
-def compare_runs(before: Fixture, after: Fixture, varying: Collection[Field] | None = None) -> Comparison:
+def compare_runs(
+    before: Fixture, after: Fixture, varying: Collection[Field] | None = None, *, context: int = CONTEXT
+) -> Comparison:
     """Return the two runs side by side, in the order of the first run's steps.
 
     Args:
@@ -125,6 +127,7 @@ def compare_runs(before: Fixture, after: Fixture, varying: Collection[Field] | N
         after: the second one.
         varying: fields that vary by themselves (`varying.varying_fields`): what differs in them, and in what is generated for
             each answer, is told apart. None tells nothing apart.
+        context: characters kept before and after the first differing one of two long texts.
     """
     # Under one key, a value has one surrogate in both runs, and a different surrogate is a different value.
     same_key = before.redaction.key_id == after.redaction.key_id
@@ -133,9 +136,9 @@ def compare_runs(before: Fixture, after: Fixture, varying: Collection[Field] | N
     return Comparison(
         before=before.run_id,
         after=after.run_id,
-        pairs=tuple(_pair(one, other, aliases, sort) for one, other in align(before, after)),
-        input=_texts(before.entry.input, after.entry.input, aliases),
-        outcome=_texts(before.entry.outcome, after.entry.outcome, aliases),
+        pairs=tuple(_pair(one, other, aliases, sort, context) for one, other in align(before, after)),
+        input=_texts(before.entry.input, after.entry.input, aliases, context),
+        outcome=_texts(before.entry.outcome, after.entry.outcome, aliases, context),
         not_compared=tuple(_not_compared(before, after)),
     )
 
@@ -192,7 +195,7 @@ def _blocks(
 # -- one pair -----------------------------------------------------------------------------------------------------------
 
 
-def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias], sort: _Sorter) -> Pair:
+def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias], sort: _Sorter, context: int) -> Pair:
     step = one or other
     assert step is not None
     kind = step.exchange.kind
@@ -200,8 +203,13 @@ def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias], so
     sides = _side(one, said_before), _side(other, said_after)
     if one is None or other is None:
         return Pair(how=How.ADDED if one is None else How.REMOVED, kind=kind, before=sides[0], after=sides[1])
-    asked = differences(_asked(one.exchange, aliases[0]), _asked(other.exchange, aliases[1]))
-    answered = differences(_answered(one.exchange, said_before, aliases[0]), _answered(other.exchange, said_after, aliases[1]))
+    asked, answered = (
+        differences(*values, context=context)
+        for values in (
+            (_asked(one.exchange, aliases[0]), _asked(other.exchange, aliases[1])),
+            (_answered(one.exchange, said_before, aliases[0]), _answered(other.exchange, said_after, aliases[1])),
+        )
+    )
     request, varies = sort(one.exchange, ASKED, asked)
     response, varies_too = sort(one.exchange, ANSWERED, answered)
     varying = (*varies, *varies_too)[:CHANGES_SHOWN]
@@ -331,11 +339,11 @@ def _cost_usd(price: Price, said: dict[str, AttributeValue]) -> float:
     )
 
 
-def _texts(before: str | None, after: str | None, aliases: tuple[Alias, Alias]) -> tuple[Difference, ...]:
+def _texts(before: str | None, after: str | None, aliases: tuple[Alias, Alias], context: int) -> tuple[Difference, ...]:
     one, other = (
         None if text is None else json_or_text(alias(text)) for text, alias in zip((before, after), aliases, strict=True)
     )
-    return _first(differences(one, other))
+    return _first(differences(one, other, context=context))
 
 
 def _first(found: Iterable[Difference]) -> tuple[Difference, ...]:

@@ -43,8 +43,23 @@ async def show_runs(request: web.Request) -> web.Response:
     version = _version(page, labels) if request.query.get("live") and pages.may_follow(request.query) else ""
     if version and request.headers.get("If-None-Match") == version:
         return web.Response(status=304, headers={"ETag": version})
-    views, token = await asyncio.to_thread(_read_views, _file(request)), request.app[TOKEN]
-    answer = html(pages.runs_page(page, request.query, now=now, labels=labels, version=version, views=views, token=token))
+    views, wrong = dict[str, str](), ""
+    try:
+        views = await asyncio.to_thread(_read_views, _file(request))
+    except ConfigError as error:
+        wrong = f"{error.message}; {error.do}"
+    answer = html(
+        pages.runs_page(
+            page,
+            request.query,
+            now=now,
+            labels=labels,
+            version=version,
+            views=views,
+            wrong_views=wrong,
+            token=request.app[TOKEN],
+        )
+    )
     if version:
         answer.headers["ETag"] = version
     return answer
@@ -101,10 +116,12 @@ def _read_views(path: Path) -> dict[str, str]:
         kept: Any = json.loads(path.read_bytes())
     except FileNotFoundError:
         return {}
-    except ValueError:
+    except OSError as error:
+        raise ConfigError(f"{path}: {error.strerror}", do="let this user read the file, or remove it") from None
+    except (ValueError, RecursionError):
         kept = None
     if not isinstance(kept, dict) or kept.get("format") != _FORMAT or not isinstance(kept.get("views"), dict):  # pyright: ignore[reportUnknownMemberType]  # of any shape
-        raise ConfigError(f"{path}: expected views in the format {_FORMAT}", do="fix or remove the file")
+        raise ConfigError(f"{path}: not in the format {_FORMAT}", do="mend the file, or remove it and keep your views anew")
     return {str(name): str(query) for name, query in kept["views"].items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # made texts
 
 

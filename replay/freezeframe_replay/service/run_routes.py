@@ -18,7 +18,7 @@ from freezeframe_replay.sources.costs import costs_of_calls
 from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.web import run_pages, step_pages
 from freezeframe_replay.web.asked import asked_number
-from freezeframe_replay.web.comparison import comparison_page
+from freezeframe_replay.web.comparison import WHOLE, comparison_page
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.run import Run
@@ -71,7 +71,9 @@ async def show_run(request: web.Request) -> web.Response:
 @ROUTES.get("/runs/{run}/steps/{step}")
 async def show_step(request: web.Request) -> web.Response:
     """Show one step, its bodies by pages."""
-    shown = {name: asked_number(request.query, name) for name in ("request", "response")}
+    shown = {name: text for name in ("request", "response") if (text := request.query.get(name))}
+    for name, text in shown.items():
+        asked_number({name: text.partition("/")[0]}, name)
 
     def build() -> str:
         reading = read(request)
@@ -130,13 +132,13 @@ def _compare(request: web.Request, before: str, after: str) -> tuple[Comparison,
     flush(request.app[HOME])
     runs = [request.app[STORE].load(run) for run in (before, after)]
     one, other = map(freeze, runs)
-    found = compare_runs(one, other, varying=())
+    found = compare_runs(one, other, varying=(), context=WHOLE)
     if not any(pair.says_otherwise and pair.how is How.CHANGED for pair in found.pairs):
         return found, 0
     names = request.app[STORE].use(lambda store: _others(store, *(run.trace_id for run in runs)))
     others = [freeze(request.app[STORE].load(name)) for name in names]
     varying = varying_fields((side, run) for run in others for side in (one, other))
-    return (compare_runs(one, other, varying=varying), len(others)) if varying else (found, 0)
+    return (compare_runs(one, other, varying=varying, context=WHOLE), len(others)) if varying else (found, 0)
 
 
 def _others(store: RunStore, *compared: str) -> list[str]:

@@ -10,7 +10,11 @@ from freezeframe_replay.engine.compare import Difference
 from freezeframe_replay.report.align import Comparison, How, Pair, Side
 from freezeframe_replay.web.markup import policy_of_a_file, render
 
-Row = tuple[Pair, Sequence[Difference], Sequence[Difference]]
+Row = tuple[Pair, Sequence[Difference], Sequence[Difference], bool]
+WHOLE: Final = 10_000
+"""Characters before and after the first differing one of two texts for which the page has room."""
+_ROOM: Final = 400_000
+"""Characters of whole texts on a page; further down, only what differs in them is shown."""
 _FOLDED_FROM: Final = 4
 _WORDS: Final = {How.SAME: "same", How.CHANGED: "changed", How.ADDED: "only in the second", How.REMOVED: "only in the first"}
 
@@ -42,16 +46,22 @@ def _groups(pairs: Sequence[Pair]) -> list[tuple[str, Sequence[Row]]]:
     found: list[tuple[str, Sequence[Row]]] = []
     for says_otherwise, some in groupby(_rows(pairs), key=lambda row: row[0].says_otherwise):
         row = list(some)
-        words = "say the same" if any(pair.varying for pair, _, _ in row) else "are the same"
+        words = "say the same" if any(pair.varying for pair, *_ in row) else "are the same"
         found.append((f"{len(row):,} steps {words}" if not says_otherwise and len(row) >= _FOLDED_FROM else "", row))
     return found
 
 
 def _rows(pairs: Sequence[Pair]) -> Iterator[Row]:
-    """Yield each pair with what was asked that no earlier pair shows, and what one does: a conversation is sent each time."""
+    """Yield each pair with what was asked that no earlier pair shows, and what one does: a conversation is sent each time.
+
+    Last, whether the page has room for the whole texts of the pair.
+    """
     shown = set[Difference]()
+    room = _ROOM
     for pair in pairs:
-        yield pair, [item for item in pair.request if item not in shown], [item for item in pair.request if item in shown]
+        new = [item for item in pair.request if item not in shown]
+        room -= sum(len(item.recorded) + len(item.live) for item in (*new, *pair.response))
+        yield pair, new, [item for item in pair.request if item in shown], room > 0
         shown.update(pair.request)
 
 

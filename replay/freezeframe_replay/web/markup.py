@@ -9,12 +9,15 @@ from __future__ import annotations
 import base64
 import datetime as dt
 import hashlib
+import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from difflib import SequenceMatcher
 from functools import cache
 from importlib.resources import files
+from itertools import takewhile
+from operator import eq
 from typing import Final, cast
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -32,7 +35,12 @@ STEERING: Final = re.compile(
 _MARKED_UP: Final = re.compile(r"(`[^`\n]+`|\b[0-9a-f]{32}\b)")
 """Commands and ids of runs in a message."""
 SYSTEM: Final = "system"
+_WORD: Final = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
 _MOST_WORDS: Final = 1000
+_LONG: Final = 240
+_EQUAL: Final = 120
+_DIFFERING: Final = 1000
+"""Characters of a stretch of long texts that is shown, if both have it and if not."""
 _COUNTED_S: Final = 60 * 86400
 _LEAST_ALIKE: Final = 0.3
 """How much of two texts is the same, from 0 to 1, below which marking single words shows nothing."""
@@ -120,6 +128,7 @@ def _environment() -> Environment:
         "linked": _linked,
         "marked": _marked,
         "apart": words_apart,
+        "unquoted": _unquoted,
     }
     # Jinja2 infers the types of these from its own filters
     cast("dict[str, object]", made.filters).update(filters)
@@ -181,19 +190,59 @@ def _linked(text: str) -> Markup:
     return Markup("").join(part for pair in zip(map(escape, pieces[::2]), [*found, Markup("")], strict=True) for part in pair)
 
 
-def words_apart(recorded: str, live: str) -> tuple[Markup, Markup]:
-    """Return two texts in which the words that only one of them has are marked; two long ones, or unlike ones, as they are."""
-    one, other = (printable(text) for text in (recorded, live))
-    words = [re.findall(r"\w+|\s+|[^\w\s]", text) for text in (one, other)]
-    matcher = SequenceMatcher(None, *words, autojunk=False) if max(map(len, words)) <= _MOST_WORDS else None
-    if matcher is None or matcher.ratio() < _LEAST_ALIKE:
-        return escape(one), escape(other)
-    sides: tuple[list[Markup], list[Markup]] = ([], [])
-    for how, *spans in matcher.get_opcodes():
-        for side, found, begin, end in zip(sides, words, spans[::2], spans[1::2], strict=True):
-            piece = "".join(found[begin:end])
-            side.append(escape(piece) if how == "equal" else Markup("<b>{}</b>").format(piece) if piece else Markup(""))
-    return Markup("").join(sides[0]), Markup("").join(sides[1])
+def words_apart(recorded: str, live: str, *, whole: bool = True) -> tuple[Markup, Markup]:
+    """Return two texts in which the words that only one of them has are marked; unlike ones as they are.
+
+    Of long texts, stretches are shortened, with " … " in place of what is left out; if not `whole`,
+    only the place where they first differ is shown.
+    """
+    is_cut = max(len(recorded), len(live)) > _LONG
+    texts = _unquoted(recorded, live)
+    if is_cut and not whole:
+        start = max(_shared(*texts) - _EQUAL, 0)
+        texts = [f"{'… ' if start else ''}{text[start : start + _LONG]}" for text in texts]
+    one, other = (_WORD.findall(block(text)) for text in texts)
+    begin = _shared(one, other)
+    end = _shared(one[begin:][::-1], other[begin:][::-1])
+    left, right = one[begin : len(one) - end], other[begin : len(other) - end]
+    # words that are everywhere in a long text are no places to begin at: that would take seconds
+    matcher = SequenceMatcher(None, left, right, autojunk=max(len(left), len(right)) > _MOST_WORDS)
+    pieces = [
+        ("equal", one[:begin], other[:begin]),
+        *((how, left[a:b], right[c:d]) for how, a, b, c, d in matcher.get_opcodes()),
+        ("equal", one[len(one) - end :], other[len(other) - end :]),
+    ]
+    alike = sum(len(words) for how, words, _ in pieces if how == "equal")
+    if 2 * alike < _LEAST_ALIKE * (len(one) + len(other)):
+        pieces = [("unlike", one, other)]
+    return (
+        Markup("").join(_stretch(how, "".join(words), is_cut) for how, words, _ in pieces),
+        Markup("").join(_stretch(how, "".join(words), is_cut) for how, _, words in pieces),
+    )
+
+
+def _shared(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many words at the beginning both have."""
+    return sum(takewhile(bool, map(eq, one, other)))
+
+
+def _stretch(how: str, text: str, is_cut: bool) -> Markup:
+    """Return a part of a text that both have, or only one, or that is unlike all of the other."""
+    most = _EQUAL if how == "equal" else _DIFFERING
+    if is_cut and len(text) > most:
+        text = f"{text[: most // 2]} … {text[-most // 2 :]}"
+    words = text.rstrip()
+    marked = words and how in ("replace", "delete", "insert")
+    return Markup("<b>{}</b>{}").format(words, text[len(words) :]) if marked else escape(text)
+
+
+def _unquoted(*texts: str) -> Sequence[str]:
+    """Return texts without the quotes and escapes of JSON, if all are texts there."""
+    try:
+        values = [json.loads(text) for text in texts]
+    except ValueError:
+        return texts
+    return values if all(isinstance(value, str) and value for value in values) else texts
 
 
 def _marked(text: str, words: str) -> Markup:

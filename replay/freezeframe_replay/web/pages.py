@@ -60,6 +60,7 @@ def runs_page(
     labels: Mapping[str, Label] = {},
     version: str = "",
     views: Mapping[str, str] = {},
+    wrong_views: str = "",
     token: str = "",
 ) -> str:
     """Return a page of the list below the form that filters it.
@@ -72,6 +73,7 @@ def runs_page(
         labels: trace id -> what a reader said of the run.
         version: what the script asks by whether there is something new; empty if the page shows what it showed.
         views: name -> what was filtered, sorted and shown when somebody kept it.
+        wrong_views: why the views cannot be read.
         token: what the form that keeps a view sends back.
     """
     kept = {name: filters.get(name, "") for name in FILTERS}
@@ -93,6 +95,7 @@ def runs_page(
         columns=[_column(name, _COLUMNS[name], sort, kept) for name in shown],
         choices=[{"name": name, "chosen": name in shown, "link": _with(kept, name, shown)} for name in [*_COLUMNS][2:]],
         views=[{"name": name, "query": query, "chosen": here == f"/?{query}"} for name, query in views.items()],
+        wrong_views=wrong_views,
         query=here.removeprefix("/").removeprefix("?"),
         token=token,
         statuses=[

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import cost, duration
 from freezeframe_replay.sources.labels import Label
+from freezeframe_replay.web.json_tree import json_tree, read_json
 from freezeframe_replay.web.links import Links, place_of
 from freezeframe_replay.web.markup import render
 from freezeframe_schemas import genai
@@ -38,14 +39,15 @@ def step_page(
     run: Run,
     outline: Outline,
     node: Node,
-    pages: Mapping[str, int],
+    shown: Mapping[str, str],
     *,
     costs: Mapping[str, float | None] = {},
     label: Label | None = None,
     token: str = "",
 ) -> str:
-    """Return the page of one step; `pages` says which page of a long body is shown, ``{"response": 2}``.
+    """Return the page of one step.
 
+    `shown`: the page, or the part, of a long body: ``{"response": "2"}``, ``{"request": "1/messages/3"}``.
     `costs`: span id of a call of a model -> US dollars, None if not known.
     """
     links = Links(run)
@@ -54,12 +56,12 @@ def step_page(
     steps = [item for item in outline.nodes if item.step is not None] if exchange is not None else list(outline.nodes)
     steps.sort(key=lambda item: item.step or 0)
     at = steps.index(node)
-    shown = _step(run, node, span, exchange, pages, links)
+    parts = _step(run, node, span, exchange, shown, links)
     if node.span_id in costs:
-        shown["facts"]["cost"] = cost(costs[node.span_id]) or "unknown"
+        parts["facts"]["cost"] = cost(costs[node.span_id]) or "unknown"
     return render(
         "step.html",
-        **shown,
+        **parts,
         run_id=run.trace_id,
         label=label,
         token=token,
@@ -88,14 +90,14 @@ def steps_of_a_file(run: Run, outline: Outline, links: Links) -> tuple[list[dict
 
 
 def _step(
-    run: Run, node: Node, span: SpanRecord, exchange: Exchange | None, pages: Mapping[str, int], links: Links
+    run: Run, node: Node, span: SpanRecord, exchange: Exchange | None, shown: Mapping[str, str], links: Links
 ) -> dict[str, Any]:
     """Return what is shown of a step."""
     return {
         "place": place_of(node),
         "node": node,
         "facts": _step_facts(run, node, span, exchange),
-        "bodies": [] if exchange is None else list(_bodies(exchange, pages, links.step(node), alone=links.alone)),
+        "bodies": [] if exchange is None else list(_bodies(exchange, shown, links.step(node), alone=links.alone)),
         "attributes": _attributes(span, whole=exchange is None),
     }
 
@@ -128,11 +130,19 @@ def _step_facts(run: Run, node: Node, span: SpanRecord, exchange: Exchange | Non
     return {name: text for name, text in rows.items() if text}
 
 
-def _bodies(exchange: Exchange, pages: Mapping[str, int], link: str, *, alone: bool) -> Iterator[dict[str, Any]]:
+def _bodies(exchange: Exchange, shown: Mapping[str, str], link: str, *, alone: bool) -> Iterator[dict[str, Any]]:
     for key, part in (("request", exchange.request), ("response", exchange.response)):
         text, note = body_text(part)
-        count = max(-(-len(text) // _PAGE_BYTES), 1)
-        page = min(max(pages.get(key, 1), 1), count)
+        number, slash, rest = shown.get(key, "1").partition("/")
+        value = None if alone else read_json(text, slash + rest)
+        path = "" if value is None else slash + rest
+        tree = json_tree(value, f"?{key}=1", path) if number == "1" else None
+        if tree is not None:
+            note = "indented here, its texts unescaped"
+        elif path:
+            text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
+        count = max(-(-len(text) // _PAGE_BYTES), 1) if tree is None else 1
+        page = min(max(int(number), 1), count)
         chunks = part.chunks if isinstance(part, Response) and len(part.chunks) > 1 else ()
         yield {
             "key": key,
@@ -143,6 +153,8 @@ def _bodies(exchange: Exchange, pages: Mapping[str, int], link: str, *, alone: b
             "raw": "" if alone else f"{link}/{key}",
             "omitted": part.omitted,
             "text": text[(page - 1) * _PAGE_BYTES : page * _PAGE_BYTES],
+            "tree": tree,
+            "path": path,
             "page": page,
             "pages": 1 if alone else count,
             "headers": part.headers,

@@ -1,0 +1,110 @@
+"""A JSON text as HTML that folds without a script, and reads as the indented text when all of it is copied. Pure."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from freezeframe_replay.web.markup import block
+
+_ROOM: Final = 64 * 1024
+"""Characters of JSON, without spaces, on a page. Parts that would take more are links."""
+_LONGEST: Final = 4_000_000
+"""Characters of a text that is read as JSON."""
+_LEAST_ROOM: Final = 1000
+_MOST_ITEMS: Final = 500
+_ONE_LINE: Final = 60
+_SHORT: Final = 1000
+"""Characters of a value that is shown unfolded."""
+_OPEN: Final = 2
+"""Levels that are unfolded in a longer one."""
+_PREVIEW: Final = 100
+_ESCAPE: Final = re.compile(r'(\\[n"\\])')
+
+
+def read_json(text: str, path: str = "") -> Any:
+    """Return the value of a JSON text, or its part at a path such as ``/messages/3``; None if there is none."""
+    if text[:1] not in ("{", "[") or len(text) > _LONGEST:
+        return None
+    try:
+        value = json.loads(text)
+        for name in path.split("/")[1:]:
+            value = value[int(name) if isinstance(value, list) else name.replace("~1", "/").replace("~0", "~")]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return value
+
+
+def json_tree(value: Any, link: str, path: str = "") -> Markup | None:
+    """Return a value as a tree; None for a text, and for a list or an object of too many items.
+
+    Args:
+        value: an object or a list.
+        link: address of a page that shows a part of it, without the part's path.
+        path: of the value itself.
+    """
+    if not isinstance(value, dict | list) or len(value) > _MOST_ITEMS:
+        return None
+    is_short = len(_compact(value)) <= _SHORT
+    return Markup("").join(_lines("", value, "", _ROOM, path, link, 99 if is_short else _OPEN))
+
+
+def _lines(lead: str, value: Any, comma: str, room: float, path: str, link: str, unfolded: int) -> Iterator[Markup]:
+    """Yield the lines of a value after its key, each of which begins with as many spaces as `lead` does."""
+    text = _compact(value)
+    if not isinstance(value, dict | list):
+        if len(text) > max(room, _LEAST_ROOM):
+            yield _left_out(lead, text, path, link)
+        else:
+            yield Markup("{}{}{}\n").format(lead, _unescaped(text), comma)
+        return
+    is_flat = not any(isinstance(item, dict | list | str) for item in value)
+    if len(text) <= _ONE_LINE or (isinstance(value, list) and is_flat and len(text) <= room):
+        yield Markup("{}{}{}\n").format(lead, _unescaped(text), comma)
+    elif len(text) > room and (room < _LEAST_ROOM or len(value) > _MOST_ITEMS):
+        yield _left_out(lead, text, path, link)
+    else:
+        yield Markup('<details{}><summary data-rest="{}">{}{}<s>\n</s></summary>').format(
+            Markup(" open") if unfolded > 0 else "", block(f"{text[1:_PREVIEW]} … {text[-1]}"), lead, text[0]
+        )
+        items = [*(value.items() if isinstance(value, dict) else enumerate(value))]
+        share = _share(room, [len(_compact(item)) for _, item in items])
+        indent = " " * (len(lead) - len(lead.lstrip()) + 2)
+        for at, (name, item) in enumerate(items, 1):
+            key = f"{indent}{block(_compact(name))}: " if isinstance(value, dict) else indent
+            part = f"{path}/{str(name).replace('~', '~0').replace('/', '~1')}"
+            yield from _lines(key, item, "," if at < len(items) else "", share, part, link, unfolded - 1)
+        yield Markup("{}{}{}\n</details>").format(indent[2:], text[-1], comma)
+
+
+def _share(room: float, sizes: list[int]) -> float:
+    """Return how long an item may be so that all of them fit: what short ones leave is for the long ones."""
+    for at, size in enumerate(sorted(sizes)):
+        if size > room / (len(sizes) - at):
+            return room / (len(sizes) - at)
+        room -= size
+    return _ROOM
+
+
+def _left_out(lead: str, text: str, path: str, link: str) -> Markup:
+    preview = block(f"{text[:_PREVIEW]} …")
+    return Markup('{}<a href="{}{}">{}</a> {:,} characters\n').format(lead, link, quote(path), preview, len(text))
+
+
+def _unescaped(text: str) -> Markup:
+    """Return JSON with the lines and quotes of its texts as they read; the backslashes are there for who copies it."""
+    pieces = _ESCAPE.split(text)
+    reads = [
+        Markup("<s>{}</s>{}").format(piece, Markup("<br>")) if piece == "\\n" else Markup("<s>\\</s>{}").format(piece[1:])
+        for piece in pieces[1::2]
+    ]
+    return Markup("").join(part for pair in zip(map(block, pieces[::2]), [*reads, ""], strict=True) for part in pair)
+
+
+def _compact(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False)
