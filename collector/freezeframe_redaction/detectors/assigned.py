@@ -6,9 +6,9 @@ import re
 
 from freezeframe_redaction.detectors.lexicon import phrases
 from freezeframe_redaction.detectors.rows import by_name, made_of, value
-from freezeframe_redaction.detectors.secrets import is_marked_secret
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.marks import is_marked_secret
 
 CLASS = "SECRET"
 _RULES = Rules("assigned")
@@ -187,5 +187,4 @@ DETECTORS = made_of(
     _RULES,
     by_name(_find, _said_after, _spoken_for, _phrase, _cookie_flag),
     takes={"password": judge_password, "named": _judge_named},
-    is_marked=is_marked_secret,
 )

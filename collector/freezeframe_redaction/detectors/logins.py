@@ -6,9 +6,9 @@ import re
 
 from freezeframe_redaction.detectors.assigned import CLASS, judge, judge_password
 from freezeframe_redaction.detectors.rows import by_name, made_of
-from freezeframe_redaction.detectors.secrets import is_marked_secret
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.marks import is_marked_secret
 
 _RULES = Rules("logins")
 _CODE_LIST, _ONE_CODE = map(_RULES.form, ("code_list", "one_code"))
@@ -63,5 +63,4 @@ DETECTORS = made_of(
     by_name(_backup),
     {"is_no_template": _is_no_template, "is_no_argument": _is_no_argument, "is_no_port": _is_no_port},
     {"password": judge_password, "beside": _beside, "flag": _flag},
-    is_marked=is_marked_secret,
 )

@@ -11,18 +11,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Final
 
+from freezeframe_redaction.detectors import checks
 from freezeframe_redaction.model import CLAIM, Candidate, Detector, Example, Find
 from freezeframe_redaction.rules import context
 from freezeframe_redaction.rules.national_checks import every, passes
 from freezeframe_redaction.rules.read import Rule, Rules
+from freezeframe_redaction.surrogates.marks import is_marked
 
 Is = Callable[[str], bool]
 Take = Callable[[re.Match[str]], tuple[Candidate, ...]]
-
-
-def never(text: str) -> bool:
-    """Whether a value of a class without a mark is a surrogate: only the list of surrogates says so."""
-    return False
 
 
 def row(name: str, class_: str, find: Find, *triggers: str, shows: Iterable[str], others: Iterable[str] = ()) -> Detector:
@@ -47,12 +44,11 @@ def value(
     class_: str,
     kind: str = "",
     group: int = 1,
-    is_marked: Is = never,
 ) -> tuple[Candidate, ...]:
     """Return the group as a finding, or as a claim if it is a surrogate; nothing without a match."""
     if match is None:
         return ()
-    return (Candidate(*match.span(group), CLAIM if is_marked(match[group]) else class_, kind),)
+    return (Candidate(*match.span(group), CLAIM if is_marked(class_, match[group]) else class_, kind),)
 
 
 def reaching(
@@ -90,11 +86,6 @@ def behind_word(word: re.Pattern[str], back: int, check: Find) -> Find:
     return find
 
 
-def has_digit(text: str) -> bool:
-    """Whether the text has a digit."""
-    return any(map(str.isdigit, text))
-
-
 def around(pattern: re.Pattern[str], back: int, ahead: int, take: Take, *, begun: bool = False) -> Find:
     """Return the check that the pattern matches around the trigger's end."""
 
@@ -122,26 +113,25 @@ def made_of(
     takes: Mapping[str, Take] = _NO_TAKES,
     *,
     by_words: Callable[[Rule], Take] | None = None,
-    is_marked: Is = never,
 ) -> tuple[Detector, ...]:
     """Return the detectors of a family's table; `finds`, `where` and `takes` are its checks that no grammar says, by name.
 
     `by_words` makes the check of a row that tests words.
     """
-    named = {"has_digit": has_digit, **where}
-    checks: dict[str, Find] = {}
+    named, takes = {**checks.WHERE, **where}, {**checks.TAKES, **takes}
+    made: dict[str, Find] = {}
     out: list[Detector] = []
     for rule in rules.rules():
         # Rows that differ in their triggers only share a check, so that a value is looked at once.
         same = repr(replace(rule, name="", row="", triggers=(), shows=()))
-        if same not in checks:
+        if same not in made:
             is_one = _named_or_steps(rule.where, named) if rule.where else None
-            take = takes[rule.take] if rule.take else _taking(rule, is_one, is_marked)
+            take = takes[rule.take] if rule.take else _taking(rule, is_one)
             if rule.words and by_words is not None:
                 take = by_words(rule)
-            checks[same] = _beside_words(rule, finds[rule.find] if rule.find else _by_grammar(rule, take))
-        made = row(rule.name, rule.class_, checks[same], *rule.triggers, shows=rule.shows, others=rule.others)
-        out.append(replace(made, row=rule.row))
+            made[same] = _beside_words(rule, finds[rule.find] if rule.find else _by_grammar(rule, take))
+        detector = row(rule.name, rule.class_, made[same], *rule.triggers, shows=rule.shows, others=rule.others)
+        out.append(replace(detector, row=rule.row))
     return tuple(out)
 
 
@@ -152,14 +142,14 @@ def _named_or_steps(where: str | Sequence[Any], named: Mapping[str, Is]) -> Is:
     return lambda value: passes(check, value.upper())
 
 
-def _taking(rule: Rule, where: Is | None, is_marked: Is) -> Take:
+def _taking(rule: Rule, where: Is | None) -> Take:
     """Return what takes the group of a match as a finding, if `where` holds for it."""
 
     def take(match: re.Match[str]) -> tuple[Candidate, ...]:
         group = rule.group if rule.group >= 0 else match.lastindex or 0
-        if where is not None and not is_marked(match[group]) and not where(match[group]):
+        if where is not None and not is_marked(rule.class_, match[group]) and not where(match[group]):
             return ()
-        return value(match, rule.class_, rule.kind, group, is_marked)
+        return value(match, rule.class_, rule.kind, group)
 
     return take
 

@@ -8,6 +8,7 @@ from freezeframe_redaction.detectors.rows import by_name, made_of
 from freezeframe_redaction.model import Candidate, Detector, Example, Find
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.rules.vendors import VENDORS, Vendor
+from freezeframe_redaction.surrogates.marks import is_marked_secret
 
 CLASS = "SECRET"
 _RULES = Rules("secrets")
@@ -16,16 +17,6 @@ _RUN_OF_LETTERS, _JWT, _JWT_LINE, _LINE_BREAK, _PEM_BEGIN = map(
 )
 _PUTTY_LINES, _BASE64_LINE, _ITS_KEY, _NOT_ITS_KEY = map(_RULES.form, ("putty_lines", "base64_line", "its_key", "not_its_key"))
 _PEM_LINES, _NAMED = map(_RULES.form, ("pem_lines", "named"))
-
-_MARKS = ("rDxrDx", "facadefacade", "RDXRDX")
-"""What the redactor writes into a secret's surrogate; a credential that holds one is not replaced again. Surrogates of short
-values have no room for one: the list says what they are."""
-
-
-def is_marked_secret(value: str) -> bool:
-    """Whether the value is a surrogate."""
-    return any(mark in value for mark in _MARKS)
-
 
 _BEHIND = 72
 """Characters before the end of a trigger among which a key may begin."""

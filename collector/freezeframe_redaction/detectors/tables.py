@@ -7,17 +7,16 @@ holds must still look like its class, so a column of ``phone`` that holds ``n/a`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from freezeframe_redaction.detectors import dates, secrets
 from freezeframe_redaction.detectors.people.names import is_known, is_plainly_given
-from freezeframe_redaction.detectors.rows import made_of, never
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.rules.read import Rules
-from freezeframe_redaction.surrogates.invented import holds_invented
+from freezeframe_redaction.surrogates.marks import is_marked
 from freezeframe_redaction.surrogates.plans import national_kind
 
 _RULES = Rules("columns")
@@ -44,8 +43,6 @@ class Column:
     """The headings, as alternatives; a space stands for any joint (``birth date``, ``birth_date``)."""
     look: re.Pattern[str]
     """What a cell of it looks like."""
-    is_marked: Callable[[str], bool] = never
-    """Whether a cell holds a surrogate."""
     kind: str = ""
     fires: bool = True
     """Whether its headings alone make a table worth reading: ``address`` is too frequent in code."""
@@ -56,7 +53,6 @@ class Column:
 
 
 _FULL_NAME = _RULES.text("full_name")
-_MARKS = {"name": holds_invented, "date": dates.is_surrogate, "secret": secrets.is_marked_secret}
 
 
 def column_of(row: Mapping[str, Any], rules: Rules) -> Column:
@@ -65,7 +61,6 @@ def column_of(row: Mapping[str, Any], rules: Rules) -> Column:
         class_=row["class"],
         words=rules.filled(row.get("words", "")),
         look=re.compile(rules.filled(row["look"])),
-        is_marked=_MARKS.get(row.get("marked", ""), never),
         kind=row.get("kind", ""),
         fires=row.get("fires", True),
     )
@@ -160,7 +155,7 @@ def judge(text: str, start: int, end: int, column: Column) -> Candidate | None:
         if value.endswith(".0"):  # a spreadsheet's number
             value, end = value[:-2], end - 2
         kind = "international" if value[0] == "+" else national_kind("".join(filter(str.isdigit, value)))
-    return Candidate(start, end, "*" if column.is_marked(value) else column.class_, kind)
+    return Candidate(start, end, "*" if is_marked(column.class_, value) else column.class_, kind)
 
 
 def _is_name(value: str, column: Column) -> bool:

@@ -22,6 +22,7 @@ from freezeframe_redaction.rules.vendors import HEADS, SEPARATORS
 from freezeframe_redaction.surrogates import spoken
 from freezeframe_redaction.surrogates.invented import invent
 from freezeframe_redaction.surrogates.mailboxes import plain_address
+from freezeframe_redaction.surrogates.marks import IN_WALLETS
 from freezeframe_redaction.surrogates.phones import make_phone
 from freezeframe_redaction.surrogates.plans import national_kind
 from freezeframe_redaction.surrogates.shapes import (
@@ -252,7 +253,7 @@ def _wallet(prf: Prf, value: str, kind: str) -> str:
     number = prf.number("CRYPTO", value.lower() if kind != "base58" else value)
     if kind == "ethereum":
         return "0x" + "facadefacade" + spell(number, HEX, 28)
-    payload = b"\xfa\xca\xde\x00" + (number & (1 << 128) - 1).to_bytes(16, "big")
+    payload = IN_WALLETS + (number & (1 << 128) - 1).to_bytes(16, "big")
     if kind == "base58":
         version = {"1": b"\x00", "3": b"\x05", "L": b"\x30", "M": b"\x32", "D": b"\x1e", "T": b"\x41"}[value[0]]
         return checksums.base58check(version + payload)

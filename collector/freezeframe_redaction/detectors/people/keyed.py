@@ -10,7 +10,6 @@ from freezeframe_redaction.detectors.people.classes import test_of
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
-from freezeframe_redaction.surrogates.invented import holds_invented
 
 _PEOPLES_LABELS = phrases("keyed.peoples_labels")  # fmt: skip
 """Labels of people and of nothing else: what follows one need not be on any list."""
@@ -188,5 +187,4 @@ DETECTORS = made_of(
     _RULES,
     {"keyed": _keyed, "loose": _loose, "labelled": _labelled},
     {"is_login": _is_login},
-    is_marked=holds_invented,
 )
