@@ -39,7 +39,7 @@ class Member:
     kind: str = ""
     """The form that the detector saw, as surrogates need it (``nanp``, ``jwt``)."""
     spreads: bool = True
-    """It is replaced in other spans. If not, it waits for `Cast.weighed`: a word of a name without evidence of its own."""
+    """It is replaced in other spans. If not, it waits for `Cast.weighed`: a word of a name without any other evidence."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,7 +99,7 @@ class Cast:
     def weighed(self, texts: Iterable[str]) -> Cast:
         """Return the cast once the whole run is known: before its earlier spans are rewritten.
 
-        Names without evidence of their own are judged by what the run writes in small letters (`spreading.is_name`), and their
+        Names without other evidence are judged by what the run writes in small letters (`spreading.is_name`), and their
         words by themselves (`spreading.spreads_alone`). `texts` are all texts of the run (`texts_of` each span).
         """
         waiting = {one.spelling.lower() for one in self.members if not one.spreads}

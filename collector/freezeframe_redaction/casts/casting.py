@@ -76,7 +76,7 @@ class _Forms:
 
     @cached_property
     def needles(self) -> tuple[str, ...]:
-        """Return what a raw text holds if one of the forms stands in it."""
+        """Return what a raw text contains if one of the forms is in it."""
         return needles_of(self.held)
 
     def add_part(self, class_: str, old: str, new: str) -> None:
@@ -125,7 +125,7 @@ class Casting:
         return self._indexes.needles(known, self.cast)
 
     def plain_since(self, known: Cast) -> tuple[str, ...]:
-        """Return what a text holds if a form that a walk drops stands in it, of what is new since then."""
+        """Return what a text holds if it contains a form that a walk drops, of what is new since then."""
         return self._indexes.plain_since(known, self.cast)
 
     def without_forms(self, names: Mapping[str, str]) -> Mapping[str, str]:
@@ -176,7 +176,7 @@ class Indexes:
         return held[0]
 
     def plain_since(self, known: Cast, cast: Cast) -> tuple[str, ...]:
-        """Return what a text holds if a form that a walk drops stands in it, of what is new in a cast."""
+        """Return what a text holds if it contains a form that a walk drops, of what is new in a cast."""
         fresh = cast.beyond(known)
         return shortest(chain.from_iterable(one.plain for one in self._forms_of_all(fresh)))
 
@@ -384,7 +384,7 @@ def _order(one: Member) -> tuple[int, str, str]:
 
 
 def merged(edits: Sequence[walk.Span], hits: Sequence[Hit]) -> list[walk.Span]:
-    """Return the edits with the hits. A hit replaces the edits that it covers; where it sticks out of one, that one grows."""
+    """Return the edits with the hits. A hit replaces the edits that it covers; if it sticks out of one, that one grows."""
     left = sorted(edits)
     for hit in [hit for hit in hits if hit[:3] not in left]:
         over = [edit for edit in left if edit[0] < hit.end and hit.start < edit[1]]

@@ -180,7 +180,7 @@ _LEAST_RUN: Final = 4
 
 
 def needles_of(forms: Iterable[str]) -> tuple[str, ...]:
-    """Return what a raw text in small letters holds if one of the forms stands in it: as few as possible."""
+    """Return what a raw text in small letters contains if one of the forms is in it: as few as possible."""
     return shortest(form if form.isalnum() else _needle_of(form) for form in map(str.lower, forms))
 
 

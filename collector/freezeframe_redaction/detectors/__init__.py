@@ -57,7 +57,7 @@ FAMILIES: tuple[ModuleType | str, ...] = (
     spelled,
     encoded,
 )
-"""In a fixed order: a module with checks of its own, or the name of a table that needs none."""
+"""In a fixed order: a module with its own checks, or the name of a table that needs none."""
 
 
 def _detectors(family: ModuleType | str) -> tuple[Detector, ...]:

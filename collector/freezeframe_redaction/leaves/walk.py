@@ -346,7 +346,7 @@ class _Walk:
 
 
 def _spell_one_text(items: list[Any]) -> bool:
-    """Whether yielded texts are pieces of one, as a model streams them, and not values of their own: they carry its spaces.
+    """Whether yielded texts are pieces of one, as a model streams them, and not separate values: they carry its spaces.
 
     Lines do so, too, and short pieces with a line break; one line among longer texts is a value like them.
     """

@@ -110,7 +110,7 @@ class Work:
         """Something was found in a text that was taken for known at first; what was done before knows nothing of it."""
         self._texts: list[Text] = []
         self._values: list[AttributeValue] = []
-        """Those that are no text, and were read one by one."""
+        """Those that are not texts, and were read one by one."""
         self._places: list[tuple[dict[str, AttributeValue], str, Text]] = []
         self._numbers: list[tuple[dict[str, AttributeValue], str, walk.Node]] = []
         self._names: list[tuple[dict[str, AttributeValue], str, Text]] = []
@@ -243,7 +243,7 @@ class Work:
         self.learnt_late = casting is not None and casting.cast is not cast
 
     def missed(self, before: Cast) -> bool:
-        """Whether a form of what was found only later in the same span may stand in what was read before.
+        """Whether a form of what was found only later in the same span may be in what was read before.
 
         A walk drops words that are whole values, and lists are read before the rest.
         """

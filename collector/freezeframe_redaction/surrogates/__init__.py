@@ -1,1 +1,1 @@
-"""Surrogates: what replaces a value of each class, in its shape and belonging to nobody."""
+"""Surrogates: what replaces a value of each class, in its shape; no one has them."""

@@ -97,7 +97,7 @@ def _card(prf: Prf, value: str, kind: str) -> str:
 
 
 _NO_BANK = {"BA": "9999", "BE": "9999", "BR": "9999", "EE": "66", "RS": "9999", "TR": "9999"}
-"""First digits of no bank, in countries where zeros are those of one: elsewhere, a bank code of zeros is nobody's.
+"""First digits of no bank, in countries where zeros are those of one: elsewhere, a bank code of zeros is no bank's.
 
 Source: the registers of bank codes in schwifty 2026.10.1 and python-stdnum 2.2; in Belgium, 999 is for circular cheques.
 """
