@@ -83,6 +83,13 @@ NOT_SET: Final = "which a replay does not set"
 NOT_COMPARED: Final = "a replay does not compare "
 """Begins the text of each gap that a verdict has to name: what of an outcome is not compared follows."""
 
+EFFECTS: Final[Mapping[GapKind, str]] = {
+    GapKind.FILE_WRITTEN: "what it does to files outside its steps",
+    GapKind.PROCESS: "what it gives to programs that it starts",
+    GapKind.DATABASE: "what it does in databases outside its steps",
+}
+"""Kind -> what is not compared of a run with such a gap."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:

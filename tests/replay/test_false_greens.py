@@ -291,6 +291,20 @@ def test_what_a_worker_process_relaxed_is_named(tmp_path: Path) -> None:
     assert line(fixture, tmp_path, source) == said
 
 
+REPORTING = FUNCTION.replace("import freezeframe", "import pathlib, subprocess\nimport freezeframe", 1).replace(
+    '    return track("AC-2")',
+    '    pathlib.Path("report.txt").write_text("found")\n    subprocess.run(["true", "found"])\n    return track("AC-2")',
+)
+
+
+def test_what_a_program_does_outside_its_steps_is_named_as_not_compared(tmp_path: Path) -> None:
+    fixture = record(tmp_path, REPORTING)
+    assert line(fixture, tmp_path, REPORTING.replace('"found"', '"lost"')) == (
+        "identical, except what it does to files outside its steps and what it gives to programs that it starts: "
+        "2 of 2 steps and the outcome"
+    )
+
+
 CLASSES = """
 import dataclasses
 import freezeframe

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import random
 import secrets
 import threading
@@ -275,10 +276,11 @@ def from_the_device() -> str:
     [
         lambda: secrets.token_hex(4),
         lambda: random.SystemRandom().random(),
-        lambda: __import__("os").urandom(3).hex(),
+        lambda: os.urandom(3).hex(),
+        lambda: os.getrandom(3).hex(),
         from_the_device,
     ],
-    ids=["secrets", "SystemRandom", "os.urandom", "/dev/urandom"],
+    ids=["secrets", "SystemRandom", "os.urandom", "os.getrandom", "/dev/urandom"],
 )
 def test_what_is_meant_to_be_secret_is_not_recorded_and_named(draw: Agent) -> None:
     with capture() as captured:

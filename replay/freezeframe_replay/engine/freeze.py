@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
@@ -14,6 +14,7 @@ from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Exchange, Lane, Request
 from freezeframe_schemas.fixture import Fixture, Redaction, Step
 from freezeframe_schemas.framework import state_from_span
+from freezeframe_schemas.gaps import EFFECTS, NOT_COMPARED, Gap
 from freezeframe_schemas.keys import RequestKey, request_key
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord
@@ -84,10 +85,15 @@ def freeze(run: Run) -> Fixture:
         steps=tuple(steps),
         environment={name: _as_text(resource[name]) for name in ENVIRONMENT if name in resource},
         redaction=redaction,
-        gaps=tuple(str(gap) for gap in run.gaps),
+        gaps=(*map(str, run.gaps), *_effects(run.gaps)),
         states=tuple(sorted(filter(None, map(state_from_span, run.spans)), key=lambda state: state.sequence)),
         created_by=f"freezeframe {resource.get(genai.LIBRARY_VERSION, '')}".strip(),
     )
+
+
+def _effects(gaps: Iterable[Gap]) -> dict[str, None]:
+    """Return what the run does to the world outside its steps, as gaps that the verdict names."""
+    return dict.fromkeys(NOT_COMPARED + EFFECTS[gap.kind] for gap in gaps if gap.kind in EFFECTS)
 
 
 def _inside_a_call_without_an_end(span: SpanRecord, by_span: Mapping[str, SpanRecord]) -> bool:

@@ -71,7 +71,9 @@ def install(module: ModuleType, patches: Patches) -> None:
     patches.everywhere(module, ours)
     patches.replace(module.Random, "seed", _wrap_seed_of_own)
     patches.replace(module, "_urandom", _wrap_urandom)
-    patches.replace(os, "urandom", _wrap_urandom)
+    for name in ("urandom", "getrandom"):
+        if hasattr(os, name):
+            patches.replace(os, name, _wrap_urandom)
 
 
 # -- the functions ------------------------------------------------------------------------------------------------------
@@ -210,15 +212,15 @@ def recorded_seed(file: str) -> int | None:
     return int(given, 16)
 
 
-def _wrap_urandom(original: Callable[[int], bytes]) -> Callable[[int], bytes]:
+def _wrap_urandom(original: Callable[..., bytes]) -> Callable[..., bytes]:
     @functools.wraps(original)
-    def urandom(size: int, /) -> bytes:
+    def urandom(*size: Any, **flags: Any) -> bytes:
         with guard("randoms.urandom"):
             place = current_place()
             draws = None if place.inside_call else draws_of(place)
             if draws is not None and is_of_program(asker(sys._getframe(1), _SECRET_FILES)):
                 draws.lost[UNRECORDED] += 1
-        return original(size)
+        return original(*size, **flags)
 
     return urandom
 
