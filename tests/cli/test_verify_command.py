@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,12 +13,18 @@ from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.report.audit_check import check
 from freezeframe_schemas.fixture import Fixture, write_fixture
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.run import build_run
+from freezeframe_schemas.span import SpanRecord
+
+
+def spans(*, omitted: str | None = None) -> list[SpanRecord]:
+    call = tool_call("track", "Lyon", "AC-1")
+    return make_run(replace(call, response=replace(call.response, omitted=omitted)))
 
 
 def recording(*, omitted: str | None = None) -> Fixture:
-    call = tool_call("track", "Lyon", "AC-1")
-    return freeze(build_run(make_run(replace(call, response=replace(call.response, omitted=omitted)))))
+    return freeze(build_run(spans(omitted=omitted)))
 
 
 def test_a_recording_with_a_body_left_out_is_not_whole(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,6 +45,17 @@ def test_whole_recordings_are_whole_and_forks_are_forks(tmp_path: Path, capsys: 
     first, second = capsys.readouterr().out.splitlines()
     assert ": whole, 1 step of run " in first
     assert second.endswith(f"a fork of run {'cd' * 16}")
+
+
+def test_edits_of_a_file_of_spans_are_named_as_not_seen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name, omitted in (("whole", None), ("lacking", "over the limit")):
+        (tmp_path / f"{name}.jsonl").write_text(json.dumps(spans_to_otlp_json(spans(omitted=omitted))))
+    edited = (tmp_path / "whole.jsonl").read_text().replace("Lyon", "Nice")
+    (tmp_path / "edited.jsonl").write_text(edited)
+    assert main(["verify", *(str(tmp_path / f"{name}.jsonl") for name in ("edited", "lacking"))]) == 1
+    said = capsys.readouterr().out.splitlines()
+    assert "edited.jsonl: whole, except edits (a file of spans has no digest that shows them), 1 step" in said[0]
+    assert "lacking.jsonl: not whole, 1 step" in said[1]
 
 
 def test_a_damaged_recording_outweighs_one_of_which_nothing_can_be_said(

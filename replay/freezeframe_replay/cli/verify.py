@@ -10,12 +10,13 @@ import dataclasses
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli.command import Command, option
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, print_json
-from freezeframe_replay.engine.freeze import keyed_anew
-from freezeframe_replay.local.target import load_as_fixture
+from freezeframe_replay.engine.freeze import freeze, keyed_anew
+from freezeframe_replay.local.target import load_target
 from freezeframe_replay.report.render import counted, printable
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.fixture import Fixture
@@ -70,6 +71,8 @@ class Checked:
     forked_from: str = ""
     """The run that it is a fork of: its changes were made on purpose."""
     faults: tuple[str, ...] = ()
+    unsealed: bool = False
+    """It has no digest or hash by which an edit would be seen."""
     lacks: tuple[str, ...] = ()
     """What the recording is known to lack: it is unchanged since it was written, but not whole."""
     empty: str = ""
@@ -84,7 +87,9 @@ def _lines(result: Checked) -> Iterable[str]:
         notes.append(f"a fork of run {result.forked_from}")
     if result.keyed_otherwise:
         notes.append(f"{result.keyed_otherwise} with keys of another version, which makes no difference")
-    state = "as written, but not whole" if result.lacks else "whole"
+    state = "whole, except edits (a file of spans has no digest that shows them)" if result.unsealed else "whole"
+    if result.lacks:
+        state = "not whole" if result.unsealed else "as written, but not whole"
     yield f"{result.name}: {state}, {'; '.join(notes)}"
     yield from (f"  lacks: {printable(gap)}" for gap in result.lacks)
 
@@ -92,7 +97,8 @@ def _lines(result: Checked) -> Iterable[str]:
 def _check(arguments: argparse.Namespace, name: str) -> Checked:
     try:
         # for a fixture: version, digest over every step, hash of every blob; for a run: hash of every stored piece
-        fixture = load_as_fixture(place_of(arguments), name)
+        found = load_target(place_of(arguments), name)
+        fixture = found if isinstance(found, Fixture) else freeze(found)
     except FreezeframeError as error:
         return Checked(name=name, faults=(str(error),))
     return Checked(
@@ -102,6 +108,7 @@ def _check(arguments: argparse.Namespace, name: str) -> Checked:
         keyed_otherwise=sum(step.key != anew.key for step, anew in zip(fixture.steps, keyed_anew(fixture), strict=True)),
         forked_from=fixture.forked_from,
         faults=tuple(_faults(name, fixture)),
+        unsealed=not isinstance(found, Fixture) and Path(name).is_file(),
         lacks=fixture.gaps,
         empty=why_nothing_to_check(fixture) or "",
     )
