@@ -6,10 +6,11 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.model import CLAIM, Candidate
 from freezeframe_redaction.rules.checksums import luhn
+from freezeframe_redaction.surrogates.marks import is_marked
 from freezeframe_redaction.surrogates.plans import is_assigned
-from freezeframe_redaction.surrogates.shapes import digits_of
+from freezeframe_redaction.surrogates.shapes import bare, digits_of
 
 _LEAST_PIECE: Final = 10
 _DATE: Final = re.compile("(?:19|20)[0-9]{2}-[01][0-9]-")
@@ -42,11 +43,24 @@ def _code_of_dumped_card(match: re.Match[str]) -> tuple[Candidate, ...]:
     return (Candidate(*match.span(2), "SECRET", "code"),) if luhn(digits_of(match[1])) else ()
 
 
+def _birthday(match: re.Match[str]) -> tuple[Candidate, ...]:
+    """A date, or a year that is said to be one of birth: ``born 1985``."""
+    said = match.string[max(0, match.start() - 9) : match.start() + 1].rpartition("\x1f")[2].lower()
+    if match[1].isdigit() and len(match[1]) == len("1985") and "born" not in said:
+        return ()
+    return (Candidate(*match.span(1), CLAIM if is_marked("DOB", match[1]) else "DOB"),)
+
+
 WHERE: Final[Mapping[str, Callable[[str], bool]]] = {
     "has_digit": _has_digit,
     "is_assigned": is_assigned,
+    "is_no_number": lambda text: not text.isdigit(),
     "is_no_year": _is_no_year,
+    "is_one_of_many": lambda mac: len(set(bare(mac)) - {"0"}) > 0 and set(bare(mac)) != {"F"},
     "is_random": _is_random,
     "may_be_document": _may_be_document,
 }
-TAKES: Final[Mapping[str, Callable[[re.Match[str]], tuple[Candidate, ...]]]] = {"dumped": _code_of_dumped_card}
+TAKES: Final[Mapping[str, Callable[[re.Match[str]], tuple[Candidate, ...]]]] = {
+    "birthday": _birthday,
+    "dumped": _code_of_dumped_card,
+}

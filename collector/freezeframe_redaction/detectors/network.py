@@ -15,7 +15,7 @@ from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("network")
 _PRIVATE, _USERINFO, _TEMPLATE = map(_RULES.form, ("private", "userinfo", "template"))
-_VERSION, _NO_PERSON, _MAC = map(_RULES.form, ("version", "no_person", "mac"))
+_VERSION, _NO_PERSON = map(_RULES.form, ("version", "no_person"))
 _SECTION, _HOST = map(_RULES.form, ("section", "host"))
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
@@ -78,18 +78,6 @@ def _looks_like_code(value: str) -> bool:
     return "::" in value and len(value.replace(":", "")) < 4
 
 
-def _mac(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    match = _MAC.search(text, max(low, at - 18), min(high, at + 4))
-    if match is None:
-        return ()
-    bare = re.sub(r"[^0-9a-f]", "", match.group().lower())
-    if bare.startswith("02005e"):
-        return (Candidate(match.start(), match.end(), "*"),)
-    if bare in ("000000000000", "ffffffffffff"):
-        return ()
-    return (Candidate(match.start(), match.end(), "MAC"),)
-
-
 def _url(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     scheme_end = text.rfind("://", max(low, at - 340), at)
     if scheme_end < 0:
@@ -124,4 +112,4 @@ def _url(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(match.start(2), match.start(2) + sign, "URL_CRED", "", (match.start(), shown_end)),)
 
 
-DETECTORS = made_of(_RULES, by_name(_ipv4, _ipv6, _mac, _url))
+DETECTORS = made_of(_RULES, by_name(_ipv4, _ipv6, _url))

@@ -9,6 +9,7 @@ from typing import Final
 from freezeframe_redaction.rules.checksums import BECH32
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.invented import holds_invented
+from freezeframe_redaction.surrogates.shapes import bare
 
 _IN_SECRETS: Final = ("rDxrDx", "facadefacade", "RDXRDX")
 """What the redactor writes into a secret's surrogate; a credential that holds one is not replaced again. Surrogates of short
@@ -40,6 +41,7 @@ _MARKED: Final[Mapping[str, Callable[[str], bool]]] = {
     "SECRET": is_marked_secret,
     "CRYPTO": _is_marked_wallet,
     "DOB": _is_coarse,
+    "MAC": lambda value: bare(value).startswith("02005E"),
     "PERSON": holds_invented,
     "ADDRESS": holds_invented,
 }
