@@ -7,7 +7,7 @@ import random
 from dataclasses import replace
 from importlib.resources import files
 from importlib.util import find_spec
-from urllib.parse import urlsplit
+from urllib.parse import urlencode, urlsplit
 
 import httpx
 import pytest
@@ -18,7 +18,7 @@ from page_pictures import SHAPE, SHAPES, WIDTH
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.lifecycle import NO_PARENT
-from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.span import SpanRecord, StatusCode
 
 pytestmark = [
     pytest.mark.long,
@@ -53,6 +53,19 @@ def test_a_word_of_a_payload_finds_its_run_and_is_shown_marked(pages: Pages) -> 
     assert pages.browser.run("document.querySelectorAll('tbody tr').length") == 1
     assert pages.browser.run("document.querySelector('.snippet mark').textContent") == MARKED
     assert "It is in Lyon." in pages.browser.click("tbody a")
+
+
+def test_a_word_that_is_only_in_the_status_of_a_failed_span_finds_its_run(pages: Pages) -> None:
+    """The second of two failures; the list shows the first one's message."""
+    entry, *steps = make_run(tool_call("pay", 1, 1), tool_call("pay", 2, 2))
+    failed = [
+        replace(span, status_code=StatusCode.ERROR, status_message=f"card {word}")
+        for span, word in zip(steps, ("expired", "Overdrawn"), strict=True)
+    ]
+    pages.store.insert(named([entry, *failed], "5747" * 8), token="browser-status")
+    pages.open(f"/?{urlencode({'words': 'overdrawn'})}")
+    assert pages.browser.run("document.querySelectorAll('tbody tr').length") == 1
+    assert pages.browser.run("document.querySelector('.snippet').textContent") == "card Overdrawn"
 
 
 def test_the_list_is_sorted_and_paged_by_clicks(pages: Pages) -> None:

@@ -27,6 +27,8 @@ _READABLE_NAME: Final = 40
 
 def printable(text: str) -> str:
     """Return the text as one line that cannot steer a terminal: line ends and control characters as ``\\n``, ``\\x1b``."""
+    if text.isprintable():
+        return text
     return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
 
 

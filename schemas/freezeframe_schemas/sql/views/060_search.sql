@@ -1,5 +1,5 @@
 -- Full text: SELECT trace_id, snippet FROM search(words = 'refund order'). All words must be in one long text, or among the short
--- ones of one span.
+-- ones of one span, or in the status message of one that failed.
 CREATE OR REPLACE VIEW {db}.search {on_cluster} AS
 SELECT
     p.tenant AS tenant, p.trace_id AS trace_id,
@@ -22,4 +22,11 @@ SELECT
         '[\x00-\x03]+', '…') AS snippet
 FROM {db}.span_rows AS s
 WHERE hasAllTokens(lower(s.templates), splitByNonAlpha(lower({words:String})))
+UNION ALL
+SELECT
+    s.tenant AS tenant, s.trace_id AS trace_id, 'status_message' AS attribute, s.run_hour AS run_hour, '' AS hash,
+    substring(JSONExtractString(s.rest, 'status_message') AS message, greatest(1, toInt64(positionCaseInsensitive(message,
+        arraySort(word -> -length(word), splitByNonAlpha({words:String}))[1])) - 60), 200) AS snippet
+FROM {db}.span_rows AS s
+WHERE s.status = 'Error' AND hasAllTokens(lower(JSONExtractString(s.rest, 'status_message')), splitByNonAlpha(lower({words:String})))
 LIMIT 1 BY tenant, trace_id, attribute;
