@@ -23,9 +23,8 @@ from freezeframe_collector.casts.found import RunKey
 from freezeframe_collector.files import replace_durably
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.engine import quote_text
-from freezeframe_collector.store.loading import load_runs
 from freezeframe_collector.store.own_rows import as_new
-from freezeframe_collector.store.rewriting import begin_replacing, finish_replacing
+from freezeframe_collector.store.rewriting import begin_replacing, finish_replacing, load_runs
 from freezeframe_schemas.errors import FreezeframeError, RetryableStoreError
 from freezeframe_schemas.otlp.decode import NO_LIMITS, decode_traces
 from freezeframe_schemas.otlp.encode import encode_traces

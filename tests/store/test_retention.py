@@ -20,7 +20,6 @@ from freezeframe_collector.store.retention import (
     enable_search,
     expire,
     pin,
-    set_price,
     unpin,
 )
 from freezeframe_schemas import genai
@@ -245,13 +244,18 @@ def test_a_run_that_is_not_there_cannot_be_pinned(own: Store) -> None:
         pin(own, "0" * 32)
 
 
+def price(store: Store, prefix: str, day: str, usd_in: float, usd_out: float) -> None:
+    prices = f"{usd_in}, {usd_out}, {usd_in}, {usd_in}"
+    store.engine.command(f"INSERT INTO {store.database}.prices VALUES ('{prefix}', '{day} 00:00:00', {prices}, '')")
+
+
 def test_a_price_of_ones_own_counts_from_its_day(own: Store) -> None:
     spans = run_of(1, days_ago=1)
     own.insert(spans, token="x")
-    set_price(own, "gpt", valid_from=dt.date(2020, 1, 1), input_usd=1e6, output_usd=0)
-    set_price(own, agent_loops.MODELS[0][:-3], valid_from=dt.date(2026, 12, 1), input_usd=1, output_usd=2)
-    set_price(own, agent_loops.MODELS[1][:-3], valid_from=dt.date(2026, 12, 1), input_usd=1, output_usd=2)
-    set_price(own, agent_loops.MODELS[2][:-3], valid_from=dt.date(2026, 12, 1), input_usd=1, output_usd=2)
+    price(own, "gpt", "2020-01-01", 1e6, 0)
+    price(own, agent_loops.MODELS[0][:-3], "2026-12-01", 1, 2)
+    price(own, agent_loops.MODELS[1][:-3], "2026-12-01", 1, 2)
+    price(own, agent_loops.MODELS[2][:-3], "2026-12-01", 1, 2)
     _, rows = own.query(
         "SELECT sum(cost_usd), sum(ifNull(input_tokens, 0) + 2 * ifNull(output_tokens, 0)) / 1e6"
         f" FROM {own.database}.model_calls WHERE model_answered != ''"

@@ -8,7 +8,7 @@ import re
 import secrets
 import time
 import uuid
-from collections.abc import AsyncGenerator, Generator, Mapping, Sequence, Set
+from collections.abc import AsyncGenerator, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -59,19 +59,15 @@ def build_app(
     store: Store,
     *,
     users: Sequence[User] = (),
-    hosts: Sequence[str] = (),
     admin_token: str | None = None,
-    max_workers: int = _WORKERS,
 ) -> web.Application:
     """Return the application that answers the ClickHouse HTTP protocol, reading only.
 
     Args:
         store: an embedded store. (A server has its own HTTP port.)
         users: who may ask; none means ``default`` without a password, which is safe on loopback only.
-        hosts: names besides loopback's that a request's Host header may carry (against DNS rebinding).
         admin_token: anyone who knows it may administer the store (`admin`) and insert into the user's own tables, as
             user ``admin`` with the token as password; None: no one may.
-        max_workers: statements that run at a time; more wait.
 
     Raises:
         ConfigError: the store is a server.
@@ -82,14 +78,7 @@ def build_app(
     if admin_token is not None:
         known[ADMIN] = User(name=ADMIN, password=admin_token, may_insert=True)
     shelf = shelf_of(store.engine.directory, store.database, cold=store.engine.cold)
-    facade = _Facade(
-        shelf,
-        users=known,
-        hosts=LOOPBACK_NAMES | set(hosts),
-        max_workers=max_workers,
-        writer=store.engine,
-        queries=QueryLog(store),
-    )
+    facade = _Facade(shelf, users=known, writer=store.engine, queries=QueryLog(store))
     app = _app(facade)
     if admin_token is not None:
         app.router.add_post(admin.PATH, admin.Admin(store, admin_token).post)
@@ -98,7 +87,7 @@ def build_app(
 
 def build_reading_app(shelf: Shelf, user: User) -> web.Application:
     """Return the application over a store that no collector has open: it reads, and takes no inserts."""
-    return _app(_Facade(shelf, users={user.name: user}, hosts=LOOPBACK_NAMES, max_workers=_WORKERS))
+    return _app(_Facade(shelf, users={user.name: user}))
 
 
 def shelf_of(directory: Path, database: str, *, cold: Path | None) -> Shelf:
@@ -123,8 +112,6 @@ class _Facade:
         shelf: Shelf,
         *,
         users: Mapping[str, User],
-        hosts: Set[str],
-        max_workers: int,
         writer: EmbeddedEngine | None = None,
         queries: QueryLog | None = None,
     ) -> None:
@@ -133,12 +120,11 @@ class _Facade:
         self._database = shelf.database
         self._host = ReaderHost(shelf)
         self._executor = Executor(self._host)
-        self._admission = Admission(max_workers)
+        self._admission = Admission(_WORKERS)
         self._results = ranges.Results()
-        self._threads = ThreadPoolExecutor(max_workers, thread_name_prefix="facade")
-        self._beside = ThreadPoolExecutor(max_workers, thread_name_prefix="facade-pieces")  # those of `_threads` wait for it
+        self._threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="facade")
+        self._beside = ThreadPoolExecutor(_WORKERS, thread_name_prefix="facade-pieces")  # those of `_threads` wait for it
         self._users = users
-        self._hosts = hosts
         zone = time.tzname[0] if writer is None else str(writer.rows("SELECT timezone()")[1][0][0])
         self._headers = {"X-ClickHouse-Server-Display-Name": "freezeframe", "X-ClickHouse-Timezone": zone, **ANSWER_HEADERS}
 
@@ -205,7 +191,7 @@ class _Facade:
         return replace(request, sql=f"SELECT '{status}' AS kill_status, '{query_id}' AS query_id{where}".encode())
 
     def _check_origin(self, http: web.Request) -> None:
-        why = why_foreign(http.headers, names=self._hosts)
+        why = why_foreign(http.headers, names=LOOPBACK_NAMES)
         if why is not None:
             raise denied(why)
 

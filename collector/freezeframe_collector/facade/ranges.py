@@ -43,9 +43,8 @@ class _Place:
 class Results:
     """Results by who asked and what, the least recently used first."""
 
-    def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self) -> None:
         self._places: dict[object, _Place] = {}
-        self._monotonic = monotonic
 
     async def get(self, key: object, make: Callable[[], Awaitable[Result]]) -> Result:
         """Return the held result, or make it; a request for the same result waits meanwhile."""
@@ -60,12 +59,12 @@ class Results:
                 finally:
                     if place.result is None and self._places.get(key) is place:
                         del self._places[key]
-            place.used = self._monotonic()
+            place.used = time.monotonic()
         self._make_room()
         return result
 
     def _expire(self) -> None:
-        oldest = self._monotonic() - _HELD_S
+        oldest = time.monotonic() - _HELD_S
         for key, place in [*self._places.items()]:
             if place.result is not None and place.used < oldest:
                 del self._places[key]

@@ -114,29 +114,6 @@ def enable_search(store: Store) -> None:
         store.engine.command(f"ALTER TABLE {name} MATERIALIZE INDEX ix_text SETTINGS mutations_sync = 2")
 
 
-def set_price(
-    store: Store,
-    prefix: str,
-    *,
-    valid_from: dt.date,
-    input_usd: float,
-    output_usd: float,
-    cache_read_usd: float | None = None,
-    cache_write_usd: float | None = None,
-    note: str = "",
-) -> None:
-    """Price the models whose name starts with `prefix` from a day on. Units: US dollars per million tokens."""
-    prices = {
-        "input_usd": input_usd,
-        "output_usd": output_usd,
-        "cache_read_usd": input_usd if cache_read_usd is None else cache_read_usd,
-        "cache_write_usd": input_usd if cache_write_usd is None else cache_write_usd,
-    }
-    numbers = {column: repr(float(price)) for column, price in prices.items()}
-    row = {"prefix": quote_text(prefix), "valid_from": f"'{valid_from} 00:00:00'", **numbers, "note": quote_text(note)}
-    insert_row(store.engine, f"{store.database}.prices", row)
-
-
 def _partitions(store: Store) -> list[tuple[bool, dt.date]]:
     _, rows = store.query(
         f"SELECT DISTINCT kept, toString(toDate(run_hour)) AS day FROM {store.database}.span_rows ORDER BY day, kept"

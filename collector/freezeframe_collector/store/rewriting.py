@@ -7,18 +7,20 @@ rewrite that stopped midway is repeated with the same file.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from freezeframe_collector.store.deleting import RUN_TABLES, begin_deletion, delete_rows, of_runs, wait_deleted, write_audit
+from freezeframe_collector.store.engine import quote_text
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, WireError
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import tenant_of
+from freezeframe_schemas.tables import run_parts, spans_from_blocks, tenant_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,3 +102,17 @@ def _read(file: Path, trace_id: str) -> list[SpanRecord]:
     if any(not span.text(genai.REDACTION_POLICY) for span in spans):
         raise ConfigError(f"{file}: found spans that no redaction policy was applied to", do="redact them first")
     return spans
+
+
+def load_runs(store: Store, trace_ids: Sequence[str]) -> list[SpanRecord]:
+    """Return all spans of some runs, exactly as stored, by start; none of a run that is not there.
+
+    Raises:
+        WireError: the stored run is damaged.
+        StoreError: the store does not answer.
+    """
+    runs = f"trace_id IN ({', '.join(map(quote_text, trace_ids))})"
+    place = f"(tenant, run_hour) IN (SELECT tenant, run_hour FROM run_rows WHERE {runs}) AND {runs}"
+    parts = [re.sub(r"\b(\w+_rows)\b", rf"{store.database}.\1", part) for part in run_parts(place)]
+    parts[0] = parts[0].replace(" PREWHERE ", " FINAL PREWHERE ", 1)
+    return spans_from_blocks(b"".join(block for part in parts for block in store.engine.blocks(part)))

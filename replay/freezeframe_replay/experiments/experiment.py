@@ -9,7 +9,7 @@ from __future__ import annotations
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
@@ -148,7 +148,6 @@ def run_experiment(
     judging: Judging | None = None,
     jobs: int = 1,
     on_row: OnRow | None = None,
-    rows: Sequence[Row] | None = None,
     gates: Gates | None = None,
 ) -> Result:
     """Replay each row with the candidate and return what was found.
@@ -159,17 +158,15 @@ def run_experiment(
         judging: which judge is asked if structure is the same and the words differ. Judges run in this process, one at a time.
         jobs: replays in parallel, each in its own process.
         on_row: called with the number of rows done, their total, and the row.
-        rows: some of the dataset's rows (default: all).
         gates: what the candidate must not exceed (default: nothing).
 
     Raises:
         FixtureError: a row's fixture is damaged.
         ReplayError: a judge failed.
     """
-    chosen = dataset.rows if rows is None else tuple(rows)
     done: list[RowResult] = []
     with ThreadPoolExecutor(max_workers=max(1, jobs)) as pool:
-        replays = [(row, pool.submit(_replay, dataset, row, candidate)) for row in chosen]
+        replays = [(row, pool.submit(_replay, dataset, row, candidate)) for row in dataset.rows]
         try:
             for row, future in replays:
                 fixture, replayed, seconds, took = future.result()
@@ -177,7 +174,7 @@ def run_experiment(
                 result = replace(result, recorded=spent_by(fixture), spent=took)
                 done.append(result)
                 if on_row is not None:
-                    on_row(len(done), len(chosen), result)
+                    on_row(len(done), len(dataset.rows), result)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise

@@ -47,8 +47,8 @@ class Judgement:
 Judge = Callable[[Case], Any]
 
 
-def load_judge(name: str, *, folder: Path | None = None) -> Judge:
-    """Return the function that ``module:function`` names; modules in `folder` (default: the working directory) can be imported.
+def load_judge(name: str) -> Judge:
+    """Return the function that ``module:function`` names; modules in the working directory can be imported.
 
     Raises:
         ConfigError: no such module or function.
@@ -56,7 +56,7 @@ def load_judge(name: str, *, folder: Path | None = None) -> Judge:
     module_name, colon, function_name = name.partition(":")
     if not (colon and module_name and function_name):
         raise ConfigError(f"--judge: found {name!r}, expected module:function")
-    root = str((folder or Path.cwd()).resolve())
+    root = str(Path.cwd().resolve())
     if root not in sys.path:
         sys.path.insert(0, root)
     try:

@@ -74,7 +74,6 @@ def reenact(
     *,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    ignore: Sequence[str] = (),
     policy: Policy | None = None,
     at_commit: bool = False,
     timeout_s: float = DEFAULT_TIMEOUT_S,
@@ -91,7 +90,6 @@ def reenact(
             recorded input.
         cwd: working directory of the program (default: this one).
         env: variables added to this process's own, which they override.
-        ignore: key components that must not decide, for example ``body.temperature``; short for a policy with only that.
         policy: what the replay may do besides answering from the recording (default: nothing).
         at_commit: run the code of the recorded commit, checked out into a worktree for the time of the replay.
         timeout_s: seconds after which the program is ended.
@@ -111,7 +109,7 @@ def reenact(
         warnings: list[str] = []
         if at_commit:
             cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
-        policy, of_the_fence = _fenced(policy or Policy(ignore=tuple(ignore)), scratch, spans)
+        policy, of_the_fence = _fenced(policy or Policy(), scratch, spans)
         variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **(env or {})}
         keys = keys or find_data_directory(start=cwd) / KEYS
         how = _How(command=command, cwd=cwd, policy=policy, timeout_s=timeout_s, quiet=quiet, keys=keys, spans=spans)
