@@ -12,7 +12,7 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Generator, Iterable, Mapping, Sized
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sized
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ import httpx
 import pytest
 from races import NEVER, Provider
 
+import freezeframe
 from freezeframe.hosts import applications
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.testing import capture
@@ -33,7 +34,7 @@ from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.lifecycle import RunStatus
-from freezeframe_schemas.run import EntryKind, Run, readiness
+from freezeframe_schemas.run import EntryKind, Run, build_run, readiness
 from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
@@ -337,6 +338,33 @@ def test_a_server_sees_the_length_of_an_answer_as_without_us(answer: Iterable[by
         patches.replace(Application, "__call__", applications.around_wsgi)
         assert truth(call()) == as_it_is
         assert list(call()) == pieces
+
+
+def test_what_an_answer_does_as_its_iteration_begins_is_a_part_of_the_run() -> None:
+    """Django awaits all pieces of an asynchronous stream there."""
+
+    class Answer:
+        def __iter__(self) -> Iterator[bytes]:
+            found = [str(freezeframe.tool(name="stock")(lambda: 7)()).encode()]
+            if found == [b"7"]:
+                raise ValueError("no pieces")
+            return iter(found)
+
+    class Application:
+        def __call__(self, environ: dict[str, Any], start_response: Any) -> Answer:
+            return Answer()
+
+    environ: dict[str, Any] = {"wsgi.input": io.BytesIO()}
+    setup_testing_defaults(environ)
+    with capture() as captured:
+        patches = Patches()
+        patches.replace(Application, "__call__", applications.around_wsgi)
+        answer = Application()(environ, None)  # as without us, it does not raise yet
+        with pytest.raises(ValueError, match="no pieces"):
+            iter(answer)
+        run = build_run(captured.spans)
+    assert (run.entry.kind, run.entry.name, run.status) == (EntryKind.REQUEST, "GET /", RunStatus.FAILED)
+    assert [exchange.name for exchange in run.exchanges] == ["stock"]
 
 
 def test_requests_to_flask_are_runs_and_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

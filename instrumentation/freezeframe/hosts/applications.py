@@ -295,16 +295,25 @@ class _Answer:
 
     def __init__(self, answer: Iterable[bytes], request: Request) -> None:
         self._answer = answer
-        self._pieces = iter(answer)
+        self._pieces: Iterator[bytes] | None = None
         self._request = request
 
     def __iter__(self) -> Iterator[bytes]:
+        self._pieces = self._inside(iter, self._answer)  # Django makes all pieces of an async stream here
         return self
 
     def __next__(self) -> bytes:
+        if self._pieces is None:
+            iter(self)
+        piece = self._inside(next, self._pieces)
+        with guard("request.send"):
+            self._request.gives(piece)
+        return piece
+
+    def _inside(self, call: Callable[[Any], Any], given: Any) -> Any:
         leave = self._request.scope.enter()
         try:
-            piece = next(self._pieces)
+            made = call(given)
         except BaseException as error:
             leave()
             if isinstance(error, StopIteration):
@@ -313,9 +322,7 @@ class _Answer:
                 self._request.end(error)
             raise
         leave()
-        with guard("request.send"):
-            self._request.gives(piece)
-        return piece
+        return made
 
     def close(self) -> None:
         """End the request. Servers always call it."""
