@@ -12,15 +12,17 @@ from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 
 _open: Final[dict[int, Request]] = {}
-"""Id of an aiohttp request -> its recording, while it is being answered."""
+"""Id of an aiohttp request, and of its body -> its recording, while it is being answered."""
+BODY: Final = "freezeframe.body"
+"""Key of a request under which a replay gives its body beforehand."""
 
 
 def install(patches: Patches, module: ModuleType) -> None:
     """Patch ``aiohttp.web_app``."""
-    from aiohttp import web_request, web_response
+    from aiohttp import streams, web_response
 
     patches.around(module.Application, "_handle", _handle)
-    patches.around(web_request.BaseRequest, "read", _read)
+    patches.around(streams.StreamReader, "_read_nowait_chunk", _read)  # below every way to read a body
     patches.around(web_response.StreamResponse, "write", _write)
 
 
@@ -32,8 +34,8 @@ async def _handle(original: Any, app: Any, request: Any) -> Any:
         return await original(app, request)
     noted: Request | None = None
     with guard("request.begin"):
-        ahead = None if switch.serving() is None else await request.read()
-        noted = _open[id(request)] = begin(app, _asked(request), ahead)
+        noted = begin(app, _asked(request), None if switch.serving() is None else request.pop(BODY, b""))
+        _open[id(request)] = _open[id(request.content)] = noted
     if noted is None:
         return await original(app, request)
     try:
@@ -43,7 +45,7 @@ async def _handle(original: Any, app: Any, request: Any) -> Any:
         _end(noted, request, refusal)
         raise
     except BaseException as error:
-        _open.pop(id(request), None)
+        _close(request)
         is_gone = False
         with guard("request.left"):
             is_gone = isinstance(error, ConnectionError) and _is_gone(request)
@@ -69,8 +71,13 @@ def _asked(request: Any) -> Asked:  # nothing of a request of aiohttp's changes
     )
 
 
-def _end(noted: Request, request: Any, response: Any) -> None:
+def _close(request: Any) -> None:
     _open.pop(id(request), None)
+    _open.pop(id(request.content), None)
+
+
+def _end(noted: Request, request: Any, response: Any) -> None:
+    _close(request)
     with guard("request.send"):
         noted.status, noted.headers = response.status, response.headers.items
         body = getattr(response, "body", None)
@@ -83,11 +90,10 @@ def _end(noted: Request, request: Any, response: Any) -> None:
     noted.end()
 
 
-async def _read(original: Any, request: Any) -> bytes:
-    is_new = request._read_bytes is None
-    data = await original(request)
-    noted = _open.get(id(request))
-    if noted is not None and is_new:
+def _read(original: Any, reader: Any, size: int) -> bytes:
+    data = original(reader, size)
+    noted = _open.get(id(reader))
+    if noted is not None:
         with guard("request.receive"):
             noted.body.add(bytes(data))
     return data

@@ -15,6 +15,7 @@ from typing import Any, Final
 from unittest.mock import Mock
 from urllib.parse import quote
 
+from freezeframe.hosts import aiohttp_server
 from freezeframe.hosts.applications import Message, is_asgi
 from freezeframe.hosts.grpc_server import METHOD
 from freezeframe.hosts.web_sockets import RECEIVED
@@ -208,6 +209,7 @@ async def _ask_aiohttp(app: Any, given: Mapping[str, Any], left_after: int | Non
         path = quote(given["path"]) + (f"?{given['query']}" if given["query"] else "")
         made = test_utils.make_mocked_request(given["method"], path, given["headers"], payload=reader)
         request: Any = made.clone(remote=given["client"])
+        request[aiohttp_server.BODY] = _body(given)
         request.transport.is_closing = is_gone
         request.writer.write = write
         try:
