@@ -6,13 +6,13 @@ Each in a copy, of which one line is then changed: that the replay sees, in the 
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import socket
 import struct
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -303,18 +303,24 @@ def test_a_stream_that_the_client_leaves_is_recorded_up_to_there_and_replays(
 ) -> None:
     copy = shutil.copy(FOLDER / f"{name}.py", tmp_path)
     asks_for_each = "range(3)" in Path(copy).read_text()  # else it passes the pieces of one answer on
-    spans = tmp_path / "spans.jsonl"
+    spans, pipe = tmp_path / "spans.jsonl", tmp_path / "pipe"
+    os.mkfifo(pipe)
     with _Leaving(int(asks_for_each)) as provider, pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
         patch.setenv("OPENAI_API_KEY", "sk-test")
-        patch.setenv("FREEZEFRAME_FILE", str(spans))
-        with started(EXAMPLES[name].server.replace("EXAMPLE", name), tmp_path) as server:
-            assert server.stdout is not None
-            leave_stream(server.stdout.readline().strip())
-            if EXAMPLES[name].server is not _UVICORN:  # the loop of uvicorn notices it; the others' next write fails
-                provider.let("gone")
-            while not spans.exists() or genai.ENTRY_OUTPUT not in spans.read_text():  # the test's own time limit bounds it
-                time.sleep(0.05)
+        patch.setenv("FREEZEFRAME_FILE", str(pipe))
+        with os.fdopen(os.open(pipe, os.O_RDWR), "rb") as came, spans.open("wb") as file:
+            with started(EXAMPLES[name].server.replace("EXAMPLE", name), tmp_path) as server:
+                assert server.stdout is not None
+                leave_stream(server.stdout.readline().strip())
+                if EXAMPLES[name].server is not _UVICORN:  # the loop of uvicorn notices it; the others' next write fails
+                    provider.let("gone")
+                for batch in came:
+                    file.write(batch)
+                    if genai.ENTRY_OUTPUT.encode() in batch:
+                        break
+            os.set_blocking(came.fileno(), False)
+            file.write(came.read() or b"")  # of the model's answer, which may end after the request
     monkeypatch.setenv("OPENAI_API_KEY", "sk-none")
     (run,) = load_runs_of_file(spans)
     assert values.decode(run.entry.output or "")["client_left_after"] in (1, 2)

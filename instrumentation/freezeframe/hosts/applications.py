@@ -299,7 +299,10 @@ class _Answer:
         self._request = request
 
     def __iter__(self) -> Iterator[bytes]:
-        self._pieces = self._inside(iter, self._answer)  # Django makes all pieces of an async stream here
+        if hasattr(self._answer, "__next__"):
+            self._pieces = iter(self._answer)
+        else:  # Django makes all pieces of an asynchronous stream here
+            self._pieces = self._inside(iter, self._answer)
         return self
 
     def __next__(self) -> bytes:

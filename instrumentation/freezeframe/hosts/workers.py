@@ -13,6 +13,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import importlib
+import inspect
 import sys
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager
@@ -53,6 +54,8 @@ class Task:
 _hooks: Final = _Hooks(patches=Patches(), undo=[], flush=lambda: None)
 _open: Final[dict[str, Task]] = {}
 """Id of a task -> the attempt that is in progress."""
+_runs: Final[set[RunContext]] = set()
+"""Those of the attempts that are in progress."""
 
 
 def install(flush: Callable[[], object]) -> None:
@@ -60,6 +63,8 @@ def install(flush: Callable[[], object]) -> None:
     _hooks.flush = flush
     for module, hook in FRAMEWORKS:
         IMPORT_HOOK.when_imported(module, hook)
+    for module, kind, methods in _HELD_BACK:
+        IMPORT_HOOK.when_imported(module, functools.partial(_hook_held_back, kind, methods))
 
 
 def uninstall() -> None:
@@ -112,6 +117,7 @@ def begin(
         reach=None if where else _reach(function).gaps,
     )
     scope = EntryScope(point, RunContext(name=name, id=task_id, session=session, is_implied=True))
+    _runs.add(scope.run)
     inside = scope.inside()
     inside.__enter__()
     return Task(scope=scope, inside=inside)
@@ -140,6 +146,7 @@ def finish(task: Task | None, *, result: object = None, error: BaseException | N
         return
     with guard("task.leave"):
         task.inside.__exit__(None, None, None)
+    _runs.discard(task.scope.run)
     is_run = task.scope.payload is not None
     task.scope.finish(output=values.encode(result) if is_run and error is None else None, error=error)
 
@@ -317,6 +324,36 @@ def _recorded(coroutine: Any, name: str) -> Any:
         return await attempt_async(task, functools.partial(coroutine, context, *args, **kwargs))
 
     return called
+
+
+# -- messages and results ------------------------------------------------------------------------------------------------
+
+_HELD_BACK: Final = (
+    ("celery.app.base", "Celery", ("send_task",)),
+    ("celery.backends.base", "Backend", ("mark_as_done", "mark_as_failure", "mark_as_retry")),
+    ("dramatiq.brokers.redis", "RedisBroker", ("enqueue",)),
+    ("rq.queue", "Queue", ("enqueue_job",)),
+    ("arq.connections", "ArqRedis", ("enqueue_job",)),
+)
+"""How a task hands a message to its broker, and the framework keeps the result. A replay does neither, so what is asked of a
+database there is neither a step nor a gap of the task's run."""
+
+
+def _hook_held_back(kind: str, methods: tuple[str, ...], module: ModuleType) -> None:
+    from freezeframe.seams.databases import statements
+
+    def beside(original: Any, *args: Any, **options: Any) -> Any:
+        return statements.beside(original, *args, **options) if current_place().run in _runs else original(*args, **options)
+
+    async def beside_async(original: Any, *args: Any, **options: Any) -> Any:
+        if current_place().run not in _runs:
+            return await original(*args, **options)
+        return await statements.beside_async(original, *args, **options)
+
+    owner = getattr(module, kind)
+    for method in methods:
+        is_async = inspect.iscoroutinefunction(getattr(owner, method))
+        _hooks.patches.around(owner, method, beside_async if is_async else beside)
 
 
 # -- in modules of their own -----------------------------------------------------------------------------------------------

@@ -49,11 +49,13 @@ async def _result_of(awaitable: Any) -> Any:
 
 def _call_celery(task: Any, given: Mapping[str, Any]) -> Any:
     """Call a task of Celery. As an eager one, its retry raises and sends nothing."""
+    from celery.backends.base import DisabledBackend
+
     args, kwargs = given["args"], given["kwargs"]
     app = task.app
 
     def held_back(*_: Any, task_id: str | None = None, **__: Any) -> Any:
-        return app.AsyncResult(task_id or str(uuid4()))
+        return app.AsyncResult(task_id or str(uuid4()), backend=DisabledBackend(app=app))  # the real one makes its tables
 
     app.send_task = held_back
     task.push_request(id=given["id"], retries=given["attempt"], args=args, kwargs=kwargs, called_directly=False, is_eager=True)

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
-from freezeframe.context.current import PLACE, current_place
+from freezeframe.context.current import current_place
 from freezeframe.seams.databases import statements
 from freezeframe.seams.functions import calls
 from freezeframe.seams.recorder import switch
@@ -241,12 +241,12 @@ def _pair() -> socket.socket:
 
 
 def _connect(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    return _pair() if _is_replay() else _beside(original, *args, **kwargs)
+    return _pair() if _is_replay() else statements.beside(original, *args, **kwargs)
 
 
 async def _connect_async(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     if not _is_replay():
-        return await _beside_async(original, *args, **kwargs)
+        return await statements.beside_async(original, *args, **kwargs)
     ours = _pair()
     ours.setblocking(False)
     return ours
@@ -269,26 +269,6 @@ def _address(host: Any) -> str:
     return f"mongodb://replay.invalid/{path}?{'&'.join(kept)}"
 
 
-# -- outside the program's lane -------------------------------------------------------------------------------------------
-
-
-def _beside(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Connect, or start pymongo's own threads, outside the program's lane: their number depends on the servers."""
-    token = PLACE.set(statements.aside())
-    try:
-        return original(*args, **kwargs)
-    finally:
-        PLACE.reset(token)
-
-
-async def _beside_async(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    token = PLACE.set(statements.aside())
-    try:
-        return await original(*args, **kwargs)
-    finally:
-        PLACE.reset(token)
-
-
 def _init_id(original: Callable[..., None], made: Any, oid: Any = None) -> None:
     original(made, oid)
     if oid is not None:
@@ -309,8 +289,8 @@ def _init_id(original: Callable[..., None], made: Any, oid: Any = None) -> None:
 _HOOKS: Final[Mapping[str, Mapping[str, Callable[..., Any]]]] = {
     "Connection": {"send_message": _send, "receive_message": _receive},
     "AsyncConnection": {"send_message": _send_async, "receive_message": _receive_async},
-    "MongoClient": {"__init__": _init_client, "_get_topology": _beside},
-    "AsyncMongoClient": {"__init__": _init_client, "_get_topology": _beside_async},
+    "MongoClient": {"__init__": _init_client, "_get_topology": statements.beside},
+    "AsyncMongoClient": {"__init__": _init_client, "_get_topology": statements.beside_async},
     "ObjectId": {"__init__": _init_id},
 }
 """Class -> method -> what is called around it."""

@@ -13,7 +13,7 @@ from functools import cache, partial
 from types import ModuleType
 from typing import Any, Final
 
-from freezeframe.context.current import PLACE, current_place
+from freezeframe.context.current import current_place
 from freezeframe.seams.databases import statements
 from freezeframe.seams.databases.postgres_stub import PostgresStub
 from freezeframe.seams.recorder import switch
@@ -54,11 +54,7 @@ def _connects(original: Any) -> Any:
             own = {name: kwargs[name] for name in _OWN if name in kwargs}
             to = f"host=127.0.0.1 port={_stub().port()} user=replay dbname=replay sslmode=disable gssencmode=disable"
             return original.__func__(cls, to, **own)
-        token = PLACE.set(statements.aside())
-        try:
-            return original.__func__(cls, conninfo, **kwargs)
-        finally:
-            PLACE.reset(token)
+        return statements.beside(original.__func__, cls, conninfo, **kwargs)
 
     return classmethod(connect)
 

@@ -45,11 +45,7 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 def _connect(original: Any, record: Any, *args: Any, **kwargs: Any) -> Any:
     if not statements.is_served():
-        token = PLACE.set(statements.aside())
-        try:
-            return original(record, *args, **kwargs)
-        finally:
-            PLACE.reset(token)
+        return statements.beside(original, record, *args, **kwargs)
     record.dbapi_connection, record.fresh, record.starttime = _Nowhere(), True, 0
     dialect = record._ConnectionRecord__pool._dialect
     responder = switch.serving()

@@ -61,11 +61,7 @@ def _opened(original: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any
     if statements.is_served():
         kwargs.pop("uri", None)
         return original(":memory:", *args[1:], **{name: value for name, value in kwargs.items() if name != "database"})
-    token = PLACE.set(statements.aside())
-    try:
-        return original(*args, **kwargs)
-    finally:
-        PLACE.reset(token)
+    return statements.beside(original, *args, **kwargs)
 
 
 @functools.lru_cache(maxsize=100)

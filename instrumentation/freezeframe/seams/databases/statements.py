@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from freezeframe._guard import guard
-from freezeframe.context.current import Place, RunContext, current_place
+from freezeframe.context.current import PLACE, Place, RunContext, current_place
 from freezeframe.seams.functions import calls
 from freezeframe.seams.functions.calls import FunctionCall
 from freezeframe.seams.recorder import switch
@@ -52,8 +52,25 @@ def is_in_run() -> bool:
     return switch.databases() == "everywhere" or current_place().run is not None
 
 
-def aside() -> Place:
-    """Return the place for work that a replay does not do: opening the connection to a database."""
+def beside(original: Callable[..., _T], *args: Any, **kwargs: Any) -> _T:
+    """Call what a replay does not do, such as opening a connection: not part of the program's lane, and not recorded."""
+    token = PLACE.set(_beside())
+    try:
+        return original(*args, **kwargs)
+    finally:
+        PLACE.reset(token)
+
+
+async def beside_async(original: Callable[..., Awaitable[_T]], *args: Any, **kwargs: Any) -> _T:
+    """Like `beside`, for an awaited call."""
+    token = PLACE.set(_beside())
+    try:
+        return await original(*args, **kwargs)
+    finally:
+        PLACE.reset(token)
+
+
+def _beside() -> Place:
     place = current_place()
     return replace(place, lane=place.lane.aside(), inside_call=True)
 

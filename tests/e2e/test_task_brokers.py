@@ -1,0 +1,92 @@
+"""What a framework asks of a database for a task, to send a message or keep a result, is neither step nor gap of its run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from database_servers import redis_server
+from recorded_tasks import recorded, replays
+
+from freezeframe_schemas.run import EntryKind
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+
+_ASK = """
+import os
+
+import freezeframe
+
+freezeframe.instrument()
+
+import httpx
+
+
+def ask(prompt):
+    asked = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
+    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=asked, timeout=200)
+    return answer.json()["choices"][0]["message"]["content"]
+"""
+_CELERY = f"""{_ASK}
+from celery import Celery
+
+app = Celery("tasks", broker="memory://", backend="db+sqlite:///" + os.path.abspath("results.db"))
+
+
+@app.task
+def answer(text):
+    return ask(text)
+
+
+@app.task(bind=True, max_retries=1)
+def starts_another(self, text):
+    answer.delay(ask(text))
+    if self.request.retries == 0:
+        raise self.retry(countdown=0)
+"""
+_WORK_CELERY = """
+import tasks
+from celery.contrib.testing.worker import start_worker
+
+with start_worker(tasks.app, pool="threads", concurrency=1, perform_ping_check=False):
+    tasks.starts_another.delay("first").get(timeout=200)
+"""
+_RQ = f"""{_ASK}
+import redis, rq
+
+queue = rq.Queue(connection=redis.Redis(port=int(os.environ["REDIS_PORT"])))
+
+
+def answer(text):
+    return ask(text)
+
+
+def starts_another(text):
+    queue.enqueue(answer, ask(text))
+"""
+_WORK_RQ = """
+import rq, tasks
+
+tasks.queue.enqueue(tasks.starts_another, "first")
+rq.Worker([tasks.queue], connection=tasks.queue.connection).work(burst=True, logging_level="ERROR")
+"""
+
+
+@pytest.mark.parametrize("records", ["", "1"])
+@pytest.mark.parametrize("framework", ["celery", "rq"])
+def test_what_the_framework_asks_of_a_database_is_not_part_of_the_run(framework: str, records: str, tmp_path: Path) -> None:
+    source, work = {"celery": (_CELERY, _WORK_CELERY), "rq": (_RQ, _WORK_RQ)}[framework]
+    with (
+        redis_server(wanted=framework == "rq") as port,
+        recorded(tmp_path, source, FREEZEFRAME_RECORD_DATABASES=records, REDIS_PORT=port) as read,
+    ):
+        subprocess.run([sys.executable, "-c", work], cwd=tmp_path, check=True, capture_output=True)
+        worked = read()
+        runs = [run for run in worked.runs if run.entry.kind is EntryKind.TASK]
+        assert {run.entry.name for run in runs} == {"tasks.answer", "tasks.starts_another"}
+        for run in runs:
+            assert [exchange.kind.value for exchange in run.exchanges] == ["model"]
+            assert run.gaps == ()
+            assert replays(worked, run)
