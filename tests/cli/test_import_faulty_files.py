@@ -27,6 +27,10 @@ def cassette(*items: Any, **others: Any) -> str:
     return json.dumps({"interactions": items, "version": 1, **others})
 
 
+_RUN = {"id": "0190aaaa-0000-7000-8000-000000000002", "start_time": "2026-01-01T00:00:00Z"}
+_TOO_LARGE = {**_RUN, "extra": {"metadata": {"n": 10**23}}}
+
+
 @pytest.mark.parametrize(
     ("kind", "content", "told"),
     [
@@ -125,6 +129,7 @@ def cassette(*items: Any, **others: Any) -> str:
         ("langsmith", '{"start_time": "2026-01-01"}', "run 1: trace_id: expected text"),
         ("langsmith", '[{"start_time": "2026-01-01"}', "run 1: trace_id: expected text"),
         ("langsmith", "{}\n{", "line 2: not JSON|run 1"),
+        ("langsmith", "\n".join([json.dumps(_RUN)] * 300 + [json.dumps(_TOO_LARGE)]), "a value has no OTLP form"),
         ("claude-code", '{"type": "user"}\n{"id": 1}', "line 2: type: expected text; this is not a session of Claude Code"),
         ("claude-code", '{"type": "user", "uuid": "a", "message": {"role": "user"}}', "line 1: timestamp: expected a time"),
         ("codex", "[1]", "line 1: type: expected text; this is not a session of Codex CLI"),

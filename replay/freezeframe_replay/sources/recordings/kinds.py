@@ -143,8 +143,9 @@ def requests_of_recording(path: Path, kind: RecordingKind) -> Iterator[OtlpReque
         WireError: the file is not of this kind; the message says where.
     """
     origin = _origin(path, kind)
-    if not sum(1 for _ in _read(path, kind, origin)):
-        raise no_runs(path)
+    with placed(path, "as OTLP"):
+        if not sum(1 for _ in requests_of_spans(_read(path, kind, origin))):
+            raise no_runs(path)
     yield from requests_of_spans(_read(path, kind, origin))
 
 
