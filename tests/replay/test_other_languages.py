@@ -11,16 +11,20 @@ import re
 import shutil
 import subprocess
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 from any_provider import AnyProvider
+from loopback import QuietHandler, QuietServer, send_json
 from node_packages import node_folder
 from running_collector import CollectorProcess
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.target import Place, load_run
+from freezeframe_replay.process.program_recorder import ProgramRecorder
 from freezeframe_replay.process.programs import collector_settings, record_program
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.process.served_run import ServedRun
@@ -122,6 +126,51 @@ def test_a_recorded_program_is_started_again_by_replay(tmp_path: Path, monkeypat
     assert [(item.kind, item.recorded, item.live) for item in failed.divergences] == [
         (DivergenceKind.OUTCOME_CHANGED, "0", "1")
     ]
+
+
+class _Whole(QuietHandler):
+    """A provider that sends each answer with its length."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        send_json(self, b'{"object": "chat.completion", "choices": [{"index": 0, "message": {"content": "Lyon"}}]}')
+
+
+IN_TURN = """
+import os, urllib.request as u
+for _ in range(2):
+    body = b'{"model": "gpt-4o", "messages": []}'
+    u.urlopen(u.Request(os.environ["OPENAI_BASE_URL"] + "/chat/completions", body, {"Content-Type": "application/json"})).read()
+"""
+
+
+def test_calls_one_after_another_do_not_overlap_however_late_the_proxy_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is still busy with the first call when the program, which has the answer, makes the second."""
+    slots: list[int] = []
+    second = threading.Event()
+    begin, add = ProgramRecorder.begin, ProgramRecorder.add
+
+    def begin_noted(recorder: ProgramRecorder) -> int:
+        slots.append(begin(recorder))
+        if len(slots) == 2:
+            second.set()
+        return slots[-1]
+
+    def add_late(recorder: ProgramRecorder, *arguments: Any, **named: Any) -> None:
+        assert second.wait(60)
+        add(recorder, *arguments, **named)
+
+    monkeypatch.setattr(ProgramRecorder, "begin", begin_noted)
+    monkeypatch.setattr(ProgramRecorder, "add", add_late)
+    with QuietServer(("127.0.0.1", 0), _Whole) as server:
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
+        own = {"OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1"}
+        run, _ = record([sys.executable, "-c", IN_TURN], tmp_path, monkeypatch, own)
+        server.shutdown()
+    assert slots == [0, 0]
+    assert [exchange.lane for exchange in run.exchanges] == [(), ()]
 
 
 STRANGER = """

@@ -15,8 +15,8 @@ from freezeframe_replay.local.home import find_home
 from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.sources.backends import ListedRun, is_backend, list_backend_runs, listed_run, load_backend_spans
 from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
-from freezeframe_replay.sources.span_file import load_run_below, load_run_of_file, load_runs_below, split_name
-from freezeframe_replay.sources.store import RunStore, open_runs
+from freezeframe_replay.sources.span_file import load_run_of_file, load_runs_below, pick_run, split_name
+from freezeframe_replay.sources.store import LAST, RunStore, open_runs
 from freezeframe_schemas.errors import ConfigError, RunError
 from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.run import Run, build_run
@@ -145,7 +145,7 @@ def load_run(place: Place, named: str) -> Run:
         raise RunError(f"{named}: no such file", do="name a file of spans, a fixture, or the id of a run in the store")
     folder = folder_of(place)
     if folder is not None:
-        return load_run_below(folder, named)
+        return pick_run(folder, load_runs_below(folder), "" if named == LAST else named)
     url = store_of(place)
     return build_run(load_backend_spans(url, named) if is_backend(url) else open_runs(url).load_spans(named))
 

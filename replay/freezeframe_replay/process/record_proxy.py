@@ -125,6 +125,7 @@ class _Handler(LoopbackHandler):
         """Begin a connection."""
         super().setup()
         self._forwarder = Forwarder()
+        self._slot: int | None = None
 
     def finish(self) -> None:
         """End a connection."""
@@ -150,11 +151,22 @@ class _Handler(LoopbackHandler):
         if self.is_proxied and not_the_programs_own(url):
             self._forward(url, body)
             return None
-        slot = self._proxy.recorder.begin()
+        self._slot = self._proxy.recorder.begin()
         try:
-            return self._pass(url, body, slot)
+            return self._pass(url, body, self._slot)
         finally:
+            self._free_slot()
+
+    def _free_slot(self) -> None:
+        """End the call: before the program can see its end and begin the next one, which would seem to overlap with it."""
+        slot, self._slot = self._slot, None
+        if slot is not None:
             self._proxy.recorder.end(slot)
+
+    def hang_up(self) -> None:
+        """Close the connection in the middle of an answer."""
+        self._free_slot()
+        super().hang_up()
 
     def _url(self) -> str | None:
         if self.target.startswith(AT_PREFIX):
@@ -236,6 +248,8 @@ class _Handler(LoopbackHandler):
         try:
             for piece in pieces_of(answer):
                 keep(piece)
+                if answer.length == 0:  # it was the last one
+                    self._free_slot()
                 try:
                     self.wfile.write(piece) if length is not None else self.send_chunk(piece)
                     self.wfile.flush()
@@ -248,7 +262,7 @@ class _Handler(LoopbackHandler):
             self.hang_up()
             return Completion.BROKEN, error
         if length is None and has_body:
-            self.end_chunks()
+            self.end_chunks()  # the program sees this end when the call is recorded
         return Completion.COMPLETE, None
 
 

@@ -231,9 +231,9 @@ def _listed(
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Backend:
-    """A backend that is read over HTTP."""
+    """A backend that is read over HTTP, its fields in this order."""
 
     form: str
     """Form of its URL; ``+https`` instead of ``+http`` means TLS."""
@@ -246,28 +246,16 @@ class Backend:
 
 BACKENDS: Final[Mapping[str, Backend]] = {
     "phoenix": Backend(
-        form="phoenix+http://HOST:6006/PROJECT",
-        what="Arize Phoenix (project `default` if none is named)",
-        documents=_phoenix,
-        runs=_phoenix_runs,
+        "phoenix+http://HOST:6006/PROJECT", "Arize Phoenix (its project `default` without one)", _phoenix, _phoenix_runs
     ),
-    "mlflow": Backend(
-        form="mlflow+http://HOST:5000/EXPERIMENT_ID",
-        what="MLflow (experiment 0 if none is named)",
-        documents=_mlflow,
-        runs=_mlflow_runs,
-    ),
-    "langfuse": Backend(
-        form="langfuse+https://PUBLIC_KEY:SECRET_KEY@HOST", what="Langfuse", documents=_langfuse, runs=_langfuse_runs
-    ),
-    "langsmith": Backend(
-        form="langsmith+https://HOST/PROJECT_ID", what="LangSmith", documents=_langsmith, runs=_langsmith_runs
-    ),
+    "mlflow": Backend("mlflow+http://HOST:5000/EXPERIMENT_ID", "MLflow (experiment 0 by default)", _mlflow, _mlflow_runs),
+    "langfuse": Backend("langfuse+https://PUBLIC_KEY:SECRET_KEY@HOST", "Langfuse", _langfuse, _langfuse_runs),
+    "langsmith": Backend("langsmith+https://HOST/PROJECT_ID", "LangSmith", _langsmith, _langsmith_runs),
     "otlp": Backend(
-        form="otlp+http://HOST:PORT/PATH",
-        what="OTLP/JSON at PATH/TRACE_ID: Jaeger (`/api/v3/traces`), Tempo (`/api/v2/traces`)",
-        documents=_otlp,
-        runs=_otlp_runs,
+        "otlp+http://HOST:PORT/PATH",
+        "OTLP/JSON at PATH/TRACE_ID: Jaeger (`/api/v3/traces`), Tempo (`/api/v2/traces`)",
+        _otlp,
+        _otlp_runs,
     ),
 }
 """The part before ``+http`` in the URL -> the backend."""

@@ -20,7 +20,6 @@ from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
 
-LAST: Final = "last"
 _NAMES: Final = re.compile(r"(?!.*(?:metrics|PROVENANCE)).*\.(?:pb|binpb|jsonl?)(?:\.gz)?")
 """OTLP files are named after their signal; metrics are not read."""
 
@@ -55,12 +54,7 @@ def load_run_of_file(path: Path, run: str = "") -> Run:
         RunError: no such run, or several.
         WireError: the file is not OTLP.
     """
-    return _picked(path, load_runs_of_file(path), run)
-
-
-def load_run_below(directory: Path, run: str) -> Run:
-    """Return a run of the OTLP files in a directory and those below it; raises as `load_run_of_file`."""
-    return _picked(directory, load_runs_below(directory), "" if run == LAST else run)
+    return pick_run(path, load_runs_of_file(path), run)
 
 
 def load_runs_of_file(path: Path) -> list[Run]:
@@ -77,7 +71,8 @@ def load_runs_below(directory: Path) -> list[Run]:
     return _runs_of(files_below(directory))
 
 
-def _picked(path: Path, runs: list[Run], run: str) -> Run:
+def pick_run(path: Path, runs: list[Run], run: str) -> Run:
+    """Return that of a path's runs that is named; raises as `load_run_of_file`."""
     if not runs:
         raise RunError(f"{path}: holds no spans", do="record into it: freezeframe run --file FILE -- python agent.py")
     found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run] if run else runs[-1:]

@@ -57,7 +57,7 @@ class Export:
 Write = Callable[[Iterable[Exported], Export], Iterator[str | bytes]]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class ExportKind:
     name: str
     """As it is typed."""
@@ -180,34 +180,16 @@ _DATASET_LOSES: Final = "everything but the question, the answer and the tools o
 
 
 def _calls(name: str, makes: str, form: str, write: Write, loses: str = _BYTES_LOSES, *, alone: bool = False) -> ExportKind:
-    return ExportKind(
-        name=name,
-        makes=makes,
-        forms=(form,),
-        write=write,
-        needs=Needs.CALLS,
-        counts="HTTP call",
-        loses=loses,
-        file_is_a_run=alone,
-    )
+    return ExportKind(name, makes, (form,), write, Needs.CALLS, "HTTP call", loses, file_is_a_run=alone)
 
 
 def _spans(name: str, makes: str, endpoint: Endpoint, loses: str = "", *, shown: bool = False) -> ExportKind:
-    return ExportKind(
-        name=name,
-        makes=makes,
-        forms=("jsonl", "json", "pb"),
-        write=_otlp(name),
-        needs=Needs.SPANS,
-        counts="span",
-        loses=loses,
-        endpoint=endpoint,
-        prepare=in_openinference if shown else None,
-    )
+    forms, prepare = ("jsonl", "json", "pb"), in_openinference if shown else None
+    return ExportKind(name, makes, forms, _otlp(name), Needs.SPANS, "span", loses, endpoint=endpoint, prepare=prepare)
 
 
 def _dataset(name: str, makes: str, form: str, write: Write) -> ExportKind:
-    return ExportKind(name=name, makes=makes, forms=(form,), write=write, needs=Needs.SPANS, counts="row", loses=_DATASET_LOSES)
+    return ExportKind(name, makes, (form,), write, Needs.SPANS, "row", _DATASET_LOSES)
 
 
 EXPORTS: Final = {

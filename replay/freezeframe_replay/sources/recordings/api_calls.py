@@ -17,7 +17,6 @@ import ast
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -95,52 +94,35 @@ def _url_of(request: JsonObject, answer: JsonValue) -> str:
 # -- items with a request and a response --------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Fields:
-    """How an item names what it holds."""
+def _call_of(request: str, response: str, *, url: str, status: str, at: str, took_ms: str) -> Callable[[JsonObject], HttpCall]:
+    """Return what makes a call of an item, by the names of the fields that it has for it."""
 
-    request: str
-    response: str
-    url: str
-    status: str
-    at: str
-    took_ms: str
+    def call_of(item: JsonObject) -> HttpCall:
+        asked, answer = (_value(item.get(name)) for name in (request, response))
+        place = as_text(item.get(url)) or ""
+        if place.startswith("/"):
+            place = f"{_OPENAI}{place}"
+        return _call(
+            place or _url_of(as_object(asked), answer),
+            asked,
+            answer,
+            status=item.get(status),
+            at=_time(item.get(at), at),
+            took_ms=item.get(took_ms),
+        )
+
+    return call_of
 
 
-_PLAIN: Final = _Fields(
-    request="request",
-    response="response",
-    url="url",
-    status="status",
-    at="time",
-    took_ms="duration_ms",
-)
-_HELICONE: Final = _Fields(
-    request="request_body",
-    response="response_body",
+_plain: Final = _call_of("request", "response", url="url", status="status", at="time", took_ms="duration_ms")
+_of_helicone: Final = _call_of(
+    "request_body",
+    "response_body",
     url="request_path",
     status="response_status",
     at="request_created_at",
     took_ms="delay_ms",
 )
-
-
-def _call_of(names: _Fields) -> Callable[[JsonObject], HttpCall]:
-    def call_of(item: JsonObject) -> HttpCall:
-        request, response = (_value(item.get(name)) for name in (names.request, names.response))
-        at, url = item.get(names.at), as_text(item.get(names.url)) or ""
-        if url.startswith("/"):
-            url = f"{_OPENAI}{url}"
-        return _call(
-            url or _url_of(as_object(request), response),
-            request,
-            response,
-            status=item.get(names.status),
-            at=_time(at, names.at),
-            took_ms=item.get(names.took_ms),
-        )
-
-    return call_of
 
 
 def _of_llm_fixture(item: JsonObject) -> HttpCall:
@@ -344,8 +326,8 @@ def _reader(
     return read
 
 
-read_jsonl: Final = _reader("item", _call_of(_PLAIN), f"JSON lines: {_NO_BYTES}")
-read_helicone: Final = _reader("item", _call_of(_HELICONE), f"Helicone: {_NO_BYTES}")
+read_jsonl: Final = _reader("item", _plain, f"JSON lines: {_NO_BYTES}")
+read_helicone: Final = _reader("item", _of_helicone, f"Helicone: {_NO_BYTES}")
 read_llm_fixture: Final = _reader(
     "item", _of_llm_fixture, "an LLM fixture: it holds a function's arguments and result, not the call"
 )

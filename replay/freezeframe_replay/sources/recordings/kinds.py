@@ -45,14 +45,14 @@ from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class RecordingKind:
     name: str
     """As it is typed."""
     holds: str
     """What a file of it is, for help."""
-    files: tuple[str, ...]
-    """How the files of a directory are named that are read."""
+    files: str
+    """How the files of a directory are named that are read, with a space between."""
     read: Callable[[Path, Origin], Iterator[SpanRecord]]
     is_folder: bool = False
     """Whether the files of a directory are one recording."""
@@ -72,57 +72,30 @@ def _of_talks(read: Callable[[Path, Origin], Iterator[Conversation]]) -> Callabl
 RECORDINGS: Final = {
     row.name: row
     for row in (
-        RecordingKind(
-            name="vcr",
-            holds="cassettes of vcrpy and of VCR for Ruby and R",
-            files=("*.yaml", "*.yml", "*.json"),
-            read=read_cassette,
-        ),
-        RecordingKind(name="har", holds="HTTP Archives of browsers and proxies", files=("*.har",), read=read_har),
-        RecordingKind(name="mitmproxy", holds="flows of mitmproxy", files=("*.flow", "*.flows", "*.mitm"), read=read_mitmproxy),
-        RecordingKind(
-            name="batch", holds="batches of OpenAI and Anthropic", files=("*.jsonl",), read=read_batch, is_folder=True
-        ),
-        RecordingKind(
-            name="openai-stored", holds="stored completions of OpenAI", files=("*.json", "*.jsonl"), read=read_stored
-        ),
-        RecordingKind(
-            name="bedrock",
-            holds="invocation logs of Bedrock",
-            files=("*.json", "*.jsonl", "*.json.gz", "*.jsonl.gz"),
-            read=read_bedrock,
-        ),
-        RecordingKind(name="helicone", holds="requests of Helicone", files=("*.json", "*.jsonl"), read=read_helicone),
-        RecordingKind(name="jsonl", holds="lines with a request and a response", files=("*.jsonl",), read=read_jsonl),
-        RecordingKind(name="llm-fixture", holds="fixtures of llm-fixture-replay", files=("*.jsonl",), read=read_llm_fixture),
-        RecordingKind(name="langfuse", holds="traces that Langfuse exports", files=("*.json",), read=read_langfuse),
-        RecordingKind(
-            name="mlflow", holds="MLflow's SQLite store, or a trace as JSON", files=("*.db", "*.json"), read=read_mlflow
-        ),
-        RecordingKind(name="phoenix", holds="spans that Phoenix exports", files=("*.json",), read=read_phoenix),
-        RecordingKind(name="langsmith", holds="runs of LangSmith", files=("*.json", "*.jsonl"), read=read_langsmith),
-        RecordingKind(
-            name="claude-code", holds="sessions of Claude Code", files=("*.jsonl",), read=_of_talks(read_claude_code)
-        ),
-        RecordingKind(name="codex", holds="sessions of Codex CLI", files=("rollout-*.jsonl",), read=_of_talks(read_codex)),
-        RecordingKind(
-            name="gemini-cli",
-            holds="sessions of Gemini CLI",
-            files=("session-*.json", "session-*.jsonl"),
-            read=_of_talks(read_gemini_cli),
-        ),
-        RecordingKind(
-            name="braintrust", holds="logs of Braintrust", files=("*.json", "*.jsonl"), read=read_observed(BRAINTRUST)
-        ),
-        RecordingKind(name="opik", holds="spans of Opik", files=("*.json", "*.jsonl"), read=read_observed(OPIK)),
-        RecordingKind(name="weave", holds="calls of Weave", files=("*.json", "*.jsonl"), read=read_observed(WEAVE)),
-        RecordingKind(name="inspect", holds="logs of Inspect", files=("*.eval", "*.json"), read=_of_talks(read_inspect)),
-        RecordingKind(name="atif", holds="ATIF trajectories", files=("*.json",), read=_of_talks(read_atif)),
-        RecordingKind(name="tau-bench", holds="results of tau-bench", files=("*.json",), read=_of_talks(read_tau_bench)),
-        RecordingKind(
-            name="who-and-when", holds="conversations of Who&When", files=("*.json",), read=_of_talks(read_who_and_when)
-        ),
-        RecordingKind(name="swe-agent", holds="trajectories of SWE-agent", files=("*.traj",), read=_of_talks(read_swe_agent)),
+        RecordingKind("vcr", "cassettes of vcrpy and of VCR for Ruby and R", "*.yaml *.yml *.json", read_cassette),
+        RecordingKind("har", "HTTP Archives of browsers and proxies", "*.har", read_har),
+        RecordingKind("mitmproxy", "flows of mitmproxy", "*.flow *.flows *.mitm", read_mitmproxy),
+        RecordingKind("batch", "batches of OpenAI and Anthropic", "*.jsonl", read_batch, is_folder=True),
+        RecordingKind("openai-stored", "stored completions of OpenAI", "*.json *.jsonl", read_stored),
+        RecordingKind("bedrock", "invocation logs of Bedrock", "*.json *.jsonl *.json.gz *.jsonl.gz", read_bedrock),
+        RecordingKind("helicone", "requests of Helicone", "*.json *.jsonl", read_helicone),
+        RecordingKind("jsonl", "lines with a request and a response", "*.jsonl", read_jsonl),
+        RecordingKind("llm-fixture", "fixtures of llm-fixture-replay", "*.jsonl", read_llm_fixture),
+        RecordingKind("langfuse", "traces that Langfuse exports", "*.json", read_langfuse),
+        RecordingKind("mlflow", "MLflow's SQLite store, or a trace as JSON", "*.db *.json", read_mlflow),
+        RecordingKind("phoenix", "spans that Phoenix exports", "*.json", read_phoenix),
+        RecordingKind("langsmith", "runs of LangSmith", "*.json *.jsonl", read_langsmith),
+        RecordingKind("claude-code", "sessions of Claude Code", "*.jsonl", _of_talks(read_claude_code)),
+        RecordingKind("codex", "sessions of Codex CLI", "rollout-*.jsonl", _of_talks(read_codex)),
+        RecordingKind("gemini-cli", "sessions of Gemini CLI", "session-*.json session-*.jsonl", _of_talks(read_gemini_cli)),
+        RecordingKind("braintrust", "logs of Braintrust", "*.json *.jsonl", read_observed(BRAINTRUST)),
+        RecordingKind("opik", "spans of Opik", "*.json *.jsonl", read_observed(OPIK)),
+        RecordingKind("weave", "calls of Weave", "*.json *.jsonl", read_observed(WEAVE)),
+        RecordingKind("inspect", "logs of Inspect", "*.eval *.json", _of_talks(read_inspect)),
+        RecordingKind("atif", "ATIF trajectories", "*.json", _of_talks(read_atif)),
+        RecordingKind("tau-bench", "results of tau-bench", "*.json", _of_talks(read_tau_bench)),
+        RecordingKind("who-and-when", "conversations of Who&When", "*.json", _of_talks(read_who_and_when)),
+        RecordingKind("swe-agent", "trajectories of SWE-agent", "*.traj", _of_talks(read_swe_agent)),
     )
 }
 
@@ -131,7 +104,7 @@ def recordings_in(source: Path, kind: RecordingKind) -> list[Path]:
     """Return the files that a source names: itself, or those of a directory and the ones below it."""
     if not source.is_dir():
         return [source]
-    found = {path for name in kind.files for path in source.rglob(name) if path.is_file()}
+    found = {path for name in kind.files.split() for path in source.rglob(name) if path.is_file()}
     return sorted({path.parent for path in found} if kind.is_folder else found)
 
 

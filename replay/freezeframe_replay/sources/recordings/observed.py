@@ -54,10 +54,10 @@ class Backend(Names):
     lists: tuple[str, ...]
     """The fields of a document that may hold the spans."""
     kind: str
-    given: str
-    answer: str
-    usage: str
-    about: str = ""
+    given: str = "input"
+    answer: str = "output"
+    usage: str = "usage"
+    about: str = "metadata"
     """What else the request and the answer held."""
     models: frozenset[str] = frozenset({"llm"})
     """Kinds of spans that are model calls; without a kind, by what they hold."""
@@ -74,10 +74,7 @@ BRAINTRUST: Final = Backend(
     start="metrics.start",
     end="metrics.end",
     error="error",
-    given="input",
-    answer="output",
     usage="metrics",
-    about="metadata",
 )
 OPIK: Final = Backend(
     word="span",
@@ -89,10 +86,6 @@ OPIK: Final = Backend(
     start="start_time",
     end="end_time",
     error="error_info.message",
-    given="input",
-    answer="output",
-    usage="usage",
-    about="metadata",
 )
 WEAVE: Final = Backend(
     word="call",
@@ -106,8 +99,8 @@ WEAVE: Final = Backend(
     end="ended_at",
     error="exception",
     given="inputs",
-    answer="output",
     usage="output.usage",
+    about="",
 )
 
 
