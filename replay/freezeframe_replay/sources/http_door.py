@@ -35,13 +35,7 @@ def opener(host: str) -> urllib.request.OpenerDirector:
 
 
 def deliver(request: urllib.request.Request, *, what: str, again: str, pause: Callable[[float], None] = time.sleep) -> bytes:
-    """Return the answer to a request that delivers something, which is made again if the server is busy.
-
-    Args:
-        request: what is sent.
-        what: names it in an error.
-        again: how to go on after an error.
-        pause: waits for seconds.
+    """Return the answer to a request, which is made again if the server is busy. Errors name `what`, and say how to go on.
 
     Raises:
         PermanentStoreError: the server refuses it.

@@ -257,20 +257,9 @@ def _stored(item: JsonObject) -> HttpCall:
     return _call(_BY_ANSWER[str(kind)], {**request, name: said}, answer, at=_created(item))
 
 
-_ASKED: Final = frozenset(
-    {
-        "instructions",
-        "tools",
-        "tool_choice",
-        "response_format",
-        "temperature",
-        "top_p",
-        "max_output_tokens",
-        "seed",
-        "presence_penalty",
-        "frequency_penalty",
-    }
-)
+_ASKED: Final = (
+    "instructions tools tool_choice response_format temperature top_p max_output_tokens seed presence_penalty frequency_penalty"
+).split()
 """What a stored answer repeats of its request."""
 
 

@@ -11,14 +11,7 @@ from typing import Final
 
 from freezeframe_replay.sources.foreign import in_conventions
 from freezeframe_replay.sources.otlp_requests import OtlpRequest, requests_of_spans
-from freezeframe_replay.sources.recordings.api_calls import (
-    read_batch,
-    read_bedrock,
-    read_helicone,
-    read_jsonl,
-    read_llm_fixture,
-    read_stored,
-)
+from freezeframe_replay.sources.recordings import api_calls, trajectories
 from freezeframe_replay.sources.recordings.claude_code import read_claude_code
 from freezeframe_replay.sources.recordings.codex import read_codex
 from freezeframe_replay.sources.recordings.conversations import Conversation, spans_of_conversation
@@ -33,12 +26,6 @@ from freezeframe_replay.sources.recordings.mitmproxy import read_mitmproxy
 from freezeframe_replay.sources.recordings.mlflow import read_mlflow
 from freezeframe_replay.sources.recordings.observed import BRAINTRUST, OPIK, WEAVE, read_observed
 from freezeframe_replay.sources.recordings.phoenix import read_phoenix
-from freezeframe_replay.sources.recordings.trajectories import (
-    read_atif,
-    read_swe_agent,
-    read_tau_bench,
-    read_who_and_when,
-)
 from freezeframe_replay.sources.recordings.vcr import read_cassette
 from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.run import Run, build_run
@@ -75,12 +62,12 @@ RECORDINGS: Final = {
         RecordingKind("vcr", "cassettes of vcrpy and of VCR for Ruby and R", "*.yaml *.yml *.json", read_cassette),
         RecordingKind("har", "HTTP Archives of browsers and proxies", "*.har", read_har),
         RecordingKind("mitmproxy", "flows of mitmproxy", "*.flow *.flows *.mitm", read_mitmproxy),
-        RecordingKind("batch", "batches of OpenAI and Anthropic", "*.jsonl", read_batch, is_folder=True),
-        RecordingKind("openai-stored", "stored completions of OpenAI", "*.json *.jsonl", read_stored),
-        RecordingKind("bedrock", "invocation logs of Bedrock", "*.json *.jsonl *.json.gz *.jsonl.gz", read_bedrock),
-        RecordingKind("helicone", "requests of Helicone", "*.json *.jsonl", read_helicone),
-        RecordingKind("jsonl", "lines with a request and a response", "*.jsonl", read_jsonl),
-        RecordingKind("llm-fixture", "fixtures of llm-fixture-replay", "*.jsonl", read_llm_fixture),
+        RecordingKind("batch", "batches of OpenAI and Anthropic", "*.jsonl", api_calls.read_batch, is_folder=True),
+        RecordingKind("openai-stored", "stored completions of OpenAI", "*.json *.jsonl", api_calls.read_stored),
+        RecordingKind("bedrock", "invocation logs of Bedrock", "*.json *.jsonl *.json.gz *.jsonl.gz", api_calls.read_bedrock),
+        RecordingKind("helicone", "requests of Helicone", "*.json *.jsonl", api_calls.read_helicone),
+        RecordingKind("jsonl", "lines with a request and a response", "*.jsonl", api_calls.read_jsonl),
+        RecordingKind("llm-fixture", "fixtures of llm-fixture-replay", "*.jsonl", api_calls.read_llm_fixture),
         RecordingKind("langfuse", "traces that Langfuse exports", "*.json", read_langfuse),
         RecordingKind("mlflow", "MLflow's SQLite store, or a trace as JSON", "*.db *.json", read_mlflow),
         RecordingKind("phoenix", "spans that Phoenix exports", "*.json", read_phoenix),
@@ -92,10 +79,10 @@ RECORDINGS: Final = {
         RecordingKind("opik", "spans of Opik", "*.json *.jsonl", read_observed(OPIK)),
         RecordingKind("weave", "calls of Weave", "*.json *.jsonl", read_observed(WEAVE)),
         RecordingKind("inspect", "logs of Inspect", "*.eval *.json", _of_talks(read_inspect)),
-        RecordingKind("atif", "ATIF trajectories", "*.json", _of_talks(read_atif)),
-        RecordingKind("tau-bench", "results of tau-bench", "*.json", _of_talks(read_tau_bench)),
-        RecordingKind("who-and-when", "conversations of Who&When", "*.json", _of_talks(read_who_and_when)),
-        RecordingKind("swe-agent", "trajectories of SWE-agent", "*.traj", _of_talks(read_swe_agent)),
+        RecordingKind("atif", "ATIF trajectories", "*.json", _of_talks(trajectories.read_atif)),
+        RecordingKind("tau-bench", "results of tau-bench", "*.json", _of_talks(trajectories.read_tau_bench)),
+        RecordingKind("who-and-when", "conversations of Who&When", "*.json", _of_talks(trajectories.read_who_and_when)),
+        RecordingKind("swe-agent", "trajectories of SWE-agent", "*.traj", _of_talks(trajectories.read_swe_agent)),
     )
 }
 
