@@ -119,7 +119,6 @@ def test_their_exporter_gets_its_spans_and_our_run_replays(
                 env=environment,
                 capture_output=True,
                 text=True,
-                timeout=100,
                 check=False,
             )
 

@@ -72,6 +72,40 @@ import rq, tasks
 tasks.queue.enqueue(tasks.starts_another, "first")
 rq.Worker([tasks.queue], connection=tasks.queue.connection).work(burst=True, logging_level="ERROR")
 """
+_DRAMATIQ = f"""{_ASK}
+import dramatiq
+from dramatiq.brokers.stub import StubBroker
+from dramatiq.middleware.asyncio import AsyncIO
+
+broker = StubBroker()
+broker.add_middleware(AsyncIO())
+dramatiq.set_broker(broker)
+
+
+@dramatiq.actor
+async def answer(text):
+    async with httpx.AsyncClient(timeout=200) as client:
+        asked = {{"model": "m", "messages": [{{"role": "user", "content": text}}]}}
+        await client.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=asked)
+"""
+_WORK_DRAMATIQ = """
+import dramatiq, tasks
+
+tasks.answer.send("first")
+worker = dramatiq.Worker(tasks.broker, worker_threads=1, worker_timeout=10)
+worker.start()
+tasks.broker.join("default", timeout=200_000)
+worker.stop()
+"""
+
+
+def test_an_asynchronous_actor_replays_without_the_loop_of_its_worker(tmp_path: Path) -> None:
+    with recorded(tmp_path, _DRAMATIQ) as read:
+        subprocess.run([sys.executable, "-c", _WORK_DRAMATIQ], cwd=tmp_path, check=True, capture_output=True)
+        worked = read()
+        (run,) = worked.of("answer")
+        assert run.gaps == ()
+        assert replays(worked, run)
 
 
 @pytest.mark.parametrize("records", ["", "1"])

@@ -135,7 +135,7 @@ def _place_of(function: Any) -> tuple[str, str | None] | None:
 @functools.lru_cache(maxsize=1000)
 def _reach(function: Any) -> Reach:
     """Return whether another process finds the function. Under its name is whatever the framework made of it."""
-    reach = Reach(function, takes_self="." in function.__qualname__)
+    reach = Reach(function, takes_self="." in function.__qualname__, is_begun_outside=True)
     reach.marked = getattr(sys.modules.get(function.__module__), function.__name__, None)
     reach.look()
     return reach

@@ -47,10 +47,12 @@ def import_root(module: str, file: str) -> Path | None:
 class Reach:
     """Whether another process can find and call a marked function. One object per function; its gaps are read per run."""
 
-    __slots__ = ("_function", "_gaps", "_script", "in_trio", "marked", "takes_self")
+    __slots__ = ("_function", "_gaps", "_is_begun_outside", "_script", "in_trio", "marked", "takes_self")
 
-    def __init__(self, function: Any, *, takes_self: bool) -> None:
+    def __init__(self, function: Any, *, takes_self: bool, is_begun_outside: bool = False) -> None:
         self._function = function
+        self._is_begun_outside = is_begun_outside
+        """The run begins before the event loop: a worker starts one for a coroutine function."""
         self._gaps: tuple[Gap, ...] | None = None
         self._script: tuple[Path, str, str] | None = None
         self.marked: Any = None
@@ -78,7 +80,7 @@ class Reach:
             yield _unreachable(f"the entry point is a {kind}, which has no name to find it by", "mark a function")
             return
         name = self._function.__qualname__
-        is_foreign = _is_in_a_foreign_loop(function)
+        is_foreign = not self._is_begun_outside and _is_in_a_foreign_loop(function)
         self.in_trio = is_foreign and "trio" in sys.modules and sys.modules["trio"].lowlevel.in_trio_run()
         if is_foreign and not self.in_trio:
             text = f"the entry point {name} ran in another event loop than asyncio's or trio's, {NOT_REPEATED}"

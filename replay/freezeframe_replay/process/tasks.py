@@ -70,7 +70,9 @@ def _call_dramatiq(actor: Any, given: Mapping[str, Any]) -> Any:
         return message
 
     actor.broker.enqueue = held_back
-    return actor(*given["args"], **given["kwargs"])
+    awaited = getattr(actor.fn, "__wrapped__", None)  # of an asynchronous actor, which a loop of the worker's would await
+    function = awaited if inspect.iscoroutinefunction(awaited) else actor
+    return function(*given["args"], **given["kwargs"])
 
 
 def _call_lambda(handler: Any, given: Mapping[str, Any]) -> Any:

@@ -55,7 +55,7 @@ _ABOUT_THE_MACHINE: Final = frozenset(
         "pkgutil", "platform", "site", "ssl", "sysconfig", "tokenize", "traceback", "uuid", "warnings", "zoneinfo", "_strptime",
         "multiprocessing", "pydoc", "runpy", "zipimport",
         # packages that do the same, write logs, or belong to a seam: MCP servers, cloud credentials
-        "distro", "certifi", "loguru", "structlog", "mcp", "botocore", "coverage", "_pytest", "pytest", "debugpy",
+        "distro", "certifi", "loguru", "structlog", "mcp", "botocore", "IPython", "coverage", "_pytest", "pytest", "debugpy",
         "_pydevd_bundle", "tzlocal", "dateutil", "tzdata",
     }
 )  # fmt: skip
