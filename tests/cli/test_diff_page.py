@@ -111,6 +111,17 @@ def test_ids_that_each_answer_makes_anew_are_only_counted_if_asked(tmp_path: Pat
     assert "varies by itself: 1 field\n" in folded
 
 
+def test_no_line_is_wider_than_the_terminal(
+    runs: tuple[str, str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Figures that do not fit beside a step stand below it."""
+    monkeypatch.setenv("COLUMNS", "80")
+    main(["diff", *runs])
+    lines = capsys.readouterr().out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert any(line.startswith("        gpt-4o-mini > gpt-4o  1,000+100 tokens") for line in lines)
+
+
 def test_text_and_json_tell_the_cost_too(runs: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     main(["diff", *runs])
     assert "$0.00021 > $0.0035" in capsys.readouterr().out

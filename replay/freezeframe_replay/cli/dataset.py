@@ -14,6 +14,7 @@ from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import warn_of_bare
 from freezeframe_replay.experiments.dataset import write_dataset
 from freezeframe_replay.local.target import load_as_fixture, open_store
+from freezeframe_replay.report.render import counted
 from freezeframe_replay.sources.passing_on import is_bare
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.fixture import Fixture
@@ -52,7 +53,7 @@ def execute(arguments: argparse.Namespace) -> int:
     if arguments.json:
         print_json({"dataset": str(made.directory), "chosen_by": made.chosen_by, "runs": [row.run_id for row in made.rows]})
     else:
-        print(f"wrote {made.directory}: {len(made.rows)} runs\nnext: freezeframe experiment {made.directory}")
+        print(f"wrote {made.directory}: {counted(len(made.rows), 'run')}\nnext: freezeframe experiment {made.directory}")
     return 0
 
 

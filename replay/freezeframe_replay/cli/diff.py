@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import textwrap
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
@@ -116,8 +117,11 @@ def _pair(pair: Pair, width: int) -> Iterable[str]:
     name = "" if side is None else side.name
     numbers = " > ".join(dict.fromkeys(str(one.step) for one in (pair.before, pair.after) if one is not None))
     figures = "  ".join(_figures(pair))
-    call = short(f"  {_MARKS[pair.how]} {numbers:>3}  {pair.kind.value} {name}", max(width - len(figures) - 2, width // 2))
-    yield f"{call}  {figures}".rstrip()
+    call = short(f"  {_MARKS[pair.how]} {numbers:>3}  {pair.kind.value} {name}", width)
+    if len(call) + 2 + len(figures) <= width:
+        yield f"{call}  {figures}".rstrip()
+    else:
+        yield from (call, textwrap.fill(figures, width, initial_indent=" " * 8, subsequent_indent=" " * 8))
     if pair.request:
         yield "        asked"
         yield from _differences(pair.request, width)

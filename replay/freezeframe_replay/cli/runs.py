@@ -11,11 +11,14 @@ from typing import Final
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, STORE, place_of, positive, print_json, seconds, terminal_width
 from freezeframe_replay.local.target import list_elsewhere, open_store
-from freezeframe_replay.report.render import ID_DIGITS, duration, moment, table_text
+from freezeframe_replay.report.render import ID_DIGITS, duration, moment, short, table_text
 from freezeframe_replay.report.tagged import input_text
 from freezeframe_replay.sources.store import RunRow
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.lifecycle import NOT_OK, RunStatus
+
+_WIDE: Final = 100
+"""Columns of a terminal from which tokens and whole times are shown."""
 
 COMMAND: Final = Command(
     examples={
@@ -85,12 +88,14 @@ def _elsewhere(arguments: argparse.Namespace) -> int | None:
 
 
 def _table(runs: Sequence[RunRow]) -> str:
+    width = terminal_width()
+    narrow = width < _WIDE
     header = ("run", "started", "entry", "input", "steps", "tokens", "time", "status")
     rows = [
         (
             run.trace_id[:ID_DIGITS],
-            moment(run.start_time),
-            run.name,
+            moment(run.start_time)[5:16] if narrow else moment(run.start_time),
+            short(run.name, 12) if narrow else run.name,
             input_text(run.input),
             str(run.steps),
             f"{run.input_tokens:,} > {run.output_tokens:,}",
@@ -99,4 +104,6 @@ def _table(runs: Sequence[RunRow]) -> str:
         )
         for run in runs
     ]
-    return table_text(header, rows, right=(4, 5, 6), cell_width=60, fit=(3, terminal_width()))
+    if narrow:
+        header, *rows = [(*row[:5], *row[6:]) for row in (header, *rows)]
+    return table_text(header, rows, right=(4, 5) if narrow else (4, 5, 6), cell_width=60, fit=(3, width))
