@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import sys
-from collections.abc import Sequence
+import threading
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 from difflib import get_close_matches
 
 from freezeframe_replay.cli.command import PROGRAM, load, make_parser, split_program
@@ -20,6 +23,7 @@ __all__ = ["help_text", "main"]
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+_ENDING = (signal.SIGTERM, signal.SIGHUP)
 _INSTALL = "pip install 'freezeframe[embedded,replay,ui]'; `freezeframe doctor` shows which parts are missing"
 
 
@@ -76,12 +80,32 @@ def _execute(name: str, rest: list[str]) -> int:
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     arguments.program = program
     try:
-        return load(name).execute(arguments)
+        with _ended_by_signals():
+            return load(name).execute(arguments)
     except FreezeframeError as error:
         print(f"{PROGRAM} {name}: {error}", file=sys.stderr)
         if getattr(arguments, "json", False):
             print(json.dumps({"error": {"message": error.message, "do": error.do}}, ensure_ascii=False))
         return command.code_of(error)
+
+
+@contextmanager
+def _ended_by_signals() -> Generator[None]:
+    """Let a signal that would end the process unwind the stack instead: a program that a command started ends with it."""
+    numbers = [number for number in _ENDING if signal.getsignal(number) is signal.SIG_DFL]
+    if threading.current_thread() is not threading.main_thread():
+        numbers = []
+    for number in numbers:
+        signal.signal(number, _end)
+    try:
+        yield
+    finally:
+        for number in numbers:
+            signal.signal(number, signal.SIG_DFL)
+
+
+def _end(number: int, _frame: object) -> None:
+    raise SystemExit(128 + number)
 
 
 def _unknown(name: str) -> int:

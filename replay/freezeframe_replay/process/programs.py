@@ -98,7 +98,7 @@ def run_program(
     stderr: Any = None,
     stdin: int | None = None,
 ) -> int:
-    """Run a program to its end and return its exit status, as a shell reports it. Ctrl-C reaches it, and we wait for it.
+    """Run a program to its end and return its exit status, as a shell reports it. Ctrl-C reaches it; it ends with us.
 
     Raises:
         ReplayError: it cannot be started, or does not finish in time.
@@ -115,6 +115,9 @@ def run_program(
                     break
                 except KeyboardInterrupt:
                     timeout_s = _GRACE_S  # the terminal has interrupted the program, too
+                except SystemExit:
+                    process.terminate()
+                    raise
         except subprocess.TimeoutExpired:
             process.kill()
             raise ReplayError(
