@@ -7,7 +7,7 @@ import gzip
 import json
 import shutil
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -49,7 +49,7 @@ from freezeframe_schemas.errors import (
 from freezeframe_schemas.exchange import Exchange, exchange_attributes, exchange_from_span
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.run import build_run
-from freezeframe_schemas.span import AttributeValue, SpanRecord
+from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
 
 DATA = ROOT / "tests" / "data" / "backends"
 TRACE = "803a3b618da43f25026c778afad31019"
@@ -390,14 +390,96 @@ def test_only_urls_of_other_backends_are_taken_for_such() -> None:
     assert not any(is_backend(url) for url in ("http://h:8123", "clickhouse://u:p@h/db", "clickhouses://h/db?ca=x"))
 
 
-def test_jaegers_own_form_is_told_with_the_address_of_the_other() -> None:
-    """What its older API returns, and what its page downloads."""
-    own = {
-        "data": [{"traceID": TRACE, "spans": [{"traceID": TRACE, "spanID": "ab" * 8, "operationName": "x"}], "processes": {}}]
-    }
-    with answering(lambda path, headers: (200, json.dumps(own).encode())) as address, pytest.raises(WireError) as raised:
-        load_backend_spans(f"otlp+http://{address}/api/traces", TRACE)
-    assert "/api/v3/traces" in str(raised.value)
+def jaeger_tags(attributes: Mapping[str, AttributeValue]) -> list[dict[str, Any]]:
+    """Return attributes as Jaeger's JSON writes them; lists as text."""
+    types: dict[type, str] = {bool: "bool", int: "int64", float: "float64", bytes: "binary"}
+    return [
+        {
+            "key": name,
+            "type": types.get(type(value), "string"),
+            "value": base64.b64encode(value).decode()
+            if isinstance(value, bytes)
+            else value
+            if type(value) in types
+            else as_text(value),
+        }
+        for name, value in attributes.items()
+    ]
+
+
+def to_jaeger(spans: Sequence[SpanRecord]) -> dict[str, Any]:
+    """Return the spans of a trace as Jaeger's page downloads them: what the specification says of the way there."""
+    made = []
+    for span in spans:
+        tags = {
+            "span.kind": span.kind.name.lower(),
+            "otel.scope.name": span.scope.name,
+            "otel.scope.version": span.scope.version,
+        }
+        if span.status_code is not StatusCode.UNSET:
+            tags |= {"otel.status_code": span.status_code.name, "otel.status_description": span.status_message}
+        parents = [("CHILD_OF", span.trace_id, span.parent_span_id)] if span.parent_span_id else []
+        links = [("FOLLOWS_FROM", link.trace_id, link.span_id) for link in span.links]
+        made.append(
+            {
+                "traceID": span.trace_id.lstrip("0"),
+                "spanID": span.span_id,
+                "operationName": span.name,
+                "references": [{"refType": kind, "traceID": trace, "spanID": of} for kind, trace, of in (*parents, *links)],
+                "startTime": span.start_time_unix_nano // 1000,
+                "duration": span.end_time_unix_nano // 1000 - span.start_time_unix_nano // 1000,
+                "tags": jaeger_tags({**span.attributes, **tags}),
+                "logs": [
+                    {
+                        "timestamp": event.time_unix_nano // 1000,
+                        "fields": jaeger_tags({"event": event.name, **event.attributes}),
+                    }
+                    for event in span.events
+                ],
+                "processID": "p1",
+                "warnings": None,
+            }
+        )
+    resource = dict(spans[0].resource.attributes)
+    process = {"serviceName": resource.pop("service.name", ""), "tags": jaeger_tags(resource)}
+    return {"data": [{"traceID": spans[0].trace_id, "spans": made, "processes": {"p1": process}, "warnings": None}], "total": 0}
+
+
+def test_jaegers_own_form_is_read_from_its_older_api_and_as_its_page_downloads_it(tmp_path: Path) -> None:
+    """Every span comes back, with whole microseconds, and lists as text if a replay does not need them."""
+    (tmp_path / "sent.jsonl").write_bytes(packed("sent.jsonl.gz"))
+    sent = load_run_of_file(tmp_path / "sent.jsonl").spans
+    document = json.dumps(to_jaeger(sent))
+    (tmp_path / "downloaded.json").write_text(document)
+    with answering(lambda path, headers: (200, document.encode())) as address:
+        answered = load_backend_spans(f"otlp+http://{address}/api/traces", TRACE)
+    expected = [
+        replace(
+            span,
+            start_time_unix_nano=span.start_time_unix_nano // 1000 * 1000,
+            end_time_unix_nano=span.end_time_unix_nano // 1000 * 1000,
+            attributes={
+                name: retyped({name: as_text(value)})[name] if isinstance(value, tuple) else value
+                for name, value in span.attributes.items()
+            },
+            flags=0,
+            resource=replace(span.resource, schema_url=""),
+            scope=replace(span.scope, schema_url=""),
+        )
+        for span in sent
+    ]
+    assert sorted(answered, key=lambda span: span.span_id) == sorted(expected, key=lambda span: span.span_id)
+    assert load_run_of_file(tmp_path / "downloaded.json").spans == build_run(answered).spans
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"spanID": "no hex"}, {"startTime": "soon"}, {"startTime": None}, {"tags": [{"key": "a", "type": "int64", "value": {}}]}],
+)
+def test_a_faulty_span_in_jaegers_own_form_is_an_error_that_names_it(wrong: dict[str, Any]) -> None:
+    span = {"traceID": TRACE, "spanID": "ab" * 8, "startTime": 1, "duration": 1, **wrong}
+    with pytest.raises(WireError, match=f"trace {TRACE}, span {span['spanID']}"):
+        spans_of_document({"data": [{"traceID": TRACE, "spans": [span]}]})
 
 
 @pytest.mark.long

@@ -1,7 +1,7 @@
 """OTLP/JSON as backends return it: in their own wrappers, with fields in snake case, nulls, and ids in base64. Pure.
 
-Sources: the HTTP APIs of Jaeger (``/api/v3/traces/{id}``), Grafana Tempo (``/api/traces/{id}``, ``/api/v2/traces/{id}``) and
-Phoenix (``/v1/projects/{project}/spans/otlpv1``).
+Sources: the HTTP APIs of Jaeger (``/api/v3/traces/{id}``; for its own form see `jaeger`), Grafana Tempo
+(``/api/traces/{id}``, ``/api/v2/traces/{id}``) and Phoenix (``/v1/projects/{project}/spans/otlpv1``).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import json
 import re
 from typing import Any, Final, cast
 
+from freezeframe_replay.sources.jaeger import is_jaeger, spans_of_jaeger
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import NO_LIMITS
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
@@ -44,7 +45,8 @@ def spans_of_document(document: Any) -> list[SpanRecord]:
         if "batches" in fields:
             value = {"resourceSpans": fields["batches"]}
         elif "data" in fields:
-            _refuse_jaeger(fields["data"])
+            if is_jaeger(fields["data"]):
+                return spans_of_jaeger(fields["data"])
             value = {"resourceSpans": [{"scopeSpans": [{"spans": fields["data"]}]}]}
     if isinstance(value, dict) and "resourceLogs" in value:
         return decode_json_logs(json.dumps(value).encode(), NO_LIMITS).events.spans
@@ -72,13 +74,6 @@ def _described(value: Any) -> str:
         names = sorted(map(str, cast("dict[Any, Any]", value)))
         return f"an object with {', '.join(names[:5])[:100]}" if names else "an empty object"
     return {list: "a list", str: "a string", bool: "true or false", type(None): "null"}.get(type(value), "a number")
-
-
-def _refuse_jaeger(data: Any) -> None:
-    """Jaeger's older API, and the download button of its page, use their own form."""
-    first: Any = data[0] if isinstance(data, list) and data else None
-    if isinstance(first, dict) and {"traceID", "spans"} <= first.keys():
-        raise WireError("found Jaeger's own JSON, expected OTLP/JSON", do="ask it at /api/v3/traces in place of /api/traces")
 
 
 def _plain(value: Any, name: str = "") -> Any:
