@@ -53,6 +53,19 @@ def test_a_condition_that_is_no_sql_is_refused(runs: RunStore) -> None:
         list_failures(runs, where="no such column = 1")
 
 
+@pytest.mark.parametrize("columns", [80, 120])
+@pytest.mark.parametrize("command", ["failures", "runs"])
+@pytest.mark.usefixtures("runs")
+def test_no_line_of_a_table_is_wider_than_the_terminal(
+    command: str, columns: int, facade_url: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(columns))
+    assert main([command, "--store", facade_url]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert len(lines) > 2
+    assert max(map(len, lines)) <= columns
+
+
 def test_one_run_of_each_group_becomes_a_dataset(
     runs: RunStore, facade_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -16,7 +16,7 @@ from freezeframe_replay.experiments.dataset import write_dataset
 from freezeframe_replay.experiments.failures import Group, list_failures
 from freezeframe_replay.local.target import load_as_fixture, open_store
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.report.render import ID_DIGITS, moment, table_text
+from freezeframe_replay.report.render import ID_DIGITS, moment, short, table_text
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, verdict
 
@@ -91,6 +91,9 @@ def _write(arguments: argparse.Namespace, groups: Sequence[Group]) -> None:
 
 
 def _table(groups: Sequence[Group], verdicts: dict[str, str]) -> str:
+    width = options.terminal_width()
+    if width < options.WIDE:
+        return _narrow(groups, verdicts, width)
     header = ["runs", "failures", "last", "kind", "what", "error", "message", "newest", *(["replay"] if verdicts else [])]
     rows = [
         [
@@ -106,4 +109,21 @@ def _table(groups: Sequence[Group], verdicts: dict[str, str]) -> str:
         ]
         for group in groups
     ]
-    return table_text(header, rows, right=(0, 1), cell_width=60, fit=(6, options.terminal_width()))
+    return table_text(header, rows, right=(0, 1), cell_width=60, fit=(6, width))
+
+
+def _narrow(groups: Sequence[Group], verdicts: dict[str, str], width: int) -> str:
+    """Return the table for a terminal of 80 columns; why a run could not be replayed stands in the progress."""
+    rows = [
+        [
+            str(group.runs),
+            verdicts[group.newest].partition(":")[0] if verdicts else moment(group.last)[5:16],
+            short(group.subject, 12),
+            short(group.type, 11),
+            group.newest[:ID_DIGITS],
+            group.message,
+        ]
+        for group in groups
+    ]
+    header = ["runs", "replay" if verdicts else "last", "what", "error", "newest", "message"]
+    return table_text(header, rows, right=(0,), cell_width=60, fit=(5, width))

@@ -9,16 +9,13 @@ from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_replay.cli.command import Command, flag, option
-from freezeframe_replay.cli.options import JSON, STORE, place_of, positive, print_json, seconds, terminal_width
+from freezeframe_replay.cli.options import JSON, STORE, WIDE, place_of, positive, print_json, seconds, terminal_width
 from freezeframe_replay.local.target import list_elsewhere, open_store
 from freezeframe_replay.report.render import ID_DIGITS, duration, moment, short, table_text
 from freezeframe_replay.report.tagged import input_text
 from freezeframe_replay.sources.store import RunRow
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.lifecycle import NOT_OK, RunStatus
-
-_WIDE: Final = 100
-"""Columns of a terminal from which tokens and whole times are shown."""
 
 COMMAND: Final = Command(
     examples={
@@ -89,7 +86,7 @@ def _elsewhere(arguments: argparse.Namespace) -> int | None:
 
 def _table(runs: Sequence[RunRow]) -> str:
     width = terminal_width()
-    narrow = width < _WIDE
+    narrow = width < WIDE
     header = ("run", "started", "entry", "input", "steps", "tokens", "time", "status")
     rows = [
         (
