@@ -31,7 +31,7 @@ from freezeframe_schemas.verdict import Verdict, verdict
 pytestmark = pytest.mark.long  # each program is started twice
 
 HEAD = """
-import asyncio, collections, contextlib, dataclasses, logging, os, random, socket, sqlite3, subprocess, sys, tempfile, threading, urllib.parse
+import asyncio, collections, dataclasses, logging, os, random, socket, sqlite3, subprocess, sys, tempfile, threading, urllib.parse
 from pathlib import Path
 import freezeframe
 freezeframe.instrument()
@@ -293,28 +293,6 @@ REACHES = {
     ),
     "a_file_elsewhere": Reaches(
         body="look(open(os.environ['ELSEWHERE']).read())", gap=GapKind.FILE_READ, text="reads elsewhere.txt, outside"
-    ),
-    "whether_a_file_exists": Reaches(
-        body="look(os.path.exists('orders.csv'))", gap=GapKind.FILE_READ, text="looks for orders.csv, outside"
-    ),
-    "whether_a_path_exists_that_does_not": Reaches(
-        body="look(Path('cache.json').is_file())", gap=GapKind.FILE_READ, text="looks for cache.json, outside"
-    ),
-    "when_a_file_changed": Reaches(
-        body="look(Path('orders.csv').stat().st_mtime)", gap=GapKind.FILE_READ, text="looks for orders.csv, outside"
-    ),
-    "whether_it_may": Reaches(
-        body="look(os.access('orders.csv', os.R_OK))", gap=GapKind.FILE_READ, text="looks for orders.csv, outside"
-    ),
-    "a_missing_file": Reaches(
-        body="with contextlib.suppress(OSError): open('cache.json')\nlook(1)", gap=GapKind.FILE_READ, text="looks for cache.json"
-    ),
-    "a_file_that_exists": Reaches(
-        body="look(os.path.exists('orders.csv') and open('orders.csv').read())", gap=GapKind.FILE_READ, text="reads orders.csv"
-    ),
-    "a_file_that_is_tracked_and_one_that_is_not": Reaches(
-        body="look([os.path.exists('agent.py'), os.path.exists('prompt.txt'), os.path.exists(os.__file__), open('orders.csv').read()])",
-        gap=GapKind.FILE_READ, text="reads orders.csv",
     ),
     "a_folder": Reaches(body="look(sorted(os.listdir()))", gap=GapKind.FILE_READ, text="lists the folder ., outside"),
     "a_written_file": Reaches(body="look(open('out.txt', 'w').write('x'))", gap=GapKind.FILE_WRITTEN, text="writes out.txt"),

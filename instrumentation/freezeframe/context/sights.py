@@ -16,8 +16,6 @@ MAX_SIGHTS: Final = 50
 """Sights kept per run; the run says if there were more."""
 LARGE: Final = "reads the large file"
 """What is done to a file whose content `seams.files` does not keep."""
-LOOKS: Final = "looks for"
-"""What is done to a path that is asked whether it exists, or when it changed; not a matter of its content."""
 _MAX_KEPT: Final = 20
 _LARGEST_KEPT: Final = 20_000
 """Results of tools that a run keeps to see whether they change, and characters of one as JSON."""
@@ -43,14 +41,12 @@ class Sight:
 class Sights:
     """What the unmarked code of one run did, each once."""
 
-    __slots__ = ("_kept", "_seen", "asked", "files", "full", "looked", "own")
+    __slots__ = ("_kept", "_seen", "files", "full", "looked", "own")
 
     def __init__(self) -> None:
         self._seen: dict[tuple[GapKind, str], Sight | None] = {}
         self.own: set[str] = set()
         """Files that the run made itself: reading them again is not an input."""
-        self.asked: set[str] = set()
-        """Paths that it looked for, as it named them: some programs ask for the same one all the time."""
         self.files = 0
         """How many reads of files were recorded or answered (`seams.files`)."""
         self._kept: list[tuple[object, str, Sight]] = []
@@ -70,10 +66,8 @@ class Sights:
 
     def note(self, sight: Sight) -> None:
         """Keep a sight."""
-        what = sight.what
-        if sight.kind in (GapKind.TOOL_CHANGES, GapKind.RESULT_CHANGED):  # several functions may do the same
-            what = f"{sight.by} {sight.verb} {what}"
-        self._seen[sight.kind, f"{LOOKS} {what}" if sight.verb == LOOKS else what] = sight
+        is_of_call = sight.kind in (GapKind.TOOL_CHANGES, GapKind.RESULT_CHANGED)  # several functions may do the same
+        self._seen[sight.kind, f"{sight.by} {sight.verb} {sight.what}" if is_of_call else sight.what] = sight
 
     def keep(self, result: object, sight: Sight) -> None:
         """Keep, until `settle`, a result and what it is like, if it is data; the sight counts if it changes."""
@@ -92,11 +86,9 @@ class Sights:
     def gaps(self, entry: str) -> Iterator[Gap]:
         """Yield what was seen as gaps; on the exporter's thread. `entry` is the qualified name of the entry point."""
         seen = [sight for sight in list(self._seen.values()) if sight is not None]
-        asked = ("reads", LOOKS)
-        known = _tracked_by_git(sight.what for sight in seen if sight.kind is GapKind.FILE_READ and sight.verb in asked)
-        used = {sight.what for sight in seen if sight.verb != LOOKS}
+        tracked = _tracked_by_git(sight.what for sight in seen if sight.kind is GapKind.FILE_READ and sight.verb == "reads")
         for sight in seen:
-            if sight.what not in (known | used if sight.verb == LOOKS else known):
+            if sight.what not in tracked:
                 yield _gap(sight, entry)
         if self.full:
             yield Gap(kind=GapKind.UNSEEN, text=f"unmarked code reached over {MAX_SIGHTS} files, databases, hosts and programs")

@@ -20,7 +20,6 @@ from freezeframe.seams.order import lanes, races
 from freezeframe.seams.recorder.patching import IMPORT_HOOK, Patches
 from freezeframe.seams.recorder.responder import Call, EditRequest, Responder
 from freezeframe.seams.recorder.switch import Answered, serving, start_serving, stop_serving
-from freezeframe.seams.unmarked import sights
 
 __all__ = [
     "SEAMS",
@@ -126,7 +125,6 @@ def install(*, files: bool = False) -> None:
         return
     _installed.add("lanes")
     with _patches.together():
-        sights.install(_patches)
         lanes.install(_patches)
         races.install(_patches)
         IMPORT_HOOK.when_imported("asyncio", _install_task_races)

@@ -1,9 +1,8 @@
 """What a run's unmarked code reaches outside the process: files, databases, connections, programs. Each is a gap of that run.
 
 One audit hook (PEP 578) sees them whatever library they go through. It cannot be removed, so outside capture it
-returns at once; it never raises into the program. Python does not audit whether a file exists or when it changed: `os.stat`
-and its like are replaced, and count if the application itself asks. Each thing counts once, when first seen: kind, name and
-line of code. Never a value; of a path, the part below the working directory, else only the file's name.
+returns at once; it never raises into the program. Each thing counts once, when first seen: kind, name and line of code.
+Never a value; of a path, the part below the working directory, else only the file's name.
 
 Not seen: what code written in C does by itself (libpq, gRPC), what goes over a connection that was opened before the run, and
 threads that were started before it. Not reported: what Python, its packages and the operating system read for themselves,
@@ -12,7 +11,6 @@ imports, logging, the run's own temporary files, and what a replay does not do: 
 
 from __future__ import annotations
 
-import functools
 import os
 import shlex
 import site
@@ -22,18 +20,15 @@ import threading
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from freezeframe._guard import guard, report
 from freezeframe.context.current import current_place
 from freezeframe.context.draws import UNRECORDED
-from freezeframe.context.sights import LOOKS, Sight, Sights, shown_path
+from freezeframe.context.sights import Sight, Sights, shown_path
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.readings import draws_of
 from freezeframe_schemas.gaps import GapKind
-
-if TYPE_CHECKING:
-    from freezeframe.seams.recorder.patching import Patches
 
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 _CHANGES: Final[Mapping[str, str]] = {
@@ -46,7 +41,6 @@ _PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.po
 _EVENTS: Final = frozenset(
     {"open", "os.listdir", "os.scandir", "sqlite3.connect", "socket.connect", *_CHANGES, *_PROGRAMS}
 )  # fmt: skip
-_MAX_ASKED: Final = 1_000
 _CODE: Final = (".py", ".pyc", ".pyi", ".pyd", ".so", ".pth")
 _SYSTEM: Final = tuple(
     f"/{name}/"
@@ -99,27 +93,6 @@ def start() -> None:
         sys.addaudithook(_hook(_WATCH, _EVENTS, _hear))
 
 
-def install(patches: Patches) -> None:
-    """Replace what asks for a file without opening it, also where `os` says what each of its functions can do."""
-    for name in ("stat", "lstat", "access"):
-        original: Any = getattr(os, name)
-        looks = _looking(original)
-        patches.replace(os, name, lambda _, looks=looks: looks)
-        for able in (os.supports_dir_fd, os.supports_effective_ids, os.supports_fd, os.supports_follow_symlinks):
-            if original in able:
-                able.add(looks)
-
-
-def _looking(original: Any) -> Any:
-    @functools.wraps(original)
-    def looks(*args: Any, **kwargs: Any) -> Any:
-        if _WATCH.on and kwargs.get("dir_fd") is None:
-            _hear(LOOKS, (args[0] if args else kwargs.get("path", 0),))
-        return original(*args, **kwargs)
-
-    return looks
-
-
 def stop() -> None:
     """Stop watching; the hook stays, and returns at once."""
     _WATCH.on = False
@@ -151,32 +124,24 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
     recorder = switch.recorder()
     if recorder is None:
         return
-    place, frame = current_place(), sys._getframe(3)
+    place = current_place()
     if place.lane.apart:  # a replay does not do this
-        return
-    if event == LOOKS and not _asks_itself(frame):  # first: packages ask often
         return
     sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
     if sights is None or sights.full:
         return
-    if event == LOOKS and isinstance(arguments[0], str) and arguments[0] in sights.asked:
-        return
     if event == "open" and path_of(arguments[0]) in _RANDOM_DEVICES:
         draws = draws_of(place)
-        if draws is not None and _who(frame, alone=place.run is None):
+        if draws is not None and _who(sys._getframe(3), alone=place.run is None):
             draws.lost[UNRECORDED] += 1
         return
     act = _act(event, arguments, sights)
     if act is None:
         return
     kind, verb, what = act
-    if verb == "reads" and not os.path.isfile(what):
-        if os.path.exists(what) or not _asks_itself(frame):
-            return
-        verb = LOOKS
-    if not sights.is_new(kind, f"{LOOKS} {what}" if verb == LOOKS else what):
+    if not sights.is_new(kind, what) or (verb == "reads" and not os.path.isfile(what)):
         return
-    found = _who(frame, alone=place.run is None)
+    found = _who(sys._getframe(3), alone=place.run is None)
     if found is not None:
         sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
 
@@ -213,11 +178,6 @@ def _act(event: str, arguments: tuple[Any, ...], sights: Sights) -> tuple[GapKin
     """Return kind, verb and thing; None if it does not matter."""
     if event == "open":
         return _opened(arguments[0], arguments[2], sights)
-    if event == LOOKS:
-        if isinstance(arguments[0], str) and len(sights.asked) < _MAX_ASKED:
-            sights.asked.add(arguments[0])
-        wanted = None if isinstance(arguments[0], int) else path_read(arguments[0], sights)
-        return None if wanted is None or is_temporary(wanted) else (GapKind.FILE_READ, LOOKS, wanted)
     if event == "socket.connect":
         address = _address(arguments[1])
         return None if address is None else (GapKind.CONNECTION, "connects to", address)
@@ -346,15 +306,6 @@ def _who(frame: FrameType | None, *, alone: bool) -> tuple[str, str] | None:
             library = library or (name, f"{os.path.basename(code.co_filename)}:{frame.f_lineno}")
         frame = frame.f_back
     return None if alone else library or ("", "")
-
-
-def _asks_itself(frame: FrameType | None) -> bool:
-    """Return whether the application does it without a package: the standard library alone is between."""
-    while frame is not None and frame.f_code.co_filename.startswith(_standard_library()):
-        if str(frame.f_globals.get("__name__", "")).partition(".")[0] in _ABOUT_THE_MACHINE:
-            return False
-        frame = frame.f_back
-    return frame is not None and is_applications(frame.f_code.co_filename, str(frame.f_globals.get("__name__", "")))
 
 
 def is_applications(file: str, module: str) -> bool:
