@@ -46,12 +46,17 @@ class Computed:
         return self._results.get(now)
 
     def cut_of(self, was: str, now: str) -> tuple[str, str] | None:
-        """Return the surrogate with its class, if a live text differs only in that surrogate's beginning or end."""
+        """Return the surrogate with its class, if a live text differs only in that surrogate's beginning or end.
+
+        The end of a name is a name of its own.
+        """
         for back in (1, -1):
             old, new = was[::back], now[::back]
             same = _in_common(old, new)
             end = len(new) - _in_common(old[same:][::-1], new[same:][::-1])
             for source, class_ in self._sources.items():
+                if back < 0 and class_ == _NAME:
+                    continue
                 for length in range(len(source) - 1, max(_LEAST, end - same) - 1, -1):
                     if new.endswith(source[::back][:length], 0, end):
                         return source, class_
