@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Annotated, Any
@@ -158,3 +160,25 @@ def test_what_a_frameworks_tool_leaves_behind_is_named(act: Callable[[], object]
     assert readiness(run).level < 6
     texts = [gap.text.split(", which")[0] for gap in run.gaps if gap.kind is GapKind.TOOL_CHANGES]
     assert sorted(f"{text.split()[1]} {text.split(') ', 1)[1]}" for text in texts) == words
+
+
+def test_a_tool_that_a_run_makes_is_not_kept_after_it() -> None:
+    """Servers make tools for each request, with what the request holds around them."""
+    made: list[weakref.ref[Any]] = []
+
+    def act() -> None:
+        notes: list[str] = []
+
+        @langchain_core.tools.tool
+        def note(text: str) -> str:
+            """Note a text."""
+            notes.append(text)
+            return "done"
+
+        note.invoke({"text": "shoe"})
+        made.append(weakref.ref(note.func))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownArgumentType]
+
+    with capture():
+        agent(act)
+    gc.collect()
+    assert [reference() for reference in made] == [None]

@@ -88,8 +88,8 @@ def _text(found: Bisection, command: str) -> str:
     by_hand = f"  by hand: {command}"
     if found.unsteady:
         first, again = found.unsteady
-        verdicts = f"{first.commit[:_SHORT]} was {first.verdict.value}, and {again.verdict.value} when it was tried again"
-        return f"undecided: the replay of one commit is not the same each time: {verdicts}\n{by_hand}"
+        differing = f"{first.commit[:_SHORT]} was {first.verdict.value}, and {again.verdict.value} when it was tried again"
+        return f"undecided: the replay of one commit is not the same each time: {differing}\n{by_hand}"
     if found.first_bad is None:
         suspects = ", ".join(commit[:_SHORT] for commit in found.suspects)
         return f"undecided: some commits could not be compared; it is one of {suspects}\n{by_hand}"

@@ -124,8 +124,8 @@ class ReplaySession:
         """
         if current_place().inside_call:  # a tool runs for real, and so does everything it calls
             return None
-        if self._server is not None and (from_history := about_the_run(call, self._server)) is not None:
-            return from_history
+        if self._server is not None and (answer := about_the_run(call, self._server)) is not None:
+            return answer
         known = len(self._divergences)
         try:
             found = self._answer(call)
@@ -296,8 +296,7 @@ class ReplaySession:
         left_at = divergences[0].step
         for name, step in sorted(self._lookup.first_ignored.items()):
             if left_at is None or step < left_at:
-                from_history = f"{name} is ignored and differed from step {step} on, and then the run diverged"
-                yield f"{from_history}: it may matter now"
+                yield f"{name} is ignored and differed from step {step} on, and then the run diverged: it may matter now"
 
     # -- leaving the recording --------------------------------------------------------------------------------------------
 

@@ -49,8 +49,8 @@ def what_ended(recorded: Exchange, live: Request, divergence: Divergence) -> Div
         return Relaxed.TIMEOUT
     waited_s = _waited_s(recorded)
     limits, live_limits = dict(recorded.request.timeouts), dict(live.timeouts or ())
-    reportable = ((phase, limits.get(phase)) for phase in _phases(recorded, name))
-    passed = {phase: limit for phase, limit in reportable if limit and min(limit * _EARLY, limit - _EARLY_S) <= waited_s}
+    set_limits = ((phase, limits.get(phase)) for phase in _phases(recorded, name))
+    passed = {phase: limit for phase, limit in set_limits if limit and min(limit * _EARLY, limit - _EARLY_S) <= waited_s}
     if not passed:
         return Relaxed.ENDED
     phase, was = max(passed.items(), key=itemgetter(1))

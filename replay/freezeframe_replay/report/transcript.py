@@ -343,8 +343,8 @@ def _in_order(nodes: Sequence[Node], spans: Mapping[str, SpanRecord], *, exchang
     """Return the calls of a run in the order in which they were made."""
     if exchanges:
         return sorted((node for node in nodes if node.step is not None), key=lambda node: node.step or 0)
-    received = [node for node in nodes if call_kind(spans[node.span_id], None) != "span"]
-    return sorted(received, key=lambda node: spans[node.span_id].start_time_unix_nano)
+    calls = [node for node in nodes if call_kind(spans[node.span_id], None) != "span"]
+    return sorted(calls, key=lambda node: spans[node.span_id].start_time_unix_nano)
 
 
 def _changed(known: _Conversation, instructions: str, tools: str, settings: Mapping[str, str]) -> list[str]:

@@ -100,8 +100,8 @@ def _phoenix_runs(base: str, path: str, limit: int, get: Get) -> Iterator[Listed
 def _mlflow(base: str, path: str, trace_id: str, get: Get) -> Iterator[Any]:
     del path
     named = f"tr-{trace_id}"
-    sent = as_object(as_object(get(f"{base}/api/3.0/mlflow/traces/get?trace_id={named}")).get("trace"))
-    resource = mlflow_resource(as_object(as_object(sent.get("trace_info")).get("tags")))
+    trace = as_object(as_object(get(f"{base}/api/3.0/mlflow/traces/get?trace_id={named}")).get("trace"))
+    resource = mlflow_resource(as_object(as_object(trace.get("trace_info")).get("tags")))
     # the spans of the call above have lost which texts were numbers; these are as they are stored
     kept = as_object(get(f"{base}/ajax-api/3.0/mlflow/get-trace-artifact?request_id={named}"))
     yield spans_to_otlp_json(mlflow_span(item, resource) for item in as_objects(kept.get("spans")))

@@ -132,10 +132,10 @@ def _definition(item: JsonObject) -> JsonValue:
 def embedded(span: SpanRecord) -> list[tuple[JsonValue, list[JsonValue]]]:
     """Return what a span says was embedded, texts or lists of token ids, each with its vector; nothing unless all have both."""
     items = [as_object(item.get("embedding")) for item in indexed(span.attributes, "embedding.embeddings")]
-    writer: list[JsonValue] = [as_text(item.get("text")) for item in items]
-    if not any(writer):  # token ids are only in the request
-        writer = embedding_inputs(as_object(parse(span.text("input.value") or "")).get("input"))
-    rows = [(text, as_list(item.get("vector"))) for text, item in zip(writer, items, strict=False)]
+    inputs: list[JsonValue] = [as_text(item.get("text")) for item in items]
+    if not any(inputs):  # token ids are only in the request
+        inputs = embedding_inputs(as_object(parse(span.text("input.value") or "")).get("input"))
+    rows = [(text, as_list(item.get("vector"))) for text, item in zip(inputs, items, strict=False)]
     found: list[tuple[JsonValue, list[JsonValue]]] = [(text, vector) for text, vector in rows if text is not None and vector]
     return found if len(found) == len(items) else []
 

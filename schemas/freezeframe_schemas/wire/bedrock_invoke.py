@@ -227,8 +227,7 @@ def compose(answer: Answer, request: JsonObject) -> JsonObject:
         raise WireError("that completes a text cannot ask for a tool")
     model = as_text(request.get("model")) or ""
     named = next((field for name, field in _MAKERS.items() if f"{name}." in model), "")
-    completions = next((field for field in _COMPLETIONS if field in request), named)
-    write = _COMPLETIONS.get(completions)
+    write = _COMPLETIONS.get(next((field for field in _COMPLETIONS if field in request), named))
     return {"outputs": [{"text": answer.text, "stop_reason": "stop"}]} if write is None else write(answer.text)
 
 

@@ -130,8 +130,8 @@ class _Session:
             return b"".join(_row(row) for row in result["rows"]) + _message(b"C", _text(result["tag"]))
         if word in _BORDERS:
             return _message(b"C", _text(word))
-        stream = "a replay has no answer to this: only statements of Cursor.execute and executemany are recorded"
-        return self._refuse({"S": "ERROR", "V": "ERROR", "C": "0A000", "M": stream})
+        reason = "a replay has no answer to this: only statements of Cursor.execute and executemany are recorded"
+        return self._refuse({"S": "ERROR", "V": "ERROR", "C": "0A000", "M": reason})
 
     def _refuse(self, fields: Mapping[str, str]) -> bytes:
         self._failed = True

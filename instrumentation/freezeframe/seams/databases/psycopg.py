@@ -135,15 +135,15 @@ def _diagnostics(error: Any) -> dict[str, str]:
 
     if getattr(error, "_info", None) is None:
         return {}
-    recorded = {field.name.lower(): getattr(error.diag, field.name.lower()) for field in DiagnosticField}
-    return {name: text for name, text in recorded.items() if text is not None}
+    fields = {field.name.lower(): getattr(error.diag, field.name.lower()) for field in DiagnosticField}
+    return {name: text for name, text in fields.items() if text is not None}
 
 
-def _diagnose(error: Any, recorded: Mapping[str, str]) -> None:
+def _diagnose(error: Any, fields: Mapping[str, str]) -> None:
     """Give an exception of a replay what the server said; psycopg reads a pickled one from such a dict, too."""
     from psycopg.pq import DiagnosticField
 
-    error._info = {DiagnosticField[name.upper()]: text.encode() for name, text in recorded.items()}
+    error._info = {DiagnosticField[name.upper()]: text.encode() for name, text in fields.items()}
     error._encoding, error._pgconn = "utf-8", None
 
 
@@ -186,8 +186,8 @@ def _execute(original: Callable[..., Any], cursor: Any, query: Any, params: Any 
         error: Any = None
         try:
             _hand_over(cursor, statements.run(describe, done, nothing=_nothing(query)))
-        except _error() as recorded:
-            error = recorded
+        except _error() as raised:
+            error = raised
         if error is not None:
             _hand_over(cursor, _refusal(error))
         found = real()  # raises it
@@ -214,8 +214,8 @@ async def _execute_async(original: Callable[..., Any], cursor: Any, query: Any, 
         error: Any = None
         try:
             _hand_over(cursor, await statements.run_async(describe, done, nothing=_nothing(query)))
-        except _error() as recorded:
-            error = recorded
+        except _error() as raised:
+            error = raised
         if error is not None:
             _hand_over(cursor, _refusal(error))
         found = await real()  # raises it

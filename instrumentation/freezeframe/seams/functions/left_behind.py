@@ -13,6 +13,7 @@ import marshal
 import os
 import sys
 import threading
+import weakref
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -51,7 +52,9 @@ class LeftBehind:
     __slots__ = ("_function", "_large", "_places", "_spent")
 
     def __init__(self, function: Any) -> None:
-        self._function = function
+        plain = plain_function(function)
+        self._function = None if plain is None else weakref.ref(plain)
+        """Not kept alive: servers make tools for each request."""
         self._places: list[tuple[str, Read]] | None = None
         self._large: set[str] = set()
         self._spent = 0
@@ -62,7 +65,7 @@ class LeftBehind:
         It takes the result, and yields what is different (``changes``), and what holds the result itself (``keeps``).
         """
         if self._places is None:
-            self._places = list(_places(self._function, type(owner)))
+            self._places = list(_places(self._function and self._function(), type(owner)))
         spaces = [*_spaces("its object ({})", owner), *_spaces("its context ({})", context)]
         held = [(label.format(name), partial(space.get, name, _ABSENT)) for label, space in spaces for name in list(space)]
         places = [*self._places, *held]
@@ -148,11 +151,10 @@ def _environment() -> dict[Any, Any]:
 # -- where a function can leave something ----------------------------------------------------------------------------------
 
 
-def _places(function: Any, owner: type) -> Iterator[tuple[str, Read]]:
+def _places(function: FunctionType | None, owner: type) -> Iterator[tuple[str, Read]]:
     """Yield the places that a function and the application code it calls name, each with a function that reads it."""
     found: dict[str, Read] = {}
-    plain = plain_function(function)
-    waiting = [] if plain is None else [plain]
+    waiting = [] if function is None else [function]
     seen: set[CodeType] = set()
     while waiting and len(seen) < _MAX_FUNCTIONS and len(found) < _MAX_PLACES:
         each = waiting.pop()

@@ -71,8 +71,8 @@ def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) ->
 
 def _output(spans: Sequence[SpanRecord]) -> str | None:
     """Return what the run returned, if that is a text: a model may be asked something else after the answer was there."""
-    reported = next((text for span in spans if (text := span.text(genai.ENTRY_OUTPUT)) is not None), "")
-    found = parse(reported)
+    output = next((text for span in spans if (text := span.text(genai.ENTRY_OUTPUT)) is not None), "")
+    found = parse(output)
     return found if isinstance(found, str) else None
 
 

@@ -96,9 +96,9 @@ def _said(sample: JsonObject) -> Iterator[Said]:
     places: dict[str, int] = {}
     calls: list[tuple[JsonObject, list[int]]] = []
     for event in events:
-        values = [_message(message, attached) for message in as_objects(event.get("input"))]
-        values = values or [message for first, end in _ranges(event) for message in pool[first:end]]
-        calls.append((event, [places.setdefault(dump(message), len(places)) for message in values]))
+        messages = [_message(message, attached) for message in as_objects(event.get("input"))]
+        messages = messages or [message for first, end in _ranges(event) for message in pool[first:end]]
+        calls.append((event, [places.setdefault(dump(message), len(places)) for message in messages]))
     yield from (Said(message=json.loads(text), is_repeated=True) for text in places)
     for event, after in calls:
         yield _answer(event, after, attached) if event["event"] == "model" else _result(event, attached)
