@@ -58,6 +58,21 @@ def test_what_is_too_long_for_the_page_is_a_link_to_it() -> None:
         assert str(number) in str(read_json(json.dumps(value), path))
 
 
+def test_what_lies_deep_is_a_link_to_it() -> None:
+    """Each level is written once: nine hundred around a long text would take seconds, and megabytes of spaces."""
+    text = "[" * 900 + '"end"' + "]" * 900
+    path, levels = "", 0
+    while (value := read_json(text, path)) != "end":
+        tree = json_tree(value, "?request=1", path)
+        assert tree is not None and len(tree) < 64_000
+        links = re.findall(r'href="\?request=1([^"]*)"', tree)
+        if not links:
+            break
+        assert len(links[0]) > len(path)
+        path, levels = links[0], levels + 1
+    assert 20 < levels < 60 and '"end"' in seen(json_tree(value, "") or "")
+
+
 @pytest.mark.parametrize("text", ["", "x", "[", "[" * 5000, '{"a": 1'])
 def test_what_is_no_json_has_no_tree(text: str) -> None:
     assert read_json(text) is None

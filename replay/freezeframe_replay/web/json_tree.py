@@ -18,6 +18,8 @@ _LONGEST: Final = 4_000_000
 """Characters of a text that is read as JSON."""
 _LEAST_ROOM: Final = 1000
 _MOST_ITEMS: Final = 500
+_DEEPEST: Final = 30
+"""Levels of a page; each one writes what is in it once."""
 _ONE_LINE: Final = 60
 _SHORT: Final = 1000
 """Characters of a value that is shown unfolded."""
@@ -50,13 +52,13 @@ def json_tree(value: Any, link: str, path: str = "") -> Markup | None:
     """
     if not isinstance(value, dict | list) or len(value) > _MOST_ITEMS:
         return None
-    is_short = len(_compact(value)) <= _SHORT
-    return Markup("").join(_lines("", value, "", _ROOM, path, link, 99 if is_short else _OPEN))
-
-
-def _lines(lead: str, value: Any, comma: str, room: float, path: str, link: str, unfolded: int) -> Iterator[Markup]:
-    """Yield the lines of a value after its key, each of which begins with as many spaces as `lead` does."""
     text = _compact(value)
+    return Markup("").join(_lines("", value, text, "", _ROOM, path, link, _DEEPEST if len(text) <= _SHORT else _OPEN))
+
+
+def _lines(lead: str, value: Any, text: str, comma: str, room: float, path: str, link: str, unfolded: int) -> Iterator[Markup]:
+    """Yield the lines of a value, which is `text`, after its key; each begins with as many spaces as `lead` does."""
+    indent = " " * (len(lead) - len(lead.lstrip()) + 2)
     if not isinstance(value, dict | list):
         if len(text) > max(room, _LEAST_ROOM):
             yield _left_out(lead, text, path, link)
@@ -66,19 +68,18 @@ def _lines(lead: str, value: Any, comma: str, room: float, path: str, link: str,
     is_flat = not any(isinstance(item, dict | list | str) for item in value)
     if len(text) <= _ONE_LINE or (isinstance(value, list) and is_flat and len(text) <= room):
         yield Markup("{}{}{}\n").format(lead, _unescaped(text), comma)
-    elif len(text) > room and (room < _LEAST_ROOM or len(value) > _MOST_ITEMS):
+    elif len(indent) > 2 * _DEEPEST or (len(text) > room and (room < _LEAST_ROOM or len(value) > _MOST_ITEMS)):
         yield _left_out(lead, text, path, link)
     else:
         yield Markup('<details{}><summary data-rest="{}">{}{}<s>\n</s></summary>').format(
             Markup(" open") if unfolded > 0 else "", block(f"{text[1:_PREVIEW]} … {text[-1]}"), lead, text[0]
         )
-        items = [*(value.items() if isinstance(value, dict) else enumerate(value))]
-        share = _share(room, [len(_compact(item)) for _, item in items])
-        indent = " " * (len(lead) - len(lead.lstrip()) + 2)
-        for at, (name, item) in enumerate(items, 1):
+        items = [(*pair, _compact(pair[1])) for pair in (value.items() if isinstance(value, dict) else enumerate(value))]
+        share = _share(room, [len(written) for _, _, written in items])
+        for at, (name, item, written) in enumerate(items, 1):
             key = f"{indent}{block(_compact(name))}: " if isinstance(value, dict) else indent
             part = f"{path}/{str(name).replace('~', '~0').replace('/', '~1')}"
-            yield from _lines(key, item, "," if at < len(items) else "", share, part, link, unfolded - 1)
+            yield from _lines(key, item, written, "," if at < len(items) else "", share, part, link, unfolded - 1)
         yield Markup("{}{}{}\n</details>").format(indent[2:], text[-1], comma)
 
 
