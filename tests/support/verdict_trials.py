@@ -24,7 +24,8 @@ from enum import StrEnum
 from pathlib import Path
 from unittest import mock
 
-from arbitrary_agents import BUDGET_MS, Agent, Change, make_agent
+from agent_rules import BUDGET_MS, Change
+from arbitrary_agents import Agent, make_agent
 from chancy_provider import ChancyProvider
 from running_collector import CollectorProcess
 from warm_python import WarmPython
