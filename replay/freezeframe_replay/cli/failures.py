@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime as dt
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,8 @@ from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, verdict
 
 _NOT_REPLAYED = "no: "
+_FEW_DIGITS: Final = 8
+"""Of a run's id: as many as name it."""
 
 
 COMMAND: Final = Command(
@@ -119,8 +122,8 @@ def _narrow(groups: Sequence[Group], verdicts: dict[str, str], width: int) -> st
             str(group.runs),
             verdicts[group.newest].partition(":")[0] if verdicts else moment(group.last)[5:16],
             short(group.subject, 12),
-            short(group.type, 11),
-            group.newest[:ID_DIGITS],
+            short(re.split("[.:]", group.type)[-1], 15),
+            group.newest[:_FEW_DIGITS],
             group.message,
         ]
         for group in groups
