@@ -98,6 +98,10 @@ STATEMENTS = (
     ("SELECT %s, %s", (1,)),
     ("SELEC", None),
     ("SET LOCAL statement_timeout = 9999", None),
+    ("SAVEPOINT a", None),
+    ("ROLLBACK TO a", None),
+    ("BEGIN", None),
+    ("COMMIT", None),
     ("SELECT now() - now(), '2026-01-02 03:04:05+00'::timestamptz, '\\xff00'::bytea, '{\"a\": [1]}'::jsonb, true", None),
 )
 CURSORS = st.integers(0, 1)
@@ -140,6 +144,7 @@ def act(db: psycopg.Connection[Any], cursors: list[psycopg.Cursor[Any]], name: s
 @given(acts=st.lists(ACTS, max_size=20))
 @example(acts=[("execute", 0, STATEMENTS[0]), ("executemany", 0, [("a",)]), ("fetchone", 0, None), ("status", None, None)])
 @example(acts=[("executemany", 0, [("a",), ("b",)]), ("state", 0, None)])
+@example(acts=[("execute", 0, STATEMENTS[11]), ("execute", 0, STATEMENTS[0]), ("fetchone", 0, None)])
 @example(acts=[("execute", 0, STATEMENTS[4]), ("status", None, None), ("execute", 0, STATEMENTS[0]), ("commit", None, None)])
 @settings(max_examples=examples(25), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_whatever_a_program_does_with_psycopg_is_the_same_while_it_is_recorded(acts: list[Any], postgres: str) -> None:

@@ -22,6 +22,9 @@ Result = Mapping[str, Any]
 _BORDERS: Final = frozenset(
     "BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE SET RESET DEALLOCATE DISCARD ABORT LISTEN UNLISTEN".split()
 )
+_AHEAD: Final = frozenset({"BEGIN", "DEALLOCATE"})
+_BY_ITSELF: Final = _AHEAD | {"COMMIT", "ROLLBACK", "SAVEPOINT", "RELEASE"}
+"""What psycopg sends without being asked for it by `execute`, the first two before what it is asked for."""
 _ENCRYPTED: Final = (80877103, 80877104)
 """Requests for TLS and for GSSAPI."""
 
@@ -96,20 +99,25 @@ class _Session:
                 return _message(b"2")
             case b"D":
                 parameters = _message(b"t", struct.pack("!h", 0)) if body[:1] == b"S" else b""
-                return parameters + (_described(self._answers[0]) if self._has_answer() else _message(b"n"))
+                return parameters + (_described(self._answers[0]) if self._has_answer(self._portal) else _message(b"n"))
             case b"E":
-                return self._done(self._answers.popleft() if self._has_answer() else None, self._portal)
+                return self._done(self._answers.popleft() if self._has_answer(self._portal) else None, self._portal)
             case b"C":
                 return _message(b"3")
             case _:
                 return b""
 
-    def _has_answer(self) -> bool:
-        """Return whether the next answer is one to the portal: a pipeline begins its transaction in the same way."""
-        return bool(self._answers) and _word(self._portal) not in _BORDERS
+    def _has_answer(self, statement: bytes) -> bool:
+        """Return whether the next answer is one to the statement: psycopg sends some by itself, before the program's."""
+        if not self._answers or (word := _word(statement)) not in _BY_ITSELF:
+            return bool(self._answers)
+        if "error" in self._answers[0]:
+            return word not in _AHEAD
+        # a transaction that failed is rolled back by COMMIT
+        return self._answers[0]["tag"].split(" ")[0] in ((word, "ROLLBACK") if word == "COMMIT" else (word,))
 
     def _whole(self, statement: bytes) -> bytes:
-        if _word(statement) in _BORDERS or not self._answers:
+        if not self._has_answer(statement):
             return self._done(None, statement)
         answered = b""
         while self._answers:
