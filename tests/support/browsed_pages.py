@@ -20,6 +20,7 @@ from browser import Chromium
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_collector.store import Store
+from freezeframe_collector.store.deleting import delete_rows
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.dataset import Dataset, write_dataset
 from freezeframe_replay.experiments.experiment import Finding, Result, RowResult, result_to_json
@@ -213,6 +214,7 @@ def browsed_pages(store: Store, facade_url: str, tmp_path_factory: pytest.TempPa
     finally:
         browser.close()
         patch.undo()
+        delete_rows(store, [f"trace_id IN {(runs['good'], runs['failed'])}"])  # the others are the same in each module
 
 
 def ask_for_link(origin: str, headers: dict[str, str]) -> str:

@@ -158,7 +158,7 @@ def result_text(result: Result, *, width: int, everything: bool = False) -> str:
             )
             for row in shown
         ]
-        rows = table_text(header, table, right=(2, 3, 4), cell_width=width, fit=(5, width)).splitlines()
+        rows = table_text(header, table, right=(2, 3, 4), cell_width=width, cut=(5,), width=width).splitlines()
         lines.append(f"  {rows[0]}")
         for row, text in zip(shown, rows[1:], strict=True):
             lines += [f"  {text}", *_difference(row, width)]

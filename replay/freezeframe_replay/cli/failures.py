@@ -112,7 +112,8 @@ def _table(groups: Sequence[Group], verdicts: dict[str, str]) -> str:
         ]
         for group in groups
     ]
-    return table_text(header, rows, right=(0, 1), cell_width=60, fit=(6, width))
+    cut = [header.index(name) for name in ("message", "replay", "error", "what") if name in header]
+    return table_text(header, rows, right=(0, 1), cell_width=60, cut=cut, width=width)
 
 
 def _narrow(groups: Sequence[Group], verdicts: dict[str, str], width: int) -> str:
@@ -129,4 +130,4 @@ def _narrow(groups: Sequence[Group], verdicts: dict[str, str], width: int) -> st
         for group in groups
     ]
     header = ["runs", "replay" if verdicts else "last", "what", "error", "newest", "message"]
-    return table_text(header, rows, right=(0,), cell_width=60, fit=(5, width))
+    return table_text(header, rows, right=(0,), cell_width=60, cut=(5,), width=width)

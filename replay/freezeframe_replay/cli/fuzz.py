@@ -99,5 +99,5 @@ def _table(effects: Sequence[Effect]) -> str:
     ]
     header = ("#", "aim", "step", "perturbation", "flips", "how")
     width = options.terminal_width()
-    table = table_text(header, rows, right=(0, 2), cell_width=max(40, width // 2), fit=(5, width - 2))
+    table = table_text(header, rows, right=(0, 2), cell_width=max(40, width // 2), cut=(5,), width=width - 2)
     return "".join(f"  {line}\n" for line in table.splitlines())

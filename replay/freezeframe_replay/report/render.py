@@ -99,7 +99,8 @@ def table_text(
     *,
     right: Iterable[int] = (),
     cell_width: int = 80,
-    fit: tuple[int, int] | None = None,
+    cut: Sequence[int] = (),
+    width: int | None = None,
 ) -> str:
     """Return rows under a header in columns.
 
@@ -108,16 +109,16 @@ def table_text(
         rows: one text for each column.
         right: right-aligned columns.
         cell_width: the width at which cells are cut.
-        fit: a column, and the width that the table gets by cutting this column's cells further (not below 20).
+        cut: columns whose cells are cut further, in this order, but not below 14, until the table has its width.
+        width: of the table; as wide as its cells by default.
     """
     aligned = set(right)
     cells = [[short(cell, cell_width) for cell in row] for row in [header, *rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    if fit is not None:
-        column, total = fit
-        excess = sum(widths) + 2 * (len(widths) - 1) - total
+    for column in cut:
+        excess = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
         if excess > 0:
-            widths[column] = min(widths[column], max(20, widths[column] - excess))
+            widths[column] = min(widths[column], max(14, widths[column] - excess))
             for row in cells:
                 row[column] = short(row[column], widths[column])
     lines = [
@@ -206,7 +207,7 @@ def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) 
         for node in nodes
     ]
     header, *rows = _for_narrow([header, *rows], width, lanes=any(node.lane not in ("", ROOT_LANE) for node in nodes))
-    lines = table_text(header, rows, right=(0, 3), cell_width=_CELL, fit=(_NAME, width)).splitlines()
+    lines = table_text(header, rows, right=(0, 3), cell_width=_CELL, cut=(_NAME,), width=width).splitlines()
     if not full:
         return "\n".join(lines)
     shown = lines[:1]
