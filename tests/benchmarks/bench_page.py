@@ -183,6 +183,10 @@ def measured(data: Path, browser: Chromium, steps: Sequence[int], body: int, rou
     path = f"{origin}/runs/{heavy}/steps/1"
     name = f"body of {body / 10**6:g} MB"
     rows.append(measure(name, lambda: browser.visit(path), browser, Budget(ms=300, kb=64), rounds, says=f"{body // 1000:,},"))
+    find = f"{path}?find={_WORDS[0]}+{_WORDS[1]}"
+    rows.append(
+        measure("  two words found in it", lambda: browser.visit(find), browser, Budget(ms=300, kb=64), rounds, says="found")
+    )
     return rows
 
 

@@ -68,6 +68,25 @@ def test_a_word_that_is_only_in_the_status_of_a_failed_span_finds_its_run(pages:
     assert pages.browser.run("document.querySelector('.snippet').textContent") == "card Overdrawn"
 
 
+def test_words_of_a_long_body_are_found_without_a_script(pages: Pages) -> None:
+    """On the page of the body that has them, marked; the next hit is a click away."""
+    filler = "nothing to see here. " * 20_000
+    spans = make_run(model_call(f"{filler}the Überseequartier{filler}of Überseequartier", "fine"))
+    pages.store.insert(named(spans, "f19d" * 8), token="browser-find")
+    pages.browser.do(("Emulation.setScriptExecutionDisabled", {"value": True}))
+    try:
+        pages.open(f"/runs/{'f19d' * 8}/steps/1")
+        pages.browser.run("document.querySelector('#request [name=find]').focus()")
+        pages.browser.press(*"überseeQuartier")
+        assert "2 found" in pages.browser.press("Enter", loads=True)
+        marked = "[...document.querySelectorAll('pre mark')].map(found => found.textContent).join()"
+        assert pages.browser.run(marked).lower().count("seequartier") == 1
+        pages.browser.click(".hits li:nth-child(2) a")
+        assert pages.browser.run("document.querySelector(':target').matches('pre mark#request-hit-2')")
+    finally:
+        pages.browser.do(("Emulation.setScriptExecutionDisabled", {"value": False}))
+
+
 def test_the_list_is_sorted_and_paged_by_clicks(pages: Pages) -> None:
     """A hundred at a time, there and back, in both orders; each run once."""
     text = pages.open("/?service=listed")

@@ -71,9 +71,9 @@ async def show_run(request: web.Request) -> web.Response:
 @ROUTES.get("/runs/{run}/steps/{step}")
 async def show_step(request: web.Request) -> web.Response:
     """Show one step, its bodies by pages."""
-    shown = {name: text for name in ("request", "response") if (text := request.query.get(name))}
-    for name, text in shown.items():
-        asked_number({name: text.partition("/")[0]}, name)
+    shown = {name: text for name in ("request", "response", "find") if (text := request.query.get(name))}
+    for name in shown.keys() - {"find"}:
+        asked_number({name: shown[name].partition("/")[0]}, name)
 
     def build() -> str:
         reading = read(request)

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import cost, duration
 from freezeframe_replay.sources.labels import Label
+from freezeframe_replay.web.find import find_words, listed, marked_text
 from freezeframe_replay.web.json_tree import json_tree, read_json
 from freezeframe_replay.web.links import Links, place_of
 from freezeframe_replay.web.markup import render
@@ -47,7 +48,8 @@ def step_page(
 ) -> str:
     """Return the page of one step.
 
-    `shown`: the page, or the part, of a long body: ``{"response": "2"}``, ``{"request": "1/messages/3"}``.
+    `shown`: the page, or the part, of a long body: ``{"response": "2"}``, ``{"request": "1/messages/3"}``; what to find in the
+    bodies: ``{"find": "late"}``.
     `costs`: span id of a call of a model -> US dollars, None if not known.
     """
     links = Links(run)
@@ -133,8 +135,11 @@ def _step_facts(run: Run, node: Node, span: SpanRecord, exchange: Exchange | Non
 def _bodies(exchange: Exchange, shown: Mapping[str, str], link: str, *, alone: bool) -> Iterator[dict[str, Any]]:
     for key, part in (("request", exchange.request), ("response", exchange.response)):
         text, note = body_text(part)
-        number, slash, rest = shown.get(key, "1").partition("/")
-        value = None if alone else read_json(text, slash + rest)
+        find = shown.get("find", "")
+        hits = find_words(text, find)
+        number, slash, rest = shown.get(key, str(1 + hits[0][0] // _PAGE_BYTES if hits else 1)).partition("/")
+        is_long = len(text) > _PAGE_BYTES and not alone
+        value = None if alone or hits else read_json(text, slash + rest)
         path = "" if value is None else slash + rest
         tree = json_tree(value, f"?{key}=1", path) if number == "1" else None
         if tree is not None:
@@ -143,6 +148,7 @@ def _bodies(exchange: Exchange, shown: Mapping[str, str], link: str, *, alone: b
             text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, indent=1)
         count = max(-(-len(text) // _PAGE_BYTES), 1) if tree is None else 1
         page = min(max(int(number), 1), count)
+        begin, end = (page - 1) * _PAGE_BYTES, page * _PAGE_BYTES
         chunks = part.chunks if isinstance(part, Response) and len(part.chunks) > 1 else ()
         yield {
             "key": key,
@@ -152,7 +158,11 @@ def _bodies(exchange: Exchange, shown: Mapping[str, str], link: str, *, alone: b
             "note": f"{note or 'as it came'}, the first {_PAGE_BYTES:,} characters" if alone and count > 1 else note,
             "raw": "" if alone else f"{link}/{key}",
             "omitted": part.omitted,
-            "text": text[(page - 1) * _PAGE_BYTES : page * _PAGE_BYTES],
+            "text": marked_text(text, hits, begin, end, key) if hits else text[begin:end],
+            "is_long": is_long,
+            "find": find,
+            "hits": len(hits),
+            "listed": [(number, 1 + at // _PAGE_BYTES, line) for number, at, line in listed(text, hits, begin)],
             "tree": tree,
             "path": path,
             "page": page,
