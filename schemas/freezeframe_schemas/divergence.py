@@ -54,6 +54,9 @@ class Divergence:
     recorded: str | None = None
     """Short text of what the recording has there."""
     live: str | None = None
+    whole_recorded: str | None = None
+    """What `recorded` is a part of, up to 10,000 characters on each side of the difference; None if nothing is left out."""
+    whole_live: str | None = None
     would_have_returned: str | None = None
     agreed: tuple[str, ...] = ()
     """Key components that agreed with the nearest recorded request."""

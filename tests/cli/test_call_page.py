@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -64,3 +65,13 @@ def test_only_the_words_that_differ_are_marked() -> None:
     assert words_apart("it is in Lyon", "it is in <Bonn>") == ("it is in <b>Lyon</b>", "it is in <b>&lt;Bonn&gt;</b>")
     assert words_apart("yes", "<never>") == ("yes", "&lt;never&gt;")
     assert words_apart("word " * 5000, "other " * 5000)[0].count("<b>") == 0
+
+
+def test_all_of_a_long_divergence_can_be_opened(replay: Replay, report: Report) -> None:
+    """What a line of a terminal has no room for."""
+    (short,) = report.divergences
+    long = replace(short, whole_recorded=f'"{"x" * 2000}, the end"', whole_live=f'"{"x" * 2000}{"y" * 900}"')
+    page = replay_page(replay, replace(report, divergences=(long,)))
+    assert "<summary>Whole texts</summary>" in page
+    assert f"<del>{'x' * 2000}, the end</del><ins>{'x' * 2000}{'y' * 900}</ins>" in page
+    assert "Whole texts" not in replay_page(replay, report)

@@ -15,6 +15,7 @@ from freezeframe.seams import Call
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.engine.session import ReplaySession
+from freezeframe_replay.report.report_text import report_text
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.errors import ReplayMiss
@@ -78,6 +79,22 @@ def test_a_changed_message_is_named_by_step_and_path_with_what_it_would_have_ret
     assert (first.recorded, first.live) == ('"b"', '"changed"')
     assert "second" in (first.would_have_returned or "")
     assert first.differed == ("body.messages",)
+
+
+def test_a_difference_far_into_a_long_text_is_shown_in_a_line_and_kept_whole() -> None:
+    """Also what comes long after it, and an additional call whose request is long."""
+    long, other = (f"{'before ' * 60}{word}{' after' * 60}, the end" for word in ("Lyon", "Bonn"))
+    session = session_of(make_run(model_call(long, "first")))
+    start(session)
+    with pytest.raises(ReplayMiss):
+        answer_to(session, call_of(model_call(other, "")))
+    first = session.report().first
+    assert first is not None and first.live is not None and first.recorded is not None
+    assert len(first.live) < 200 and "Bonn" in first.live and "the end" not in first.live
+    assert (first.whole_recorded, first.whole_live) == (f'"{long}"', f'"{other}"')
+    text = report_text(session.report(), whole=True)
+    assert f"\n  - {long}\n  + {other}\n" in text
+    assert f"\n  - {long}" not in report_text(session.report(), width=10_000)
 
 
 def test_a_miss_is_not_caught_by_except_exception() -> None:

@@ -102,6 +102,7 @@ COMMAND: Final = Command(
         options.timeout(of="the program"),
         options.REQUIRE_VALUES,
         flag("--quiet", "print one line"),
+        flag("--whole", "print the first divergence's texts whole, up to 10,000 characters on each side of the difference"),
         flag("--show-output", "let the program write to this terminal"),
         options.JSON,
         options.STORE,
@@ -196,7 +197,8 @@ def _replay(arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | 
             print(judged_to_json(report))
         else:
             again = target_as_typed(options.place_of(arguments), arguments.run, report.run_id)
-            show(report_text(report, quiet=arguments.quiet, width=options.terminal_width(), again=again))
+            width = options.terminal_width()
+            show(report_text(report, quiet=arguments.quiet, width=width, again=again, whole=arguments.whole))
             if report.live and spans is None and not arguments.quiet:
                 print("  next: if this is the fix, keep it with its live answers: the same command with -o DIR")
         if spans is not None:

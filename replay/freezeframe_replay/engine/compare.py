@@ -9,6 +9,8 @@ from typing import Any, Final
 
 ABSENT: Final = "<absent>"
 CONTEXT: Final = 60
+WHOLE: Final = 10_000
+"""Characters before and after the first differing one of two texts, in few lines and in whole texts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +45,16 @@ def differences(recorded: Any, live: Any, path: str = "$", context: int = CONTEX
             yield from _text_differences(recorded, live, path, context)
     elif repr(recorded) != repr(live):  # not ==: NaN is NaN here, and 0.0 is not -0.0
         yield Difference(path=path, recorded=shorten(recorded, 2 * context), live=shorten(live, 2 * context))
+
+
+def described(recorded: Any, live: Any) -> dict[str, Any] | None:
+    """Return the first difference as the fields of a `Divergence`, its whole texts too if they say more."""
+    found, whole = (next(differences(recorded, live, context=context), None) for context in (CONTEXT, WHOLE))
+    if found is None or whole is None:
+        return None
+    is_cut = (whole.recorded, whole.live) != (found.recorded, found.live)
+    texts = {"whole_recorded": whole.recorded, "whole_live": whole.live} if is_cut else {}
+    return {"path": found.path, "recorded": found.recorded, "live": found.live, **texts}
 
 
 def json_or_text(text: str) -> Any:

@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from freezeframe_replay.engine.compare import Difference, first_difference
+from freezeframe_replay.engine.compare import described
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed
 from freezeframe_schemas.gaps import NOT_COMPARED
@@ -54,7 +54,7 @@ class Ends:
             return None, None
         recorded = self._comparable(self._entry.input)
         settled = self._values.settle(recorded, self._comparable(live))
-        found = self._first_difference(recorded, settled)
+        found = self._described(recorded, settled)
         if found is None:
             if self.input_check is not Check.CHANGED:
                 self.input_check = Check.SAME
@@ -64,9 +64,7 @@ class Ends:
         return None, Divergence(
             kind=DivergenceKind.INPUT_CHANGED,
             name=self._entry.name,
-            path=found.path,
-            recorded=found.recorded,
-            live=found.live,
+            **found,
             note=settled.conflict,
         )
 
@@ -79,7 +77,7 @@ class Ends:
         settled = self._values.settle(recorded, self._outcome(output, error))
         live = settled.tree
         settled.tree = self._settle(recorded, live)
-        found = self._first_difference(recorded, settled)
+        found = self._described(recorded, settled)
         if found is not None:
             computed = self._values.settle(recorded, self._outcome(output, error), with_computed=True)
             if computed.agrees:
@@ -100,19 +98,17 @@ class Ends:
         self.outcome_changed = Divergence(
             kind=DivergenceKind.OUTCOME_CHANGED,
             name=self._entry.name,
-            path=found.path,
-            recorded=found.recorded,
-            live=found.live,
+            **found,
             note=(_of_the_caller(recorded["raised"]) if error is None else "") or settled.conflict,
         )
         return None
 
-    def _first_difference(self, recorded: Any, settled: Settled) -> Difference | None:
+    def _described(self, recorded: Any, settled: Settled) -> dict[str, Any] | None:
         """Return the first difference in the form for reports: without any of the program's own values."""
-        found = first_difference(recorded, settled.tree)
+        found = described(recorded, settled.tree)
         if found is None:
             return None
-        return first_difference(self._values.show_tree(recorded), self._values.show_tree(settled.tree)) or found
+        return described(self._values.show_tree(recorded), self._values.show_tree(settled.tree)) or found
 
     def was_cut_off(self) -> bool:
         """Return whether the recorded run was ended by its caller."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from freezeframe.seams import Call
-from freezeframe_replay.engine.compare import first_difference, shorten
+from freezeframe_replay.engine.compare import CONTEXT, WHOLE, described, shorten
 from freezeframe_replay.engine.freeze import transient_fields
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_schemas import genai
@@ -70,21 +70,16 @@ def describe_miss(
     """
     nearest = _nearest(call, key, [item for item in recorded if item.step.number not in used])
     common: dict[str, Any] = {"lane": format_lane(call.lane), "call_kind": call.kind.value, "name": call.name}
-    if same:
+    if same or nearest is None:
         numbers = ", ".join(str(item.step.number) for item in same)
+        again = f"this request was recorded (step {numbers}) and already used: the program requests it again"
+        body = comparable_body(call.request, alias=values.show)
+        live, whole = (shorten(body, 2 * context) for context in (CONTEXT, WHOLE))
         return Divergence(
             kind=DivergenceKind.EXTRA_CALL,
-            path="$",
-            live=shorten(comparable_body(call.request, alias=values.show)),
-            note=f"this request was recorded (step {numbers}) and already used: the program requests it again",
-            **common,
-        )
-    if nearest is None:
-        return Divergence(
-            kind=DivergenceKind.EXTRA_CALL,
-            path="$",
-            live=shorten(comparable_body(call.request, alias=values.show)),
-            note=f"no recorded {call.kind.value} call is left for it",
+            live=live,
+            whole_live=whole if whole != live else None,
+            note=again if same else f"no recorded {call.kind.value} call is left for it",
             **common,
         )
     return _changed(call, nearest, values, settle, components, common)
@@ -102,24 +97,21 @@ def _changed(
     transient = transient_fields(call.request)
     recorded_body = comparable_body(exchange.request, transient=transient, alias=values.mark)
     settled = settle(nearest, recorded_body, comparable_body(call.request, transient=transient, alias=values.mark))
-    found = first_difference({"body": values.show_tree(recorded_body)}, {"body": values.show_tree(settled.tree)})
+    found = described({"body": values.show_tree(recorded_body)}, {"body": values.show_tree(settled.tree)})
     differed, agreed = components(nearest)
     if found is None:
         marked = nearest.step.exchange, call
         name = differed[0] if differed else "kind"
-        path, (was, now) = f"$.{name}", (_component(asked, name, values) for asked in marked)
-    else:
-        path, was, now = found.path, found.recorded, found.live
+        was, now = (_component(asked, name, values) for asked in marked)
+        found = {"path": f"$.{name}", "recorded": was, "live": now}
     return Divergence(
         kind=DivergenceKind.REQUEST_CHANGED,
         step=nearest.step.number,
-        path=path,
-        recorded=was,
-        live=now,
         would_have_returned=_answer_text(exchange),
         agreed=agreed,
         differed=differed,
         note=settled.conflict,
+        **found,
         **common,
     )
 

@@ -38,21 +38,24 @@ _RELAXED: Final[Mapping[str, str]] = {
 }
 
 
-def report_text(report: Report, *, quiet: bool = False, width: int = WIDTH, again: str = "") -> str:
+def report_text(report: Report, *, quiet: bool = False, width: int = WIDTH, again: str = "", whole: bool = False) -> str:
     """Return what a replay found: its headline, and unless `quiet` every step that was served or the divergences.
 
     `again` names the run in suggested commands; by default it is the start of its id.
+    `whole`: the texts of the first divergence line by line, instead of a line of each.
     """
-    return printable(headline(report)) if quiet else "\n".join(_report(report, width, again or report.run_id[:ID_DIGITS]))
+    if quiet:
+        return printable(headline(report))
+    return "\n".join(_report(report, width, again or report.run_id[:ID_DIGITS], whole))
 
 
-def _report(report: Report, width: int, again: str) -> Iterable[str]:
+def _report(report: Report, width: int, again: str, whole: bool) -> Iterable[str]:
     yield printable(headline(report))  # whole, however narrow the terminal: it is the answer
     if not report.divergences:
         yield from _steps(report, width)
     else:
         first, *later = report.divergences
-        yield from _divergence(first, width)
+        yield from _divergence(first, width, whole)
         yield from (short(f"  then {item.kind.value} {title(item)}", width) for item in later[:_LATER_SHOWN])
         if len(later) > _LATER_SHOWN:
             yield f"  and {len(later) - _LATER_SHOWN} more (--json shows all)"
@@ -67,11 +70,18 @@ def _report(report: Report, width: int, again: str) -> Iterable[str]:
     yield from _next(report, width, again)
 
 
-def _divergence(divergence: Divergence, width: int) -> Iterable[str]:
+def _divergence(divergence: Divergence, width: int, whole: bool) -> Iterable[str]:
     if divergence.recorded is not None or divergence.live is not None:
         yield short(f"  {divergence.path}", width)
-        yield short(f"  - {divergence.recorded or ''}", width)
-        yield short(f"  + {divergence.live or ''}", width)
+        sides = ("-", divergence.recorded, divergence.whole_recorded), ("+", divergence.live, divergence.whole_live)
+        for mark, text, all_of_it in sides:
+            if whole:
+                lines = unquoted(all_of_it or text or "").splitlines() or [""]
+                yield from (f"  {mark} {printable(line)}" for line in lines)
+            else:
+                yield short(f"  {mark} {text or ''}", width)
+        if not whole and (divergence.whole_recorded or divergence.whole_live):
+            yield "  (shortened; `freezeframe replay --whole` and --json show more)"
     for label, names in (("differed", divergence.differed), ("agreed", divergence.agreed)):
         if names:
             yield from _wrapped(f"  {label}: ", printable(", ".join(names)), width)

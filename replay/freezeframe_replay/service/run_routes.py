@@ -8,6 +8,7 @@ from typing import Final, TypeVar
 
 from aiohttp import web
 
+from freezeframe_replay.engine.compare import WHOLE
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.daemon import flush
 from freezeframe_replay.report.align import Comparison, How, compare_runs
@@ -18,7 +19,7 @@ from freezeframe_replay.sources.costs import costs_of_calls
 from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.web import run_pages, step_pages
 from freezeframe_replay.web.asked import asked_number
-from freezeframe_replay.web.comparison import WHOLE, comparison_page
+from freezeframe_replay.web.comparison import comparison_page
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.run import Run

@@ -11,8 +11,6 @@ from freezeframe_replay.report.align import Comparison, How, Pair, Side
 from freezeframe_replay.web.markup import policy_of_a_file, render
 
 Row = tuple[Pair, Sequence[Difference], Sequence[Difference], bool]
-WHOLE: Final = 10_000
-"""Characters before and after the first differing one of two texts for which the page has room."""
 _ROOM: Final = 400_000
 """Characters of whole texts on a page; further down, only what differs in them is shown."""
 _FOLDED_FROM: Final = 4

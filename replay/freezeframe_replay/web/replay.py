@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from freezeframe_replay.engine.compare import Difference
 from freezeframe_replay.engine.standstill import MOST_KEPT
 from freezeframe_replay.report.outline import outline_fixture
 from freezeframe_replay.report.render import cost_sum, counted
 from freezeframe_replay.report.report_text import report_text, unquoted
 from freezeframe_replay.report.spent import Spent, spent_on
 from freezeframe_replay.report.tagged import call_text, error_text, outcome_text
-from freezeframe_replay.web.markup import render, words_apart
+from freezeframe_replay.web.markup import render
 from freezeframe_replay.web.step_pages import body_text
 from freezeframe_schemas.divergence import Divergence, Frame, Made, Report
 from freezeframe_schemas.errors import FreezeframeError
@@ -303,8 +304,12 @@ def _divergence(item: Divergence) -> dict[str, object]:
     }
     return {
         "title": f"{item.kind.value}{place}: {f'{item.call_kind} {item.name}'.strip()}",
-        "path": item.path,
-        "values": words_apart(item.recorded or "", item.live or ""),
-        "has_values": item.recorded is not None or item.live is not None,
+        "change": Difference(
+            path=item.path,
+            recorded=item.whole_recorded or item.recorded or "",
+            live=item.whole_live or item.live or "",
+        )
+        if item.recorded is not None or item.live is not None
+        else None,
         "facts": {name: text for name, text in facts.items() if text},
     }
