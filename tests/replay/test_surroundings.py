@@ -15,7 +15,7 @@ from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.process.surroundings import surroundings_warnings
+from freezeframe_replay.process.surroundings import Interpreter, surroundings_warnings
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FixtureError, ReplayError
@@ -114,7 +114,8 @@ def test_a_time_that_cannot_be_read_is_refused(repository: tuple[Path, Fixture])
 @pytest.mark.long
 def test_what_is_otherwise_here_is_said_in_a_line_each(repository: tuple[Path, Fixture]) -> None:
     folder, fixture = repository
-    assert [line.partition(" ")[0] for line in surroundings_warnings(fixture, folder)] == ["recorded"]  # the commit only
+    (only_the_commit,) = surroundings_warnings(fixture, folder, Interpreter())
+    assert only_the_commit.startswith("recorded at commit ")
     packages = {**json.loads(fixture.environment[genai.PACKAGES]), "httpx": "0.1", "no-such-package": "1"}
     other = {
         genai.RUNTIME_VERSION: "3.9.1",
@@ -123,7 +124,7 @@ def test_what_is_otherwise_here_is_said_in_a_line_each(repository: tuple[Path, F
         genai.VCS_DIRTY: "true",
     }
     python, versions, lock, commit = surroundings_warnings(
-        replace(fixture, environment={**fixture.environment, **other}), folder
+        replace(fixture, environment={**fixture.environment, **other}), folder, Interpreter()
     )
     assert python.startswith("recorded on Python 3.9.1, replayed on ")
     assert "httpx 0.1 (here " in versions and "no-such-package 1 (here none)" in versions

@@ -19,7 +19,9 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_run, open_store, target_as_typed
 from freezeframe_replay.process.kept import kept_run
+from freezeframe_replay.process.packed_environment import make_environment
 from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.process.surroundings import Interpreter
 from freezeframe_replay.report.report_text import report_text
 from freezeframe_replay.sources.fixture_archive import fixture_of, is_archive, unpacked
 from freezeframe_schemas.data_directory import KEYS
@@ -42,6 +44,7 @@ COMMAND: Final = Command(
         "freezeframe replay tests/regressions/late-order": "a fixture: no store needed",
         "freezeframe replay fixture-4bf92f35.tar.gz": "a fixture archive, from the replay service",
         "freezeframe replay bug.ffz --packed-code": "a packed run, by the code in the file",
+        "freezeframe replay bug.ffz --packed-code --with-uv": "the same, with its packages, which uv installs",
         "freezeframe replay 4bf92f35 -- python agent.py": "another program",
         "freezeframe replay 4bf92f35 --ignore body.temperature": "a field that may differ",
         "freezeframe replay 4bf92f35 --live model": "ask the real model once fixed code leaves the recording",
@@ -82,6 +85,11 @@ COMMAND: Final = Command(
             "--packed-code",
             "run the code that `freezeframe pack` put into the file (only if you trust who sent it: it runs as you)",
         ),
+        flag(
+            "--with-uv",
+            "with --packed-code: first make a temporary environment with uv, of the recorded version of Python and the "
+            "packages of the packed lock file (needs a package index)",
+        ),
         option(
             "-o",
             "--output",
@@ -114,6 +122,8 @@ def execute(arguments: argparse.Namespace) -> int:
     """Replay and print the report; the exit code is the verdict."""
     if arguments.session is not None:
         return _replay_session(arguments)
+    if arguments.with_uv and not arguments.packed_code:
+        raise ConfigError("--with-uv requires --packed-code: it installs what the code in a file needs")
     path = Path(arguments.run)
     if is_archive(path):
         with unpacked(path, code=arguments.packed_code) as opened:
@@ -121,15 +131,18 @@ def execute(arguments: argparse.Namespace) -> int:
             if arguments.packed_code and not packed:
                 raise _no_code(path)
             fixture = fixture_of(opened, path)
-            code = _replay(arguments, fixture, opened.code if arguments.packed_code else None)
-        if code == EXIT_CODES[Verdict.INCOMPARABLE] and packed and not arguments.packed_code:
-            print(_offer(path, packed), file=sys.stderr)
+            python = None
+            if arguments.with_uv:
+                python = make_environment(opened, fixture, quiet=arguments.quiet or arguments.json)
+            code = _replay(arguments, fixture, opened.code if arguments.packed_code else None, python)
+        if code == EXIT_CODES[Verdict.INCOMPARABLE] and packed and not arguments.with_uv:
+            print(_offer(path, None if arguments.packed_code else packed), file=sys.stderr)
         return code
     if arguments.packed_code:
         raise _no_code(path)
     if is_fixture(arguments.run):
-        return _replay(arguments, fixture_directory(arguments.run), None)
-    return _replay(arguments, freeze(load_run(options.place_of(arguments), arguments.run)), None)
+        return _replay(arguments, fixture_directory(arguments.run))
+    return _replay(arguments, freeze(load_run(options.place_of(arguments), arguments.run)))
 
 
 def _replay_session(arguments: argparse.Namespace) -> int:
@@ -148,7 +161,7 @@ def _replay_session(arguments: argparse.Namespace) -> int:
         print(f"turn {number} of {len(rows)}: {row.name}", flush=True)
         arguments.run = row.trace_id
         try:
-            codes.append(_replay(arguments, freeze(load_run(place, row.trace_id)), None))
+            codes.append(_replay(arguments, freeze(load_run(place, row.trace_id))))
         except (RunError, ReplayError) as error:  # the other turns still matter
             print(f"freezeframe replay: {error}", file=sys.stderr)
             codes.append(COMMAND.code_of(error))
@@ -160,16 +173,21 @@ def _no_code(path: Path) -> ConfigError:
     return ConfigError(f"--packed-code: {path} holds no code", do="leave it out, and start in the folder of the agent's code")
 
 
-def _offer(path: Path, files: int) -> str:
-    """Return how to run packed code, and why it was not."""
+def _offer(path: Path, files: int | None) -> str:
+    """Return how to run packed code, and why it was not; with `files` None, how to install what it needs."""
+    again = f"freezeframe replay {shlex.quote(str(path))} --packed-code"
+    if files is None:
+        return f"  If packages are missing or differ, uv can install the recorded ones: {again} --with-uv"
     return (
         f"  {path} also holds {'a file' if files == 1 else f'{files} files'} of code. The replay took the code of this folder: "
         "code in a file that someone sent can do all that you can.\n"
-        f"  If you trust it: freezeframe replay {shlex.quote(str(path))} --packed-code"
+        f"  If you trust it: {again}"
     )
 
 
-def _replay(arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | None) -> int:
+def _replay(
+    arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | None = None, python: Interpreter | None = None
+) -> int:
     """Replay in the folder `cwd` (None: this one)."""
     if arguments.at_commit and cwd is not None:
         raise ConfigError("--at-commit and --packed-code both name the code to run", do="leave one of them out")
@@ -189,6 +207,7 @@ def _replay(arguments: argparse.Namespace, fixture: Fixture | Path, cwd: Path | 
                 quiet=arguments.json or not arguments.show_output,
                 spans=spans,
                 keys=options.home_of(arguments).directory / KEYS,
+                interpreter=python,
                 on_look=lambda served: waiting.say(f"{len(served)} steps answered"),
             )
         finally:

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -26,7 +25,7 @@ from freezeframe_replay.process.child import (
     key_of,
 )
 from freezeframe_replay.process.peers import Peers, peers_file
-from freezeframe_replay.process.surroundings import at_recorded_commit, surroundings_warnings
+from freezeframe_replay.process.surroundings import Interpreter, at_recorded_commit, surroundings_warnings
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.data_directory import KEYS, find_data_directory
 from freezeframe_schemas.divergence import Check, DivergenceKind, Report, Served, report_from_json
@@ -66,6 +65,7 @@ class _How:
     quiet: bool
     keys: Path
     spans: Path | None
+    python: str
 
 
 def reenact(
@@ -81,6 +81,7 @@ def reenact(
     spans: Path | None = None,
     keys: Path | None = None,
     on_look: OnLook | None = None,
+    interpreter: Interpreter | None = None,
 ) -> Report:
     """Re-enact a run offline and report where it leaves the recording.
 
@@ -98,6 +99,7 @@ def reenact(
             `cwd`). Without the recording's key, the program's own values are only paired with surrogates.
         spans: file to which the replay is recorded as a run; `kept.kept_run` makes a fixture of it.
         on_look: called about once a second, with the steps answered so far; what it raises ends the program.
+        interpreter: the Python that runs a recorded function or script (default: this one).
 
     Raises:
         FixtureError: the fixture cannot be read.
@@ -109,12 +111,24 @@ def reenact(
         warnings: list[str] = []
         if at_commit:
             cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
+        interpreter = interpreter or Interpreter()
         policy, of_the_fence = _fenced(policy or Policy(), scratch, spans)
-        variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **(env or {})}
+        variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **interpreter.variables}
+        variables |= env or {}
         keys = keys or find_data_directory(start=cwd) / KEYS
-        how = _How(command=command, cwd=cwd, policy=policy, timeout_s=timeout_s, quiet=quiet, keys=keys, spans=spans)
+        how = _How(
+            command=command,
+            cwd=cwd,
+            policy=policy,
+            timeout_s=timeout_s,
+            quiet=quiet,
+            keys=keys,
+            spans=spans,
+            python=interpreter.executable,
+        )
         report = _enact(loaded, directory, scratch / "report.json", how, variables, on_look)
-        return replace(report, warnings=(*report.warnings, *warnings, *surroundings_warnings(loaded, cwd or Path.cwd())))
+        warnings += surroundings_warnings(loaded, cwd or Path.cwd(), interpreter)
+        return replace(report, warnings=(*report.warnings, *warnings))
 
 
 def _enact(
@@ -141,7 +155,7 @@ def _enact(
         variables = freezeframe.injected_environment("freezeframe_replay.process.child:activate", variables)
     with contextlib.closing(Peers(peers_file(report_path))) as peers:
         until = _Until(timeout_s=how.timeout_s, peers=peers, on_look=on_look)
-        argv = list(how.command or _entry_command(fixture))
+        argv = list(how.command or _entry_command(fixture, how.python))
         outcome = _run(argv, variables, how.cwd, how.quiet, _stdin(fixture), until)
         if outcome is None:
             return _stopped(peers, fixture)
@@ -228,17 +242,17 @@ def _input_check(report: Report, fixture: Fixture, *, is_own: bool) -> Check:
     return Check.GIVEN if is_own and fixture.entry.kind is EntryKind.COMMAND else report.input_check
 
 
-def _entry_command(fixture: Fixture) -> list[str]:
+def _entry_command(fixture: Fixture, python: str) -> list[str]:
     entry = fixture.entry
     if entry.kind is not None and entry.kind.is_called:
-        return [sys.executable, "-m", "freezeframe_replay.process.child"]
+        return [python, "-m", "freezeframe_replay.process.child"]
     argv: Any = values.decode(entry.input).get("argv") if entry.kind is EntryKind.COMMAND and entry.input else None
     if not isinstance(argv, list) or len(argv) < 2:
         raise ReplayError(
             f"run {fixture.run_id}: no function, request or command was recorded as its entry point",
             do="mark it with @freezeframe.run, or name the command to start: freezeframe replay RUN -- CMD",
         )
-    return [sys.executable, *(str(part) for part in argv[1:])]
+    return [python, *(str(part) for part in argv[1:])]
 
 
 def _stdin(fixture: Fixture) -> bytes:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import json
+import platform
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
+from importlib.metadata import Distribution
 from pathlib import Path
 
 from freezeframe.context.environment import lock_file
@@ -20,31 +22,42 @@ _DIGITS = 12
 _CLONE = "replay in a clone of the recorded code that holds the commit (git fetch)"
 
 
-def surroundings_warnings(fixture: Fixture, directory: Path) -> list[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpreter:
+    """The Python that a program is replayed on; by default, the one that runs here."""
+
+    executable: str = sys.executable
+    version: str = field(default_factory=platform.python_version)
+    path: Sequence[str] = field(default_factory=lambda: sys.path)
+    """Where it finds its packages."""
+    variables: Mapping[str, str] = field(default_factory=dict[str, str])
+    """Environment variables with which a program finds it."""
+    note: str = ""
+    """What the report has to say of it."""
+
+
+def surroundings_warnings(fixture: Fixture, directory: Path, interpreter: Interpreter) -> list[str]:
     """Return what differs here from the run: Python, packages, lock file, commit; one line each."""
     recorded = fixture.environment
     found = [
-        _python(recorded.get(genai.RUNTIME_VERSION, "")),
-        _packages(json.loads(recorded.get(genai.PACKAGES) or "{}")),
+        interpreter.note,
+        _python(recorded.get(genai.RUNTIME_VERSION, ""), interpreter.version),
+        _packages(json.loads(recorded.get(genai.PACKAGES) or "{}"), interpreter.path),
         _lock_file(recorded.get(genai.LOCK_FILE, ""), directory),
         _commit(recorded, directory),
     ]
     return [line for line in found if line]
 
 
-def _python(recorded: str) -> str:
-    here = ".".join(map(str, sys.version_info[:3]))
+def _python(recorded: str, here: str) -> str:
     other = recorded and recorded.split(".")[:2] != here.split(".")[:2]
     return f"recorded on Python {recorded}, replayed on {here}" if other else ""
 
 
-def _packages(recorded: Mapping[str, str]) -> str:
+def _packages(recorded: Mapping[str, str], path: Sequence[str]) -> str:
     other: list[str] = []
     for name, version in recorded.items():
-        try:
-            here = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            here = "none"
+        here = next((found.version for found in Distribution.discover(name=name, path=list(path))), "none")
         if here != version:
             other.append(f"{name} {version} (here {here})")
     more = f" and {len(other) - _PACKAGES_NAMED} more" if len(other) > _PACKAGES_NAMED else ""
