@@ -44,7 +44,7 @@ _ROLES: Final = {
     "ai": "assistant",
     "tool-call": "assistant",
     "human": "user",
-    "tool-response": "tool",
+    "tool-response": "user",  # of smolagents, which sends it as that
 }
 """Words of frameworks -> the conventions' word."""
 _COPIES: Final = frozenset({"tool_use", "function_call"})

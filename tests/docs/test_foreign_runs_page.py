@@ -12,7 +12,20 @@ from typing import Any, Final
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "docs" / "foreign-runs.md"
 GOLDEN: dict[str, dict[str, Any]] = json.loads((ROOT / "tests" / "golden" / "foreign_runs.json").read_text(encoding="utf-8"))
+IN_NODE: dict[str, dict[str, int]] = json.loads((ROOT / "tests" / "golden" / "foreign_runs_in_node.json").read_text())
 MARK: Final = "| scenario |"
+IN_NODE_MARK: Final = "| instrumentation |"
+INSTRUMENTATIONS: Final = {
+    "OpenInference": ("oi", "oiold"),
+    "OpenLLMetry": ("tl", "tlold"),
+    "both of them at once": ("oitl",),
+    "OpenTelemetry's GenAI instrumentations": ("genai", "v2old"),
+    "Logfire": ("logfire",),
+    "LangSmith": ("ls",),
+    "MLflow": ("autolog",),
+    "the framework itself (Pydantic AI, Vercel AI SDK, ADK, Strands, Semantic Kernel)": ("native", "latest", "v1", "aisdk6"),
+}
+"""What the last words of the scenarios' names mean."""
 
 
 def table() -> str:
@@ -29,10 +42,26 @@ def table() -> str:
     return "\n".join([*lines, f"| all | {total[0]} | {total[1]} | |"]) + "\n"
 
 
-def test_the_page_has_the_table_that_the_golden_file_gives() -> None:
-    before, mark, found = PAGE.read_text(encoding="utf-8").partition(MARK)
-    assert mark + found == table()
-    assert before.startswith("# ")
+def table_in_node() -> str:
+    """Return the table of the runs that agents in JavaScript asked again."""
+    ways = ("runs", "whole", "streamed", "changed result", "changed question")
+    lines = ["| instrumentation | runs | whole | streamed | changed result named | changed question not answered |"]
+    rows = [[name, *(sum(IN_NODE[word][way] for word in words) for way in ways)] for name, words in INSTRUMENTATIONS.items()]
+    rows.append(["all", *(sum(row[way] for row in IN_NODE.values()) for way in ways)])
+    return "\n".join([*lines, "|---|---|---|---|---|---|", *(f"| {' | '.join(map(str, row))} |" for row in rows)]) + "\n\n"
+
+
+def page(text: str) -> str:
+    """Return the page with both tables as they should be."""
+    before, _, after = text.partition(IN_NODE_MARK)
+    between = after.partition("\n\n")[2].partition(MARK)[0]
+    return f"{before}{table_in_node()}{between}{table()}"
+
+
+def test_the_page_has_the_tables_that_the_golden_files_give() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert text == page(text)
+    assert text.startswith("# ")
 
 
 def test_no_changed_question_was_answered() -> None:
@@ -40,4 +69,4 @@ def test_no_changed_question_was_answered() -> None:
 
 
 if __name__ == "__main__":
-    PAGE.write_text(PAGE.read_text(encoding="utf-8").partition(MARK)[0] + table(), encoding="utf-8")
+    PAGE.write_text(page(PAGE.read_text(encoding="utf-8")), encoding="utf-8")
