@@ -109,6 +109,10 @@ def provider() -> Iterator[Provider]:
     serving.stop()
 
 
+PATIENT_END = {"FREEZEFRAME_TERMINATE_TIMEOUT_S": "100"}
+"""On a busy machine, the default is not enough to deliver what is queued."""
+
+
 class Agent:
     """The running program, in a separate process."""
 
@@ -125,7 +129,7 @@ class Agent:
         (self._folder / "agent.py").write_text(AGENT + text)
         variables = {name: value for name, value in os.environ.items() if not name.startswith(("FREEZEFRAME_", "OTEL_"))}
         variables |= {"PROVIDER": self.provider.url, "FREEZEFRAME_ENDPOINT": self._collector.url, "FREEZEFRAME_RAISE": "1"}
-        variables |= {"FREEZEFRAME_SERVICE_NAME": self.run_id, **environ}
+        variables |= {"FREEZEFRAME_SERVICE_NAME": self.run_id, **PATIENT_END, **environ}
         self._environ = variables
         self.process = subprocess.Popen(
             [*(command or (sys.executable,)), "agent.py"],
@@ -413,7 +417,7 @@ deep("where?")
 def test_a_run_whose_program_replaces_itself_is_unfinished_with_all_its_steps(tmp_path: Path, leave: str) -> None:
     text = AGENT.replace("return ask(question)", leave)
     (tmp_path / "agent.py").write_text(text + "\nfreezeframe.instrument()\nanswer('where?')\n")
-    environment = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "FREEZEFRAME_BATCH_INTERVAL_S": "600"}
+    environment = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "FREEZEFRAME_BATCH_INTERVAL_S": "600", **PATIENT_END}
     command = [sys.executable, "agent.py"]
     done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=400, check=False)
     assert (done.returncode, done.stdout) == (0, "1\n"), done.stderr

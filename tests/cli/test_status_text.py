@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from freezeframe_replay.cli.status import collector_figures
+from freezeframe_replay.web.health import Health, health_page
 
 FIGURES = {
     "version": "0.1.0",
@@ -70,3 +73,17 @@ def test_a_collector_that_does_not_answer_is_said_to() -> None:
     """And no figure is invented."""
     assert collector_figures({"error": "does not answer: TimeoutError"}) == [("fault", "does not answer: TimeoutError")]
     assert dict(collector_figures({}))["spans"].startswith("0 received")
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        ({"balanced": True}, "balanced: each received span was stored, is in the log, was rejected or was sent twice"),
+        ({"balanced": False, "lost": 5, "damaged": 1}, "not balanced: `freezeframe status` shows what is missing or lost"),
+    ],
+)
+def test_the_page_calls_damage_by_the_disk_no_bug_of_ours(found: dict[str, object], said: str) -> None:
+    figures = {**FIGURES, "audit": found}
+    page = health_page(Health(status=figures, wrong="", redactions=(), rejects=(), tables=(), sizes=(), versions={}))
+    assert said in page
+    assert "report this as a bug" not in page

@@ -81,9 +81,9 @@ def _facts(status: Mapping[str, Any]) -> dict[str, str]:
                 ("duplicate", "sent twice"),
             )
         ),
-        "accounts": "balanced: each received span is stored, in the log, rejected or a duplicate"
+        "accounts": "balanced: each received span was stored, is in the log, was rejected or was sent twice"
         if spans.get("balanced")
-        else "not balanced: please report this as a bug",
+        else "not balanced: `freezeframe status` shows what is missing or lost",
         "log": f"{log.get('segments', 0):,} segments, {log.get('failures', 0):,} failed writes, "
         f"{log.get('damaged_files', 0):,} damaged files, {size_text(int(log.get('disk_free_bytes', 0)))} free on its disk",
         "writer": f"{writer.get('spans', 0):,} spans in {writer.get('segments', 0):,} segments, "
