@@ -1,4 +1,4 @@
-"""Record requests to applications of aiohttp's server, as `applications` does for ASGI and WSGI; not WebSockets."""
+"""Record requests to applications of aiohttp's server, and WebSockets, as `applications` does for ASGI and WSGI."""
 
 from __future__ import annotations
 
@@ -8,33 +8,48 @@ from typing import Any, Final
 from freezeframe._guard import guard
 from freezeframe.context.current import current_place
 from freezeframe.hosts.request_runs import Asked, Request, asked_with, begin
+from freezeframe.hosts.web_sockets import Message, Talk, begin_talk, talk_inside
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 
 _open: Final[dict[int, Request]] = {}
 """Id of an aiohttp request, and of its body -> its recording, while it is being answered."""
+_talks: Final[dict[int, Talk]] = {}
+"""Id of an aiohttp request -> its WebSocket, while its handler runs."""
+_LOST: Final = 1006
+"""Says that a connection was lost, in place of the code that a client closes it with."""
+_HANDSHAKE: Final = ("connection", "sec-websocket-", "upgrade")
+"""Begin the headers that only open a WebSocket."""
 BODY: Final = "freezeframe.body"
 """Key of a request under which a replay gives its body beforehand."""
 
 
 def install(patches: Patches, module: ModuleType) -> None:
     """Patch ``aiohttp.web_app``."""
-    from aiohttp import streams, web_response
+    from aiohttp import streams, web_response, web_ws
 
     patches.around(module.Application, "_handle", _handle)
     patches.around(streams.StreamReader, "_read_nowait_chunk", _read)  # below every way to read a body
     patches.around(web_response.StreamResponse, "write", _write)
+    socket = web_ws.WebSocketResponse
+    patches.around(socket, "prepare", _accept)
+    patches.around(socket, "receive", _receive)  # below iteration, receive_str, ...
+    patches.around(socket, "send_str", _send)
+    patches.around(socket, "send_bytes", _send)
+    patches.around(socket, "close", _close_socket)
 
 
 async def _handle(original: Any, app: Any, request: Any) -> Any:
     from aiohttp import web
 
     is_on = switch.serving() is not None or switch.recorder() is not None
-    if not is_on or current_place().run is not None or request.headers.get("upgrade"):
+    if not is_on or current_place().run is not None:
         return await original(app, request)
+    if upgrade := request.headers.get("upgrade"):
+        return await (_talk(original, app, request) if upgrade.lower() == "websocket" else original(app, request))
     noted: Request | None = None
     with guard("request.begin"):
-        noted = begin(app, _asked(request), None if switch.serving() is None else request.pop(BODY, b""))
+        noted = begin(app, _asked(request, request.method), None if switch.serving() is None else request.pop(BODY, b""))
         _open[id(request)] = _open[id(request.content)] = noted
     if noted is None:
         return await original(app, request)
@@ -57,15 +72,15 @@ async def _handle(original: Any, app: Any, request: Any) -> Any:
     return response
 
 
-def _asked(request: Any) -> Asked:  # nothing of a request of aiohttp's changes
+def _asked(request: Any, method: str) -> Asked:  # nothing of a request of aiohttp's changes
     return Asked(
-        name=f"{request.method} {request.path}",
+        name=f"{method} {request.path}",
         first=lambda names: next((request.headers[name] for name in names if name in request.headers), None),
         given=lambda: {
-            "method": request.method,
+            "method": method,
             "path": request.path,
             "query": request.query_string,
-            "headers": asked_with(request.headers.items()),
+            "headers": asked_with(item for item in request.headers.items() if not item[0].lower().startswith(_HANDSHAKE)),
             "client": request.remote or "",
         },
     )
@@ -111,3 +126,54 @@ async def _write(original: Any, response: Any, data: Any) -> None:
 def _is_gone(request: Any) -> bool:
     """Return whether the client has closed the connection."""
     return request.transport is None or request.transport.is_closing()
+
+
+# -- WebSockets ---------------------------------------------------------------------------------------------------------
+
+
+async def _talk(original: Any, app: Any, request: Any) -> Any:
+    talk: Talk | None = None
+    with guard("socket.begin"):
+        talk = _talks[id(request)] = begin_talk(app, request, _asked(request, "WEBSOCKET"))
+    if talk is None:
+        return await original(app, request)
+    try:
+        return await talk_inside(talk, lambda *_: original(app, request), None, None)
+    finally:
+        _talks.pop(id(request), None)
+
+
+def _tell(request: Any, message: Message) -> None:
+    with guard("socket.send"):
+        talk = _talks.get(id(request))
+        if talk is not None:
+            talk.tell(message)
+
+
+async def _accept(original: Any, socket: Any, request: Any) -> Any:
+    writer = await original(socket, request)
+    _tell(request, {"type": "websocket.accept", "subprotocol": socket.ws_protocol})
+    return writer
+
+
+async def _receive(original: Any, socket: Any, *args: Any, **options: Any) -> Any:
+    message = await original(socket, *args, **options)
+    with guard("socket.receive"):
+        talk, data, kind = _talks.get(id(socket._req)), message.data, message.type.name
+        if talk is not None and kind in ("TEXT", "BINARY"):
+            text = kind == "TEXT" and isinstance(data, bytes)  # of a socket that does not decode them
+            talk.hear({"type": "websocket.receive", "text" if kind == "TEXT" else "bytes": data.decode() if text else data})
+        elif talk is not None and talk.closed is None and not talk.has_left and kind in ("CLOSE", "CLOSED", "ERROR"):
+            talk.hear({"type": "websocket.disconnect", "code": int(data or 1005) if kind == "CLOSE" else _LOST})
+    return message
+
+
+async def _send(original: Any, socket: Any, data: Any, *args: Any, **options: Any) -> None:
+    await original(socket, data, *args, **options)  # raises if the client is gone
+    _tell(socket._req, {"type": "websocket.send", **({"text": data} if isinstance(data, str) else {"bytes": bytes(data)})})
+
+
+async def _close_socket(original: Any, socket: Any, *, code: int = 1000, **options: Any) -> Any:
+    if not socket.closed and socket.close_code is None:  # else the client has closed it
+        _tell(socket._req, {"type": "websocket.close", "code": int(code)})
+    return await original(socket, code=code, **options)

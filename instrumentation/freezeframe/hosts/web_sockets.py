@@ -33,6 +33,11 @@ class Talk:
     sent: list[Any] = field(default_factory=list[Any])
     closed: int | None = None
 
+    @property
+    def has_left(self) -> bool:
+        """Return whether the client has left."""
+        return bool(self.received) and isinstance(self.received[-1][1], dict)
+
     def hear(self, message: Message) -> None:
         """Note a message of the client."""
         if message["type"] == "websocket.receive":
@@ -71,8 +76,8 @@ def begin_talk(app: Any, scope: Message, asked: Asked) -> Talk:
     return Talk(scope=found, received=received)
 
 
-async def talk_inside(talk: Talk, call: Callable[..., Awaitable[None]], receive: Any, send: Any) -> None:
-    """Call the application inside the run."""
+async def talk_inside(talk: Talk, call: Callable[..., Awaitable[Any]], receive: Any, send: Any) -> Any:
+    """Call the application inside the run, with functions that note what they pass on."""
 
     async def heard() -> Message:
         message = await receive()
@@ -87,8 +92,9 @@ async def talk_inside(talk: Talk, call: Callable[..., Awaitable[None]], receive:
 
     try:
         with talk.scope.inside():
-            await call(heard, watched_send)
+            answer = await call(heard, watched_send)
     except BaseException as error:
         talk.end(error)
         raise
     talk.end()
+    return answer

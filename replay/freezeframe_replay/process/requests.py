@@ -12,18 +12,22 @@ import sys
 from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final
-from unittest.mock import Mock
+from unittest.mock import AsyncMock, Mock
 from urllib.parse import quote
 
 from freezeframe.hosts import aiohttp_server
 from freezeframe.hosts.applications import Message, is_asgi
 from freezeframe.hosts.grpc_server import METHOD
 from freezeframe.hosts.web_sockets import RECEIVED
+from freezeframe.seams.recorder.patching import Patches
 from freezeframe_replay.process.servicers import call_servicer
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
 
 _SERVER: Final = ("127.0.0.1", 80)
+_NO_CODE: Final = 1005
+_LOST: Final = 1006
+"""How a WebSocket ends if its client gives no reason, and if the connection is lost."""
 
 
 def answer_request(app: Any, given: Mapping[str, Any], output: str | None) -> None:
@@ -35,7 +39,8 @@ def answer_request(app: Any, given: Mapping[str, Any], output: str | None) -> No
         output: the recorded response, which says when the client went away; None if the application raised.
     """
     if given["method"] == "WEBSOCKET":
-        asyncio.run(_talk(app, given))
+        is_aiohttp = type(app).__module__ == "aiohttp.web_app"
+        asyncio.run(_talk_aiohttp(app, given, output) if is_aiohttp else _talk(app, given, output))
         return
     answered: Any = values.decode(output) if output else None
     left_after = answered.get("client_left_after") if isinstance(answered, dict) else None
@@ -59,9 +64,9 @@ async def _ask_asgi(app: Any, given: Mapping[str, Any], left_after: int | None) 
     await _call_asgi(app, given, client, {"type": "http", "method": given["method"], "scheme": "http"})
 
 
-async def _talk(app: Any, given: Mapping[str, Any]) -> None:
+async def _talk(app: Any, given: Mapping[str, Any], output: str | None) -> None:
     own = {"type": "websocket", "scheme": "ws", "subprotocols": [], RECEIVED: given["received"]}
-    await _call_asgi(app, given, _Talker(given["received"]), own)
+    await _call_asgi(app, given, _Talker(given["received"], cancels=output is None), own)
 
 
 async def _call_asgi(app: Any, given: Mapping[str, Any], client: _Client | _Talker, own: Mapping[str, Any]) -> None:
@@ -91,9 +96,13 @@ async def _call_asgi(app: Any, given: Mapping[str, Any], client: _Client | _Talk
 
 
 class _Talker:
-    """The client of a WebSocket: sends each message once the application has sent as many as it had then."""
+    """The client of a WebSocket: sends each message once the application has sent as many as it had then.
 
-    def __init__(self, messages: list[list[Any]]) -> None:
+    `cancels`: after the last one it cancels the application, which returned nothing in the run.
+    """
+
+    def __init__(self, messages: list[list[Any]], *, cancels: bool) -> None:
+        self._cancels = asyncio.current_task() if cancels else None
         self._left = deque(messages)
         self._sent = 0
         self._changed = asyncio.Event()
@@ -104,12 +113,19 @@ class _Talker:
             self._is_connected = True
             return {"type": "websocket.connect"}
         while not self._left or self._left[0][0] > self._sent:
+            if not self._left and self._cancels is not None:
+                self._cancels.cancel()
             self._changed.clear()
             await self._changed.wait()
         _, data = self._left.popleft()
         if isinstance(data, dict):
             return {"type": "websocket.disconnect", "code": data["left"]}
         return {"type": "websocket.receive", "text" if isinstance(data, str) else "bytes": data}
+
+    def leave(self, code: int) -> None:
+        """Leave at once."""
+        self._left.appendleft([0, {"left": code}])
+        self._changed.set()
 
     async def send(self, message: Message) -> None:
         """Take a message of the application."""
@@ -186,7 +202,7 @@ class _Lifespan:
 
 
 async def _ask_aiohttp(app: Any, given: Mapping[str, Any], left_after: int | None) -> None:
-    from aiohttp import ClientConnectionResetError, streams, test_utils, web
+    from aiohttp import ClientConnectionResetError, web
 
     sent = 0
 
@@ -202,13 +218,7 @@ async def _ask_aiohttp(app: Any, given: Mapping[str, Any], left_after: int | Non
     runner = web.AppRunner(app)
     await runner.setup()
     try:
-        loop = asyncio.get_running_loop()
-        reader = streams.StreamReader(Mock(), 2**16, loop=loop)
-        reader.feed_data(_body(given))
-        reader.feed_eof()
-        path = quote(given["path"]) + (f"?{given['query']}" if given["query"] else "")
-        made = test_utils.make_mocked_request(given["method"], path, given["headers"], payload=reader)
-        request: Any = made.clone(remote=given["client"])
+        request = _request_of_aiohttp(given["method"], given, given["headers"])
         request[aiohttp_server.BODY] = _body(given)
         request.transport.is_closing = is_gone
         request.writer.write = write
@@ -224,6 +234,84 @@ async def _ask_aiohttp(app: Any, given: Mapping[str, Any], left_after: int | Non
             raise
     finally:
         await runner.cleanup()
+
+
+def _request_of_aiohttp(method: str, given: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+    from aiohttp import streams, test_utils
+
+    reader = streams.StreamReader(Mock(), 2**16, loop=asyncio.get_running_loop())
+    reader.feed_data(_body(given))
+    reader.feed_eof()
+    path = quote(given["path"]) + (f"?{given['query']}" if given["query"] else "")
+    return test_utils.make_mocked_request(method, path, headers, payload=reader).clone(remote=given["client"])
+
+
+async def _talk_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) -> None:
+    """Let aiohttp's own WebSocket talk with a client that gives its frames to the parser."""
+    from aiohttp import web
+
+    runner = web.AppRunner(app)
+    await runner.setup()
+    accepted = (values.decode(output) if output else {}).get("accepted") or {}
+    handshake = {
+        "Upgrade": "websocket",
+        "Connection": "upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "A" * 22 + "==",
+    }
+    if accepted.get("subprotocol"):
+        handshake["Sec-WebSocket-Protocol"] = accepted["subprotocol"]
+    request = _request_of_aiohttp("GET", given, {**given["headers"], **handshake})
+    request._message = request._message._replace(upgrade=True)
+    request[RECEIVED] = given["received"]
+    talker = _Talker(given["received"], cancels=output is None)
+    await talker.receive()  # the handshake
+    parsers: list[Any] = []
+
+    def set_parser(parser: Any, *_: Any, **__: Any) -> None:
+        parsers.append(parser)
+
+    request.protocol.set_parser = set_parser
+    request.protocol.transport.is_closing = lambda: False
+    request.protocol._drain_helper = AsyncMock()
+
+    async def received(original: Any, socket: Any, timeout: float | None = None) -> Any:
+        if parsers and not socket.closed and socket.close_code is None:
+            message = await asyncio.wait_for(talker.receive(), timeout or socket._receive_timeout)
+            if message.get("code") == _LOST:
+                parsers[0].feed_eof()
+            else:
+                parsers[0].feed_data(_frame(message))
+        return await original(socket, timeout)
+
+    async def sent(original: Any, socket: Any, *args: Any, **options: Any) -> None:
+        await original(socket, *args, **options)
+        await talker.send({"type": "websocket.send"})
+
+    async def closed(original: Any, socket: Any, *, code: int = 1000, **options: Any) -> Any:
+        if parsers:  # clients answer with the same code
+            parsers[0].feed_data(_frame({"type": "websocket.disconnect", "code": code}))
+            talker.leave(code)
+        return await original(socket, code=code, **options)
+
+    patches = Patches()
+    for name, hook in {"receive": received, "send_str": sent, "send_bytes": sent, "close": closed}.items():
+        patches.around(web.WebSocketResponse, name, hook)
+    try:
+        await app._handle(request)
+    finally:
+        patches.undo()
+        await runner.cleanup()
+
+
+def _frame(message: Message) -> bytes:
+    """Return a message of a client as a frame, which a parser also takes without a mask."""
+    text, data, code = message.get("text"), message.get("bytes"), message.get("code", _NO_CODE)
+    kind = 8 if message["type"] == "websocket.disconnect" else 2 if text is None else 1
+    body = text.encode() if text is not None else data if data is not None else b"" if code == _NO_CODE else code.to_bytes(2)
+    size = len(body)
+    length = bytes([size]) if size < 126 else b"\x7e" + size.to_bytes(2) if size < 1 << 16 else b"\x7f" + size.to_bytes(8)
+    return bytes([0x80 | kind]) + length + body
 
 
 def _ask_wsgi(app: Any, given: Mapping[str, Any], left_after: int | None) -> None:
