@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from freezeframe_schemas.span import (
@@ -20,6 +21,7 @@ from freezeframe_schemas.span import (
 if TYPE_CHECKING:
     from opentelemetry.sdk.resources import Resource as SdkResource
     from opentelemetry.sdk.trace import ReadableSpan
+    from opentelemetry.sdk.util.instrumentation import InstrumentationScope
 
     from freezeframe.seams.recorder.sink import Payload
 
@@ -71,17 +73,21 @@ def record_from_span(span: ReadableSpan, resource: Resource, payload: Payload | 
             for link in span.links
         ),
         resource=resource,
-        scope=Scope()
-        if scope is None
-        else Scope(
-            name=scope.name,
-            version=scope.version or "",
-            attributes=_attributes(scope.attributes),
-            schema_url=scope.schema_url or "",
-        ),
+        scope=Scope() if scope is None else _scope(scope),
         dropped_attributes_count=span.dropped_attributes,
         dropped_events_count=span.dropped_events,
         dropped_links_count=span.dropped_links,
+    )
+
+
+@lru_cache(256)
+def _scope(scope: InstrumentationScope) -> Scope:
+    """Return the SDK's scope as a value: the same object each time, which the encoder writes once per batch."""
+    return Scope(
+        name=scope.name,
+        version=scope.version or "",
+        attributes=_attributes(scope.attributes),
+        schema_url=scope.schema_url or "",
     )
 
 

@@ -201,12 +201,12 @@ def _encode_value(value: AttributeValue) -> bytes:
             return b""
         case bytes():
             return delimited(b"\x3a", value)
-        case Mapping():
+        case _ if type(value) is tuple or not isinstance(value, Mapping):  # to ask for an abstract class takes a while
+            return delimited(b"\x2a", b"".join([delimited(b"\x0a", _encode_value(item)) for item in value]))
+        case _:
             pairs = cast("Mapping[str, AttributeValue]", value)
             body = b"".join(delimited(b"\x0a", _encode_pair(key, item)) for key, item in pairs.items())
             return delimited(b"\x32", body)
-        case _:
-            return delimited(b"\x2a", b"".join(delimited(b"\x0a", _encode_value(item)) for item in value))
 
 
 def _append_count(parts: list[bytes], tag: bytes, count: int) -> None:

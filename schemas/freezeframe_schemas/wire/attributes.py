@@ -51,10 +51,11 @@ class Counts:
 
 
 def _count_at(usage: JsonObject, place: str) -> int | None:
-    *outer, field = place.split(".")
-    for name in outer:
-        usage = as_object(usage.get(name))
-    return as_integer(usage.get(field))
+    name, _, inner = place.partition(".")
+    value = usage.get(name)
+    if value is None:
+        return None
+    return _count_at(as_object(value), inner) if inner else as_integer(value)
 
 
 class AttributeWriter:
@@ -101,7 +102,8 @@ class AttributeWriter:
     def fields(self, document: JsonObject, fields: Fields) -> None:
         """Put the fields of a document that are attributes unchanged."""
         for field, (put, name) in fields.items():
-            put(self, name, document.get(field))
+            if (value := document.get(field)) is not None:
+                put(self, name, value)
 
     def json(self, name: str, value: JsonValue) -> None:
         """Put any value but null as JSON text."""
