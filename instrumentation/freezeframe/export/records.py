@@ -83,12 +83,8 @@ def record_from_span(span: ReadableSpan, resource: Resource, payload: Payload | 
 @lru_cache(256)
 def _scope(scope: InstrumentationScope) -> Scope:
     """Return the SDK's scope as a value: the same object each time, which the encoder writes once per batch."""
-    return Scope(
-        name=scope.name,
-        version=scope.version or "",
-        attributes=_attributes(scope.attributes),
-        schema_url=scope.schema_url or "",
-    )
+    attributes = _attributes(scope.attributes)
+    return Scope(name=scope.name, version=scope.version or "", attributes=attributes, schema_url=scope.schema_url or "")
 
 
 def _attributes(attributes: Mapping[str, Any] | None) -> dict[str, AttributeValue]:

@@ -9,8 +9,6 @@ from typing import Final
 
 from freezeframe_schemas.errors import WireError
 
-_HEADER: Final = "content-encoding"
-_HEADER_LENGTH: Final = len(_HEADER)
 _GZIP_OR_ZLIB: Final = 32 + zlib.MAX_WBITS
 """zlib detects which of the two headers the data has."""
 _LARGEST_TEXT: Final = "256 MiB"
@@ -26,10 +24,7 @@ def decode_body(body: bytes, headers: Iterable[tuple[str, str]]) -> bytes:
             they unpack to more than 256 MiB.
     """
     codings = [
-        coding.strip().lower()
-        for name, value in headers
-        if len(name) == _HEADER_LENGTH and name.lower() == _HEADER
-        for coding in value.split(",")
+        coding.strip().lower() for name, value in headers if name.lower() == "content-encoding" for coding in value.split(",")
     ]
     for coding in reversed(codings):
         body = _decode(body, coding)
