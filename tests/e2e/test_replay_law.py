@@ -27,7 +27,7 @@ from freezeframe_schemas.run import build_run, readiness
 from freezeframe_schemas.verdict import Verdict, verdict
 
 # the first test of a session also waits for everything to start, and for four agents to answer
-pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(900), pytest.mark.usefixtures("warm_python")]
 
 every_variant = pytest.mark.parametrize("variant", VARIANTS)
 two_variants = pytest.mark.parametrize("variant", ["stream", "langgraph"])

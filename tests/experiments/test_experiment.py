@@ -14,7 +14,7 @@ from freezeframe_replay.experiments.dataset import load_dataset, write_dataset
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.fixture import Fixture, write_fixture
 
-pytestmark = pytest.mark.long  # each test starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
 
 class Provider(Protocol):

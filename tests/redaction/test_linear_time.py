@@ -238,7 +238,7 @@ _TEXTS: dict[str, tuple[int, Make]] = {
     "names that begin alike": (500, lambda n: json.dumps([f"My name is Ann O'{_letters(i).title()}." for i in range(n)])),
     "one name in a list": (1000, lambda n: json.dumps(["My name is Maria Kovalenko."] * n)),
     "names without spaces": (500, lambda n: json.dumps([f"我叫李{chr(0x4E00 + i)}。" for i in range(n)], ensure_ascii=False)),
-    "numbers": (1500, lambda n: json.dumps([{"phone": 4155552671 + i} for i in range(n)])),
+    "numbers": (200, lambda n: json.dumps([{"phone": 4155552671 + i} for i in range(n)])),
     "nested lists": (20_000, lambda n: "[" * n + '"jane@corp-mail.io"' + "]" * n),
     "nested objects": (20_000, lambda n: '{"a":' * n + '"jane@corp-mail.io"' + "}" * n),
     "lists without an end": (20_000, lambda n: "[" * n + '"jane@corp-mail.io"'),

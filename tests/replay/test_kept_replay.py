@@ -28,7 +28,7 @@ from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = pytest.mark.long  # each test starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
 LIVE = Policy(live=frozenset({Kind.MODEL}))
 

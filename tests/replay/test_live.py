@@ -31,7 +31,7 @@ from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.verdict import headline
 
-pytestmark = pytest.mark.long  # each test starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
 AGENT = """
 import json, os, pathlib

@@ -26,7 +26,11 @@ from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.verdict import Verdict, verdict, why_incomparable
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]  # starts programs, one of them with an SDK
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.timeout(600),
+    pytest.mark.usefixtures("warm_python"),
+]  # starts programs, one of them with an SDK
 
 ANNA, BERT, CLEO = "anna.kirsch@harbour-post.com", "bert.lorenz@north-quay.org", "cleo.marten@mill-lane.net"
 STREET, OTHER_STREET = "Lindenstraße 14, 50674 Köln", "Ahornweg 3, 80331 München"
@@ -205,7 +209,7 @@ def test_a_value_made_from_a_surrogate_is_served_and_named_as_not_compared(stage
         "f'{len(email)} letters'",
         "f'{email[:12]} is all'",
         "f'host {email.split(chr(64))[1]}'",
-        "str(sum(map(int, filter(str.isdigit, phone))))",
+        "str(int(''.join(filter(str.isdigit, phone))) % 9973)",
     ],
 )
 def test_what_was_computed_of_a_private_value_is_neither_identical_nor_diverged(stage: Stage, text: str) -> None:

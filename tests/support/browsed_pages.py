@@ -86,7 +86,13 @@ class Pages:
 
     def ended(self, text: str) -> str:
         """Return the text of a replay's page once it shows what was found."""
-        while "Cancel" in text or not text.partition("\n")[2].strip():  # on its way to the next one, a page has no text yet
+
+        def is_part(text: str) -> bool:
+            """On its way to the next one, a page has no text yet, or only its head."""
+            said = text.partition("\n")[2].strip()
+            return not said or said.endswith("System")
+
+        while "Cancel" in text or is_part(text):
             text = self.browser.visit(self.browser.run("location.href"))
         return text
 
