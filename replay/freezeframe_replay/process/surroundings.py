@@ -26,7 +26,7 @@ _CLONE = "replay in a clone of the recorded code that holds the commit (git fetc
 class Interpreter:
     """The Python that a program is replayed on; by default, the one that runs here."""
 
-    executable: str = sys.executable
+    executable: str = field(default_factory=lambda: sys.executable)
     version: str = field(default_factory=platform.python_version)
     path: Sequence[str] = field(default_factory=lambda: sys.path)
     """Where it finds its packages."""
