@@ -14,9 +14,10 @@ import pytest
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_replay.cli import main
+from freezeframe_replay.engine.compare import WHOLE
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.report.align import compare_runs
-from freezeframe_replay.web.comparison import WHOLE, comparison_page
+from freezeframe_replay.web.comparison import comparison_page
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.prices import list_prices, price_of

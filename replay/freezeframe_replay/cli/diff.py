@@ -68,7 +68,8 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _write_page(path: Path, before: Fixture, after: Fixture, varying: tuple[()] | None) -> None:
-    from freezeframe_replay.web.comparison import WHOLE, comparison_page
+    from freezeframe_replay.engine.compare import WHOLE
+    from freezeframe_replay.web.comparison import comparison_page
 
     found = compare_runs(before, after, varying, context=WHOLE)
     write_whole(path, comparison_page(found, alone=True).encode("utf-8", "replace"), option="--html")
