@@ -6,18 +6,23 @@ import gzip
 import json
 import sys
 import tracemalloc
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from effort import examples
+from handmade_runs import make_run, model_call
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from recording_files import ALL, DATA, ENTRY, FILES, archive, run_of, written
 
 from freezeframe_replay.sources.recordings import json_items
 from freezeframe_replay.sources.recordings.kinds import RECORDINGS, requests_of_recording, runs_of_recording
+from freezeframe_replay.sources.span_file import load_runs_below, load_runs_of_file
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, RunError, WireError
+from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
 RESPONSE = {"status": {"code": 200}, "body": {"string": "{}"}}
 REQUEST = {"method": "GET", "uri": "https://example.com/"}
@@ -237,3 +242,15 @@ def test_bodies_that_the_archive_left_out_are_gaps_of_the_run(tmp_path: Path) ->
     entry = {**ENTRY, "response": {"status": 200, "content": {"size": 10}}}
     run = run_of("har", written(tmp_path, archive(entry)))
     assert any("save it with content" in str(gap) for gap in run.gaps)
+
+
+def test_a_recorded_body_that_does_not_fit_its_chunks_is_an_error_that_names_the_file(tmp_path: Path) -> None:
+    """The one of several that holds the span."""
+    whole = make_run(model_call("Where is it?", "In Lyon."))
+    cut = [replace(span, trace_id="cd" * 16) for span in whole]
+    cut[-1] = replace(cut[-1], span_id="99" * 8, attributes={**cut[-1].attributes, genai.RESPONSE_CHUNK_SIZES: [1, 2]})
+    for name, spans in (("a.jsonl", whole), ("b.jsonl", cut)):
+        (tmp_path / name).write_text(json.dumps(spans_to_otlp_json(spans)))
+    for read in (load_runs_of_file, load_runs_below):
+        with pytest.raises(WireError, match=rf"{tmp_path / 'b.jsonl'}, span 9999999999999999: .*chunks add up to 3 bytes"):
+            read(tmp_path)

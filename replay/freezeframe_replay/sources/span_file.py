@@ -85,7 +85,12 @@ def pick_run(path: Path, runs: list[Run], run: str) -> Run:
 
 
 def _runs_of(files: Iterable[Path]) -> list[Run]:
-    return runs_of_spans(span for file in files for span in _spans_of(file))
+    read = [(file, list(_spans_of(file))) for file in files]
+    try:
+        return runs_of_spans(span for _, spans in read for span in spans)
+    except WireError as error:  # names the span; one trace may be in several files
+        file = next((f"{file}, " for file, spans in read for span in spans if span.span_id in error.message), "")
+        raise WireError(f"{file}{error.message}", do=error.do) from error
 
 
 def runs_of_spans(spans: Iterable[SpanRecord]) -> list[Run]:
