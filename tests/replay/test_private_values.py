@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -209,12 +210,19 @@ def test_a_value_made_from_a_surrogate_is_served_and_named_as_not_compared(stage
         "f'{len(email)} letters'",
         "f'{email[:12]} is all'",
         "f'host {email.split(chr(64))[1]}'",
-        "str(int(''.join(filter(str.isdigit, phone))) % 9973)",
+        "str(sum(map(int, filter(str.isdigit, phone))))",
     ],
 )
 def test_what_was_computed_of_a_private_value_is_neither_identical_nor_diverged(stage: Stage, text: str) -> None:
     body = f"email, phone = customer(0).values()\nreturn ask({text}) + ask('and 3')"
+
+    def sum_of_digits(phone: str) -> int:
+        return sum(map(int, filter(str.isdigit, phone)))
+
     fixture = stage.record(body)
+    while sum_of_digits(surrogate_of(fixture, "PHONE")) == sum_of_digits("+49 30 83921734"):  # with one key in thirty
+        shutil.rmtree(stage.folder / "keys")
+        fixture = stage.record(body)
     for key in (False, True):
         report = stage.replay(fixture, key=key)
         assert verdict(report) is Verdict.INCOMPARABLE, report
