@@ -20,8 +20,9 @@ from freezeframe_redaction.casts.forms import (
     hashes_of,
     is_telling,
     last_four,
+    longest_run,
     may_hold_a_hash,
-    needles_of,
+    needle_of,
     shortest,
     speaks_of_an_end,
 )
@@ -60,11 +61,11 @@ class _Forms:
 
     def __init__(self, class_: str, olds: Iterable[str], news: Iterable[str]) -> None:
         self.held: dict[str, tuple[str, int, tuple[str, str]]] = {}
-        """Form -> its first run of letters and digits, how much is before that, and what replaces it, with its class."""
+        """Form -> its longest run of letters and digits, how much is before that, and what replaces it, with its class."""
         for old, new in zip(olds, news, strict=True):
             if len(old) < _LEAST or not new or old == new or old in self.held or not is_telling(class_, old):
                 continue
-            run, before = (old, 0) if old.isalnum() else _first_run(old)
+            run, before = (old, 0) if old.isalnum() else longest_run(old)
             if run:
                 self.held[old] = run, before, (new, class_)
         self.plain: Final = [form for form in self.held if walk.is_plain(form) and form not in COMMON]
@@ -76,14 +77,14 @@ class _Forms:
 
     @cached_property
     def needles(self) -> tuple[str, ...]:
-        """Return what a raw text contains if one of the forms is in it."""
-        return needles_of(self.held)
+        """Return what a raw text contains if one of the forms is in it: as few as possible."""
+        return shortest(needle_of(form, run) for form, (run, _, _) in self.held.items())
 
     def add_part(self, class_: str, old: str, new: str) -> None:
         """Add a part of the value, as long as that of the surrogate."""
         if len(old) >= _END and new and old != new and old not in self.held:
             self.parts.add(old)
-            self.held[old] = *_first_run(old), (new, class_)
+            self.held[old] = *longest_run(old), (new, class_)
 
 
 class Casting:
@@ -125,7 +126,7 @@ class Casting:
         return self._indexes.needles(known, self.cast)
 
     def plain_since(self, known: Cast) -> tuple[str, ...]:
-        """Return what a text holds if it contains a form that a walk drops, of what is new since then."""
+        """Return what JSON holds if a whole value in it is a form that a walk drops, of what is new since then."""
         return self._indexes.plain_since(known, self.cast)
 
     def without_forms(self, names: Mapping[str, str]) -> Mapping[str, str]:
@@ -176,9 +177,9 @@ class Indexes:
         return held[0]
 
     def plain_since(self, known: Cast, cast: Cast) -> tuple[str, ...]:
-        """Return what a text holds if it contains a form that a walk drops, of what is new in a cast."""
-        fresh = cast.beyond(known)
-        return shortest(chain.from_iterable(one.plain for one in self._forms_of_all(fresh)))
+        """Return what JSON holds if a whole value in it is a form that a walk drops, of what is new in a cast."""
+        words = chain.from_iterable(one.plain for one in self._forms_of_all(cast.beyond(known)))
+        return tuple(f'"{word}{quote}' for word in dict.fromkeys(words) for quote in '"\\')
 
     def _forms_of_all(self, cast: Cast) -> list[_Forms]:
         forms = [self.forms_of(one) for one in cast.members if one.spreads]
@@ -230,7 +231,7 @@ class Index:
         self._held: dict[str, tuple[str, str]] = {} if before is None else before._held.copy()
         self._ranks: dict[str, _Rank] = {} if before is None else before._ranks.copy()
         self._by_run: dict[str, tuple[tuple[int, int], ...]] = {} if before is None else before._by_run.copy()
-        """First run of letters and digits -> how much of a form is before it, and how long the form is, longest first."""
+        """Longest run of letters and digits -> how much of a form is before it, and how long the form is."""
         self.plain: Final = set[str]() if before is None else before.plain.copy()
         """Forms that the walk drops where they are whole values."""
         self._parts = set[str]() if before is None else before._parts.copy()
@@ -273,7 +274,7 @@ class Index:
                 if others is None:
                     self._by_run[run] = (place,)
                 elif place not in others:
-                    self._by_run[run] = tuple(sorted((*others, place), reverse=True))
+                    self._by_run[run] = (*others, place)
             elif held <= mine:
                 continue
             self._held[old], self._ranks[old] = new, mine
@@ -326,23 +327,21 @@ class Index:
         found: list[Hit] = []
         held, parts = self._held, self._parts
         past = 0
-        for at, word in begins:
-            for before, length in self._by_run[word]:
-                start = at - before
-                end = start + length
-                new = held.get(text[start:end]) if start >= 0 and past < end <= len(text) else None
-                if new is None or text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
-                    continue
-                if blocked and any(start < last and first < end for first, last in blocked):
-                    continue
-                if text[start:end] in parts and not (length in (len(text), _END) and speaks_of_an_end(text, start, end)):
-                    continue
-                if start >= past:
-                    found.append(Hit(start, end, *new))
-                else:
-                    found[-1] = found[-1]._replace(end=end)
-                past = end
-                break
+        spans = {(at - before, at - before + length) for at, word in begins for before, length in self._by_run[word]}
+        for start, end in sorted(spans, key=_leftmost_and_longest):
+            form = text[start:end] if start >= 0 and past < end <= len(text) else ""
+            new = held.get(form)
+            if new is None or text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
+                continue
+            if blocked and any(start < last and first < end for first, last in blocked):
+                continue
+            if form in parts and not (len(form) in (len(text), _END) and speaks_of_an_end(text, start, end)):
+                continue
+            if start >= past:
+                found.append(Hit(start, end, *new))
+            else:
+                found[-1] = found[-1]._replace(end=end)
+            past = end
         return found
 
 
@@ -360,9 +359,8 @@ def _loses(known: Cast, cast: Cast) -> bool:
     return bool(gone.pairs) or any(one.spreads for one in gone.members)
 
 
-def _first_run(text: str) -> tuple[str, int]:
-    run = _RUN.search(text)
-    return ("", 0) if run is None else (run[0], run.start())
+def _leftmost_and_longest(span: tuple[int, int]) -> tuple[int, int]:
+    return span[0], -span[1]
 
 
 def _runs_in(text: str) -> list[str]:

@@ -179,18 +179,20 @@ _RUN: Final = re.compile(r"[^\W_]+")
 _LEAST_RUN: Final = 4
 
 
-def needles_of(forms: Iterable[str]) -> tuple[str, ...]:
-    """Return what a raw text in small letters contains if one of the forms is in it: as few as possible."""
-    return shortest(form if form.isalnum() else _needle_of(form) for form in map(str.lower, forms))
+def needle_of(form: str, run: str) -> str:
+    """Return what a raw text in small letters contains if a form with this `longest_run` is in it.
+
+    It is a part that layouts and encodings of a value have in common; the form itself in base64, and if it is short.
+    """
+    if form[-1] == "=":
+        return form.lower()
+    return run.lower() if len(run) >= _LEAST_RUN or run == form else max(_SPELLED.split(form.lower()), key=len)
 
 
-def _needle_of(form: str) -> str:
-    """Return a part that layouts and encodings of a value have in common; the form itself in base64, and if it is short."""
-    if form.endswith("="):
-        return form
-    local = form.partition("@")[0].partition("%40")[0]
-    runs = [run for run in _RUN.findall(local) if len(run) >= _LEAST_RUN]
-    return max(runs, key=lambda run: (run.isdigit(), len(run))) if runs else max(_SPELLED.split(form), key=len)
+def longest_run(form: str) -> tuple[str, int]:
+    """Return the longest run of letters and digits of a form, and where it begins: few other texts hold it."""
+    run = max(_RUN.findall(form.partition("@")[0].partition("%40")[0]), key=len, default="")
+    return run, form.find(run)
 
 
 def shortest(texts: Iterable[str]) -> tuple[str, ...]:

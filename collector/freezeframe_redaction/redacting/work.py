@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Final
 
 from freezeframe_redaction.casts.book import Cast, texts_in
@@ -161,15 +160,18 @@ class Work:
         if growth.added and len(growth.before.parts) not in text.nodes:
             self._plant(text, len(growth.before.parts), growth.added, growth.key)
 
-    def _stale(self, text: Text) -> list[int | None]:
-        """Return which parts of what is known become something else with the cast of now; ``[None]``: it cannot be told."""
+    def _stale(self, text: Text, since: Cast | None = None) -> list[int | None]:
+        """Return which parts of what is known become something else with the cast of now; ``[None]``: it cannot be told.
+
+        `since` is the cast with which that was asked before: then only what is new since then counts.
+        """
         known, casting = text.known, self._casting
         if known is None or (casting is None and not known[0].cast):
             return []
         settled, original = known
         if casting is None or (settled.has_edits and not settled.cast):  # that cast has not learnt what is in it
             return [None]
-        needles = casting.needles(settled.cast)
+        needles = casting.needles(settled.cast if since is None else since)
         if needles is not None and not needles.occur_in(original):
             return []
         if needles is None or text.growth is None:
@@ -227,7 +229,7 @@ class Work:
             if text.known is None:
                 continue
             settled, original = text.known
-            stale = [] if is_same else self._stale(text)
+            stale = [] if is_same else self._stale(text, before)
             if None in stale or (stale and text.growth is None) or not settled.is_untouched_by(self._beside, original):
                 text.before = text.growth = None
                 text.nodes = {}
@@ -270,7 +272,7 @@ class Work:
             else:
                 text.made = settled.text
                 if casting is not None and settled.cast is not casting.cast:
-                    settled = replace(settled, cast=casting.cast)
+                    settled = Settled(settled.text, settled.parts, casting.cast)
                     self._redaction.remember(text.text, text.key, settled, self._remembers)
             if settled is not None and text.history:
                 self._redaction.histories.keep(self._run, text.history, text.text, settled, text.growth)
