@@ -328,7 +328,7 @@ class Index:
         held, parts = self._held, self._parts
         past = 0
         spans = {(at - before, at - before + length) for at, word in begins for before, length in self._by_run[word]}
-        for start, end in sorted(spans, key=_leftmost_and_longest):
+        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
             form = text[start:end] if start >= 0 and past < end <= len(text) else ""
             new = held.get(form)
             if new is None or text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
@@ -357,10 +357,6 @@ def _loses(known: Cast, cast: Cast) -> bool:
     """Return whether a cast lacks something that is known of the run."""
     gone = known.beyond(cast)
     return bool(gone.pairs) or any(one.spreads for one in gone.members)
-
-
-def _leftmost_and_longest(span: tuple[int, int]) -> tuple[int, int]:
-    return span[0], -span[1]
 
 
 def _runs_in(text: str) -> list[str]:
