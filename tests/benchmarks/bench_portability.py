@@ -1,7 +1,7 @@
 """How fast recordings of other tools are read into requests, and runs are written in other tools' forms; in how much memory.
 
-Each file holds the recorded call of `tests/data/recordings` again and again; nothing is sent. MB/s are of CPU time, so that they can
-be had on a busy machine: one thread does all of it.
+Each file holds the recorded call of `tests/data/recordings` again and again; nothing is sent. MB/s are of CPU time, so that
+they can be had on a busy machine: one thread does all of it.
 """
 
 from __future__ import annotations
