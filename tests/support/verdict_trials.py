@@ -315,6 +315,8 @@ def _main() -> int:
         with tempfile.TemporaryDirectory(prefix="verdicts-") as folder, open_stage(Path(folder)) as stage:
             for trial in try_seeds(stage, seeds, changes=_CHANGES if end else None, by_command=50 if end else 0):
                 tried.add(trial.agent.seed)
+                if trial.found in FALSE:
+                    print(f"\n{trial}\nnow smaller:", flush=True)
                 small = made_small(stage, trial) if trial.found in FALSE else trial
                 counts += counted([small])
                 if trial.found in FALSE:
