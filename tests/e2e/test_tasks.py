@@ -66,24 +66,6 @@ def stubborn(self, text):
     return said
 
 
-class Prepared(app.Task):
-    def before_start(self, task_id, args, kwargs):
-        self.place = ask("where? " + args[0])
-
-    def on_success(self, retval, task_id, args, kwargs):
-        ask("it said " + retval)
-
-    def on_failure(self, exc, task_id, args, kwargs, einfo):
-        ask("it failed: " + str(exc))
-
-
-@app.task(bind=True, base=Prepared)
-def prepared(self, text):
-    if text == "fail":
-        raise ValueError(self.place)
-    return ask(text + " in " + self.place)
-
-
 @app.task
 def fail(text):
     raise ValueError(ask(text))
@@ -105,7 +87,6 @@ import os
 import tasks
 
 sent = [tasks.ping.delay(), *(tasks.answer.delay(f"question {n}", number=n) for n in range(10))]
-sent += [tasks.prepared.delay("go"), tasks.prepared.delay("fail")]
 sent += [tasks.stubborn.delay("again"), tasks.fail.delay("fail"), tasks.starts_another.delay("start")]
 for task in (*sent, tasks.app.AsyncResult("started")):
     task.get(timeout=200, propagate=False)
@@ -260,7 +241,7 @@ def test_each_task_is_a_run_with_its_arguments_and_its_result(celery: Worked) ->
 
 def test_a_task_without_a_call_is_no_run(celery: Worked, dramatiq: Worked, aws_lambda: Worked) -> None:
     assert [run for run in (*celery.runs, *dramatiq.runs) if "ping" in run.entry.name] == []
-    assert len(celery.runs) == 11 + 2 + 2 + 1 + 1
+    assert len(celery.runs) == 11 + 2 + 1 + 1
     assert len(aws_lambda.runs) == 2
 
 
@@ -278,14 +259,6 @@ def test_a_task_replays_without_its_worker(celery: Worked, name: str) -> None:
     assert replays(celery, run)
     assert run.gaps == ()
     assert readiness(run).level >= 4
-
-
-def test_what_the_class_of_a_task_does_before_and_after_it_is_replayed(celery: Worked) -> None:
-    fine, failed = sorted(celery.of("tasks.prepared"), key=lambda run: run.status is RunStatus.FAILED)
-    assert [len(run.exchanges) for run in (fine, failed)] == [3, 2]
-    assert failed.status is RunStatus.FAILED
-    assert replays(celery, fine)
-    assert replays(celery, failed)
 
 
 def test_a_task_that_starts_another_sends_nothing_in_a_replay(celery: Worked) -> None:
