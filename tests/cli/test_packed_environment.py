@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
-import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -15,8 +13,6 @@ from local_wheels import write_wheel, write_wheels
 from freezeframe_replay.cli import main
 from freezeframe_replay.process.packed_environment import find_uv
 from freezeframe_schemas.errors import ConfigError
-
-HAS_UV = shutil.which("uv") is not None or importlib.util.find_spec("uv") is not None
 
 GREETING = "def greet(name): return f'hello {name}'\n"
 AGENT = """
@@ -58,7 +54,6 @@ def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.skipif(not HAS_UV, reason="needs uv")
 def test_a_packed_run_is_replayed_with_the_packages_of_its_lock_file(
     packed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:

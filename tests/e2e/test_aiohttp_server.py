@@ -97,7 +97,7 @@ def note(text: str) -> str:
 
 
 async def iterates(request):
-    socket = web.WebSocketResponse(protocols=("chat",))
+    socket = web.WebSocketResponse(protocols=("chat",), heartbeat=600)
     await socket.prepare(request)
     async for message in socket:
         if message.type is WSMsgType.TEXT:

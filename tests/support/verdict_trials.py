@@ -69,6 +69,8 @@ class Found(StrEnum):
 
 
 FALSE = frozenset({Found.FALSE_RED, Found.FALSE_GREEN})
+DURATIONS = "only durations differ, as the report says"
+"""The reason of agents that the machine was too busy for; all else in them was compared to the end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -196,7 +198,7 @@ def _judge(agent: Agent, place: int | None, run: Run, code: int, told: str) -> T
         and any(words in " ".join(told.split()) for words in _OF_DURATIONS)
         and ("It took" in told or ".took" in told)
     ):
-        reason = "only durations differ, as the report says"
+        reason = DURATIONS
     if not reason and _is_at_limit(run):
         reason = "decided right at a limit of time"
     return Trial(agent=agent, change=None, found=Found.NAMED if reason else Found.FALSE_RED, reason=reason, told=told)

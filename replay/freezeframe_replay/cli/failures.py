@@ -117,7 +117,7 @@ def _table(groups: Sequence[Group], verdicts: dict[str, str]) -> str:
 
 
 def _narrow(groups: Sequence[Group], verdicts: dict[str, str], width: int) -> str:
-    """Return the table for a terminal of 80 columns; why a run could not be replayed stands in the progress."""
+    """Return the table for a terminal of 80 columns; the progress says why a run could not be replayed."""
     rows = [
         [
             str(group.runs),

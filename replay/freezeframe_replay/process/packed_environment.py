@@ -44,7 +44,7 @@ def make_environment(opened: Unpacked, fixture: Fixture, *, quiet: bool) -> Inte
     _call(uv, ["venv", "--no-project", "--python", python, str(place / "venv")], opened.code)
     install = ["pip", "install", "--python", str(place / "venv")]
     packages, note = _recorded_packages(uv, opened, fixture, place)
-    if packages[-1:] == ["pylock.toml"]:  # uv takes nothing beside it
+    if packages[-1:] == ["pylock.toml"]:  # uv accepts nothing else with it
         _call(uv, [*install, *packages], opened.code)
         packages = []
     own = place / "own.txt"
@@ -92,9 +92,8 @@ def _recorded_packages(uv: Sequence[str], opened: Unpacked, fixture: Fixture, pl
     lock = next((name for name in _READ_BY_UV if (opened.fixture / name).is_file()), None)
     if lock is None:
         recorded: dict[str, str] = json.loads(fixture.environment.get(genai.PACKAGES) or "{}")
-        note = (
-            f"{' '.join(_READ_BY_UV)}: the file holds none of these, so uv installed only the packages that every run records"
-        )
+        names = f"{', '.join(_READ_BY_UV[:-1])} or {_READ_BY_UV[-1]}"
+        note = f"the file holds no {names}, so uv installed only the packages that every run records"
         return [f"{name}=={version}" for name, version in recorded.items() if name != _OWN], note
     shutil.copy(opened.fixture / lock, opened.code)  # paths in it are relative to the code
     if lock != "uv.lock":

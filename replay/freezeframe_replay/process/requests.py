@@ -294,7 +294,11 @@ async def _talk_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) 
             talker.leave(code)
         return await original(socket, code=code, **options)
 
+    def unsent(original: Any, socket: Any) -> None:
+        """Ask for no pong: there is no connection to watch."""
+
     patches = Patches()
+    patches.around(web.WebSocketResponse, "_reset_heartbeat", unsent)
     for name, hook in {"receive": received, "send_str": sent, "send_bytes": sent, "close": closed}.items():
         patches.around(web.WebSocketResponse, name, hook)
     try:

@@ -89,7 +89,9 @@ def _runs_of(files: Iterable[Path]) -> list[Run]:
     try:
         return runs_of_spans(span for _, spans in read for span in spans)
     except WireError as error:  # names the span; one trace may be in several files
-        file = next((f"{file}, " for file, spans in read for span in spans if span.span_id in error.message), "")
+        file = next(
+            (f"{file}, " for file, spans in read for span in spans if span.span_id and span.span_id in error.message), ""
+        )
         raise WireError(f"{file}{error.message}", do=error.do) from error
 
 

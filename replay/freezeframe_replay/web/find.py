@@ -1,4 +1,4 @@
-"""Words found in a long body: where they are, what stands around them, and the body with them marked. Pure."""
+"""Words found in a long body: where they are, the text around them, and the body with them marked. Pure."""
 
 from __future__ import annotations
 
