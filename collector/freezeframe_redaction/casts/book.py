@@ -61,9 +61,16 @@ class Cast:
         """What tells this cast from any other one."""
         return blake2b(self.to_bytes(), digest_size=16).digest()
 
+    @cached_property
+    def _known(self) -> tuple[frozenset[Member], frozenset[tuple[str, ...]], frozenset[tuple[str, ...]]]:
+        return frozenset(self.members), frozenset(self.pairs), frozenset(self.unsure)
+
     def joined(self, other: Cast) -> Cast:
         """Return this cast with what another one of the same run holds (another worker's, a later span's), up to `MOST`."""
         if not other:
+            return self
+        members, pairs, unsure = self._known
+        if members.issuperset(other.members) and pairs.issuperset(other.pairs) and unsure.issuperset(other.unsure):
             return self
         held = {(one.class_, one.spelling): one for one in self.members}
         before = len(held), len(self.pairs), len(self.unsure), sum(one.spreads for one in self.members)

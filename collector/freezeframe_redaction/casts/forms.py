@@ -9,8 +9,9 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Final
-from urllib.parse import quote, quote_plus
+from urllib.parse import quote
 
 _ESCAPED: Final = re.compile(r"\\u00[2-7]")
 _ANY_ESCAPED: Final = re.compile(r"\\u")
@@ -24,11 +25,11 @@ def forms_of(class_: str, text: str) -> Iterator[str]:
         yield text.capitalize()
         yield from (text.upper(), text.lower()) if len(text) > _SHORT_WORD else ("", "")  # MIA is an airport
         return
-    yield from (text.upper(), text.lower())
-    yield quote(text, safe="")
-    yield quote_plus(text)
-    yield base64.b64encode(_bytes(text)).decode()
-    yield base64.b64encode(_bytes(text.lower())).decode()
+    small = text.lower()
+    quoted = quote(text, safe="")
+    encoded = base64.b64encode(_bytes(text)).decode()
+    yield from (text.upper(), small, quoted, quoted.replace("%20", "+"), encoded)
+    yield encoded if small == text else base64.b64encode(_bytes(small)).decode()
     if class_ == "EMAIL":
         local = text.rpartition("@")[0]
         yield from (local, local.lower(), local.upper())
@@ -54,8 +55,7 @@ def _numbers(class_: str, digits: str) -> Iterator[str]:
         yield "+" + digits if len(digits) >= _LEAST_DIGITS else ""
         match = _NORTH_AMERICA.fullmatch(digits)
         groups = match.groups() if match else ()
-        for layout in _PHONES:
-            yield layout.format(*groups) if groups else ""
+        yield from _PHONES.format(*groups).split("|") if groups else repeat("", _PHONES.count("|") + 1)
 
 
 def _grouped(text: str, sign: str = " ") -> str:
@@ -67,15 +67,14 @@ def _dates(text: str) -> Iterator[str]:
     day = {name: value for name, value in match.groupdict().items() if value} if match else {}
     month = int(day.get("month", day.get("m", "0")))
     if not 1 <= month <= 12:
-        yield from ("" for _ in _DAYS)
+        yield from repeat("", _DAYS.count("|") + 1)
         return
     number = day.get("day", day.get("d", ""))
     held = {
         "y": day.get("year", day.get("y", "")), "m": f"{month:02d}", "d": number.zfill(2), "short": int(number),
         "name": _MONTHS[month - 1],
     }  # fmt: skip
-    for layout in _DAYS:
-        yield layout.format(**held)
+    yield from _DAYS.format(**held).split("|")
 
 
 def last_four(class_: str, text: str) -> str:
@@ -90,17 +89,16 @@ def speaks_of_an_end(text: str, start: int, end: int) -> bool:
 
 _NORTH_AMERICA: Final = re.compile("1?([0-9]{3})([0-9]{3})([0-9]{4})")
 _PHONES: Final = (
-    "{0}{1}{2}", "1{0}{1}{2}", "+1{0}{1}{2}", "{0}-{1}-{2}", "({0}) {1}-{2}", "({0}){1}-{2}", "{0}.{1}.{2}", "{0} {1} {2}",
-    "{0}-{1}{2}", "1-{0}-{1}-{2}", "+1-{0}-{1}-{2}", "+1 {0} {1} {2}", "+1 {0}-{1}-{2}", "+1 ({0}) {1}-{2}", "+1.{0}.{1}.{2}",
-    "{1}-{2}", "{1} {2}", "{1}.{2}", "{1}{2}",
-)  # fmt: skip
+    "{0}{1}{2}|1{0}{1}{2}|+1{0}{1}{2}|{0}-{1}-{2}|({0}) {1}-{2}|({0}){1}-{2}|{0}.{1}.{2}|{0} {1} {2}|{0}-{1}{2}|1-{0}-{1}-{2}"
+    "|+1-{0}-{1}-{2}|+1 {0} {1} {2}|+1 {0}-{1}-{2}|+1 ({0}) {1}-{2}|+1.{0}.{1}.{2}|{1}-{2}|{1} {2}|{1}.{2}|{1}{2}"
+)
 _DAY: Final = re.compile(
     r"(?P<year>[0-9]{4})[-/.]?(?P<month>[0-9]{2})[-/.]?(?P<day>[0-9]{2})|(?P<d>[0-9]{1,2})\.(?P<m>[0-9]{1,2})\.(?P<y>[0-9]{4})"
 )
 _DAYS: Final = (
-    "{y}-{m}-{d}", "{y}/{m}/{d}", "{y}{m}{d}", "{d}.{m}.{y}", "{m}/{d}/{y}", "{d}/{m}/{y}", "{m}-{d}-{y}", "{d}-{m}-{y}",
-    "{name} {short}, {y}", "{short} {name} {y}",
-)  # fmt: skip
+    "{y}-{m}-{d}|{y}/{m}/{d}|{y}{m}{d}|{d}.{m}.{y}|{m}/{d}/{y}|{d}/{m}/{y}|{m}-{d}-{y}|{d}-{m}-{y}"
+    "|{name} {short}, {y}|{short} {name} {y}"
+)
 _MONTHS: Final = (
     "January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November", "December",
 )  # fmt: skip

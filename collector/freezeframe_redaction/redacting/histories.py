@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import orjson
@@ -42,6 +43,9 @@ class Part:
     """Where it begins in the history. What follows the list belongs to the beginning, whose start is 0."""
 
 
+_EDITS: Final = attrgetter("edits")
+
+
 @dataclass(frozen=True, slots=True)
 class Settled:
     """What a whole text became, if nothing outside it affected that."""
@@ -54,7 +58,7 @@ class Settled:
     @property
     def has_edits(self) -> bool:
         """Whether anything was replaced."""
-        return any(part.edits for part in self.parts)
+        return any(map(_EDITS, self.parts))
 
     def surrogates(self) -> dict[str, str]:
         """Return the surrogates in it, with their classes."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Final, Self, cast
 
 from freezeframe_redaction.casts import spreading
@@ -197,7 +198,7 @@ class Texts:
         """Remember what a whole text became."""
         places = {(text, f"{key}\0{run}" if run else key): settled}
         if run and not settled.has_edits:
-            places[text, key] = replace(settled, cast=NOTHING)
+            places[text, key] = Settled(settled.text, settled.parts)
         self._texts.put(places, 2 * len(text))
 
     def finish(
@@ -347,15 +348,21 @@ _LAST: Final = re.compile(r"(?i)(?:.*[^a-z])?(?:(?:last|family|sur)(?:[_ -]?name
 _CAMEL: Final = re.compile("(?<=[a-z])(?=[A-Z])")
 
 
+@lru_cache(maxsize=4096)
+def _is_first(prefix: str) -> bool | None:
+    """Return whether the key is one of first names, or of last names; None if of neither."""
+    key = _CAMEL.sub("_", prefix)
+    return True if _FIRST.fullmatch(key) else False if _LAST.fullmatch(key) else None
+
+
 def _halves(leaves: Sequence[walk.Leaf]) -> Iterator[Cast]:
     """Yield the names whose words are values of keys: ``"first_name": "Maria", "last_name": "Keller"``."""
     before: tuple[walk.Leaf, bool] | None = None
     for leaf in leaves:
         if not (leaf.prefix and leaf.edits):
             continue
-        key = _CAMEL.sub("_", leaf.prefix)
-        is_first = _FIRST.fullmatch(key) is not None
-        if not is_first and _LAST.fullmatch(key) is None:
+        is_first = _is_first(leaf.prefix)
+        if is_first is None:
             continue
         if before is not None and before[1] != is_first and 0 < leaf.ordinal - before[0].ordinal <= _NEAR:
             first, last = (leaf, before[0]) if is_first else (before[0], leaf)
