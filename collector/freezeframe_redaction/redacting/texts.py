@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, Self, cast
 
@@ -51,16 +51,14 @@ class Outcome:
 CLEAN: Final = Outcome((), (), (), ())
 
 
+@dataclass(slots=True)
 class _Found:
     """What was found in one value so far, and until when to look."""
 
-    __slots__ = ("casting", "deadline", "findings", "surrogates")
-
-    def __init__(self, deadline: Deadline, casting: Casting | None = None) -> None:
-        self.deadline = deadline
-        self.casting = casting
-        self.findings: list[Finding] = []
-        self.surrogates: dict[str, str] = {}
+    deadline: Deadline
+    casting: Casting | None
+    findings: list[Finding] = field(default_factory=list[Finding])
+    surrogates: dict[str, str] = field(default_factory=dict[str, str])
 
 
 class Texts:
@@ -346,6 +344,8 @@ class Texts:
 _FIRST: Final = re.compile(r"(?i)(?:.*[^a-z])?(?:(?:first|given|fore)(?:[_ -]?name)?|vorname|pr[eé]nom|nombre): ")
 _LAST: Final = re.compile(r"(?i)(?:.*[^a-z])?(?:(?:last|family|sur)(?:[_ -]?name)?|nachname|nom|apellidos?): ")
 _CAMEL: Final = re.compile("(?<=[a-z])(?=[A-Z])")
+_NEAR: Final = 8
+"""Strings between the values of two keys of one object, at most."""
 
 
 @lru_cache(maxsize=4096)
@@ -374,21 +374,16 @@ def _halves(leaves: Sequence[walk.Leaf]) -> Iterator[Cast]:
             before = leaf, is_first
 
 
-_NEAR: Final = 8
-"""Strings between the values of two keys of one object, at most."""
-
-
-def _names(path: tuple[str, ...]) -> tuple[str, str]:
+def _names(path: tuple[str, ...]) -> tuple[str, ...]:
     """Return the key of a value and the key around it."""
-    return path[-1] if path else "", path[-2] if len(path) > 1 else ""
+    return ("", "", *path)[:-3:-1]
 
 
 def _repeat(names: Mapping[str, str], leaves: Sequence[walk.Leaf], *, with_findings: bool) -> None:
     """Replace the names wherever else they occur in the leaves."""
     search = repeats.Repeats(names)
     for leaf in leaves:
-        spans = [] if leaf.is_number else search.find(leaf.text, leaf.edits)
-        if spans:
+        if spans := [] if leaf.is_number else search.find(leaf.text, leaf.edits):
             leaf.edits = sorted([*leaf.edits, *((start, end, names[leaf.text[start:end]]) for start, end in spans)])
             if with_findings:
                 found = [(start, end, f"{repeats.CLASS}\x1fname found beside") for start, end in spans]
