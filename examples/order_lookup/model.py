@@ -33,7 +33,7 @@ class ToolCall:
     """The model's request to call a function."""
 
     name: str
-    arguments: dict[str, object]
+    arguments: dict[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -14,18 +14,10 @@ import asyncio
 import contextlib
 import json
 
-import anthropic_api
-import openai_api
 from aiohttp import web
 from aiohttp.typedefs import Handler
+from answers import ANTHROPIC, MODEL, RANDOM, WIRES, RequestRefused, answer
 from model import RuleModel, Writer
-
-from wire import (
-    MODEL,
-    RANDOM,
-    JsonObject,
-    RequestRefused,
-)
 
 
 @web.middleware
@@ -38,12 +30,8 @@ async def _refusals(request: web.Request, handler: Handler) -> web.StreamRespons
         no = refused
     except web.HTTPException as http:
         no = RequestRefused(http.status, "invalid_request_error", f"Invalid URL ({request.method} {request.path})")
-    if request.path == "/v1/messages":
-        error: JsonObject = {
-            "type": "error",
-            "error": {"type": no.kind, "message": no.message},
-            "request_id": request_id,
-        }
+    if request.path == ANTHROPIC:
+        error = {"type": "error", "error": {"type": no.kind, "message": no.message}, "request_id": request_id}
         return web.json_response(error, status=no.status, headers={"request-id": request_id})
     fields = {"message": no.message, "type": no.kind, "param": no.param, "code": no.code}
     return web.json_response({"error": fields}, status=no.status, headers={"x-request-id": request_id})
@@ -53,9 +41,8 @@ def make_application(model: RuleModel) -> web.Application:
     """Build the provider around a model."""
     application = web.Application(middlewares=[_refusals], client_max_size=32 * 1024**2)
     application[MODEL] = model
-    application.router.add_post("/v1/chat/completions", openai_api.chat_completions)
-    application.router.add_post("/v1/embeddings", openai_api.embeddings)
-    application.router.add_post("/v1/messages", anthropic_api.messages)
+    for path in WIRES:
+        application.router.add_post(path, answer)
     return application
 
 

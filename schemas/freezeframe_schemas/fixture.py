@@ -132,7 +132,7 @@ def write_fixture(fixture: Fixture, directory: Path) -> None:
     """
     directory.mkdir(parents=True, exist_ok=True)
     blobs: dict[str, bytes] = {}
-    steps = [_step_to_json(step, blobs) for step in fixture.steps]
+    steps = [step_to_json(step, blobs) for step in fixture.steps]
     manifest = {
         "format": FORMAT,
         "version": VERSION,
@@ -286,7 +286,8 @@ def _states_from_json(items: Iterable[Mapping[str, Any]], directory: Path) -> tu
     )
 
 
-def _step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
+def step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
+    """Return a step as a fixture's file holds it; large bodies are put into `blobs`."""
     exchange, request, response = step.exchange, step.exchange.request, step.exchange.response
     data: dict[str, Any] = {
         "step": step.number,

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import hashlib
 from collections.abc import Iterator
 from importlib.resources import files
@@ -20,8 +21,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_schemas.errors import ConfigError, FixtureError
-from freezeframe_schemas.exchange import Exchange, format_lane
-from freezeframe_schemas.fixture import Fixture, Step
+from freezeframe_schemas.fixture import Fixture, Step, step_to_json
 from freezeframe_schemas.keys import canonical_json
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "freezeframe-audit"
 VERSION: Final = 1
+_BODY_FORMS: Final = frozenset({"body", "chunks", "chunks_base64", "sizes"})
+"""Fields of a fixture's step that hold a body in its most readable form."""
 
 _README: Final = """\
 Run {run} as it was recorded, {exchanges} exchanges.
@@ -107,21 +109,11 @@ def _lines(fixture: Fixture) -> Iterator[bytes]:
 
 
 def _head(fixture: Fixture) -> dict[str, Any]:
-    entry = fixture.entry
     head = {
+        **dataclasses.asdict(fixture.entry),
         "format": FORMAT,
         "version": VERSION,
         "run": fixture.run_id,
-        "name": entry.name,
-        "target": entry.target,
-        "input": entry.input,
-        "output": entry.output,
-        "error": entry.error,
-        "user": entry.user,
-        "tenant": entry.tenant,
-        "session": entry.session,
-        "start_time_unix_nano": entry.start_time_unix_nano,
-        "end_time_unix_nano": entry.end_time_unix_nano,
         "environment": dict(fixture.environment),
         "redaction_policy": fixture.redaction.policy,
         "gaps": list(fixture.gaps),
@@ -132,54 +124,15 @@ def _head(fixture: Fixture) -> dict[str, Any]:
 
 
 def _step(step: Step) -> dict[str, Any]:
-    exchange = step.exchange
-    entry = {
-        "step": step.number,
-        "inside": step.inside,
-        "kind": exchange.kind.value,
-        "name": exchange.name,
-        "provider": step.provider,
-        "model": step.model,
-        "lane": format_lane(exchange.lane),
-        "span": exchange.span_id,
-        "start_time_unix_nano": exchange.start_time_unix_nano,
-        "end_time_unix_nano": exchange.end_time_unix_nano,
-        "request": _request(exchange),
-        "response": _response(exchange),
-        "error": exchange.error,
-    }
-    return {name: value for name, value in entry.items() if value is not None}
-
-
-def _request(exchange: Exchange) -> dict[str, Any]:
-    request = exchange.request
-    return _part(
-        request.body,
-        method=request.method or None,
-        url=request.url or None,
-        headers=[list(pair) for pair in request.headers] or None,
-        omitted=request.omitted,
-    )
-
-
-def _response(exchange: Exchange) -> dict[str, Any]:
-    response = exchange.response
-    return _part(
-        response.body,
-        status=response.status,
-        reason=response.reason,
-        version=response.version,
-        headers=[list(pair) for pair in response.headers] or None,
-        completion=response.completion.value,
-        chunk_sizes=[len(chunk.data) for chunk in response.chunks],
-        chunk_offsets_ns=[chunk.offset_ns for chunk in response.chunks],
-        omitted=response.omitted,
-    )
-
-
-def _part(body: bytes, **fields: Any) -> dict[str, Any]:
-    kept = {name: value for name, value in fields.items() if value is not None}
-    return {**kept, "body_base64": base64.b64encode(body).decode(), "sha256": hashlib.sha256(body).hexdigest()}
+    """Return the step as a fixture holds it, but with its bodies in one form, each with its hash."""
+    entry = step_to_json(step, {})
+    response = step.exchange.response
+    entry["response"] |= {"chunk_sizes": [len(chunk.data) for chunk in response.chunks]}
+    for part, body in (("request", step.exchange.request.body), ("response", response.body)):
+        kept = {name: value for name, value in entry[part].items() if name not in _BODY_FORMS}
+        encoded = base64.b64encode(body).decode()
+        entry[part] = {**kept, "body_base64": encoded, "sha256": hashlib.sha256(body).hexdigest()}
+    return entry
 
 
 # -- signing --------------------------------------------------------------------------------------------------------------
