@@ -28,9 +28,10 @@ from yarl import URL
 from freezeframe_collector.store import Store
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.dataset import write_dataset
-from freezeframe_replay.experiments.experiment import Candidate, result_to_json, run_experiment
+from freezeframe_replay.experiments.experiment import result_to_json, run_experiment
 from freezeframe_replay.experiments.gates import Gates
 from freezeframe_replay.local.home import Home
+from freezeframe_replay.process.reenact import Trial
 from freezeframe_replay.service.app import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_replay.sources.store import RunStore
@@ -444,11 +445,11 @@ async def test_a_set_is_a_grid_of_its_runs_by_the_candidates_that_were_tried(
     assert "No sets in" in await text(client, "/sets")
     directory = folder / "sets" / "week"
     dataset = write_dataset(directory, [(freeze(runs[name]), "") for name in ("good", "failed")], chosen_by="by hand <b>")
-    same = run_experiment(dataset, Candidate(cwd=folder))
+    same = run_experiment(dataset, Trial(cwd=folder))
     source = (folder / "agent.py").read_text()
     try:
         (folder / "agent.py").write_text(source.replace("it is in", "<i>found</i> in"))
-        changed = run_experiment(dataset, Candidate(cwd=folder), gates=Gates(changed=0))
+        changed = run_experiment(dataset, Trial(cwd=folder), gates=Gates(changed=0))
     finally:
         (folder / "agent.py").write_text(source)
     (directory / "results").mkdir()

@@ -12,11 +12,10 @@ from typing import Final
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, option
 from freezeframe_replay.engine.policy import Policy
-from freezeframe_replay.experiments.bisect import Bisection, Trial, Tried, bisect
+from freezeframe_replay.experiments.bisect import Bisection, Tried, bisect
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import printable, short
 from freezeframe_schemas import genai
-from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
@@ -57,14 +56,8 @@ def execute(arguments: argparse.Namespace) -> int:
             line = f"{tried.commit[:_SHORT]}  {tried.verdict.value:<12}  {tried.subject}"
             print(short(line, options.terminal_width()), file=sys.stderr, flush=True)
 
-    trial = Trial(
-        fixture=fixture,
-        command=tuple(arguments.program or ()),
-        policy=Policy(ignore=tuple(arguments.ignore)),
-        timeout_s=arguments.timeout,
-        keys=options.home_of(arguments).directory / KEYS,
-    )
-    found = bisect(Path.cwd(), trial, good=good, bad=arguments.bad, on_try=on_try)
+    trial = options.trial_of(arguments, Policy(ignore=tuple(arguments.ignore)))
+    found = bisect(Path.cwd(), fixture, trial, good=good, bad=arguments.bad, on_try=on_try)
     if arguments.json:
         options.print_json(dataclasses.asdict(found))
     else:

@@ -17,7 +17,6 @@ from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_para
 from freezeframe_replay.experiments.dataset import load_dataset, result_file
 from freezeframe_replay.experiments.experiment import (
     EXIT_CODES,
-    Candidate,
     Judging,
     Result,
     RowResult,
@@ -86,7 +85,7 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Run it, print the table; the exit code is the finding."""
     dataset = load_dataset(arguments.dataset)
-    candidate = Candidate(policy=_policy(arguments), command=tuple(arguments.program or ()), timeout_s=arguments.timeout)
+    candidate = options.trial_of(arguments, _policy(arguments))
     progress = Progress(quiet=arguments.quiet or arguments.json)
 
     def on_row(done: int, total: int, row: RowResult) -> None:

@@ -68,9 +68,7 @@ def execute(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         rounds=arguments.rounds,
         aims=tuple(map(Aim, arguments.aim)) or tuple(Aim),
-        policy=Policy(live=frozenset(map(Kind, arguments.live))),
-        command=tuple(arguments.program or ()),
-        timeout_s=arguments.timeout,
+        trial=options.trial_of(arguments, Policy(live=frozenset(map(Kind, arguments.live)))),
     )
     effects = fuzz(load_as_fixture(options.place_of(arguments), arguments.run), fuzzing, on_effect=on_effect)
     flipped, open_ones = flips(effects), unknown(effects)

@@ -8,7 +8,7 @@ import math
 import shutil
 import threading
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_replay.cli.command import Declare, all_of, flag, option, repeatable
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, find_home
@@ -16,9 +16,13 @@ from freezeframe_replay.local.target import Place
 from freezeframe_replay.report.render import WIDTH
 from freezeframe_replay.sources.ages import age_s
 from freezeframe_replay.sources.store import json_form
-from freezeframe_schemas.data_directory import VARIABLE
+from freezeframe_schemas.data_directory import KEYS, VARIABLE
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Kind
+
+if TYPE_CHECKING:
+    from freezeframe_replay.engine.policy import Policy
+    from freezeframe_replay.process.reenact import Trial
 
 TARGET_HELP = (
     "id of a run, its first digits, `last`, `last-failed`, a fixture's directory, .tar.gz or .ffz, or a file of spans "
@@ -78,6 +82,14 @@ def place_of(arguments: argparse.Namespace) -> Place:
 def home_of(arguments: argparse.Namespace) -> Home:
     """Return the data directory that the command line, the environment or the working directory names."""
     return find_home(arguments.data)
+
+
+def trial_of(arguments: argparse.Namespace, policy: Policy) -> Trial:
+    """Return how the runs of an experiment are re-enacted, as the command line says."""
+    from freezeframe_replay.process.reenact import Trial  # commands that replay nothing start without it
+
+    keys = home_of(arguments).directory / KEYS
+    return Trial(policy=policy, command=tuple(arguments.program or ()), timeout_s=arguments.timeout, keys=keys)
 
 
 def seconds(text: str) -> float:

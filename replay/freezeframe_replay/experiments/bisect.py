@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.engine.policy import Policy
-from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
+from freezeframe_replay.process.reenact import Trial
 from freezeframe_replay.sources.git import checked_out, git, git_text
 from freezeframe_schemas.divergence import Divergence
 from freezeframe_schemas.errors import ConfigError, ReplayError
@@ -62,27 +61,16 @@ class Bisection:
     tried: tuple[Tried, ...] = ()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Trial:
-    """How each commit is tried."""
-
-    fixture: Fixture
-    command: tuple[str, ...] = ()
-    policy: Policy = field(default_factory=Policy)
-    timeout_s: float = DEFAULT_TIMEOUT_S
-    keys: Path | None = None
-    """Directory of the keys, which a checkout of a commit does not have."""
-
-
 OnTry = Callable[[Tried], None]
 
 
-def bisect(folder: Path, trial: Trial, *, good: str, bad: str, on_try: OnTry = lambda _: None) -> Bisection:
+def bisect(folder: Path, fixture: Fixture, trial: Trial, *, good: str, bad: str, on_try: OnTry = lambda _: None) -> Bisection:
     """Return the first commit after `good`, up to `bad`, that leaves the recording.
 
     Args:
         folder: the directory in which the agent is started, inside the repository.
-        trial: the run, and how it is replayed.
+        fixture: the run.
+        trial: how it is replayed. A checkout of a commit has no keys, so it names their directory.
         good: a commit that re-enacts the run.
         bad: a later one that does not.
         on_try: called with each commit that was tried.
@@ -97,7 +85,7 @@ def bisect(folder: Path, trial: Trial, *, good: str, bad: str, on_try: OnTry = l
     with checked_out(repository, ends[0][1]) as worktree:
 
         def try_here() -> Tried:
-            found = _try_commit(worktree, worktree / inside, trial)
+            found = _try_commit(worktree, worktree / inside, fixture, trial)
             tried.append(found)
             on_try(found)
             return found
@@ -140,18 +128,11 @@ def _ends(repository: Path, good: str, bad: str) -> Sequence[tuple[str, str]]:
     return [("good", known[0]), *(("common", commit) for commit in common if commit != known[0]), ("bad", known[1])]
 
 
-def _try_commit(worktree: Path, folder: Path, trial: Trial) -> Tried:
+def _try_commit(worktree: Path, folder: Path, fixture: Fixture, trial: Trial) -> Tried:
     commit = git_text(worktree, "rev-parse", "HEAD")
     subject = git_text(worktree, "log", "-1", "--format=%s")
     try:
-        report = reenact(
-            trial.fixture,
-            trial.command or None,
-            cwd=folder,
-            policy=trial.policy,
-            timeout_s=trial.timeout_s,
-            keys=trial.keys,
-        )
+        report = trial.replay(fixture, cwd=folder)
     except (ReplayError, FileNotFoundError, NotADirectoryError) as error:
         return Tried(commit=commit, subject=subject, verdict=Verdict.INCOMPARABLE, why=str(error).splitlines()[0])
     why = why_incomparable(report) or ""

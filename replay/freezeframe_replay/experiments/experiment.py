@@ -11,19 +11,18 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.engine.compare import Difference, first_difference, json_or_text
-from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.dataset import Dataset, Row
 from freezeframe_replay.experiments.gates import Gate, Gates, check_gates
 from freezeframe_replay.experiments.judge import Case, Judge, Judgement, ask_judge
 from freezeframe_replay.experiments.structure import Aspect, Structure, compare_structure
 from freezeframe_replay.process.kept import live_run, live_steps
-from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
+from freezeframe_replay.process.reenact import Trial
 from freezeframe_replay.report.report_text import unquoted
 from freezeframe_replay.report.spent import Spent, spent_by, spent_on
 from freezeframe_schemas import values
@@ -48,25 +47,6 @@ EXIT_CODES: Final = {
     Finding.CHANGED: OF_A_REPLAY[Verdict.DIVERGED],
     Finding.INCOMPARABLE: OF_A_REPLAY[Verdict.INCOMPARABLE],
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """The candidate: the code in the working tree, under a policy that may edit requests and go live."""
-
-    policy: Policy = field(default_factory=Policy)
-    command: tuple[str, ...] = ()
-    """The program to start in place of the recorded entry point."""
-    cwd: Path | None = None
-    timeout_s: float = DEFAULT_TIMEOUT_S
-
-    @property
-    def label(self) -> str:
-        """Describe the candidate in a few words."""
-        parts = [str(edit) for edit in self.policy.edits]
-        if self.command:
-            parts.append(" ".join(self.command))
-        return ", ".join(parts) or "the code in the working tree"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,7 +123,7 @@ class Judging:
 
 def run_experiment(
     dataset: Dataset,
-    candidate: Candidate,
+    candidate: Trial,
     *,
     judging: Judging | None = None,
     jobs: int = 1,
@@ -154,7 +134,7 @@ def run_experiment(
 
     Args:
         dataset: the runs.
-        candidate: the candidate to try.
+        candidate: the code in the working tree, under a policy that may edit requests and go live.
         judging: which judge is asked if structure is the same and the words differ. Judges run in this process, one at a time.
         jobs: replays in parallel, each in its own process.
         on_row: called with the number of rows done, their total, and the row.
@@ -181,24 +161,22 @@ def run_experiment(
     count = Counter(row.finding for row in done)
     spent = [row.spent for row in done]
     found = tuple(check_gates(gates or Gates(), count[Finding.CHANGED], spent, count[Finding.INCOMPARABLE]))
-    return Result(dataset=str(dataset.directory), candidate=candidate.label, rows=tuple(done), gates=found)
+    return Result(dataset=str(dataset.directory), candidate=_label(candidate), rows=tuple(done), gates=found)
 
 
-def _replay(dataset: Dataset, row: Row, candidate: Candidate) -> tuple[Fixture, Report | ReplayError, float, Spent | None]:
+def _label(candidate: Trial) -> str:
+    """Describe the candidate in a few words."""
+    parts = [*map(str, candidate.policy.edits), " ".join(candidate.command)]
+    return ", ".join(filter(None, parts)) or "the code in the working tree"
+
+
+def _replay(dataset: Dataset, row: Row, candidate: Trial) -> tuple[Fixture, Report | ReplayError, float, Spent | None]:
     fixture = dataset.load(row)
-    policy = candidate.policy
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
-        spans = Path(scratch, "spans.jsonl") if policy.goes_live else None
+        spans = Path(scratch, "spans.jsonl") if candidate.policy.goes_live else None
         begun = time.monotonic()
         try:
-            report = reenact(
-                fixture,
-                candidate.command or None,
-                cwd=candidate.cwd,
-                policy=policy,
-                timeout_s=candidate.timeout_s,
-                spans=spans,
-            )
+            report = candidate.replay(fixture, spans=spans)
         except ReplayError as error:
             return fixture, error, round(time.monotonic() - begun, 3), None
         seconds = round(time.monotonic() - begun, 3)

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.engine.compare import json_or_text, shorten
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.perturb import Aim, Perturbation, perturbations
 from freezeframe_replay.experiments.structure import Aspect, compare_structure
-from freezeframe_replay.process.reenact import DEFAULT_TIMEOUT_S, reenact
+from freezeframe_replay.process.reenact import Trial
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayError
@@ -57,10 +56,7 @@ class Fuzzing:
     seed: int = 1
     rounds: int = 20
     aims: tuple[Aim, ...] = tuple(Aim)
-    policy: Policy = field(default_factory=Policy)
-    command: tuple[str, ...] = ()
-    cwd: Path | None = None
-    timeout_s: float = DEFAULT_TIMEOUT_S
+    trial: Trial = field(default_factory=Trial)
 
 
 OnEffect = Callable[[Effect, Perturbation, int], None]
@@ -80,15 +76,15 @@ def fuzz(
             f"run {fixture.run_id}: another instrumentation recorded it, so there are no bytes to perturb",
             do="keep a replay of it, `freezeframe replay RUN -o DIR -- CMD`, and fuzz that",
         )
-    fuzzing = replace(fuzzing, policy=_held_to_its_words(fuzzing.policy))
-    if not fuzzing.policy.goes_live:
-        _check_baseline(fixture, fuzzing)
+    trial = replace(fuzzing.trial, policy=_held_to_its_words(fuzzing.trial.policy))
+    if not trial.policy.goes_live:
+        _check_baseline(fixture, trial)
     elif not fixture.askable and fixture.entry.output is None and fixture.entry.error is None:
         raise ReplayError(f"run {fixture.run_id}: it recorded no calls and no outcome, so nothing can be compared")
     effects: list[Effect] = []
     planned = tuple(islice(perturbations(fixture, seed=fuzzing.seed, aims=fuzzing.aims), fuzzing.rounds))
     for number, item in enumerate(planned, 1):
-        effect = _try(number, item, fixture, fuzzing)
+        effect = _try(number, item, fixture, trial)
         effects.append(effect)
         on_effect(effect, item, len(planned))
     return tuple(effects)
@@ -98,8 +94,8 @@ def _held_to_its_words(policy: Policy) -> Policy:
     return policy if Kind.MODEL in policy.live else replace(policy, ignore=(*policy.ignore, *CONVERSATION))
 
 
-def _check_baseline(fixture: Fixture, fuzzing: Fuzzing) -> None:
-    report = _replay(fixture, fuzzing)
+def _check_baseline(fixture: Fixture, trial: Trial) -> None:
+    report = trial.replay(fixture)
     if not verdict(report).agrees:
         raise ReplayError(
             f"without any perturbation its replay is not identical: {headline(report)}",
@@ -107,16 +103,12 @@ def _check_baseline(fixture: Fixture, fuzzing: Fuzzing) -> None:
         )
 
 
-def _replay(fixture: Fixture, fuzzing: Fuzzing) -> Report:
-    return reenact(fixture, fuzzing.command or None, cwd=fuzzing.cwd, policy=fuzzing.policy, timeout_s=fuzzing.timeout_s)
-
-
-def _try(number: int, item: Perturbation, original: Fixture, fuzzing: Fuzzing) -> Effect:
+def _try(number: int, item: Perturbation, original: Fixture, trial: Trial) -> Effect:
     def effect(flips: bool, name: str, detail: str = "") -> Effect:
         return Effect(number=number, aim=item.aim, text=item.text, step=item.step, flips=flips, effect=name, detail=detail)
 
     try:
-        report = _replay(item.fixture, fuzzing)
+        report = trial.replay(item.fixture)
     except ReplayError as error:
         return effect(True, "no report", error.message)
     why = why_incomparable(report)

@@ -10,7 +10,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,6 +43,30 @@ _PLACEHOLDER: Final = "replay"
 
 
 OnLook = Callable[[Mapping[int, Served]], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """How an experiment re-enacts each of its runs."""
+
+    policy: Policy = field(default_factory=Policy)
+    command: tuple[str, ...] = ()
+    """The program to start in place of the recorded entry point."""
+    cwd: Path | None = None
+    timeout_s: float = DEFAULT_TIMEOUT_S
+    keys: Path | None = None
+
+    def replay(self, fixture: Fixture, *, cwd: Path | None = None, spans: Path | None = None) -> Report:
+        """Re-enact one of them; raises as `reenact`."""
+        return reenact(
+            fixture,
+            self.command or None,
+            cwd=cwd or self.cwd,
+            policy=self.policy,
+            timeout_s=self.timeout_s,
+            keys=self.keys,
+            spans=spans,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
