@@ -35,7 +35,7 @@ examples:
   freezeframe drain --spool /var/spool/agent          send what waits there to this project's collector
   FREEZEFRAME_SPOOL=... freezeframe drain             with the environment of the agent: endpoint, headers, key
 
-exit code: 0 when nothing is left, 1 when batches stay, 2 for a wrong option.
+exit code: 0 if nothing is left, 1 if batches remain, 2 for a wrong option.
 """
 
 _BASE_HELP: Final = """\

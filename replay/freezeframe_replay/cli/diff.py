@@ -43,7 +43,7 @@ COMMAND: Final = Command(
         option("before", metavar="A", help=TARGET_HELP),
         option("after", metavar="B", help="the other run, named in the same way"),
         flag("--all", "also show the steps that are the same"),
-        flag("--fold", "only count what each answer makes anew: ids of a model's calls, vectors"),
+        flag("--fold", "only count what differs in every answer: the ids of a model's calls, and vectors"),
         option("--html", type=Path, metavar="FILE", help="write a self-contained page to this file"),
         JSON,
         STORE,

@@ -17,7 +17,7 @@ from freezeframe_schemas.fixture import Fixture
 
 COMMAND: Final = Command(
     description="The files need no store, no network and no key. The test fails while the code re-enacts the recorded failure "
-    "and passes once it behaves otherwise; with `--expect identical` it passes while the code re-enacts the run "
+    "and passes once it behaves differently; with `--expect identical` it passes while the code re-enacts the run "
     "exactly. A run that could not be compared fails both.",
     examples={
         "freezeframe fixture 4bf92f35 -o tests/regressions/late-order": "files only",

@@ -61,7 +61,7 @@ COMMAND: Final = Command(
     options=(
         option("kind", choices=[_OTLP, *RECORDINGS], metavar="KIND", help=f"what the files hold: {_OTLP}; {_HELD}"),
         option("sources", nargs="+", type=_source, metavar="SOURCE", help=f"file, directory, or URL ({', '.join(BACKENDS)})"),
-        option("--limit", type=positive, default=100, metavar="N", help="of a backend: its newest N runs (default: 100)"),
+        option("--limit", type=positive, default=100, metavar="N", help="from a backend: its newest N runs (default: 100)"),
         option("--from", dest="first", type=positive, default=1, metavar="N", help="begin with request N of the first file"),
         flag("--dry-run", "send nothing; print what each run does not hold"),
         JSON,

@@ -26,8 +26,8 @@ _DIGITS: Final = 12
 
 COMMAND: Final = Command(
     description="The file holds the redacted recording, the files of the recorded commit that this folder held, the "
-    "lock file, and run.html, a self-contained page. Code is not redacted; files that hold keys by their name, and "
-    "files that git ignores, are left out.",
+    "lock file, and run.html, a self-contained page. Code is not redacted; files whose names say that they hold "
+    "keys, and files that git ignores, are left out.",
     examples={
         "freezeframe pack 4bf92f35 -o bug.ffz": "in the agent's folder",
         "freezeframe pack 4bf92f35 -o bug.ffz --code now": "with the files as they are, uncommitted changes included",

@@ -30,7 +30,7 @@ COMMAND: Final = Command(
         option("--file", metavar="PATH", help="write spans to this file as OTLP/JSON lines, not redacted, and send none"),
         option("--endpoint", metavar="URL", help="the collector's address (default: the data directory's collector)"),
         option("--service-name", metavar="NAME", help="service.name of the spans (default: the program's name)"),
-        flag("--proxy", "be the program's proxy for http and https, too, so that its other calls are recorded"),
+        flag("--proxy", "also act as the program's proxy for http and https, to record its other calls"),
         flag(
             "--mcp",
             "the program is an MCP server over stdio: record what it is asked, inside a program that `record` started; inside "

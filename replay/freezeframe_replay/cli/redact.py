@@ -36,7 +36,7 @@ COMMAND: Final = Command(
     description='A line of input is {"id": ..., "text": "..."}, {"id": ..., "value": any JSON} or OTLP/JSON, which stays '
     'OTLP/JSON. For the others, a line of output is {"id": ..., "value": ..., "findings": [{"class": "EMAIL", "start": 5, '
     '"end": 17}], "surrogates": {"u7k...": "EMAIL"}}, in the same order. Offsets are characters of the text or, in another '
-    "value, of the leaf that held the finding. A line that gives its surrogates is redacted again: they stay.",
+    "value, of the leaf that held the finding. If a line lists its surrogates, they stay as they are.",
     examples={
         "freezeframe redact < lines.jsonl": '{"id","text"} in, {"id","value","findings"} out',
         "freezeframe redact --policy minimal a.jsonl b.jsonl": "several files, under another policy",

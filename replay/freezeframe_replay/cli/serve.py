@@ -52,7 +52,10 @@ COMMAND: Final = Command(
         option("runs", nargs="+", metavar="RUN_OR_FIXTURE", help=options.TARGET_HELP),
         option("--port", type=options.port, default=0, metavar="N", help="port on 127.0.0.1 (default: any free one)"),
         flag("--no-token", "answer anyone on this machine; without it, the server's URL contains a token"),
-        flag("--proxy", "be the program's proxy for http and https: its other calls are answered from the run or refused"),
+        flag(
+            "--proxy",
+            "also act as the program's proxy for http and https: its other calls are answered from the run or refused",
+        ),
         flag(
             "--mcp",
             "speak MCP over standard input and output, until the client closes it; inside a program that `serve` started, its "

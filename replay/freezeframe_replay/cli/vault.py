@@ -47,7 +47,7 @@ COMMAND: Final = Command(
             "Destroy the key of a run's originals: they can never be revealed again.",
             (_TENANT, option("run", metavar="RUN", help="id of the run, all 32 digits")),
         ),
-        "rotate": ("With the collector stopped: make the next key of the vault and wrap all with it.", ()),
+        "rotate": ("Create the next key of the vault, and protect everything with it. Stop the collector first.", ()),
     },
 )
 

@@ -93,10 +93,18 @@ def _ok(check: str, found: str) -> Finding:
     return Finding(check=check, grade=Grade.OK, found=found)
 
 
+def _warn(check: str, found: str, do: str) -> Finding:
+    return Finding(check=check, grade=Grade.WARN, found=found, do=do)
+
+
+def _fail(check: str, found: str, do: str) -> Finding:
+    return Finding(check=check, grade=Grade.FAIL, found=found, do=do)
+
+
 def _python() -> Iterable[Finding]:
     found = f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}"
     if sys.version_info[:2] < _LEAST_PYTHON:
-        yield Finding(check="python", grade=Grade.FAIL, found=found, do="use Python 3.11 or later")
+        yield _fail("python", found, "use Python 3.11 or later")
     else:
         yield _ok("python", found)
 
@@ -106,12 +114,7 @@ def _packages() -> Iterable[Finding]:
     for door, modules in _DOORS.items():
         absent = [module for module in modules if util.find_spec(module) is None]
         if absent:
-            yield Finding(
-                check=f"extra {door}",
-                grade=Grade.WARN,
-                found=f"not installed: {', '.join(absent)}",
-                do=f"pip install 'freezeframe[{door}]'",
-            )
+            yield _warn(f"extra {door}", f"not installed: {', '.join(absent)}", f"pip install 'freezeframe[{door}]'")
         else:
             yield _ok(f"extra {door}", "installed")
 
@@ -123,14 +126,14 @@ def _libraries() -> Iterable[Finding]:
     captured: list[str] = []
     for row in freezeframe.doctor():
         if row.state.value == "not captured":
-            yield Finding(check=f"library {row.library}", grade=Grade.WARN, found=f"{row.version} is not captured", do=row.what)
+            yield _warn(f"library {row.library}", f"{row.version} is not captured", row.what)
         else:
             captured.append(f"{row.library} {row.version}")
     if captured:
         yield _ok("libraries captured", ", ".join(captured))
     else:
         do = "functions marked with @freezeframe.tool are captured without one"
-        yield Finding(check="libraries captured", grade=Grade.WARN, found="no supported library is installed here", do=do)
+        yield _warn("libraries captured", "no supported library is installed here", do)
 
 
 def _delivery() -> Iterable[Finding]:
@@ -138,7 +141,7 @@ def _delivery() -> Iterable[Finding]:
     try:
         reports = delivery_reports()
     except ConfigError as error:
-        yield Finding(check="settings", grade=Grade.FAIL, found=error.message, do=error.do or "")
+        yield _fail("settings", error.message, error.do or "")
         return
     for report in reports:
         grade = Grade.OK if report.ok else Grade.WARN
@@ -148,21 +151,14 @@ def _delivery() -> Iterable[Finding]:
 def _directory(home: Home) -> Iterable[Finding]:
     folder = home.directory
     if not folder.exists():
-        yield Finding(
-            check="data directory",
-            grade=Grade.WARN,
-            found=f"{folder} does not exist yet",
-            do="run `freezeframe up` to create it",
-        )
+        yield _warn("data directory", f"{folder} does not exist yet", "run `freezeframe up` to create it")
         return
     if not os.access(folder, os.W_OK | os.X_OK):
         do = f"chown it to the user who runs freezeframe, or name another with --data: {folder}"
-        yield Finding(check="data directory", grade=Grade.FAIL, found=f"{folder} cannot be written to", do=do)
+        yield _fail("data directory", f"{folder} cannot be written to", do)
         return
     if folder.stat().st_mode & 0o077:
-        yield Finding(
-            check="data directory", grade=Grade.WARN, found=f"other users can enter {folder}", do=f"chmod 700 {folder}"
-        )
+        yield _warn("data directory", f"other users can enter {folder}", f"chmod 700 {folder}")
         return
     yield _ok("data directory", str(folder))
 
@@ -177,7 +173,7 @@ def _secret_files(home: Home) -> Iterable[Finding]:
     ):
         open_to_others = [path for path in files if path.stat().st_mode & 0o077]
         for path in open_to_others:
-            yield Finding(check=check, grade=Grade.FAIL, found=f"other users can read {path}", do=f"chmod 600 {path}, {do}")
+            yield _fail(check, f"other users can read {path}", f"chmod 600 {path}, {do}")
         if files and not open_to_others:
             yield _ok(check, f"{len(files)} found, readable by their owner only")
     for folder in (home.directory / name for name in (KEYS, VAULT_KEYS)):
@@ -186,12 +182,12 @@ def _secret_files(home: Home) -> Iterable[Finding]:
         place = folder.resolve()
         if not place.is_dir():
             do = f"restore them from a backup, or if they are lost for good, remove the link {folder} and start with new ones"
-            yield Finding(check="keys and data", grade=Grade.FAIL, found=f"the {folder.name} are missing: {place}", do=do)
+            yield _fail("keys and data", f"the {folder.name} are missing: {place}", do)
             continue
         if place.is_relative_to(home.directory.resolve()):
             do = f"stop the collector, move {place} elsewhere, and link to it: ln -s ELSEWHERE {folder}"
             found = f"the {folder.name} are in the data directory: a copy of the data is also a copy of the keys"
-            yield Finding(check="keys and data", grade=Grade.WARN, found=found, do=do)
+            yield _warn("keys and data", found, do)
         else:
             yield _ok("keys and data", f"{folder.name} are apart from the data, in {place}")
         if (place / "root.toml").is_file():
@@ -205,7 +201,7 @@ def _root_key(folder: Path) -> Finding:
         for path in files:
             read_key_file(path)
     except ConfigError as error:
-        return Finding(check="root key", grade=Grade.FAIL, found=str(error), do=error.do or "restore the root key")
+        return _fail("root key", str(error), error.do or "restore the root key")
     return _ok("root key", f"{len(files)} keys are there or derived, as {folder / 'root.toml'} says")
 
 
@@ -238,13 +234,13 @@ def _ports(home: Home) -> Iterable[Finding]:
         else:
             owner = who_listens(port) or "another process"
             do = f"end that process, or freezeframe up {option} N"
-            yield Finding(check=check, grade=Grade.WARN, found=f"{what}: taken by {owner}", do=do)
+            yield _warn(check, f"{what}: taken by {owner}", do)
 
 
 def _collector(home: Home) -> Iterable[Finding]:
     for service in daemon.services(home):
         if service.note is None:
-            yield Finding(check=service.name, grade=Grade.WARN, found="does not run", do="freezeframe up")
+            yield _warn(service.name, "does not run", "freezeframe up")
         elif (why_not := daemon.not_ready_because(home, service.name)) == "":
             yield _ok(service.name, f"is running and ready, pid {service.note.pid}")
             if service.name == daemon.COLLECTOR:
@@ -252,7 +248,7 @@ def _collector(home: Home) -> Iterable[Finding]:
         else:
             log = daemon.log_file(home, service.name)
             found = f"is running (pid {service.note.pid}) but is not ready: {why_not or 'it does not answer'}"
-            yield Finding(check=service.name, grade=Grade.FAIL, found=found, do=f"fix the reported problem; the log is {log}")
+            yield _fail(service.name, found, f"fix the reported problem; the log is {log}")
 
 
 def _readers(home: Home) -> Iterable[Finding]:
@@ -267,34 +263,31 @@ def _readers(home: Home) -> Iterable[Finding]:
     if readers["sandboxed"]:
         yield _ok("readers", "sandboxed by the kernel (Landlock, seccomp)")
     else:
-        yield Finding(
-            check="readers", grade=Grade.WARN, found=f"not sandboxed: {readers['why_not']}", do=readers["not_protected"]
-        )
+        yield _warn("readers", f"not sandboxed: {readers['why_not']}", readers["not_protected"])
 
 
 def _store(home: Home) -> Iterable[Finding]:
     try:
         url = daemon.store_url(home)
     except FreezeframeError:
-        yield Finding(check="store", grade=Grade.WARN, found="no collector is running, so nothing answers", do="freezeframe up")
+        yield _warn("store", "no collector is running, so nothing answers", "freezeframe up")
         return
     try:
         runs = open_runs(url).list_runs(1)
     except FreezeframeError as error:
-        yield Finding(check="store", grade=Grade.FAIL, found=error.message, do=error.do or "see the collector's log")
+        yield _fail("store", error.message, error.do or "see the collector's log")
         return
     if not runs:
         do = "freezeframe run -- python your_agent.py, or freezeframe.instrument() at its start"
-        yield Finding(check="store", grade=Grade.WARN, found="readable, but has no runs yet", do=do)
+        yield _warn("store", "readable, but has no runs yet", do)
         return
     started = runs[0].start_time
     ahead_s = (started if started.tzinfo else started.replace(tzinfo=dt.UTC)).timestamp() - time.time()
     if ahead_s > 60:
-        yield Finding(
-            check="store",
-            grade=Grade.WARN,
-            found=f"readable; the newest run starts {ahead_s:.0f} s from now",
-            do="correct the clocks of this machine and of the agent's machine (NTP)",
+        yield _warn(
+            "store",
+            f"readable; the newest run starts {ahead_s:.0f} s from now",
+            "correct the clocks of this machine and of the agent's machine (NTP)",
         )
         return
     yield _ok("store", f"readable, the newest run is {runs[0].trace_id}")
@@ -306,22 +299,17 @@ def _environment(environ: Mapping[str, str]) -> Iterable[Finding]:
     for name, value, means in _SPOILERS:
         if environ.get(name, "").strip().lower() == value:
             found = True
-            yield Finding(check="instrument()", grade=Grade.FAIL, found=f"{name}={value}: {means}", do=f"unset {name}")
+            yield _fail("instrument()", f"{name}={value}: {means}", f"unset {name}")
     for name in _CUTTERS:
         if environ.get(name, "").strip():
             found = True
             means = "bodies are cut, and a run with cut bodies cannot be re-enacted"
-            yield Finding(check="instrument()", grade=Grade.FAIL, found=f"{name}={environ[name]}: {means}", do=f"unset {name}")
+            yield _fail("instrument()", f"{name}={environ[name]}: {means}", f"unset {name}")
     variable = next((name for name in _ENDPOINTS if environ.get(name, "").strip()), None)
     if variable and urlsplit(environ[variable]).hostname not in _LOCAL:
         found = True
         do = f"unset {variable} to send to the collector of `freezeframe up`"
-        yield Finding(
-            check="instrument()",
-            grade=Grade.WARN,
-            found=f"{variable}={shown_address(environ[variable])}: spans are sent there",
-            do=do,
-        )
+        yield _warn("instrument()", f"{variable}={shown_address(environ[variable])}: spans are sent there", do)
     if not found:
         url = environ[variable] if variable else collector_url(find_data_directory()) or USUAL_ENDPOINT
         yield _ok("instrument()", f"nothing in the environment interferes; spans go to {shown_address(url)}")
@@ -332,11 +320,6 @@ def _clock() -> Iterable[Finding]:
     now_s, installed_s = time.time(), Path(__file__).stat().st_mtime
     found = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(now_s))
     if now_s + 60 < installed_s:
-        yield Finding(
-            check="clock",
-            grade=Grade.FAIL,
-            found=f"{found} is earlier than the installation of freezeframe",
-            do="correct the clock (NTP)",
-        )
+        yield _fail("clock", f"{found} is earlier than the installation of freezeframe", "correct the clock (NTP)")
     else:
         yield _ok("clock", found)

@@ -26,7 +26,7 @@ from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.service.label_routes import keep_label
 from freezeframe_replay.service.replay_routes import folder_of
 from freezeframe_replay.service.set_routes import list_sets, read_grid
-from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, STORE, load
+from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, STORE, download, load
 from freezeframe_replay.service.store_routes import LATELY, trend_of
 from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
 from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
@@ -93,7 +93,7 @@ async def get_run(request: web.Request) -> web.Response:
 async def get_fixture(request: web.Request) -> web.Response:
     """Its fixture as tar.gz (freezeframe fixture)."""
     run = await asyncio.to_thread(load, request)
-    return _file(await asyncio.to_thread(fixture_archive, run), f"fixture-{run.trace_id}.tar.gz", GZIP)
+    return download(await asyncio.to_thread(fixture_archive, run), f"fixture-{run.trace_id}.tar.gz", GZIP)
 
 
 async def get_labels(request: web.Request) -> web.Response:
@@ -180,7 +180,7 @@ async def get_export(request: web.Request) -> web.Response:
         return b"".join(piece if isinstance(piece, bytes) else piece.encode("utf-8", "backslashreplace") for piece in pieces)
 
     name = f"{run.trace_id}-{kind.name}.{kind.forms[0]}"
-    return _file(await asyncio.to_thread(write), name, "application/octet-stream")
+    return download(await asyncio.to_thread(write), name)
 
 
 async def get_pack(request: web.Request) -> web.Response:
@@ -197,7 +197,7 @@ async def get_pack(request: web.Request) -> web.Response:
         found, _ = code_of(code, recorded.fixture, folder)
         return pack_of(recorded, files_of(recorded, found, name, folder), found)
 
-    return _file(await asyncio.to_thread(pack), name, GZIP)
+    return download(await asyncio.to_thread(pack), name, GZIP)
 
 
 def _refuse_bare(request: web.Request, run: Run, *, made: str) -> None:
@@ -290,7 +290,3 @@ def _json(value: object) -> web.Response:
         return json_form(item)
 
     return web.json_response(value, dumps=lambda item: json.dumps(item, ensure_ascii=False, default=form))
-
-
-def _file(body: bytes, name: str, media: str) -> web.Response:
-    return web.Response(body=body, content_type=media, headers={"Content-Disposition": f'attachment; filename="{name}"'})

@@ -25,7 +25,7 @@ from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.regression import Expect
 from freezeframe_replay.service.history import MOST_KEPT
 from freezeframe_replay.service.job import Job
-from freezeframe_replay.service.state import HOME, JOBS, LIVE, STORE, TOKEN, html, load, read
+from freezeframe_replay.service.state import HOME, JOBS, LIVE, STORE, TOKEN, download, html, load, read
 from freezeframe_replay.web.asked import asked_number
 from freezeframe_replay.web.downloads import archive_with_test
 from freezeframe_replay.web.edit_page import Answer, Editable, edit_page, find_editable
@@ -138,8 +138,7 @@ async def keep_replay(request: web.Request) -> web.Response:
         raise web.HTTPBadRequest(text=f"expect: found {asked!r:.80}, expected one of {', '.join(Expect)}")
     name = f"fork-{job.fixture.run_id[:12]}" if job.is_fork else f"fixture-{job.run_id}"
     body = await asyncio.to_thread(archive_with_test, job.kept or job.fixture, name, Expect(asked))
-    sent_as = {"Content-Disposition": f'attachment; filename="{name}.tar.gz"'}
-    return web.Response(body=body, content_type="application/gzip", headers=sent_as)
+    return download(body, f"{name}.tar.gz", "application/gzip")
 
 
 async def own_form(request: web.Request) -> Mapping[str, object]:

@@ -14,7 +14,7 @@ from freezeframe_replay.local.daemon import flush
 from freezeframe_replay.report.align import Comparison, How, compare_runs
 from freezeframe_replay.report.reading import Reading
 from freezeframe_replay.report.varying import varying_fields
-from freezeframe_replay.service.state import HOME, JOBS, LABELS, STORE, TOKEN, html, load, read
+from freezeframe_replay.service.state import HOME, JOBS, LABELS, STORE, TOKEN, download, html, load, read
 from freezeframe_replay.sources.costs import costs_of_calls
 from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.web import run_pages, step_pages
@@ -100,11 +100,8 @@ async def show_step_body(request: web.Request) -> web.Response:
     step, part = request.match_info["step"], request.match_info["part"]
     numbered = enumerate(run.exchanges, 1)
     exchange = _step(request, next((item for number, item in numbered if step in (str(number), item.span_id)), None))
-    return web.Response(
-        body=exchange.request.body if part == "request" else exchange.response.body,
-        content_type="application/octet-stream",
-        headers={"Content-Disposition": f'attachment; filename="{run.trace_id[:8]}-step-{step}-{part}"'},
-    )
+    body = exchange.request.body if part == "request" else exchange.response.body
+    return download(body, f"{run.trace_id[:8]}-step-{step}-{part}")
 
 
 @ROUTES.get("/diff")

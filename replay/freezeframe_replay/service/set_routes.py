@@ -17,7 +17,7 @@ from freezeframe_replay.report.answered_rows import csv_text
 from freezeframe_replay.report.outline import outline_fixture
 from freezeframe_replay.report.spent import spent_by
 from freezeframe_replay.service.replay_routes import folder_of
-from freezeframe_replay.service.state import HOME, html
+from freezeframe_replay.service.state import HOME, download, html
 from freezeframe_replay.web.sets import SetInList, SetRow, grid_values, set_page, sets_page
 from freezeframe_schemas.errors import FixtureError
 
@@ -42,13 +42,10 @@ async def show_set(request: web.Request) -> web.Response:
     only_changed, form = bool(request.query.get("changed")), request.query.get("as", "")
     if form in ("csv", "json"):
         values = grid.values(only_changed=only_changed)
-        text, kind = (
-            (csv_text(list(values[0]) if values else ["run"], [list(value.values()) for value in values]), "text/csv")
-            if form == "csv"
-            else (json.dumps(values, ensure_ascii=False), "application/json")
-        )
-        sent_as = {"Content-Disposition": f'attachment; filename="set.{form}"'}
-        return web.Response(text=text, content_type=kind, headers=sent_as)
+        if form == "json":
+            return download(json.dumps(values, ensure_ascii=False), "set.json", "application/json")
+        rows = [list(value.values()) for value in values]
+        return download(csv_text(list(values[0]) if values else ["run"], rows), "set.csv", "text/csv")
     page = set_page(grid.name, grid.rows, grid.results, only_changed=only_changed, chosen_by=grid.chosen_by)
     return html(page)
 

@@ -44,6 +44,13 @@ def read(request: web.Request) -> Reading:
     return request.app[LAST].of(load(request))
 
 
+def download(content: bytes | str, name: str, media: str = "application/octet-stream") -> web.Response:
+    """Return a file as an answer."""
+    body, charset = (content.encode(), "utf-8") if isinstance(content, str) else (content, None)
+    sent_as = {"Content-Disposition": f'attachment; filename="{name}"'}
+    return web.Response(body=body, content_type=media, charset=charset, headers=sent_as)
+
+
 def html(text: str, status: int = 200) -> web.Response:
     """Return a page as an answer."""
     # half a character in a recording must not hide the rest

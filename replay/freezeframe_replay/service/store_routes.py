@@ -17,7 +17,7 @@ from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.answered_rows import csv_text
 from freezeframe_replay.service.replay_routes import folder_of, own_form
-from freezeframe_replay.service.state import HOME, JOBS, STORE, TOKEN, html
+from freezeframe_replay.service.state import HOME, JOBS, STORE, TOKEN, download, html
 from freezeframe_replay.sources.ages import age_s
 from freezeframe_replay.sources.run_list import RunQuery
 from freezeframe_replay.sources.store import RunStore
@@ -148,11 +148,7 @@ async def show_sql(request: web.Request) -> web.Response:
     daemon.flush(request.app[HOME])
     schema, answer = await asyncio.to_thread(request.app[STORE].use, lambda store: (_schema(store), _answer(store, asked)))
     if request.query.get("as") == "csv" and answer is not None and not answer.wrong:
-        return web.Response(
-            text=csv_text(answer.columns, answer.rows),
-            content_type="text/csv",
-            headers={"Content-Disposition": 'attachment; filename="answer.csv"'},
-        )
+        return download(csv_text(answer.columns, answer.rows), "answer.csv", "text/csv")
     status = 400 if answer is not None and answer.wrong else 200
     return html(sql_page(query, answer, schema), status=status)
 

@@ -17,9 +17,9 @@ from freezeframe.seams.functions import calls
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.recording import outside_lane
-from freezeframe.seams.rpc.grpc_client import OK, SEAM, asked, is_exchange, metadata, method_of, no_dump, once, opened
+from freezeframe.seams.rpc.grpc_client import OK, SEAM, asked, given, is_exchange, metadata, method_of, no_dump, once
 from freezeframe.seams.rpc.grpc_messages import message_from_json, message_to_json, metadata_of
-from freezeframe.seams.rpc.grpc_requests import SentLater
+from freezeframe.seams.rpc.grpc_requests import SentLater, Unsent
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Completion
 
@@ -27,26 +27,43 @@ from freezeframe_schemas.exchange import Completion
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``grpc.aio._channel``."""
     kinds: Any = module
-    patches.around(kinds.UnaryUnaryMultiCallable, "__call__", _unary)
-    patches.around(kinds.UnaryStreamMultiCallable, "__call__", _stream)
-    patches.around(kinds.StreamUnaryMultiCallable, "__call__", partial(_requests, is_stream=False))
-    patches.around(kinds.StreamStreamMultiCallable, "__call__", partial(_requests, is_stream=True))
+    patches.around(kinds.UnaryUnaryMultiCallable, "__call__", partial(_call, sends=False, is_stream=False))
+    patches.around(kinds.UnaryStreamMultiCallable, "__call__", partial(_call, sends=False, is_stream=True))
+    patches.around(kinds.StreamUnaryMultiCallable, "__call__", partial(_call, sends=True, is_stream=False))
+    patches.around(kinds.StreamStreamMultiCallable, "__call__", partial(_call, sends=True, is_stream=True))
 
 
-def _unary(original: Any, callable_: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+def _call(original: Any, callable_: Any, *args: Any, sends: bool, is_stream: bool, **kwargs: Any) -> Any:
     if not is_exchange(callable_) or (switch.serving() is None and callable_._interceptors):
-        return original(callable_, request, *args, **kwargs)
-    describe, invoke = asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
+        return original(callable_, *args, **kwargs)
+    request, rest = given(args, kwargs)
+    sent, first = Unsent(), request
+    if sends:
+        sent = later = SentLater(request, method_of(callable_), SEAM)
+        first = later.given
+    describe, invoke = asked(callable_, request, sends=sends), partial(original, callable_, first, *rest, **kwargs)
     if switch.serving() is not None:
 
         async def live() -> dict[str, Any]:
+            sent.is_live = True
+            if is_stream:
+                return {"yields": [message async for message in invoke()], "return": None}
             return {"message": await invoke(), **OK}
 
-        return _ServedCall(calls.run_async(describe, live, load=values.decode))
-    return _recorded_unary(describe, invoke)
+        dump = no_dump if sends or is_stream else values.encode
+        return _ServedCall(calls.run_async(describe, live, dump=dump, load=values.decode), sent)
+    if not is_stream:
+        call = _recorded_unary(describe, invoke, sent)
+        sent.watch(call)
+        return call
+    with outside_lane():  # its tasks are grpc's
+        call, watcher = calls.begin_async_generator(describe, invoke)
+    if watcher is not calls.UNWATCHED:
+        _watch(call, watcher, sent)
+    return call
 
 
-def _recorded_unary(describe: calls.Describe, invoke: Callable[[], Any], sent: SentLater | None = None) -> Any:
+def _recorded_unary(describe: calls.Describe, invoke: Callable[[], Any], sent: Unsent) -> Any:
     made: list[Any] = []
     recording = calls.begin(describe, lambda: made.append(invoke()))
     (call,) = made
@@ -57,40 +74,13 @@ def _recorded_unary(describe: calls.Describe, invoke: Callable[[], Any], sent: S
             with guard("grpc.answer"):
                 reply = _end_of(call)
                 message = message_to_json(answer.result()) if reply["code"] == "OK" and not answer.cancelled() else None
-                if sent is not None:
-                    sent.mark(reply)
+                sent.mark(reply)
                 recording.chunk(values.encode({"message": message, **reply}).encode())
             recording.finish(Completion.COMPLETE)
             with guard("grpc.sent"):
-                if sent is not None:
-                    sent.compare(reply)
+                sent.compare(reply)
 
         call._call_response.add_done_callback(done)
-    return call
-
-
-def _requests(original: Any, callable_: Any, requests: Any = None, *args: Any, is_stream: bool, **kwargs: Any) -> Any:
-    if not is_exchange(callable_) or (switch.serving() is None and callable_._interceptors):
-        return original(callable_, requests, *args, **kwargs)
-    sent = SentLater(requests, method_of(callable_), SEAM)
-    describe, invoke = opened(callable_), partial(original, callable_, sent.given, *args, **kwargs)
-    if switch.serving() is not None:
-
-        async def live() -> dict[str, Any]:
-            sent.is_live = True
-            if is_stream:
-                return {"yields": [message async for message in invoke()], "return": None}
-            return {"message": await invoke(), **OK}
-
-        return _ServedCall(calls.run_async(describe, live, dump=no_dump, load=values.decode), sent)
-    if not is_stream:
-        call = _recorded_unary(describe, invoke, sent)
-        sent.watch(call)
-        return call
-    with outside_lane():  # its tasks are grpc's
-        call, watcher = calls.begin_async_generator(describe, invoke)
-    if watcher is not calls.UNWATCHED:
-        _watch(call, watcher, sent)
     return call
 
 
@@ -104,27 +94,9 @@ def _end_of(call: Any) -> dict[str, Any]:
     return {"code": code.name, "details": status.details() or "", "trailing": metadata_of(status.trailing_metadata())}
 
 
-def _stream(original: Any, callable_: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
-    if not is_exchange(callable_) or (switch.serving() is None and callable_._interceptors):
-        return original(callable_, request, *args, **kwargs)
-    describe, invoke = asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
-    if switch.serving() is not None:
-
-        async def live() -> dict[str, Any]:
-            return {"yields": [message async for message in invoke()], "return": None}
-
-        return _ServedCall(calls.run_async(describe, live, dump=no_dump, load=values.decode))
-    with outside_lane():  # its tasks are grpc's
-        call, watcher = calls.begin_async_generator(describe, invoke)
-    if watcher is not calls.UNWATCHED:
-        _watch(call, watcher)
-    return call
-
-
-def _watch(call: Any, watcher: Watcher, sent: SentLater | None = None) -> None:
+def _watch(call: Any, watcher: Watcher, sent: Unsent) -> None:
     read, end = call._read, once(watcher)
-    if sent is not None:
-        sent.watch(call)
+    sent.watch(call)
 
     async def watched() -> Any:
         from grpc.aio import EOF  # pyright: ignore[reportAttributeAccessIssue, reportUnknownVariableType]  # it has it
@@ -135,9 +107,8 @@ def _watch(call: Any, watcher: Watcher, sent: SentLater | None = None) -> None:
         with guard("grpc.message"):
             if message is EOF:
                 reply = _end_of(call)
-                if sent is not None:
-                    sent.mark(reply)
-                if end(reply) and sent is not None:
+                sent.mark(reply)
+                if end(reply):
                     sent.compare(reply)
             else:
                 watcher.add(message_to_json(message))
@@ -155,7 +126,7 @@ def _watch(call: Any, watcher: Watcher, sent: SentLater | None = None) -> None:
 class _ServedCall:
     """A call of asyncio's that a replay answers: awaited, or iterated."""
 
-    def __init__(self, answering: Coroutine[Any, Any, dict[str, Any]], sent: SentLater | None = None) -> None:
+    def __init__(self, answering: Coroutine[Any, Any, dict[str, Any]], sent: Unsent) -> None:
         self._asked: Coroutine[Any, Any, dict[str, Any]] | None = answering
         self._sent = sent
         self._reply: dict[str, Any] = {}
@@ -166,14 +137,12 @@ class _ServedCall:
             answering, self._asked = self._asked, None
             self._reply = await answering
             self._messages = iter(self._reply.get("yields", ()))
-            if self._sent is not None:
-                self._sent.take()
+            self._sent.take()
         return self._reply
 
     async def _compare(self) -> None:
-        sent, self._sent = self._sent, None
-        if sent is not None:
-            await sent.compare_later(await self._end())
+        sent, self._sent = self._sent, Unsent()
+        await sent.compare_later(await self._end())
 
     async def _end(self) -> dict[str, Any]:
         reply = await self._answer()
@@ -207,8 +176,7 @@ class _ServedCall:
 
     async def write(self, request: Any) -> None:
         """Take a message of the program."""
-        if self._sent is not None:
-            self._sent.note(request)
+        self._sent.note(request)
 
     async def done_writing(self) -> None:
         """Take nothing more: what was sent is compared at the end."""

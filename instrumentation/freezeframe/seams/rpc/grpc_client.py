@@ -20,7 +20,7 @@ from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.recording import outside_lane
 from freezeframe.seams.rpc.grpc_messages import message_from_json, message_to_json, metadata_of
-from freezeframe.seams.rpc.grpc_requests import Sent
+from freezeframe.seams.rpc.grpc_requests import Sent, Unsent
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Completion, Kind
 
@@ -34,12 +34,12 @@ def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``grpc._channel``."""
     kinds: Any = module
     for name in ("__call__", "with_call", "future"):
-        patches.around(kinds._UnaryUnaryMultiCallable, name, partial(_unary, kinds, name))
+        patches.around(kinds._UnaryUnaryMultiCallable, name, partial(_unary, kinds, name, sends=False))
     for name in ("__call__", "with_call"):
-        patches.around(kinds._StreamUnaryMultiCallable, name, partial(_requests_unary, kinds, name))
-    patches.around(kinds._StreamStreamMultiCallable, "__call__", partial(_requests_stream, kinds))
+        patches.around(kinds._StreamUnaryMultiCallable, name, partial(_unary, kinds, name, sends=True))
+    patches.around(kinds._StreamStreamMultiCallable, "__call__", partial(_stream, kinds, sends=True))
     for name in ("_UnaryStreamMultiCallable", "_SingleThreadedUnaryStreamMultiCallable"):
-        patches.around(getattr(kinds, name), "__call__", partial(_stream, kinds))
+        patches.around(getattr(kinds, name), "__call__", partial(_stream, kinds, sends=False))
 
 
 def method_of(callable_: Any) -> str:
@@ -58,14 +58,18 @@ def is_exchange(callable_: Any) -> bool:
     return recorder is not None and (place.run is not None or recorder.root.sights() is not None)
 
 
-def opened(callable_: Any) -> calls.Describe:
-    """Return what describes a call that streams requests: they are not known yet."""
-    return lambda: calls.FunctionCall.of(Kind.HTTP, SEAM, method_of(callable_), kwargs={})
+def given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
+    """Return what a call is given first, the request or the iterator of requests, and the other positional arguments."""
+    if args:
+        return args[0], args[1:]
+    return next((kwargs.pop(name) for name in ("request", "request_iterator") if name in kwargs), None), ()
 
 
-def asked(callable_: Any, request: Any) -> calls.Describe:
-    """Return what describes a call with one request."""
-    return lambda: calls.FunctionCall.of(Kind.HTTP, SEAM, method_of(callable_), message_to_json(request), kwargs={})
+def asked(callable_: Any, request: Any, *, sends: bool) -> calls.Describe:
+    """Return what describes a call. If it `sends` a stream of requests, they are not known yet."""
+    return lambda: calls.FunctionCall.of(
+        Kind.HTTP, SEAM, method_of(callable_), *(() if sends else (message_to_json(request),)), kwargs={}
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,19 +90,33 @@ def _end_of(call: Any) -> dict[str, Any]:
 # -- sync -----------------------------------------------------------------------------------------------------------------
 
 
-def _unary(kinds: Any, name: str, original: Any, callable_: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+def _unary(kinds: Any, name: str, original: Any, callable_: Any, *args: Any, sends: bool, **kwargs: Any) -> Any:
     if not is_exchange(callable_):
-        return original(callable_, request, *args, **kwargs)
-    describe, invoke = asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
+        return original(callable_, *args, **kwargs)
+    request, rest = given(args, kwargs)
+    sent, describe = _sent(callable_, request, sends=sends), asked(callable_, request, sends=sends)
+    invoke = partial(original, callable_, sent if sends else request, *rest, **kwargs)
     if name == "future" and switch.serving() is None:
         return _recorded_future(describe, invoke)
+
+    def make() -> _Outcome:
+        outcome = _outcome(name, invoke)
+        sent.mark(outcome.reply)
+        return outcome
+
     load: Callable[[str], _Outcome] = lambda text: _Outcome(reply=values.decode(text))  # noqa: E731 - typed
-    outcome = calls.run(describe, partial(_outcome, name, invoke), dump=_dump, load=load)
+    outcome = calls.run(describe, make, dump=_dump, load=load)
+    is_served = switch.serving() is not None and outcome.returned is None and outcome.error is None
+    if is_served:
+        sent.take()
+    sent.compare(outcome.reply)
     if outcome.error is not None:
         raise outcome.error
-    return (
-        _served(kinds, name, outcome.reply) if switch.serving() is not None and outcome.returned is None else outcome.returned
-    )
+    return _served(kinds, name, outcome.reply) if is_served else outcome.returned
+
+
+def _sent(callable_: Any, requests: Any, *, sends: bool) -> Unsent:
+    return Sent(requests, method_of(callable_), SEAM) if sends else Unsent()
 
 
 def _outcome(name: str, invoke: Callable[[], Any]) -> _Outcome:
@@ -165,46 +183,12 @@ def _served(kinds: Any, name: str, reply: Any) -> Any:
     return (message, call) if name == "with_call" else message
 
 
-def _stream(kinds: Any, original: Any, callable_: Any, request: Any, *args: Any, **kwargs: Any) -> Any:
+def _stream(kinds: Any, original: Any, callable_: Any, *args: Any, sends: bool, **kwargs: Any) -> Any:
     if not is_exchange(callable_):
-        return original(callable_, request, *args, **kwargs)
-    describe, invoke = asked(callable_, request), partial(original, callable_, request, *args, **kwargs)
-    if switch.serving() is not None:
-        reply: Any = calls.run(describe, invoke, dump=no_dump, load=values.decode)
-        return _served_stream(kinds, reply) if isinstance(reply, dict) else reply
-    with outside_lane():
-        call, watcher = calls.begin_generator(describe, invoke)
-    if watcher is not calls.UNWATCHED:
-        _watch(call, watcher)
-    return call
-
-
-def _requests_unary(kinds: Any, name: str, original: Any, callable_: Any, requests: Any, *args: Any, **kwargs: Any) -> Any:
-    if not is_exchange(callable_):
-        return original(callable_, requests, *args, **kwargs)
-    sent = Sent(requests, method_of(callable_), SEAM)
-
-    def make() -> _Outcome:
-        outcome = _outcome(name, partial(original, callable_, sent, *args, **kwargs))
-        sent.mark(outcome.reply)
-        return outcome
-
-    load: Callable[[str], _Outcome] = lambda text: _Outcome(reply=values.decode(text))  # noqa: E731 - typed
-    outcome = calls.run(opened(callable_), make, dump=_dump, load=load)
-    is_served = switch.serving() is not None and outcome.returned is None and outcome.error is None
-    if is_served:
-        sent.take()
-    sent.compare(outcome.reply)
-    if outcome.error is not None:
-        raise outcome.error
-    return _served(kinds, name, outcome.reply) if is_served else outcome.returned
-
-
-def _requests_stream(kinds: Any, original: Any, callable_: Any, requests: Any, *args: Any, **kwargs: Any) -> Any:
-    if not is_exchange(callable_):
-        return original(callable_, requests, *args, **kwargs)
-    sent = Sent(requests, method_of(callable_), SEAM)
-    describe, invoke = opened(callable_), partial(original, callable_, sent, *args, **kwargs)
+        return original(callable_, *args, **kwargs)
+    request, rest = given(args, kwargs)
+    sent, describe = _sent(callable_, request, sends=sends), asked(callable_, request, sends=sends)
+    invoke = partial(original, callable_, sent if sends else request, *rest, **kwargs)
     if switch.serving() is not None:
         reply: Any = calls.run(describe, invoke, dump=no_dump, load=values.decode)
         if not isinstance(reply, dict):
@@ -218,7 +202,7 @@ def _requests_stream(kinds: Any, original: Any, callable_: Any, requests: Any, *
     return call
 
 
-def _watch(call: Any, watcher: Watcher, sent: Sent | None = None) -> None:
+def _watch(call: Any, watcher: Watcher, sent: Unsent) -> None:
     take = call._next
     end = once(watcher)
 
@@ -228,9 +212,8 @@ def _watch(call: Any, watcher: Watcher, sent: Sent | None = None) -> None:
         except BaseException:
             with guard("grpc.end"):
                 reply = _end_of(call)
-                if sent is not None:
-                    sent.mark(reply)
-                if end(reply) and sent is not None:
+                sent.mark(reply)
+                if end(reply):
                     sent.compare(reply)
             raise
         with guard("grpc.message"):
@@ -254,7 +237,7 @@ def once(watcher: Watcher) -> Callable[[dict[str, Any] | None], bool]:
     return end
 
 
-def _served_stream(kinds: Any, reply: dict[str, Any], sent: Sent | None = None) -> Any:
+def _served_stream(kinds: Any, reply: dict[str, Any], sent: Unsent) -> Any:
     """Return a call whose messages are those that were recorded, and then its end."""
     end: dict[str, Any] = reply["return"] or OK
     call, messages, left = _finished(kinds, end), iter(reply["yields"]), [sent]
@@ -262,8 +245,8 @@ def _served_stream(kinds: Any, reply: dict[str, Any], sent: Sent | None = None) 
     def take() -> Any:
         for message in messages:
             return message_from_json(message)
-        if left and (sent := left.pop()) is not None:
-            sent.compare(end)
+        if left:
+            left.pop().compare(end)
         if end["code"] != "OK":
             raise call
         raise StopIteration

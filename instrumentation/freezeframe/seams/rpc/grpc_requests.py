@@ -27,7 +27,33 @@ _PATIENCE_S: Final = 5.0
 """How long a replay waits for a thread to make the last message. The run did not wait: the server had them all."""
 
 
-class _Noted:
+class Unsent:
+    """What a client streams that sends one request, which is part of the call: nothing."""
+
+    is_live = False
+    """A replay makes the call for real: then grpc takes the messages."""
+
+    def mark(self, reply: dict[str, Any]) -> None:
+        """Note in the end of a call whether everything was sent."""
+
+    def watch(self, call: Any) -> None:
+        """Note what the program writes to a call."""
+
+    def note(self, request: Any) -> Any:
+        """Note a message, and return it."""
+        return request
+
+    def take(self) -> None:
+        """Begin to take the messages, in a replay."""
+
+    def compare(self, reply: dict[str, Any]) -> None:
+        """Record what was sent, or compare it with what was recorded; once, at the end of a call."""
+
+    async def compare_later(self, reply: dict[str, Any]) -> None:
+        """Wait for the last message in a replay, then compare what was sent."""
+
+
+class _Noted(Unsent):
     """The messages of a client. The program's code that makes them has its own lane, and is not part of the call."""
 
     def __init__(self, method: str, seam: str) -> None:
@@ -47,21 +73,18 @@ class _Noted:
             PLACE.reset(token)
 
     def note(self, request: Any) -> Any:
-        """Note a message, and return it."""
         with guard("grpc.request"):
             self._messages.append(message_to_json(request))
         return request
 
     def mark(self, reply: dict[str, Any]) -> None:
-        """Note in the end of a call whether everything was sent. If the call failed, how much was sent is chance."""
-        if self.is_whole and reply["code"] == "OK":
+        if self.is_whole and reply["code"] == "OK":  # if the call failed, how much was sent is chance
             reply[WHOLE] = True
 
     def _describe(self) -> calls.FunctionCall:
         return calls.FunctionCall.of(*self._call, *self._messages, kwargs={})
 
     def compare(self, reply: dict[str, Any]) -> None:
-        """Record what was sent, or compare it with what was recorded; once, at the end of a call."""
         if WHOLE in reply:
             calls.run(self._describe, lambda: None)
 
@@ -87,13 +110,11 @@ class Sent(_Noted):
         return self.note(request)
 
     def take(self) -> None:
-        """Begin to take the messages, in a replay."""
         with outside_lane():
             self._thread = threading.Thread(target=lambda: [None for _ in self], daemon=True)
             self._thread.start()
 
     def compare(self, reply: dict[str, Any]) -> None:
-        """In a replay, wait for the last message; then do what the base does."""
         if self._thread is not None and WHOLE in reply:
             self._thread.join(_PATIENCE_S)
         super().compare(reply)
@@ -108,8 +129,6 @@ class SentLater(_Noted):
         if requests is not None:
             self._requests = aiter(requests) if isinstance(requests, AsyncIterable) else iter(requests)
         self._task: asyncio.Task[None] | None = None
-        self.is_live = False
-        """A replay makes the call for real: then grpc takes the messages."""
 
     @property
     def given(self) -> SentLater | None:
@@ -130,7 +149,6 @@ class SentLater(_Noted):
         return self.note(request)
 
     def watch(self, call: Any) -> None:
-        """Note what the program writes to a call."""
         if self._requests is not None:
             return
         write, done = call.write, call.done_writing
@@ -146,7 +164,6 @@ class SentLater(_Noted):
         call.write, call.done_writing = written, all_written
 
     def take(self) -> None:
-        """Begin to take the messages, in a replay."""
         if self._requests is not None and not self.is_live:
             with outside_lane():
                 self._task = asyncio.create_task(self._take_all())
@@ -156,7 +173,6 @@ class SentLater(_Noted):
             pass
 
     async def compare_later(self, reply: dict[str, Any]) -> None:
-        """Wait for the last message in a replay, then compare what was sent."""
         if WHOLE not in reply or self.is_live:
             return
         if self._task is not None:
