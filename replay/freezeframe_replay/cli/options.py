@@ -88,7 +88,7 @@ def trial_of(arguments: argparse.Namespace, policy: Policy) -> Trial:
     """Return how the runs of an experiment are re-enacted, as the command line says."""
     from freezeframe_replay.process.reenact import Trial  # commands that replay nothing start without it
 
-    keys = home_of(arguments).directory / KEYS
+    keys = find_home(getattr(arguments, "data", None)).directory / KEYS
     return Trial(policy=policy, command=tuple(arguments.program or ()), timeout_s=arguments.timeout, keys=keys)
 
 
