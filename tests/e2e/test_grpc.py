@@ -103,7 +103,7 @@ def ask_all(port):
             stub.Ask(pb2.Question(text="refuse"))
         except grpc.RpcError as error:
             came.append(told(error))
-        answer, call = stub.Ask.with_call(pb2.Question(text="pan"), metadata=metadata)
+        answer, call = stub.Ask.with_call(request=pb2.Question(text="pan"), metadata=metadata)
         came.append([answer.count, call.code().name, [list(pair) for pair in call.trailing_metadata()]])
         future = stub.Ask.future(pb2.Question(text="pot"), metadata=metadata)
         came.append([future.result().count, future.code().name])
@@ -135,7 +135,7 @@ def send_all(port):
     came = []
     with grpc.insecure_channel(f"127.0.0.1:{port}") as channel:
         stub = rpc.ShopStub(channel)
-        came.append(stub.Sum(questions("ab", "c")).count)
+        came.append(stub.Sum(request_iterator=questions("ab", "c")).count)
         answer, call = stub.Sum.with_call(iter([pb2.Question(text="pan")]))
         came.append([answer.count, call.code().name])
         came.append([answer.text or answer.count for answer in stub.Talk(questions("ab", "c", "def"))])
@@ -165,7 +165,8 @@ async def send_all_async(port):
         await call.write(pb2.Question(text="pan"))
         await call.done_writing()
         came.append([(await call).count, (await call.code()).name])
-        came.append([answer.text or answer.count async for answer in stub.Talk(questions_later("ab", "c", "def"))])
+        asked = stub.Talk(request_iterator=questions_later("ab", "c", "def"))
+        came.append([answer.text or answer.count async for answer in asked])
         talk = stub.Talk()
         await talk.write(pb2.Question(text="first"))
         came.append((await talk.read()).text)
@@ -189,7 +190,7 @@ async def ask_all_async(port):
             came.append(told(error))
         answers = stub.Watch(pb2.Question(text="w", count=3))
         came.append([[answer.count async for answer in answers], (await answers.code()).name])
-        answers = stub.Watch(pb2.Question(text="read", count=1))
+        answers = stub.Watch(request=pb2.Question(text="read", count=1))
         came.append([(await answers.read()).text, await answers.read() is grpc.aio.EOF])
         try:
             came.append([answer.count async for answer in stub.Watch(pb2.Question(text="break", count=2))])
