@@ -25,6 +25,8 @@ settings.register_profile("check", deadline=None, max_examples=15)
 """`make check` runs this one: enough to see that a law is broken outright."""
 settings.load_profile("full")
 
+_PYTHON = sys.executable
+
 
 def pytest_configure(config: pytest.Config) -> None:
     """Refuse every connection that would leave this machine, whatever library and thread it comes from.
@@ -50,11 +52,15 @@ def _expect_clients_that_leave() -> None:
 
 
 def _keep_out_of_the_home_directory(config: pytest.Config) -> None:
-    """Make whatever a test starts keep its state and its keys outside the user's home, and spool only if it asks to."""
+    """Make whatever a test starts keep its state and its keys outside the user's home, and spool only if it asks to.
+
+    The sessions of pytest that a test starts do without the plugins that `addopts` in pyproject.toml leaves out here.
+    """
     state = tempfile.mkdtemp(prefix="freezeframe-tests-")
     config.add_cleanup(lambda: shutil.rmtree(state, ignore_errors=True))
     os.environ["XDG_STATE_HOME"] = os.environ["XDG_CONFIG_HOME"] = state
     os.environ["FREEZEFRAME_SPOOL"] = "off"
+    os.environ["PYTEST_ADDOPTS"] = "-p no:langsmith_plugin -p no:faker"
 
 
 def pytest_collection_finish() -> None:
@@ -83,6 +89,12 @@ def warm_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 def warm_python(warm_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Start Python programs and replays from a process that has imported the SDKs: a tenth of the CPU time."""
     monkeypatch.setattr(sys, "executable", warm_server)
+
+
+@pytest.fixture
+def fresh_python(warm_python: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start Python itself in a test of a module that starts `warm_python`: the test is about what Python imports or starts."""
+    monkeypatch.setattr(sys, "executable", _PYTHON)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -21,7 +21,7 @@ from freezeframe_replay.cli import main
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.lifecycle import RunStatus
 
-pytestmark = pytest.mark.long  # each test starts processes
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts processes
 
 AGENT = """
 import os, signal, sys, threading
@@ -253,6 +253,7 @@ def test_a_run_that_was_ended_is_unfinished(agent: Agent, capsys: pytest.Capture
     )
 
 
+@pytest.mark.usefixtures("fresh_python")
 @pytest.mark.parametrize("command", ["a script", "freezeframe run"])
 def test_a_script_that_was_killed_is_unfinished(agent: Agent, command: str) -> None:
     text = "\nsteps('where?')\n"
@@ -366,6 +367,7 @@ def test_an_ignored_sigterm_stays_ignored(agent: Agent) -> None:
     assert agent.rows("status, toUInt32(exchanges)") == [["ok", 3]]
 
 
+@pytest.mark.usefixtures("fresh_python")
 def test_sigterm_in_a_forked_child_delivers_the_childs_spans(agent: Agent) -> None:
     text = """
 freezeframe.instrument()

@@ -20,7 +20,7 @@ from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = pytest.mark.long  # each test starts processes
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts processes
 
 HEAD = """
 import sys, freezeframe

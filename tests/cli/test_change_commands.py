@@ -15,7 +15,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
 
-pytestmark = pytest.mark.long  # each test starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from freezeframe_replay.report.regression import Expect, regression_test
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import Run
 
-pytestmark = pytest.mark.long  # each test runs pytest on a small project
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test runs pytest on a small project
 
 NOTHING = ("orders[0]", "orders[0]")
 ANOTHER_CALL = ("orders[0]", "orders[1]")
@@ -182,6 +182,7 @@ def test_no_failure_shows_our_code(outcomes: dict[str, str]) -> None:
     assert [test for test, shown in outcomes.items() if any(mark in shown for mark in OURS)] == []
 
 
+@pytest.mark.usefixtures("fresh_python")
 def test_loading_the_plugin_imports_nothing_of_ours(project: Project) -> None:
     """Every project that has freezeframe installed loads it: pytest and the standard library only."""
     code = "import sys, freezeframe_replay.pytest_plugin; print(*[n for n in sys.modules if n.startswith('freezeframe')])"

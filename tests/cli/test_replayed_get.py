@@ -12,7 +12,7 @@ from capture_provider import Provider
 
 from freezeframe_replay.cli import main
 
-pytestmark = pytest.mark.long  # starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # starts the program again
 
 AGENT = """
 import os

@@ -17,7 +17,7 @@ from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.run import Run
 
-pytestmark = pytest.mark.long  # each test starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
 
 def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run], project: Project) -> None:

@@ -17,7 +17,7 @@ from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
 
-pytestmark = pytest.mark.long  # each commit starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each commit starts the program again
 
 
 class History:

@@ -25,7 +25,7 @@ from freezeframe_schemas.verdict import Verdict, verdict
 
 pytest.importorskip("agents")
 pytest.importorskip("openai")
-pytestmark = pytest.mark.long  # each test starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
 HANDOFF = """
 from agents import Agent, Runner, function_tool, set_default_openai_api, set_tracing_disabled

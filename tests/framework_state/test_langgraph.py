@@ -23,7 +23,7 @@ from freezeframe_schemas.run import build_run
 from freezeframe_schemas.verdict import Verdict, verdict
 
 pytest.importorskip("langgraph")
-pytestmark = pytest.mark.long  # each test starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
 AGENT = """
 import asyncio, operator, pathlib, sys

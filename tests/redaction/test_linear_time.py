@@ -94,10 +94,10 @@ def _is_linear(work: Work, make: Make, size: int) -> bool:
     base = 0.0
     for _ in range(3):
         base = max(base, _cost(work, small, 2))
-        cost = min(cost, _cost(work, large, 1))
         if cost <= _MOST * base:
             return True
-    return False
+        cost = min(cost, _cost(work, large, 1))
+    return cost <= _MOST * base
 
 
 # -- every detector -----------------------------------------------------------------------------------------------------

@@ -19,7 +19,7 @@ from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import headline
 
-pytestmark = pytest.mark.long  # each test starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
 MEASURED = """
 import dataclasses, datetime, time

@@ -21,7 +21,7 @@ from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.verdict import headline
 
-pytestmark = pytest.mark.long  # each test starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
 TOOLS = """
 import freezeframe

@@ -19,7 +19,7 @@ from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import Verdict, verdict, why_incomparable
 
-pytestmark = pytest.mark.long  # each test starts a program
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts a program
 
 PROCESSES = {
     "subprocess.run(['echo', 'hello'])": "echo hello",

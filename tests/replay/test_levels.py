@@ -28,7 +28,7 @@ from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
 from freezeframe_schemas.run import Run, build_run, readiness
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = pytest.mark.long  # each program is started twice
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each program is started twice
 
 HEAD = """
 import asyncio, collections, dataclasses, logging, os, random, socket, sqlite3, subprocess, sys, tempfile, threading, urllib.parse

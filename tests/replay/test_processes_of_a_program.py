@@ -19,7 +19,7 @@ from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = pytest.mark.long  # each test starts processes
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts processes
 
 AGENT = """
 import concurrent.futures, multiprocessing, os, sys
@@ -119,6 +119,7 @@ def test_which_worker_takes_which_task_is_no_divergence(provider: Provider, tmp_
     assert verdict(report) is Verdict.IDENTICAL, report
 
 
+@pytest.mark.usefixtures("fresh_python")
 def test_a_python_that_the_program_starts_is_in_the_replay_and_not_on_the_network(provider: Provider, tmp_path: Path) -> None:
     """Spawned workers are separate runs in the recording, so what they ask is not in this one."""
     fixture = record(tmp_path, provider, "spawn")

@@ -40,7 +40,7 @@ from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 
 def record(agent: Callable[[], Any]) -> tuple[Fixture, Any]:

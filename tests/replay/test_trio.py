@@ -15,7 +15,7 @@ from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.run import readiness
 from freezeframe_schemas.verdict import headline
 
-pytestmark = pytest.mark.long  # each test starts programs
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts programs
 pytest.importorskip("trio")  # an environment that was set up before it was needed
 
 AGENT = """

@@ -18,7 +18,7 @@ from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = pytest.mark.long  # each test starts the program again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
 SCRIPT = """
 import os, random, threading, uuid

@@ -36,7 +36,7 @@ from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.verdict import headline
 
-pytestmark = pytest.mark.long  # a store, and programs that are started again
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # a store, and programs that are started again
 
 Client = TestClient[Request, Application]
 

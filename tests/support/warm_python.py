@@ -1,7 +1,7 @@
 """Python processes that start in a hundredth of the time: forked from one that has imported the SDKs already.
 
 Importing the OpenAI and Anthropic SDKs costs seconds of CPU time, and a fuzz starts a thousand programs.
-`WarmPython.executable` stands in for ``sys.executable``: it takes the same command lines (a script, or ``-m module``). Each
+`WarmPython.executable` stands in for ``sys.executable``: it takes the same command lines. Each
 program is a separate process, with its own environment, working directory, streams and exit status. It shares with its siblings
 the imported modules, and the seed of ``hash``.
 
@@ -27,12 +27,22 @@ import subprocess
 import sys
 import threading
 import time
+from importlib.machinery import BuiltinImporter, SourceFileLoader
 from pathlib import Path
 from types import ModuleType, TracebackType
 from typing import Any, Final, NoReturn
 
-_LENGTH: Final = struct.Struct("!I")
+_LENGTH: Final = struct.Struct("!i")
+_PASSED_ON: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1)
 _STREAMS: Final = (0, 1, 2)
+_STAND_IN: Final = """\
+#!/bin/sh
+case "$1" in
+  -c | -m | *.py) exec {python} {ask} "$@" ;;
+  *) exec {python} "$@" ;;
+esac
+"""
+"""A program from standard input or an archive, or an option of Python's, starts as it always does."""
 _NOBODY: Final = "http://127.0.0.1:9/v1"
 
 
@@ -46,7 +56,7 @@ class WarmPython:
 
     def __enter__(self) -> WarmPython:
         script = Path(self.executable)
-        script.write_text(f'#!/bin/sh\nexec {sys.executable} -IS {Path(__file__).resolve()} {self._socket} "$@"\n')
+        script.write_text(_STAND_IN.format(python=sys.executable, ask=f"-IS {Path(__file__).resolve()} {self._socket}"))
         script.chmod(0o755)
         self._server = subprocess.Popen([sys.executable, __file__, "--serve", self._socket], stdout=subprocess.PIPE)
         assert self._server.stdout is not None
@@ -61,13 +71,23 @@ class WarmPython:
 
 def ask(path: str, arguments: list[str]) -> int:
     """Let the server run Python with these arguments instead of this process; return the exit status."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, _PASSED_ON)
     request = json.dumps({"arguments": arguments, "environment": dict(os.environ), "cwd": os.getcwd()}).encode()
     with socket.socket(socket.AF_UNIX) as connection:
         connection.connect(path)
         socket.send_fds(connection, [_LENGTH.pack(len(request))], list(_STREAMS))
         connection.sendall(request)
+        (program,) = _LENGTH.unpack(connection.recv(_LENGTH.size))
+        for number in _PASSED_ON:
+            signal.signal(number, lambda number, _: os.kill(program, number))
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, _PASSED_ON)
         answer = connection.recv(_LENGTH.size)
-    return _LENGTH.unpack(answer)[0] if answer else 1
+    status = _LENGTH.unpack(answer)[0] if answer else 1
+    if status < 0:  # ended by a signal: so is this process
+        with contextlib.suppress(OSError):  # SIGKILL has no handler
+            signal.signal(-status, signal.SIG_DFL)
+        os.kill(os.getpid(), -status)
+    return status
 
 
 def serve(path: str) -> dict[str, Any]:
@@ -99,6 +119,8 @@ def serve(path: str) -> dict[str, Any]:
                     return program
                 for stream in program["streams"]:
                     os.close(stream)
+                with contextlib.suppress(OSError):
+                    connection.sendall(_LENGTH.pack(pid))
                 running[pid] = connection
                 watched.register(connection, selectors.EVENT_READ, pid)
             elif key.fileobj is ended:
@@ -124,7 +146,7 @@ def _tell_of_ended(running: dict[int, socket.socket], watched: selectors.BaseSel
         with contextlib.suppress(KeyError):
             watched.unregister(connection)
         with contextlib.suppress(OSError):
-            connection.sendall(_LENGTH.pack(code if code >= 0 else 128 - code))
+            connection.sendall(_LENGTH.pack(code))
         connection.close()
 
 
@@ -182,18 +204,25 @@ def become(program: dict[str, Any]) -> None:
     os.chdir(program["cwd"])
     arguments: list[str] = program["arguments"]
     sys.orig_argv[:] = [sys.executable, *arguments]
-    script = arguments[0] != "-m"
-    sys.argv[:] = arguments if script else arguments[1:]
+    script = not arguments[0].startswith("-")
+    sys.argv[:] = arguments if arguments[0] != "-m" else arguments[1:]
     paths = os.environ.get("PYTHONPATH", "").split(os.pathsep)
-    first = os.path.dirname(os.path.realpath(arguments[0])) if script else os.getcwd()
+    first = os.path.dirname(os.path.realpath(arguments[0])) if script else os.getcwd() if arguments[0] == "-m" else ""
     sys.path[:] = [first, *(path for path in paths if path), *sys.path[1:]]
     if "FREEZEFRAME_INJECT" in os.environ:
         sys.modules.pop("sitecustomize", None)
         importlib.import_module("sitecustomize")
     main = sys.modules["__main__"] = ModuleType("__main__")  # kept by sys.modules until the process ends
+    if "__mp_main__" in sys.modules:  # multiprocessing was imported: its name for the same module
+        sys.modules["__mp_main__"] = main
     if script:
         main.__file__ = arguments[0]
+        main.__loader__ = SourceFileLoader("__main__", arguments[0])
         exec(compile(Path(arguments[0]).read_bytes(), arguments[0], "exec"), main.__dict__)
+    elif arguments[0] == "-c":
+        del sys.argv[1]
+        main.__loader__ = BuiltinImporter
+        exec(compile(arguments[1], "<string>", "exec"), main.__dict__)
     else:
         vars(runpy)["_run_module_as_main"](arguments[1])  # what ``-m`` itself calls
 
@@ -208,8 +237,11 @@ def run_to_the_end(program: dict[str, Any]) -> NoReturn:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
     except BaseException as error:
-        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, error.__traceback__
-        sys.excepthook(type(error), error, error.__traceback__)
+        trace = error.__traceback__
+        while trace is not None and trace.tb_frame.f_code.co_filename == __file__:
+            trace = trace.tb_next
+        sys.last_type, sys.last_value, sys.last_traceback = type(error), error, trace
+        sys.excepthook(type(error), error.with_traceback(trace), trace)
         status = 1
     vars(threading)["_shutdown"]()  # waits for threads, as Python does
     atexit._run_exitfuncs()
