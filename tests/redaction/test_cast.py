@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import random
 from dataclasses import replace
 from itertools import pairwise
 
@@ -15,7 +16,9 @@ from hypothesis import strategies as st
 
 from freezeframe_redaction import Cast, Redactor, TenantKey, load_policy
 from freezeframe_redaction.casts.book import Member
-from freezeframe_redaction.casts.casting import Hit, merged
+from freezeframe_redaction.casts.casting import Hit, Indexes, merged
+from freezeframe_redaction.maker import Maker
+from freezeframe_redaction.prf import Prf
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import SpanRecord
 
@@ -194,6 +197,40 @@ def test_no_part_of_a_form_stays_in_clear_beside_what_a_detector_replaces(edges:
     gone = {at for start, end, _ in made for at in range(start, end)}
     assert gone == {at for start, end, _ in [*edits, form[:3]] for at in range(start, end)}
     assert all(one[1] <= other[0] for one, other in pairwise(made))
+
+
+_WORDS = ("Keller", "4155", "acme", "\u00fc1", "K")
+_JOINTS = ("-", ".", "_", " ", "--", "+", "(", "%40", "@", "\u3000")
+_PIECES = st.lists(st.sampled_from((*_WORDS, *_JOINTS)), min_size=1, max_size=6).map("".join)
+
+
+@given(values=st.sets(_PIECES, min_size=1, max_size=5), around=st.lists(_PIECES, max_size=8), order=st.randoms())
+def test_forms_around_one_run_of_letters_are_found_wherever_each_of_them_begins(
+    values: set[str], around: list[str], order: random.Random
+) -> None:
+    """What is found by one shared run of letters is what looking for each form at each place finds."""
+    members = tuple(Member(class_="PLACE", spelling=value) for value in sorted(values))
+    indexes = Indexes(Maker(Prf(b"k" * 32)))
+    forms = {form for one in members for form in indexes.forms_of(one).held}
+    told = [*around, *order.choices(sorted(forms), k=4)] if forms else around
+    order.shuffle(told)
+    text = "".join(told)
+    found = [hit[:2] for _, hits in indexes.of(Cast(members=members)).find([text], lambda text: ()) for hit in hits]
+    assert found == _alone(text, forms)
+
+
+def _alone(text: str, forms: set[str]) -> list[tuple[int, int]]:
+    """Return where forms stand alone, leftmost and longest, with those that run into each other as one."""
+    places = ((start, start + len(form)) for form in forms for start in range(len(text)) if text.startswith(form, start))
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(places, key=lambda place: (place[0], -place[1])):
+        if text[start - 1 : start].isalnum() or text[end : end + 1].isalnum() or (found and end <= found[-1][1]):
+            continue
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], end
+        else:
+            found.append((start, end))
+    return found
 
 
 def test_a_form_into_which_another_one_runs_leaves_nothing_in_clear() -> None:
