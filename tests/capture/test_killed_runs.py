@@ -6,6 +6,7 @@ import http.server
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -18,8 +19,11 @@ import pytest
 from running_collector import CollectorProcess
 
 from freezeframe_replay.cli import main
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.lifecycle import RunStatus
+from freezeframe_schemas.verdict import headline
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts processes
 
@@ -426,3 +430,53 @@ def test_a_run_whose_program_replaces_itself_is_unfinished_with_all_its_steps(tm
     run = load_run_of_file(tmp_path / "spans.jsonl")
     assert (run.status, len(run.exchanges)) == (RunStatus.UNFINISHED, 2)
     assert "replaced by another program" in str(run.gaps)
+
+
+# -- hanging ------------------------------------------------------------------------------------------------------------
+
+HANGING = (
+    AGENT.replace("return ask(question)", "print('hangs', flush=True)\n    return globals()[question]()")
+    + """
+import socket, subprocess
+freezeframe.instrument()
+
+def waits():
+    subprocess.Popen(["cat", "fifo"], start_new_session=True)  # it has our outputs, and no one ends it with us
+    threading.Event().wait()
+
+def connects():
+    with socket.socket() as opened:
+        opened.connect(("127.0.0.1", int(os.environ["PORT"])))
+        opened.recv(1)
+
+if __name__ == "__main__":
+    answer(sys.argv[1])
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("how", "not_compared"),
+    [
+        ("waits", "the rest of the program (no call for 5 s, so the replay ended it)"),
+        ("connects", "1 call beyond it (connection 127.0.0.1:1)"),
+    ],
+)
+def test_the_replay_of_a_hanging_run_ends_where_its_recording_ends(tmp_path: Path, how: str, not_compared: str) -> None:
+    (tmp_path / "agent.py").write_text(HANGING)
+    os.mkfifo(tmp_path / "fifo")
+    with socket.create_server(("127.0.0.1", 0)) as silent, (tmp_path / "fifo").open("r+b", buffering=0):
+        environ = {**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", "PORT": str(silent.getsockname()[1]), **PATIENT_END}
+        command = [sys.executable, "agent.py", how]
+        with subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "hangs\n"
+            process.terminate()
+            assert process.wait(60) == -signal.SIGTERM
+            process.stdout.close()
+        fixture = freeze(load_run_of_file(tmp_path / "spans.jsonl"))
+        report = reenact(fixture, cwd=tmp_path, env={"PORT": "1"}, timeout_s=400)
+    assert headline(report) == (
+        f"identical up to where the recording ends, except the outcome (not recorded) and {not_compared}: "
+        f"2 of 2 steps; the run never finished, run {fixture.run_id}"
+    )

@@ -14,7 +14,7 @@ from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.errors import ReplayMiss
-from freezeframe_schemas.exchange import Exchange
+from freezeframe_schemas.exchange import Completion, Exchange, Response
 from freezeframe_schemas.fixture import load_fixture, write_fixture
 from freezeframe_schemas.lifecycle import NO_PARENT
 from freezeframe_schemas.run import Run, build_run
@@ -122,3 +122,29 @@ def test_a_fixture_keeps_that_its_run_never_finished(tmp_path: Any) -> None:
     write_fixture(fixture, tmp_path / "killed")
     assert load_fixture(tmp_path / "killed").entry == fixture.entry
     assert fixture.entry.unfinished
+
+
+def test_only_what_is_tried_after_the_last_step_is_beyond_the_recording() -> None:
+    early, late = (ReplaySession(freeze(cut_short(ONE, TWO))) for _ in range(2))
+    for session, asked in ((early, (ONE,)), (late, (ONE, TWO))):
+        session.enter("agent:answer", values.encode({"args": ["where is it?"], "kwargs": {}}))
+        for call in asked:
+            session.respond(Call(kind=call.kind, name=call.name, seam=call.seam, request=call.request))
+        assert session.calls_at_the_end() == (None if session is early else 2)
+        session.network_tried("10.0.0.1:5432")
+    assert headline(early.report()).startswith("incomparable: REPLAY-106 a client that no seam covers")
+    assert "and 1 call beyond it (connection 10.0.0.1:5432): 2 of 2 steps" in headline(late.report())
+
+
+def test_a_call_that_the_run_abandoned_is_waited_for_before_the_recording_ends() -> None:
+    given_up = replace(tool_call("look", 2, None), response=Response(completion=Completion.NONE), error=None)
+    seen: list[int | None] = []
+    session = ReplaySession(freeze(cut_short(ONE, given_up)), on_divergence=lambda: seen.append(session.calls_at_the_end()))
+    session.enter("agent:answer", values.encode({"args": ["where is it?"], "kwargs": {}}))
+    for call in (ONE, given_up):
+        answer = session.respond(Call(kind=call.kind, name=call.name, seam=call.seam, request=call.request))
+    assert answer is not None
+    with pytest.raises(ReplayMiss):
+        session.turn_in_thread(answer)
+    assert seen == [None]
+    assert verdict(session.report()) is Verdict.DIVERGED

@@ -53,6 +53,13 @@ Settle = Callable[[Recorded, Any, Any], Settled]
 """(step, its marked body, marked live body) -> their comparison, with what varies anyway as recorded."""
 
 
+def about_step(kind: DivergenceKind, step: Step, note: str) -> Divergence:
+    """Return a divergence that names the step."""
+    exchange = step.exchange
+    lane = format_lane(exchange.lane)
+    return Divergence(kind=kind, step=step.number, lane=lane, call_kind=exchange.kind.value, name=exchange.name, note=note)
+
+
 def describe_miss(
     call: Call,
     key: RequestKey,

@@ -31,15 +31,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from freezeframe.seams.order import waits
 from freezeframe_replay.engine import threads
 from freezeframe_schemas.errors import ReplayMiss
 
 _LOOK_LONGEST_S: Final = 0.005
 """Interval between two looks at the threads of a busy program."""
 _BUSY_NS: Final = 1_000_000_000
-"""After this much time without rest, time passes by itself, and due answers arrive: for code that spins or polls. What
-counts is processor time, and time in which all threads wait: not the time for which a busy machine has no processor."""
+"""After this much time without rest (as `threads.watch` counts it), time passes by itself, and due answers arrive: for code
+that spins or polls."""
 _RESTLESS_NS: Final = 5_000_000_000
 """After this much time without rest, the next event is due anyway."""
 _PATIENCE_NS: Final = 5_000_000_000
@@ -249,6 +248,11 @@ class Pace:
             self._pumps = True
             _thread.start_new_thread(self._pump, ())  # not by `threading`: it is not the program's thread and takes no lane
 
+    def is_awaited(self) -> bool:
+        """Return whether a call of the program waits for its turn, or to be abandoned."""
+        with self._lock:
+            return any(not event.left for event in (*self._answers, *self._unanswered))
+
     def _is_wanted(self) -> bool:
         return bool(self._answers or self._unanswered) or any(loop.is_running() for loop in list(self._loops))
 
@@ -271,12 +275,10 @@ class Pace:
                 if not self._is_wanted():
                     self._pumps, self._passes_since_ns = False, None
                     return
-            seen, used_ns = threads.look(self._waiting_threads), _used_ns()
-            waits.real_sleep(pause_s)
-            activity = threads.activity_since(seen, self._waiting_threads)
+            activity, passed_ns = threads.watch(pause_s, self._waiting_threads)
             rests = activity is threads.Activity.RESTED
             if not rests:
-                restless_ns += int(pause_s * 1e9) if activity is threads.Activity.PAUSED else _used_ns() - used_ns
+                restless_ns += passed_ns
                 if restless_ns > _BUSY_NS:
                     self._let_pass()
             patience_ns = _BUSY_NS if self._is_answer_due() else _RESTLESS_NS
@@ -350,11 +352,6 @@ class Pace:
             self._unanswered.remove(event)
             heapq.heapify(self._unanswered)
         _let_go([event])
-
-
-def _used_ns() -> int:
-    """Return the processor time of all threads but this one."""
-    return time.process_time_ns() - time.thread_time_ns()
 
 
 def _first(events: list[_Event]) -> _Event | None:

@@ -26,7 +26,7 @@ from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.ends import Ends
 from freezeframe_replay.engine.lookup import Found, Lookup
 from freezeframe_replay.engine.mcp_answers import server_of
-from freezeframe_replay.engine.miss import Recorded, miss_message, with_reason
+from freezeframe_replay.engine.miss import Recorded, about_step, miss_message, with_reason
 from freezeframe_replay.engine.moments import Measured
 from freezeframe_replay.engine.order import Order
 from freezeframe_replay.engine.policy import Fence, Policy
@@ -217,17 +217,22 @@ class ReplaySession:
         with self._lock:
             self._sockets_tried += 1
         note = "a client that no seam covers tried to reach the network"
-        return self._cut_short(Divergence(kind=DivergenceKind.NETWORK, name=address, note=note))
+        return self._cut_short(Divergence(kind=DivergenceKind.NETWORK, name=address, note=note), f"connection {address}")
 
     def fence_tried(self, fence: Fence, what: str) -> ReplayMiss:
         """Note that a fence on processes or files stopped the program; return what the fence should raise."""
         lane = format_lane(current_place().lane.path)
-        return self._cut_short(Divergence(kind=DivergenceKind.FENCED, call_kind=fence.value, name=what, lane=lane))
+        fenced = Divergence(kind=DivergenceKind.FENCED, call_kind=fence.value, name=what, lane=lane)
+        return self._cut_short(fenced, f"{fence.value} {what}")
 
-    def _cut_short(self, divergence: Divergence) -> ReplayMiss:
+    def _cut_short(self, divergence: Divergence, tried: str = "") -> ReplayMiss:
+        """Note why the program cannot go on. What it tried after the last step of an unfinished run is beyond the recording."""
+        is_beyond = bool(tried) and self._fixture.entry.unfinished and self.calls_at_the_end() is not None
         with self._lock:
-            self._divergences.append(divergence)
             self._missed = True
+            if is_beyond:
+                return self._ends_here(tried)
+            self._divergences.append(divergence)
         if self._on_divergence is not None:
             self._on_divergence()
         return ReplayMiss(miss_message(divergence))
@@ -237,6 +242,13 @@ class ReplaySession:
         self._lock = threading.Lock()
         self._order.after_fork()
         self._turns.after_fork()
+
+    def calls_at_the_end(self) -> int | None:
+        """Return how many calls were made; None if a recorded step still has to be asked for or to answer."""
+        with self._lock, self._claims.turn() as taken:
+            self._hear(taken)
+            is_left = not self._entered or self._lookup.unused() or self._turns.is_awaited()
+            return None if is_left else len(self._made)
 
     # -- the account ------------------------------------------------------------------------------------------------------
 
@@ -248,14 +260,7 @@ class ReplaySession:
             from_history, own = not_asked_for(self._lookup.recorded if self._is_reconstructed else (), self._lookup.used)
             if self._entered and not self._missed and not self._ends.raised_instead:
                 divergences += [
-                    Divergence(
-                        kind=DivergenceKind.MISSING_CALL,
-                        step=item.step.number,
-                        lane=format_lane(item.step.exchange.lane),
-                        call_kind=item.step.exchange.kind.value,
-                        name=item.step.exchange.name,
-                        note="recorded, but never requested in the replay",
-                    )
+                    about_step(DivergenceKind.MISSING_CALL, item.step, "recorded, but never requested in the replay")
                     for item in self._lookup.unused()
                     if item.step.number not in {*self._asked_anew, *from_history, *own}
                 ]
@@ -322,11 +327,15 @@ class ReplaySession:
 
     def _go_beyond(self, call: Call) -> None:
         """Let the call go out if the policy does. Otherwise end the program, which has done all that can be compared."""
-        self._beyond.append(f"{call.kind.value} {call.name}")
         self._missed = True
+        miss = self._ends_here(f"{call.kind.value} {call.name}")
         if self._policy.may_go_live(call.kind, call.name):
             return self._go_live(call, None)
-        raise ReplayMiss(f"the recording ends here, before {self._beyond[-1]}: the run never finished")
+        raise miss
+
+    def _ends_here(self, tried: str) -> ReplayMiss:
+        self._beyond.append(tried)
+        return ReplayMiss(f"the recording ends here, before {tried}: the run never finished")
 
     def _note(self, call: Call, found: Found | None, frames: tuple[Frame, ...]) -> None:
         if found is None:
@@ -364,16 +373,8 @@ class ReplaySession:
         is_ordered = not self._is_reconstructed
         before = self._order.broken_by(step.number, step.exchange.lane, call.lane) if is_ordered else 0
         if before:
-            self._divergences.append(
-                Divergence(
-                    kind=DivergenceKind.ORDER_CHANGED,
-                    step=step.number,
-                    lane=format_lane(call.lane),
-                    call_kind=call.kind.value,
-                    name=step.exchange.name,
-                    note=f"requested after step {before}; it was recorded before it",
-                )
-            )
+            note = f"requested after step {before}; it was recorded before it"
+            self._divergences.append(about_step(DivergenceKind.ORDER_CHANGED, step, note))
         return served
 
     def _assume(self, settled: Settled | None, *, step: int | None = None, is_input: bool = False) -> None:

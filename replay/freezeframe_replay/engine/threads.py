@@ -83,6 +83,18 @@ def activity_since(seen: Look, apart_from: Collection[int]) -> Activity:
     return Activity.RESTED
 
 
+def watch(pause_s: float, apart_from: Collection[int] = ()) -> tuple[Activity, int]:
+    """Return what the threads do in a pause, and how much of it counts, in nanoseconds.
+
+    What counts is their processor time, or a pause in which all of them wait: not the time for which a busy machine has no
+    processor.
+    """
+    seen, used_ns = look(apart_from), _used_ns()
+    waits.real_sleep(pause_s)
+    activity = activity_since(seen, apart_from)
+    return activity, _used_ns() - used_ns if activity is Activity.RAN else int(pause_s * 1e9)
+
+
 def waiting_for_time() -> frozenset[threading.Thread]:
     """Return the threads that wait for something other than answers and threads: a timeout, a process."""
     frames = sys._current_frames()
@@ -111,6 +123,11 @@ def is_selecting(ident: int | None) -> bool:
 def _active() -> dict[int, threading.Thread]:
     known: Any = threading
     return dict(known._active)  # without the lock, which the program may hold
+
+
+def _used_ns() -> int:
+    """Return the processor time of all threads but this one."""
+    return time.process_time_ns() - time.thread_time_ns()
 
 
 def _native_ids(apart_from: Collection[int]) -> list[int]:

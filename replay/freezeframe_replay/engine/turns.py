@@ -38,7 +38,7 @@ class Turns:
         self._on_standstill = on_standstill
         asked_ns = (step.exchange.start_time_unix_nano for step in fixture.askable)
         self._pace = Pace(asked_ns, start_ns=self._start_ns, on_time=on_time, skips=not (real_time or is_live))
-        self.loop_time = self._pace.loop_time
+        self.loop_time, self.is_awaited = self._pace.loop_time, self._pace.is_awaited
         self.after_fork = self._pace.after_fork
 
     def begin(self) -> None:

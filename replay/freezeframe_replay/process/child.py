@@ -7,6 +7,7 @@ killed.
 
 from __future__ import annotations
 
+import _thread
 import asyncio
 import atexit
 import inspect
@@ -55,6 +56,9 @@ ENTRY_MISSING: Final = 125
 """Exit status if the recorded entry point could not be run at all."""
 
 _END: Final = object()
+_LOOK_S: Final = 0.1
+_QUIET_S: Final = 5
+"""How long a program may go on without a call after the last one of a run that never finished (see `threads.watch`)."""
 
 _state: dict[str, Any] = {}
 
@@ -104,6 +108,8 @@ def activate() -> None:
     clock.start()
     _quiet_misses()
     atexit.register(write_report)
+    if first and fixture.entry.unfinished and not (policy.real_time or policy.goes_live):
+        _thread.start_new_thread(_end_after_the_recording, (session,))  # as in `Pace`: it is not the program's
     begin()
     fences.raise_fences()
     fences.up = not is_called(fixture) or not first
@@ -358,9 +364,26 @@ def write_report() -> None:
     _compare_outcome()
     partial = Path(path).with_suffix(".partial")
     report = _state["peers"].joined(_state["session"].report())
-    report = replace(report, unheard=(*report.unheard, *_state.get("unheard", ())))
+    report = replace(report, unheard=(*report.unheard, *_state.get("unheard", ()), *_state.get("ended", ())))
     partial.write_text(report_to_json(report), encoding="utf-8")
     partial.replace(path)
+
+
+def _end_after_the_recording(session: ReplaySession) -> None:
+    """End the program when it has made every recorded call and then none for a while: where its run hung, it does so, too."""
+    from freezeframe_replay.engine import threads
+
+    quiet_ns, made = 0, None
+    while quiet_ns < _QUIET_S * 1e9:
+        _, passed_ns = threads.watch(_LOOK_S)
+        before, made = made, session.calls_at_the_end()
+        quiet_ns = 0 if made is None or made != before else quiet_ns + passed_ns
+    _state["ended"] = (f"the rest of the program (no call for {_QUIET_S} s, so the replay ended it)",)
+    write_report()
+    for stream in (sys.stdout, sys.stderr):
+        if stream is not None:
+            stream.flush()
+    os._exit(0)
 
 
 if __name__ == "__main__":

@@ -321,7 +321,7 @@ def _run(
                 env=dict(variables),
                 cwd=cwd,
                 stdin=given,
-                stdout=subprocess.PIPE if quiet else None,
+                stdout=subprocess.DEVNULL if quiet else None,
                 stderr=subprocess.PIPE,
                 text=True,
                 errors="replace",
@@ -339,17 +339,19 @@ def _run(
             ) from error
         finally:
             _end_group(process.pid)
-    return None if ended is None else subprocess.CompletedProcess(command, process.returncode, *ended)
+    return None if ended is None else subprocess.CompletedProcess(command, process.returncode, stderr=ended)
 
 
-def _wait(process: subprocess.Popen[str], until: _Until) -> tuple[str, str] | None:
-    """Return what the program printed. A pool may wait forever for a worker that a miss ended: then None."""
+def _wait(process: subprocess.Popen[str], until: _Until) -> str | None:
+    """Return what the program wrote to standard error. A pool may wait forever for a worker that a miss ended: then None."""
     deadline_s = time.monotonic() + until.timeout_s
     left_at_s = None
     while True:
         try:
-            return process.communicate(timeout=max(0.0, min(_LOOK_EVERY_S, deadline_s - time.monotonic())))
-        except subprocess.TimeoutExpired:
+            return process.communicate(timeout=max(0.0, min(_LOOK_EVERY_S, deadline_s - time.monotonic())))[1]
+        except subprocess.TimeoutExpired as waiting:
+            if process.poll() is not None:  # a process that it started holds the pipe open
+                return (waiting.stderr or b"").decode(errors="replace")
             now_s = time.monotonic()
             if until.on_look is not None:
                 until.on_look(until.peers.served())
