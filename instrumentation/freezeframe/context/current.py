@@ -10,7 +10,9 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from contextvars import ContextVar, Token
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import partial
+from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe.context.draws import Draws
@@ -30,21 +32,17 @@ class Lane:
     Ordinals are handed out in the parent, in program order, so they are the same whatever the scheduler does.
     """
 
-    __slots__ = ("_lock", "_spawned", "apart", "path")
+    __slots__ = ("_spawned", "apart", "path")
 
     def __init__(self, path: exchange.Lane = (), *, apart: bool = False) -> None:
         self.path = path
         self.apart = apart
         """True if a replay does not run the code here: the inside of a tool, the real network call."""
-        self._spawned = 0
-        self._lock = threading.Lock()
+        self._spawned = count()
 
     def child(self) -> Lane:
         """Return the lane of the next task or thread that is started here."""
-        with self._lock:
-            ordinal = self._spawned
-            self._spawned += 1
-        return Lane((*self.path, ordinal), apart=self.apart)
+        return Lane((*self.path, next(self._spawned)), apart=self.apart)
 
     def aside(self) -> Lane:
         """Return a lane at the same place with separate ordinals.
@@ -55,44 +53,76 @@ class Lane:
         return Lane(self.path, apart=True)
 
 
-@dataclass(slots=True, kw_only=True, eq=False)
-class RunContext:
-    """The run in progress. All tasks and threads of the run share `flags`, `readings`, `unrecorded` and `span`.
+_SHARED: Final[Mapping[str, Callable[[], Any]]] = {
+    "flags": dict,
+    "readings": dict,
+    "unrecorded": partial(defaultdict[str, int], int),
+    "sights": Sights,
+    "draws": Draws,
+}
+"""Parts of a run that a run inside it shares -> what makes one."""
+_PARTS: Final = {**_SHARED, "tracers": set, "begins": list, "at_first_call": list}
 
-    Not frozen, and without the types of what it begins with: one is made for each request to a server, and takes a fifth of the
-    time.
+
+class RunContext:
+    """The run in progress. All tasks and threads of the run share its parts, which are made when they are first asked for.
+
+    One is made for each request to a server, of which most make no call.
     """
 
     name: str
-    id: str | None = None
+    id: str | None
+    session: str | None
+    flags: dict[str, object]
+    readings: dict[str, list[str]]
+    """Feed -> its values, in order (see `genai.CLOCK_READINGS`)."""
+    unrecorded: defaultdict[str, int]
+    """Host -> the number of HTTP calls to it that were not recorded (see `genai.UNRECORDED_HTTP`)."""
+    sights: Sights
+    """What its unmarked code reached outside the process."""
+    draws: Draws
+    """What it drew from shared random generators."""
+    tracers: set[str]
+    """Other instrumentations that began spans in it."""
+    begins: list[Callable[[RunContext], None]]
+    """Called once, when the first call is about to be made, to report that the run has begun; empty from then on."""
+    at_first_call: list[Callable[[], None]]
+    """Called once after that."""
     user: str | None = None
     tenant: str | None = None
-    session: str | None = None
-    flags: dict[str, object] = field(default_factory=lambda: {})
-    readings: dict[str, list[str]] = field(default_factory=lambda: {})
-    """Feed -> its values, in order (see `genai.CLOCK_READINGS`)."""
-    unrecorded: defaultdict[str, int] = field(default_factory=lambda: defaultdict(int))
-    """Host -> the number of HTTP calls to it that were not recorded (see `genai.UNRECORDED_HTTP`)."""
-    sights: Sights = field(default_factory=Sights)
-    """What its unmarked code reached outside the process."""
-    draws: Draws = field(default_factory=Draws)
-    """What it drew from shared random generators."""
-    is_implied: bool = False
-    """It is a run only if a call is made in it: a request that an application answers. A marked run inside is its own."""
-    tracers: set[str] = field(default_factory=lambda: set())
-    """Other instrumentations that began spans in it."""
-    begins: list[Callable[[RunContext], None]] = field(default_factory=lambda: [])
-    """Called once, when the first call is about to be made, to report that the run has begun; empty from then on."""
-    at_first_call: list[Callable[[], None]] = field(default_factory=lambda: [])
-    """Called once after that."""
     span: Span | None = None
     payload: Any = None
     """The `EntryPayload` that is kept for its span, once it has begun."""
 
-    def shared(self) -> dict[str, Any]:
-        """Return the fields that a run inside this one shares with it."""
-        shared = {"flags": self.flags, "readings": self.readings, "unrecorded": self.unrecorded}
-        return {**shared, "sights": self.sights, "draws": self.draws}
+    def __init__(
+        self, named: Callable[[], Mapping[str, str | None]] | None = None, /, *, is_implied: bool = False, **given: Any
+    ) -> None:
+        """Begin.
+
+        Args:
+            named: returns name, id and session, if they are not given.
+            is_implied: it is a run only if a call is made in it: a request that an application answers. A marked run inside is
+                its own.
+            **given: fields.
+        """
+        self.is_implied = is_implied
+        if named is not None:
+            self._named = named
+        else:
+            vars(self).update({"id": None, "session": None, **given})
+
+    def __getattr__(self, name: str) -> Any:
+        own = vars(self)
+        if name in _PARTS:
+            return own.setdefault(name, _PARTS[name]())  # in one step: another thread may ask, too
+        if name not in ("name", "id", "session") or "_named" not in own:
+            raise AttributeError(name)
+        own.update(self._named())
+        return own[name]
+
+    def share(self, outer: RunContext) -> None:
+        """Share the parts of the run around this one."""
+        vars(self).update({name: getattr(outer, name) for name in _SHARED})
 
     def calls(self) -> None:
         """Note that a call is about to be made."""
@@ -193,5 +223,7 @@ def current_place() -> Place:
 
 def leave(token: Token[Place]) -> None:
     """Go back to the place before `token`; do nothing if that was in another context (a fixture, a generator's end)."""
-    with suppress(ValueError):
+    try:  # noqa: SIM105 - `suppress` takes five times as long, and this runs in each request
         PLACE.reset(token)
+    except ValueError:
+        pass

@@ -39,27 +39,16 @@ _WORDS: Final = {
 }
 
 
-class Beginning:
-    """The state of the shared generator when runs began. It is taken when it is about to change: a copy takes 5 us."""
-
-    __slots__ = ("state",)
-
-    def __init__(self) -> None:
-        self.state: object = None
-        """What ``random.getstate()`` gave; None until it is taken."""
-
-
 class Draws:
     """The draws of one run, or of a process that is a run as a whole. Shared by all its tasks and threads."""
 
-    __slots__ = ("_is_reported", "_left", "base", "beginning", "epochs", "is_drawn", "is_open", "lost", "states")
+    __slots__ = ("_is_reported", "_left", "base", "epochs", "is_drawn", "lost", "state", "states")
 
     def __init__(self) -> None:
         self.base: tuple[int, int] | None = None
-        """The position of the shared generator when the run began: its epoch, and the words drawn in it."""
-        self.beginning = _NOT_BEGUN
-        self.is_open = False
-        """The run is in progress."""
+        """The position of the shared generator before the run's first draw: its epoch, and the words drawn in it."""
+        self.state: object = None
+        """What ``random.getstate()`` gave there. A copy takes 5 us, so neither is noted before the first draw or call."""
         self.is_drawn = False
         """The run drew from the shared generator."""
         self.epochs: set[int] = set()
@@ -76,7 +65,7 @@ class Draws:
         if self._is_reported or not self.is_drawn:
             return None
         self._is_reported = True
-        return self.beginning.state
+        return self.state
 
     def take(self) -> bool:
         """Return whether there is room for one more reading."""
@@ -98,9 +87,6 @@ def asker(frame: FrameType | None, libraries: tuple[str, ...]) -> str:
     while frame is not None and frame.f_code.co_filename in libraries:
         frame = frame.f_back
     return "" if frame is None else frame.f_code.co_filename
-
-
-_NOT_BEGUN: Final = Beginning()
 
 
 @functools.cache

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import ModuleType
 from typing import Any, Final
 
@@ -49,7 +50,8 @@ async def _handle(original: Any, app: Any, request: Any) -> Any:
         return await (_talk(original, app, request) if upgrade.lower() == "websocket" else original(app, request))
     noted: Request | None = None
     with guard("request.begin"):
-        noted = begin(app, _asked(request, request.method), None if switch.serving() is None else request.pop(BODY, b""))
+        ahead = None if switch.serving() is None else request.pop(BODY, b"")
+        noted = begin(app, partial(_asked, request, request.method), ahead)
         _open[id(request)] = _open[id(request.content)] = noted
     if noted is None:
         return await original(app, request)
@@ -100,9 +102,12 @@ def _end(noted: Request, request: Any, response: Any) -> None:
             noted.client_left()
         if isinstance(body, bytes | bytearray):
             noted.gives(bytes(body))
-        resource = getattr(request.match_info.route, "resource", None)
-        noted.route = f"{request.method} {resource.canonical}" if resource is not None else ""
-    noted.end()
+    noted.end(route=partial(_route, request))
+
+
+def _route(request: Any) -> str:
+    resource = getattr(request.match_info.route, "resource", None)
+    return f"{request.method} {resource.canonical}" if resource is not None else ""
 
 
 def _read(original: Any, reader: Any, size: int) -> bytes:
@@ -134,7 +139,7 @@ def _is_gone(request: Any) -> bool:
 async def _talk(original: Any, app: Any, request: Any) -> Any:
     talk: Talk | None = None
     with guard("socket.begin"):
-        talk = _talks[id(request)] = begin_talk(app, request, _asked(request, "WEBSOCKET"))
+        talk = _talks[id(request)] = begin_talk(app, request, partial(_asked, request, "WEBSOCKET"))
     if talk is None:
         return await original(app, request)
     try:

@@ -16,7 +16,7 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Mu
 from types import ModuleType
 from typing import Any, Final
 
-from freezeframe._guard import guard
+from freezeframe._guard import guard, report
 from freezeframe.context.current import current_place
 from freezeframe.hosts import aiohttp_server, grpc_server
 from freezeframe.hosts.request_runs import Asked, Request, asked_with, begin, forget
@@ -86,43 +86,42 @@ def around_asgi(original: Any) -> Any:
     # with the parameters of the original: uvicorn takes what can be called without any for a factory
     @functools.wraps(original)
     async def called(self: Any, scope: Message, receive: Receive, send: Send) -> None:
-        await _asgi(original, self, scope, receive, send)
-
-    return called
-
-
-async def _asgi(original: Any, app: Any, scope: Message, receive: Receive, send: Send) -> None:
-    if scope["type"] == "lifespan":
-        return await original(app, scope, receive, _flushed_first(send))
-    if scope["type"] not in ("http", "websocket") or not _is_run():
-        return await original(app, scope, receive, send)
-    if scope["type"] == "websocket":
-        talk: Talk | None = None
-        with guard("socket.begin"):
-            talk = begin_talk(app, scope, _asked_by_asgi("WEBSOCKET", scope))
-        call = functools.partial(original, app, scope)
-        return await (call(receive, send) if talk is None else talk_inside(talk, call, receive, send))
-    request: Request | None = None
-    with guard("request.begin"):
+        if scope["type"] == "lifespan":
+            return await original(self, scope, receive, _flushed_first(send))
+        if scope["type"] not in ("http", "websocket") or not _is_run():
+            return await original(self, scope, receive, send)
+        asked = functools.partial(_asked_by_asgi, {**scope, "headers": [*scope["headers"]]})  # applications change it
+        if scope["type"] == "websocket":
+            talk: Talk | None = None
+            with guard("socket.begin"):
+                talk = begin_talk(self, scope, asked)
+            call = functools.partial(original, self, scope)
+            return await (call(receive, send) if talk is None else talk_inside(talk, call, receive, send))
         ahead = None
         if switch.serving() is not None:  # a replay compares the whole request when it is entered
             ahead = await _read_all(receive)
             receive = _given_again(ahead, receive)
-        request = begin(app, _asked_by_asgi(scope["method"], scope), ahead)
-    if request is None:
-        return await original(app, scope, receive, send)
-    leave = request.scope.enter()
-    try:
-        await original(app, scope, _heard(request, receive), _watched(request, send))
-    except BaseException as error:
+        try:
+            request = begin(self, asked, ahead)
+        except Exception as error:
+            report("request.begin", error)
+            return await original(self, scope, receive, send)
+        leave = request.scope.enter()
+        try:
+            await original(self, scope, _heard(request, receive), _watched(request, send))
+        except BaseException as error:
+            leave()
+            request.end(error)
+            raise
         leave()
-        request.end(error)
-        raise
-    leave()
-    with guard("request.route"):
-        path = getattr(scope.get("route"), "path", None)
-        request.route = f"{scope['method']} {path}" if isinstance(path, str) else ""
-    request.end()
+        request.end(route=functools.partial(_route, scope))
+
+    return called
+
+
+def _route(scope: Message) -> str:
+    path = getattr(scope.get("route"), "path", None)
+    return f"{scope['method']} {path}" if isinstance(path, str) else ""
 
 
 def _flushed_first(send: Send) -> Send:
@@ -135,15 +134,15 @@ def _flushed_first(send: Send) -> Send:
     return watched_send
 
 
-def _asked_by_asgi(method: str, scope: Message) -> Asked:
-    # as they are now: applications change their scope
-    path, query, headers, client = scope["path"], scope["query_string"], [*scope["headers"]], scope.get("client")
+def _asked_by_asgi(scope: Message) -> Asked:
+    method = scope["method"] if scope["type"] == "http" else "WEBSOCKET"
+    path, headers, client = scope["path"], scope["headers"], scope.get("client")
 
     def given() -> dict[str, Any]:
         return {
             "method": method,
             "path": path,
-            "query": query.decode("latin-1"),
+            "query": scope["query_string"].decode("latin-1"),
             "headers": asked_with(_texts(headers)),
             "client": client[0] if client else "",
         }
@@ -168,11 +167,13 @@ def _texts(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
 def _heard(request: Request, receive: Receive) -> Receive:
     async def heard() -> Message:
         message = await receive()
-        with guard("request.receive"):
+        try:
             if message["type"] == "http.request":
                 request.body.add(bytes(message.get("body", b"")))
             elif message["type"] == "http.disconnect":
                 request.client_left()
+        except Exception as error:
+            report("request.receive", error)
         return message
 
     return heard
@@ -180,13 +181,15 @@ def _heard(request: Request, receive: Receive) -> Receive:
 
 def _watched(request: Request, send: Send) -> Send:
     async def watched_send(message: Message) -> None:
-        with guard("request.send"):
+        try:
             if message["type"] == "http.response.start":
                 request.status = message["status"]
                 request.headers = functools.partial(_texts, message.get("headers", ()))
             elif message["type"] == "http.response.body":
                 request.gives(bytes(message.get("body", b"")))
                 request.is_answered = not message.get("more_body", False)
+        except Exception as error:
+            report("request.send", error)
         await send(message)
 
     return watched_send
@@ -216,43 +219,38 @@ def _given_again(body: bytes, receive: Receive) -> Receive:
 def around_wsgi(original: Any) -> Any:
     @functools.wraps(original)
     def called(self: Any, environ: dict[str, Any], start_response: Any) -> Any:
-        return _wsgi(original, self, environ, start_response)
+        if not _is_run():
+            return original(self, environ, start_response)
+        try:
+            ahead = None
+            if switch.serving() is not None:
+                ahead = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+                environ["wsgi.input"] = io.BytesIO(ahead)
+            request = begin(self, functools.partial(_asked_by_wsgi, {**environ}), ahead)  # applications change it
+            environ["wsgi.input"] = _Heard(environ["wsgi.input"], request.body)
+        except Exception as error:
+            report("request.begin", error)
+            return original(self, environ, start_response)
+
+        def started(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
+            try:
+                request.status = int(status.split(" ", 1)[0])
+                request.headers = [*headers].__iter__
+            except Exception as fault:
+                report("request.send", fault)
+            return start_response(status, headers, *error)
+
+        try:
+            answer = request.scope.call(original, self, environ, started)
+        except BaseException as error:
+            request.end(error)
+            raise
+        if not request.is_run and isinstance(answer, environ.get("wsgi.file_wrapper") or ()):
+            request.end()
+            return answer  # the server may send such a file by itself
+        return _SizedAnswer(answer, request) if hasattr(answer, "__len__") else _Answer(answer, request)
 
     return called
-
-
-def _wsgi(original: Any, app: Any, environ: dict[str, Any], start_response: Any) -> Any:
-    if not _is_run():
-        return original(app, environ, start_response)
-    request: Request | None = None
-    with guard("request.begin"):
-        ahead = None
-        if switch.serving() is not None:
-            ahead = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
-            environ["wsgi.input"] = io.BytesIO(ahead)
-        request = begin(app, _asked_by_wsgi(environ), ahead)
-        environ["wsgi.input"] = _Heard(environ["wsgi.input"], request.body)
-    if request is None:
-        return original(app, environ, start_response)
-
-    def started(status: str, headers: list[tuple[str, str]], *error: Any) -> Any:
-        with guard("request.send"):
-            request.status = int(status.split(" ", 1)[0])
-            request.headers = [*headers].__iter__
-        return start_response(status, headers, *error)
-
-    leave = request.scope.enter()
-    try:
-        answer = original(app, environ, started)
-    except BaseException as error:
-        leave()
-        request.end(error)
-        raise
-    leave()
-    if not request.is_run and isinstance(answer, environ.get("wsgi.file_wrapper") or ()):
-        request.end()
-        return answer  # the server may send such a file by itself
-    return _SizedAnswer(answer, request) if hasattr(answer, "__len__") else _Answer(answer, request)
 
 
 class _Heard:
@@ -309,35 +307,35 @@ class _Answer:
         if self._pieces is None:
             iter(self)
         piece = self._inside(next, self._pieces)
-        with guard("request.send"):
+        try:
             self._request.gives(piece)
+        except Exception as error:
+            report("request.send", error)
         return piece
 
     def _inside(self, call: Callable[[Any], Any], given: Any) -> Any:
-        leave = self._request.scope.enter()
         try:
-            made = call(given)
-        except BaseException as error:
-            leave()
-            if isinstance(error, StopIteration):
-                self._request.is_answered = True
-            else:
-                self._request.end(error)
+            return self._request.scope.call(call, given)
+        except StopIteration:
+            self._request.is_answered = True
             raise
-        leave()
-        return made
+        except BaseException as error:
+            self._request.end(error)
+            raise
 
     def close(self) -> None:
         """End the request. Servers always call it."""
+        request = self._request
         try:
             close = getattr(self._answer, "close", None)
             if close is not None:
-                with self._request.scope.inside():
-                    close()
+                request.scope.call(close)
         finally:
-            with guard("request.close"):
-                self._request.client_left()
-                self._request.end()
+            try:
+                request.client_left()
+                request.end()
+            except Exception as error:
+                report("request.close", error)
 
 
 class _SizedAnswer(_Answer):
@@ -347,8 +345,7 @@ class _SizedAnswer(_Answer):
         return len(self._answer)  # pyright: ignore[reportArgumentType]  # it has one
 
 
-def _asked_by_wsgi(changing: Mapping[str, Any]) -> Asked:
-    environ = {**changing}  # as it is now: applications change it
+def _asked_by_wsgi(environ: Mapping[str, Any]) -> Asked:
     method = environ["REQUEST_METHOD"]
     path = (environ.get("SCRIPT_NAME", "") + environ.get("PATH_INFO", "")).encode("latin-1").decode("utf-8", "replace")
 

@@ -201,7 +201,7 @@ def _begin(behavior: Any, path: str, shape: str, context: Any, request: Any) -> 
 
         first: Callable[[tuple[str, ...]], str | None] = lambda names: next((named[n] for n in names if n in named), None)  # noqa: E731
         asked = request_runs.Asked(name=path, first=first, given=given)
-        talk.scope = request_runs.begin_scope(functools.partial(_target, behavior), asked, talk.came)
+        talk.scope = request_runs.begin_scope(functools.partial(_target, behavior), lambda: asked, talk.came)
         return talk
     return None
 

@@ -38,22 +38,22 @@ _targets: Final[dict[int, tuple[Any, str, str | None]]] = {}
 """Id of an application -> the application, where it is found, and that module's file."""
 
 
-@dataclass(slots=True, kw_only=True)
 class Request:
     """One request while it is answered, and the run that it may be."""
 
-    scope: EntryScope
-    body: Body
-    """Of the request, as far as the application read it."""
-    answer: Body
-    status: int = 0
-    headers: Callable[[], Iterable[tuple[str, str]]] = tuple
-    """Returns those of the response."""
-    route: str = ""
-    """Method and path of the route, known once it is answered."""
-    is_answered: bool = False
-    left_after: int | None = None
-    """After how many pieces of the response the client went away."""
+    __slots__ = ("answer", "body", "headers", "is_answered", "left_after", "scope", "status")
+
+    def __init__(self, scope: EntryScope, body: Body) -> None:
+        self.scope = scope
+        self.body = body
+        """Of the request, as far as the application read it."""
+        self.answer = Body(_ANSWER_BYTES)
+        self.status = 0
+        self.headers: Callable[[], Iterable[tuple[str, str]]] = tuple
+        """Returns those of the response."""
+        self.is_answered = False
+        self.left_after: int | None = None
+        """After how many pieces of the response the client went away."""
 
     @property
     def is_run(self) -> bool:
@@ -70,19 +70,20 @@ class Request:
         if not self.is_answered and self.left_after is None:
             self.left_after = len(self.answer.pieces)
 
-    def end(self, error: BaseException | None = None) -> None:
-        """End the run, if it is one."""
+    def end(self, error: BaseException | None = None, *, route: Callable[[], str] = str) -> None:
+        """End the run, if it is one. `route` returns method and path of the route, which is known once it is answered."""
         output: str | None = None
-        with guard("request.end"):
-            payload = self.scope.payload
-            if payload is not None and switch.serving() is None:
-                payload.add_input("body", as_text(b"".join(self.body.pieces)))
-                if self.body.omitted is not None:
-                    payload.add_gap(_left_out(self.body.omitted))
-                if name := cloud_functions.function_name() or self.route:
-                    self.scope.rename(name)
-            if error is None and self.is_run:
-                output = values.encode(self._response())
+        if self.is_run:
+            with guard("request.end"):
+                payload = self.scope.payload
+                if payload is not None and switch.serving() is None:
+                    payload.add_input("body", as_text(b"".join(self.body.pieces)))
+                    if self.body.omitted is not None:
+                        payload.add_gap(_left_out(self.body.omitted))
+                    if name := cloud_functions.function_name() or route():
+                        self.scope.rename(name)
+                if error is None:
+                    output = values.encode(self._response())
         self.scope.finish(output=output, error=error, failure=str(self.status) if self.status >= _FAILED else "")
 
     def _response(self) -> dict[str, Any]:
@@ -104,39 +105,50 @@ class Asked:
     """Returns what is recorded."""
 
 
-def begin(app: Any, asked: Asked, ahead: bytes | None = None) -> Request:
+def begin(app: Any, asked: Callable[[], Asked], ahead: bytes | None = None) -> Request:
     """Begin what may be a run. `ahead`: the body, if it was read before the application does."""
     recorder = switch.recorder()
     body = Body(_ANSWER_BYTES if recorder is None else recorder.settings.max_body_bytes)
-    # the body as far as it was read when the first call is made: a run that is killed in that call has it
-    scope = begin_scope(
-        partial(target_of_application, app), asked, lambda: {"body": as_text(b"".join(body.pieces) if ahead is None else ahead)}
-    )
-    return Request(scope=scope, body=body, answer=Body(_ANSWER_BYTES))
+    scope = begin_scope(partial(target_of_application, app), asked, partial(_came, body, ahead))
+    return Request(scope, body)
 
 
-def begin_scope(where: Callable[[], tuple[str, str | None]], asked: Asked, came: Callable[[], Mapping[str, Any]]) -> EntryScope:
-    """Begin what may be a run.
+def _came(body: Body, ahead: bytes | None) -> dict[str, Any]:
+    """Return the body as far as it was read when the first call is made: a run that is killed in that call has it."""
+    return {"body": as_text(b"".join(body.pieces) if ahead is None else ahead)}
+
+
+def begin_scope(
+    where: Callable[[], tuple[str, str | None]], asked: Callable[[], Asked], came: Callable[[], Mapping[str, Any]]
+) -> EntryScope:
+    """Begin what may be a run. The functions are called once it is one, or has a span below it.
 
     Args:
         where: returns where a replay finds what answers, and the file of that.
-        asked: what was asked.
+        asked: returns what was asked.
         came: returns what the client sent after its headers.
     """
+    return EntryScope(partial(_point, where, asked, came), RunContext(partial(_named, asked), is_implied=True))
 
-    def point() -> EntryPoint:
-        target, file = where()
-        return EntryPoint(
-            kind=EntryKind.REQUEST,
-            name=asked.name,
-            target=target,
-            file=file,
-            input=values.encode({**asked.given(), **came()}),
-            gaps=() if target else (_UNREACHABLE,),
-        )
 
-    event = asked.first(_EVENT_ID) if "functions_framework" in sys.modules else None  # is delivered again until it succeeds
-    return EntryScope(point, RunContext(name=asked.name, id=event, session=asked.first(_session_headers()), is_implied=True))
+def _point(
+    where: Callable[[], tuple[str, str | None]], asked: Callable[[], Asked], came: Callable[[], Mapping[str, Any]]
+) -> EntryPoint:
+    (target, file), found = where(), asked()
+    return EntryPoint(
+        kind=EntryKind.REQUEST,
+        name=found.name,
+        target=target,
+        file=file,
+        input=values.encode({**found.given(), **came()}),
+        gaps=() if target else (_UNREACHABLE,),
+    )
+
+
+def _named(asked: Callable[[], Asked]) -> Mapping[str, str | None]:
+    found = asked()
+    event = found.first(_EVENT_ID) if "functions_framework" in sys.modules else None  # is delivered again until it succeeds
+    return {"name": found.name, "id": event, "session": found.first(_session_headers())}
 
 
 def as_text(data: bytes) -> str | bytes:

@@ -68,8 +68,8 @@ class Talk:
         self.scope.finish(output=output, error=error)
 
 
-def begin_talk(app: Any, scope: Message, asked: Asked) -> Talk:
-    """Begin what may be a run: `asked` is the handshake."""
+def begin_talk(app: Any, scope: Message, asked: Callable[[], Asked]) -> Talk:
+    """Begin what may be a run: `asked` returns the handshake."""
     received: list[list[Any]] = []
     given = received if switch.serving() is None else scope.get(RECEIVED, [])
     found = begin_scope(partial(target_of_application, app), asked, lambda: {"received": given})

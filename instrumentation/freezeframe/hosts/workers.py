@@ -329,8 +329,8 @@ def _recorded(coroutine: Any, name: str) -> Any:
 # -- messages and results ------------------------------------------------------------------------------------------------
 
 _HELD_BACK: Final = (
-    ("celery.app.base", "Celery", ("send_task",)),
-    ("celery.backends.base", "Backend", ("mark_as_done", "mark_as_failure", "mark_as_retry")),
+    ("celery.app.base", "Celery", ("send_task", "_get_backend")),
+    ("celery.backends.base", "Backend", ("mark_as_done", "mark_as_failure", "mark_as_retry", "store_result")),
     ("dramatiq.brokers.redis", "RedisBroker", ("enqueue",)),
     ("rq.queue", "Queue", ("enqueue_job",)),
     ("arq.connections", "ArqRedis", ("enqueue_job",)),

@@ -9,12 +9,14 @@ import sys
 import time
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from contextvars import Token
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe._guard import guard
+from freezeframe._guard import guard, report
 from freezeframe.context.current import PLACE, Lane, Place, RunContext, current_place, leave
 from freezeframe.context.draws import Draws
 from freezeframe.context.environment import recorded_settings
@@ -175,45 +177,64 @@ class EntryPayload:
         return None, {**own, **attributes, **present}
 
 
+@cache
+def _later() -> ModuleType:
+    """Import OpenTelemetry when the first run is recorded."""
+    from freezeframe.context import later
+
+    return later
+
+
+def _sees_all(result: object) -> Iterator[str]:
+    del result
+    return iter(())
+
+
 class EntryScope:
     """A run in progress: recorded, reported to a replay, or (inside another run) a plain child span."""
 
-    __slots__ = ("_done", "_place", "_recorder", "_responder", "look", "run")
+    __slots__ = ("_around", "_done", "_has_begun", "_place", "_recorder", "_responder", "look", "run")
 
     def __init__(self, point: EntryPoint | Callable[[], EntryPoint], run: RunContext) -> None:
         """Begin. `point` may be a function that returns the entry point, for a run that exists only if a call is made in it."""
         outer = current_place()
-        self._done = False
-        self.look: Callable[[object], Iterator[str]] = lambda _: iter(())
+        self._done = self._has_begun = False
+        self.look: Callable[[object], Iterator[str]] = _sees_all
         """Takes what the entry point returned; yields in words which parts of the outcome the output does not hold."""
         self._responder: Responder | None = None
         self._recorder: Recorder | None = None
-        if outer.run is not None and run.session is None:  # a marked function that a request of the conversation calls
-            run = replace(run, session=outer.run.session)
+        self._around: tuple[object, object, Any] = (None, None, None)
+        """The context that it was last entered from, its span then, and the context inside."""
         self.run = run
-        self._place = Place(lane=Lane(), run=run)
+        if outer.run is not None and run.session is None:  # a marked function that a request of the conversation calls
+            run.session = outer.run.session
         if outer.run is not None and not outer.takes_run:
-            self.run = replace(run, **outer.run.shared())
-            self._place = replace(outer, run=self.run)
-        elif (responder := switch.serving()) is not None:
-            self._responder = responder
-            point = point() if callable(point) else point
-            responder.enter(point.target, point.input)
+            run.share(outer.run)
+            self._place = replace(outer, run=run)
+        else:
+            self._place = Place(lane=Lane(), run=run)
+            if (responder := switch.serving()) is not None:
+                self._responder = responder
+                point = point() if callable(point) else point
+                responder.enter(point.target, point.input)
         recorder = switch.recorder()
         if recorder is not None:
             self._recorder = recorder
-            with guard("entry.start"):
+            try:
                 self._start(recorder, point, outer)
+            except Exception as error:
+                report("entry.start", error)
 
     def _start(self, recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], outer: Place) -> None:
         run, context = self.run, _context_of_run(recorder, outer)
         if run.is_implied and outer.takes_run:  # most requests make no call, and should cost next to nothing
-            from freezeframe.context import later
-
+            later = _later()
             context = later.get_current() if context is None else context
-            run.span = later.LaterSpan(partial(_start_span, recorder, run.name, context, time.time_ns()))
-            run.begins.append(partial(_begin, recorder, point))
-            SHARED.begin(run.draws)
+            # neither of these knows the run: what a request leaves should not wait for the garbage collector
+            run.span = later.LaterSpan(partial(_start_span, recorder, point, context, time.time_ns()))
+            run.begins = [partial(_begin, recorder, point)]
+            SHARED.begin()
+            self._has_begun = True
             return
         token = PLACE.set(self._place)  # so that the span's start sees the run's user and session
         try:
@@ -221,7 +242,8 @@ class EntryScope:
         finally:
             PLACE.reset(token)
         if outer.takes_run and run.span.is_recording():
-            SHARED.begin(run.draws)
+            SHARED.begin()
+            self._has_begun = True
             SHARED.mark(run.draws)  # before the program draws
             _begin(recorder, point, run)
 
@@ -247,18 +269,28 @@ class EntryScope:
 
     def enter(self) -> Callable[[], None]:
         """Make the run the current one; return what undoes that, to be called in the same context."""
-        token = PLACE.set(self._place)
-        if self.run.span is None:
-            return partial(leave, token)
-        from freezeframe.context import later
+        return partial(_leave, PLACE.set(self._place), self._attach())
 
-        otel_token = later.attach(later.set_span_in_context(self.run.span))
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a function inside the run."""
+        token, around = PLACE.set(self._place), self._attach()
+        try:
+            return function(*args)
+        finally:
+            PLACE.reset(token)
+            if around is not None:
+                _later().detach(around)
 
-        def undo() -> None:
-            leave(token)
-            later.detach(otel_token)
-
-        return undo
+    def _attach(self) -> Any:
+        """Make the run's span the current one; return what undoes that."""
+        span = self.run.span
+        if span is None:
+            return None
+        later, around = _later(), self._around
+        outer = later.get_current()
+        if around[0] is not outer or around[1] is not span:  # a run that answers in pieces is entered for each
+            self._around = around = (outer, span, later.set_span_in_context(span, outer))
+        return later.attach(around[2])
 
     def finish(
         self,
@@ -283,13 +315,14 @@ class EntryScope:
                 unseen = tuple(self.look(result))
         if self._responder is not None:
             self._responder.leave(output, None if error is None else values.encode_exception(error, yields), unseen)
-        SHARED.end(self.run.draws)
+        if self._has_begun:
+            SHARED.end(vars(self.run).get("draws"))
         span, payload = self.run.span, self.payload
         if span is None:
             return
         if self.run.is_implied and payload is None:  # it made no call, so it is not a run
             # but if there are spans below its own, that one must end, or it is never sent
-            if self.run.tracers and getattr(span, "started", None) is not None:
+            if getattr(span, "started", None) is not None and self.run.tracers:
                 span.end()
             return
         with guard("entry.finish"):
@@ -332,22 +365,19 @@ def _context_of_run(recorder: Recorder, outer: Place) -> Context | None:
     return Context()
 
 
-def _start_span(recorder: Recorder, name: str, context: Context, start_ns: int) -> Span:
-    from freezeframe.context import later
-
-    token = later.attach(context)  # of the span around it: while it starts, it is not the current one itself
+def _start_span(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], context: Context, start_ns: int) -> Span:
+    name = (point() if callable(point) else point).name
+    token = _later().attach(context)  # of the span around it: while it starts, it is not the current one itself
     try:
         return recorder.tracer.start_span(name, context=context, start_time=start_ns)
     finally:
-        later.detach(token)
+        _later().detach(token)
 
 
 def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run: RunContext) -> None:
     """Report that a run has begun."""
     with guard("entry.announce"):
-        from freezeframe.context.later import LaterSpan
-
-        span = run.span = run.span.real() if isinstance(run.span, LaterSpan) else run.span
+        span = run.span = getattr(run.span, "real", lambda: run.span)()  # of a `LaterSpan`
         if span is None or not span.is_recording():
             return
         for reading in randoms.MADE_BEFORE:
@@ -358,11 +388,17 @@ def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run
             recorded_settings(recorder.settings),
             run.readings,
             run.unrecorded,
-            random_state=SHARED.state_of(run.draws),
+            random_state=SHARED.mark(run.draws),
             sights=run.sights,
             draws=run.draws,
         )
         recorder.sink.announce(span, run.payload.beginning())
+
+
+def _leave(token: Token[Place], around: Any) -> None:
+    leave(token)
+    if around is not None:
+        _later().detach(around)
 
 
 def command_entry(input_json: str | None = None, name: str | None = None) -> EntryPoint:

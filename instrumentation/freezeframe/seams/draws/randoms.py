@@ -147,8 +147,10 @@ def _wrap_seed(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def seed(*args: Any, **kwargs: Any) -> None:
         place = current_place()
+        draws = draws_of(place)
         with shared.lock:
-            shared.settle()
+            if draws is not None:
+                shared.mark(draws)
             original(*args, **kwargs)
             number = args[0] if len(args) == 1 and not kwargs and original.__name__ == "seed" else None
             is_short = type(number) is int and abs(number) < _LARGEST_SEED
@@ -161,7 +163,6 @@ def _wrap_seed(original: Callable[..., None]) -> Callable[..., None]:
                 now = "" if from_outside else hashlib.sha256(repr(shared.getstate()).encode()).hexdigest()[:16]
                 if switch.serving() is not None and recall(feed) != now:
                     shared.served.is_left = True
-                draws = draws_of(place)
                 if draws is not None and draws.take():
                     note(place, feed, now)
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.context.current import PLACE, Place, current_place
-from freezeframe.context.draws import Beginning, Draws, asker
+from freezeframe.context.draws import Draws, asker
 from freezeframe.seams.draws.drawn import GIVEN, GONE, Served, state_to_text
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.readings import draws_of, feed_of, note
@@ -52,8 +52,6 @@ class _Shared:
         self._made_gauss: tuple[Place, tuple[Draws, str] | None] | None = None
         """The place that made the number that `gauss` will return next."""
         self.served = Served()
-        self._beginning: Beginning | None = None
-        """Shared by the runs that began since the last draw."""
         self._open = 0
         """Runs in progress."""
         self._is_off = False
@@ -92,50 +90,36 @@ class _Shared:
                 self._turn(off=False)
                 self._epoch, self.words, self._is_behind = self._epoch + 1, 0, True
 
-    def begin(self, draws: Draws) -> None:
-        """Begin a run: note the position in the row."""
+    def begin(self) -> None:
+        """Begin a run."""
         with self.lock:
             self._open += 1
             if self._is_off:
                 self.turn_on()
-            else:
-                self._go_on_elsewhere()
-            self._beginning = self._beginning or Beginning()
-            draws.is_open, draws.base, draws.beginning = True, (self._epoch, self.words), self._beginning
 
-    def end(self, draws: Draws) -> None:
+    def end(self, draws: Draws | None) -> None:
+        """End a run that has begun; `draws` is None if it has none."""
         with self.lock:
-            if draws.is_open:
-                draws.is_open = False
-                self._open -= 1
-                # its row ends with it; and if no run is left, the next draw finds nothing to count for
-                if not self._open or (self._drawer is not None and self._drawer[0] is draws):
-                    self._go_on_elsewhere()
+            self._open -= 1
+            # its row ends with it; and if no run is left, the next draw finds nothing to count for
+            if not self._open or (self._drawer is not None and self._drawer[0] is draws):
+                self._go_on_elsewhere()
 
-    def settle(self) -> None:
-        """Take the state that runs began with, before it changes."""
+    def mark(self, draws: Draws) -> Any:
+        """Return the generator's state before the first draw or call of a run: the present one, the first time."""
+        with self.lock:
+            if draws.base is None:
+                self._settle()
+                self._go_on_elsewhere()
+                self._verify()
+                draws.base, draws.state = (self._epoch, self.words), self.getstate()
+            return draws.state
+
+    def _settle(self) -> None:
+        """Take the state of an epoch that began while draws were not counted, before it changes."""
         if self._is_behind:
             self._epoch -= 1  # it has a number already
             self.begin_epoch()
-        if self._beginning is not None:
-            self._beginning.state, self._beginning = self.getstate(), None
-
-    def mark(self, draws: Draws) -> Any:
-        """Return the generator's state, taken now, as the one that a run begins with."""
-        with self.lock:
-            self.settle()
-            self._go_on_elsewhere()
-            self._verify()
-            draws.base, draws.beginning = (self._epoch, self.words), Beginning()
-            draws.beginning.state = self.getstate()
-            return draws.beginning.state
-
-    def state_of(self, draws: Draws) -> Any:
-        """Return the state that a run began with, None if nothing is watched."""
-        with self.lock:
-            if draws.beginning.state is None and draws.beginning is self._beginning:
-                self.settle()
-            return draws.beginning.state
 
     def is_changed(self, state: Any) -> bool:
         """Return whether the generator is in another state."""
@@ -156,14 +140,16 @@ class _Shared:
         file = asker(frame, FILES)
         if raw is self.raw_place and thread == self.thread and file is self._file:
             return
-        self.settle()
+        self._settle()
         place = current_place()
+        draws = draws_of(place)
+        if draws is not None and draws.base is None:
+            self.mark(draws)
         # Any code may call code in `random` itself.
         self.code = None if frame.f_code.co_filename == FILES[0] else frame.f_code
         self.raw_place, self.thread = raw, thread
         if place is self._place and file is self._file:
             return
-        draws = draws_of(place)
         if draws is None and not self._open and not self._is_of_process():
             self._turn(off=True)
             return
