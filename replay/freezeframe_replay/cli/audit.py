@@ -8,6 +8,7 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command, option
 from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of, print_json
+from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.audit import write_audit
 from freezeframe_replay.report.render import printable
@@ -36,11 +37,12 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Write the export and print its seal."""
-    fixture = load_as_fixture(place_of(arguments), arguments.run)
-    why = why_nothing_to_check(fixture)
-    if why is not None:
-        raise ReplayError(f"{why}; nothing was written")
-    seal = write_audit(fixture, arguments.output, key=arguments.key)
+    with Progress(f"exporting run {arguments.run}", quiet=arguments.json):
+        fixture = load_as_fixture(place_of(arguments), arguments.run)
+        why = why_nothing_to_check(fixture)
+        if why is not None:
+            raise ReplayError(f"{why}; nothing was written")
+        seal = write_audit(fixture, arguments.output, key=arguments.key)
     if arguments.json:
         said = {"run": fixture.run_id, "audit": str(arguments.output), "seal": seal, "signed": arguments.key is not None}
         print_json({**said, "exchanges": len(fixture.steps), "gaps": list(fixture.gaps)})

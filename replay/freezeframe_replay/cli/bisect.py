@@ -5,12 +5,12 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import shlex
-import sys
 from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, option
+from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.bisect import Bisection, Tried, bisect
 from freezeframe_replay.local.target import load_as_fixture
@@ -49,15 +49,17 @@ def execute(arguments: argparse.Namespace) -> int:
     """Bisect and name the commit; 125 if it is not known."""
     fixture = load_as_fixture(options.place_of(arguments), arguments.run)
     good = arguments.good or _recorded_commit(fixture)
-    quiet = arguments.quiet or arguments.json
-
-    def on_try(tried: Tried) -> None:
-        if not quiet:
-            line = f"{tried.commit[:_SHORT]}  {tried.verdict.value:<12}  {tried.subject}"
-            print(short(line, options.terminal_width()), file=sys.stderr, flush=True)
-
     trial = options.trial_of(arguments, Policy(ignore=tuple(arguments.ignore)))
-    found = bisect(Path.cwd(), fixture, trial, good=good, bad=arguments.bad, on_try=on_try)
+    quiet = arguments.quiet or arguments.json
+    with Progress("replaying the first commit", quiet=quiet) as progress:
+
+        def on_try(tried: Tried) -> None:
+            line = f"{tried.commit[:_SHORT]}  {tried.verdict.value:<12}  {tried.subject}"
+            if not quiet:
+                progress.note(short(line, options.terminal_width()))
+            progress.say("replaying the next commit")
+
+        found = bisect(Path.cwd(), fixture, trial, good=good, bad=arguments.bad, on_try=on_try)
     if arguments.json:
         options.print_json(dataclasses.asdict(found))
     else:

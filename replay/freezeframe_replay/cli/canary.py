@@ -11,6 +11,7 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command, flag, option, repeatable
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, limit, place_of, positive, print_json, terminal_width
+from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.experiments.canary import Asked, Canary, ask_again, has_drifted, pinned_questions
 from freezeframe_replay.experiments.dataset import load_dataset
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_as_fixture
@@ -56,9 +57,11 @@ def execute(arguments: argparse.Namespace) -> int:
         timeout_s=arguments.timeout,
     )
     asked: list[Asked] = []
+    quiet = arguments.quiet or arguments.json
     for fixture in _fixtures(arguments):
         for step in pinned_questions(fixture, frozenset(arguments.step)):
-            found = ask_again(fixture, step, canary)
+            with Progress(f"asking the model of run {fixture.run_id[:ID_DIGITS]}, step {step.number}", quiet=quiet):
+                found = ask_again(fixture, step, canary)
             asked.append(found)
             if not arguments.json and not (arguments.quiet and not has_drifted(found) and not found.error):
                 print("\n".join(_lines(found, drifted=has_drifted(found))), flush=True)

@@ -46,9 +46,9 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Write the dataset and print the next command."""
     names, chosen_by = _choose(arguments)
-    progress = Progress(quiet=arguments.quiet or arguments.json)
     bare: list[str] = []
-    made = write_dataset(arguments.output, _fixtures(arguments, names, progress, bare), chosen_by=chosen_by)
+    with Progress(f"reading the first of {counted(len(names), 'run')}", quiet=arguments.quiet or arguments.json) as progress:
+        made = write_dataset(arguments.output, _fixtures(arguments, names, progress, bare), chosen_by=chosen_by)
     warn_of_bare(len(bare), command="dataset")
     if arguments.json:
         print_json({"dataset": str(made.directory), "chosen_by": made.chosen_by, "runs": [row.run_id for row in made.rows]})

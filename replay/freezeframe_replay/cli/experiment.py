@@ -86,14 +86,15 @@ def execute(arguments: argparse.Namespace) -> int:
     """Run it, print the table; the exit code is the finding."""
     dataset = load_dataset(arguments.dataset)
     candidate = options.trial_of(arguments, _policy(arguments))
-    progress = Progress(quiet=arguments.quiet or arguments.json)
-
-    def on_row(done: int, total: int, row: RowResult) -> None:
-        progress.step(done, total, f"{row.name}  {row.finding.value}  {row.why}")
-
     gates = Gates(changed=arguments.max_changed, p95_s=arguments.max_p95, usd=arguments.max_cost)
     kept = None if arguments.named is None else result_file(arguments.dataset, arguments.named)
-    result = run_experiment(dataset, candidate, judging=_judging(arguments), jobs=arguments.jobs, on_row=on_row, gates=gates)
+    judging = _judging(arguments)
+    with Progress(f"replaying the first of {len(dataset.rows)}", quiet=arguments.quiet or arguments.json) as progress:
+
+        def on_row(done: int, total: int, row: RowResult) -> None:
+            progress.step(done, total, f"{row.name}  {row.finding.value}  {row.why}")
+
+        result = run_experiment(dataset, candidate, judging=judging, jobs=arguments.jobs, on_row=on_row, gates=gates)
     document = result_to_json(result)
     for path in filter(None, (kept, arguments.output)):
         write_whole(path, f"{options.json_text(document)}\n".encode(), parents=True)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, positive, print_json
+from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import write_whole
 from freezeframe_replay.local.target import load_target, open_store, store_of
 from freezeframe_replay.report.render import counted
@@ -78,16 +79,22 @@ def execute(arguments: argparse.Namespace) -> int:
     if not names:
         raise RunError("no matching runs", do="list them with `freezeframe runs`")
     export = Export(each_call=arguments.each == "call")
-    runs = _exported(arguments, names, kind)
     rejected = 0
-    if "://" in destination:
-        rejected = _send(runs, kind, export, destination)
-    elif kind.file_is_a_run and len(names) > 1:
-        _write_directory(runs, kind, export, Path(destination))
-    else:
-        _write(runs, kind, export, destination)
+    with Progress("exporting", quiet=_is_quiet(arguments)) as progress:
+        runs = _exported(arguments, names, kind, progress)
+        if "://" in destination:
+            rejected = _send(runs, kind, export, destination)
+        elif kind.file_is_a_run and len(names) > 1:
+            _write_directory(runs, kind, export, Path(destination))
+        else:
+            _write(runs, kind, export, destination)
     _report(arguments, kind, export, len(names), shown_address(destination), rejected)
     return 1 if rejected else 0
+
+
+def _is_quiet(arguments: argparse.Namespace) -> bool:
+    """Return whether progress would be in the way: of a script, or of what is printed on the same terminal."""
+    return arguments.json or (arguments.to[1] == "-" and sys.stdout.isatty())
 
 
 def _chosen(arguments: argparse.Namespace) -> list[str]:
@@ -95,14 +102,15 @@ def _chosen(arguments: argparse.Namespace) -> list[str]:
     return list(dict.fromkeys(str(row[0]) for row in rows))[: arguments.limit]
 
 
-def _exported(arguments: argparse.Namespace, names: Sequence[str], kind: ExportKind) -> Iterator[Exported]:
+def _exported(arguments: argparse.Namespace, names: Sequence[str], kind: ExportKind, progress: Progress) -> Iterator[Exported]:
     """Yield the runs, one at a time.
 
     Raises:
         ConfigError: one was never redacted, or is a fixture of which only spans could be exported.
         RunError: one does not hold what the kind needs.
     """
-    for name in names:
+    for done, name in enumerate(names):
+        progress.step(done, len(names), f"exporting {name}")
         found = load_target(place_of(arguments), name)
         if isinstance(found, Fixture):
             policies = {found.redaction.policy}
@@ -157,16 +165,17 @@ def _parquet(arguments: argparse.Namespace, destination: str) -> int:
     url = store_of(place_of(arguments))
     if is_backend(url):
         raise ConfigError("parquet: requires freezeframe's own tables", do="freezeframe import otlp, and export from the store")
-    if arguments.sql:
-        pieces = parquet_of_query(url, arguments.sql)
-    else:
-        store = open_store(place_of(arguments))
-        names = [store.find(name) for name in arguments.runs]
-        for name in [] if arguments.unredacted else names:
-            policies = policies_of(store.load_spans(name))
-            refuse_bare(name, policies, made="an export", anyway="export it as it is: --unredacted")
-        pieces = parquet_of_runs(url, names)
-    _write_pieces(pieces, destination)
+    with Progress("exporting", quiet=_is_quiet(arguments)):
+        if arguments.sql:
+            pieces = parquet_of_query(url, arguments.sql)
+        else:
+            store = open_store(place_of(arguments))
+            names = [store.find(name) for name in arguments.runs]
+            for name in [] if arguments.unredacted else names:
+                policies = policies_of(store.load_spans(name))
+                refuse_bare(name, policies, made="an export", anyway="export it as it is: --unredacted")
+            pieces = parquet_of_runs(url, names)
+        _write_pieces(pieces, destination)
     if arguments.json and destination != "-":
         print_json({"kind": "parquet", "to": destination, "bytes": Path(destination).stat().st_size})
     elif destination != "-":

@@ -17,7 +17,7 @@ from freezeframe_replay.experiments.dataset import write_dataset
 from freezeframe_replay.experiments.failures import Group, list_failures
 from freezeframe_replay.local.target import load_as_fixture, open_store
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.report.render import ID_DIGITS, moment, short, table_text
+from freezeframe_replay.report.render import ID_DIGITS, counted, moment, short, table_text
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, verdict
 
@@ -73,15 +73,18 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str, str]:
-    progress = Progress(quiet=arguments.quiet or arguments.json)
-    verdicts: dict[str, str] = {}
-    for done, run in enumerate(dict.fromkeys(group.newest for group in groups), 1):
-        try:
-            fixture = load_as_fixture(options.place_of(arguments), run)
-            verdicts[run] = verdict(reenact(fixture, timeout_s=arguments.timeout)).value
-        except FreezeframeError as error:  # a cold case, or a run of other code: the other groups still matter
-            verdicts[run] = f"{_NOT_REPLAYED}{error.message}"
-        progress.step(done, len({group.newest for group in groups}), f"{run[:ID_DIGITS]}  {verdicts[run]}")
+    runs, verdicts = [*dict.fromkeys(group.newest for group in groups)], dict[str, str]()
+    quiet = arguments.quiet or arguments.json
+    with Progress(f"replaying the newest of {counted(len(runs), 'group')}", quiet=quiet) as progress:
+        for done, run in enumerate(runs, 1):
+            try:
+                fixture = load_as_fixture(options.place_of(arguments), run)
+                verdicts[run] = verdict(reenact(fixture, timeout_s=arguments.timeout)).value
+            except FreezeframeError as error:  # a cold case, or a run of other code: the other groups still matter
+                verdicts[run] = f"{_NOT_REPLAYED}{error.message}"
+                if not quiet:
+                    progress.note(f"{run[:ID_DIGITS]}  {verdicts[run]}")
+            progress.step(done, len(runs), f"{run[:ID_DIGITS]}  {verdicts[run]}")
     return verdicts
 
 
@@ -117,7 +120,7 @@ def _table(groups: Sequence[Group], verdicts: dict[str, str]) -> str:
 
 
 def _narrow(groups: Sequence[Group], verdicts: dict[str, str], width: int) -> str:
-    """Return the table for a terminal of 80 columns; the progress says why a run could not be replayed."""
+    """Return the table for a terminal of 80 columns; stderr says why a run could not be replayed."""
     rows = [
         [
             str(group.runs),

@@ -57,20 +57,20 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Fuzz and print the table; 3 if a perturbation flipped the run, 125 if the run itself is not re-enacted."""
-    progress = Progress(quiet=arguments.quiet or arguments.json)
-
-    def on_effect(effect: Effect, item: Perturbation, total: int) -> None:
-        progress.step(effect.number, total, f"{effect.effect:<8} {effect.aim.value}  {effect.text}")
-        if effect.flips and arguments.output is not None:
-            write_fixture(item.fixture, arguments.output / f"{effect.number:03}-{effect.aim.value}")
-
     fuzzing = Fuzzing(
         seed=arguments.seed,
         rounds=arguments.rounds,
         aims=tuple(map(Aim, arguments.aim)) or tuple(Aim),
         trial=options.trial_of(arguments, Policy(live=frozenset(map(Kind, arguments.live)))),
     )
-    effects = fuzz(load_as_fixture(options.place_of(arguments), arguments.run), fuzzing, on_effect=on_effect)
+    with Progress("replaying the run as it is", quiet=arguments.quiet or arguments.json) as progress:
+
+        def on_effect(effect: Effect, item: Perturbation, total: int) -> None:
+            progress.step(effect.number, total, f"{effect.effect:<8} {effect.aim.value}  {effect.text}")
+            if effect.flips and arguments.output is not None:
+                write_fixture(item.fixture, arguments.output / f"{effect.number:03}-{effect.aim.value}")
+
+        effects = fuzz(load_as_fixture(options.place_of(arguments), arguments.run), fuzzing, on_effect=on_effect)
     flipped, open_ones = flips(effects), unknown(effects)
     if arguments.json:
         document = {"seed": arguments.seed, "tried": len(effects), "flipped": len(flipped), "unknown": len(open_ones)}

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import DATA, JSON, home_of, positive, print_json, terminal_width
+from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.local.daemon import collector_answers, flush
 from freezeframe_replay.local.home import Home, read_ports
 from freezeframe_replay.report.outline import Outline, outline_run
@@ -145,14 +146,16 @@ def _send_all(files: list[Path | str], arguments: argparse.Namespace, home: Home
             sent["rejected"] += _send(request, _shown(file), arguments.kind, home, port)
             sent["requests"] += 1
             runs.update(dict.fromkeys(request.runs))
-        print(f"{_shown(file)}: done", file=sys.stderr)
+            progress.say(f"{_shown(file)}: {counted(sent['requests'], 'request')} sent")
 
-    sent["unreadable"] = _each(files, send)
-    flush(home)
+    with Progress("reading", quiet=arguments.json) as progress:
+        sent["unreadable"] = _each(files, send, progress)
+        progress.say("waiting until all of it is stored")
+        flush(home)
     return sent, [*runs]
 
 
-def _each(files: list[Path | str], use: Callable[[Path | str], None]) -> int:
+def _each(files: list[Path | str], use: Callable[[Path | str], None], progress: Progress) -> int:
     """Use each file. Of several, what cannot be read is said and left out; return how many those are.
 
     Raises:
@@ -166,7 +169,7 @@ def _each(files: list[Path | str], use: Callable[[Path | str], None]) -> int:
         except (WireError, RunError, PermanentStoreError) as error:
             if len(files) == 1:
                 raise
-            print(f"freezeframe: {error}", file=sys.stderr)
+            progress.note(f"freezeframe: {error}")
             unreadable += not isinstance(error, RunError)
     return unreadable
 
@@ -212,7 +215,8 @@ def _show(files: list[Path | str], arguments: argparse.Namespace) -> int:
                 lines = ledger_lines(run, terminal_width() - 2) if run.ledger else [*run.gaps] or ["nothing to reconstruct"]
                 print("\n".join([f"{run.run_id}  {run.name}", *(f"  {line}" for line in lines)]))
 
-    unreadable = _each(files, show)
+    with Progress("reading", quiet=arguments.json or sys.stdout.isatty()) as progress:
+        unreadable = _each(files, show, progress)
     if not rows and not unreadable:
         raise no_runs(*arguments.sources)
     if arguments.json:

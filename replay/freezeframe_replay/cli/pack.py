@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of, print_json
+from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import frozen, write_whole
 from freezeframe_replay.local.code import Code
 from freezeframe_replay.local.target import load_target
@@ -56,12 +57,13 @@ def execute(arguments: argparse.Namespace) -> int:
     output: Path = arguments.output
     if output.suffix != PACK_SUFFIX:
         raise ConfigError(f"-o {output}: expected a name that ends in {PACK_SUFFIX}", do=f"-o {output.stem}{PACK_SUFFIX}")
-    recorded = _load(arguments)
-    if not arguments.unredacted:
-        refuse_bare_recording(recorded)
-    code, note = code_of(arguments.code, recorded.fixture, Path.cwd())
-    files = files_of(recorded, code, output.name, Path.cwd())
-    write_whole(output, pack_of(recorded, files, code))
+    with Progress(f"packing run {arguments.run}", quiet=arguments.json):
+        recorded = _load(arguments)
+        if not arguments.unredacted:
+            refuse_bare_recording(recorded)
+        code, note = code_of(arguments.code, recorded.fixture, Path.cwd())
+        files = files_of(recorded, code, output.name, Path.cwd())
+        write_whole(output, pack_of(recorded, files, code))
     for line in filter(None, (note, *_warnings(recorded.fixture, code))):
         print(f"freezeframe pack: {line}", file=sys.stderr)
     if arguments.json:

@@ -1,46 +1,63 @@
-"""Progress of long work, on stderr: one line that updates itself on a terminal, one line per item elsewhere."""
+"""Progress of long work: one line on a terminal, from the first second on, taken away at the end. Nothing elsewhere."""
 
 from __future__ import annotations
 
+import os
 import sys
-from dataclasses import dataclass
+import threading
+import time
+from typing import Final, Self
 
 from freezeframe_replay.cli.options import terminal_width
 from freezeframe_replay.report.render import short
 
+_FIRST_S: Final = 1.0
+_NEXT_S: Final = 0.2
+_CLEAR: Final = "\r\x1b[2K"
 
-@dataclass(slots=True, kw_only=True)
-class Waiting:
-    """Says on a terminal how far one long piece of work is; nothing elsewhere, or with `quiet`. Leaves no trace."""
 
-    quiet: bool = False
-    _has_said: bool = False
+class Progress:
+    """Says on stderr, if that is a terminal, what a command is doing and for how long; nothing with `quiet`."""
+
+    def __init__(self, text: str, *, quiet: bool = False) -> None:
+        self._text = text
+        self._began = time.monotonic()
+        self._over = threading.Event()
+        self._printing = threading.Lock()
+        self._thread: threading.Thread | None = None
+        if not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb":
+            self._thread = threading.Thread(target=self._show, name="progress", daemon=True)
 
     def say(self, text: str) -> None:
         """Replace what was said before."""
-        if not self.quiet and sys.stderr.isatty():
-            self._has_said = True
-            print(f"\r\x1b[2K{short(text, terminal_width() - 1)}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Take away what was said."""
-        if self._has_said:
-            print("\r\x1b[2K", end="", file=sys.stderr, flush=True)
-
-
-@dataclass(slots=True, kw_only=True)
-class Progress:
-    """Shows the progress of work; nothing with `quiet`."""
-
-    quiet: bool = False
+        self._text = text
 
     def step(self, done: int, total: int, text: str) -> None:
-        """Report that `done` of `total` items are done, and the result of the last one."""
-        if self.quiet:
-            return
-        line = short(f"{done} of {total}  {text}", terminal_width() - 1)
-        if sys.stderr.isatty():
-            end = "\n" if done == total else ""
-            print(f"\r\x1b[2K{line}", end=end, file=sys.stderr, flush=True)
-        else:
-            print(line, file=sys.stderr, flush=True)
+        """Say that `done` of `total` items are done, and the result of the last one."""
+        self.say(f"{done} of {total}  {text}")
+
+    def note(self, line: str) -> None:
+        """Print a line that stays, on stderr, whether that is a terminal or not."""
+        with self._printing:
+            print(f"{_CLEAR if self._thread else ''}{line}", file=sys.stderr, flush=True)
+
+    def __enter__(self) -> Self:
+        if self._thread:
+            self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        if self._thread:
+            self._thread.join()
+
+    def _show(self) -> None:
+        wait_s = _FIRST_S
+        while not self._over.wait(wait_s):
+            wait_s = _NEXT_S
+            seconds = f"  {time.monotonic() - self._began:.0f} s"
+            line = short(self._text, terminal_width() - 1 - len(seconds))
+            with self._printing:
+                print(f"{_CLEAR}{line}{seconds}", end="", file=sys.stderr, flush=True)
+        if wait_s == _NEXT_S:
+            print(_CLEAR, end="", file=sys.stderr, flush=True)

@@ -20,6 +20,8 @@ from freezeframe_redaction.policies.policy import Policy, load_policy
 from freezeframe_redaction.redactor import Redactor
 from freezeframe_redaction.surrogates.listed import surrogates_of
 from freezeframe_replay.cli.command import Command, flag, option
+from freezeframe_replay.cli.progress import Progress
+from freezeframe_replay.report.render import counted
 from freezeframe_schemas.data_directory import KEYS, find_data_directory
 from freezeframe_schemas.errors import ConfigError, WireError
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json, spans_to_otlp_json
@@ -28,8 +30,6 @@ from freezeframe_schemas.span import SpanRecord
 _SPANS = "resourceSpans"
 _REMEMBERED = 8_000_000
 """Characters of leaves that are remembered: this bounds the memory, however long the input."""
-_STEP = 1_000_000
-"""Characters between two progress reports."""
 
 
 COMMAND: Final = Command(
@@ -121,19 +121,20 @@ def _keys(arguments: argparse.Namespace) -> int:
 
 
 def _run(arguments: argparse.Namespace, redactor: Redactor) -> int:
-    tally, progress = _Tally(), _Progress()
+    tally = _Tally()
     files = cast("list[str]", arguments.files) or ["-"]
     status = 0
-    for name in files:
-        with _open(name) as stream:
-            if arguments.text:
-                _text(stream.read(), redactor, arguments, tally)
-            else:
+    with Progress("redacting", quiet=sys.stdout.isatty() and not arguments.dry_run) as progress:
+        for name in files:
+            with _open(name) as stream:
+                if arguments.text:
+                    _text(stream.read(), redactor, arguments, tally)
+                    continue
                 for number, line in enumerate(stream, 1):
-                    if line.strip() and not _line(line, f"{name}:{number}", redactor, arguments, tally):
+                    if line.strip() and (fault := _fault(line, redactor, arguments, tally)):
+                        progress.note(f"freezeframe redact: {name}:{number}: {fault}")
                         status = 1
-                    progress.tell(tally)
-    progress.end()
+                    progress.say(f"{counted(tally.inputs, 'line')}, {tally.characters / 1e6:,.1f} million characters")
     if arguments.dry_run:
         tally.print(redactor.policy, as_json=arguments.json)
     if redactor.collisions:
@@ -164,20 +165,15 @@ def _text(text: str, redactor: Redactor, arguments: argparse.Namespace, tally: _
         sys.stdout.write(str(result.value).encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
 
 
-def _line(line: str, where: str, redactor: Redactor, arguments: argparse.Namespace, tally: _Tally) -> bool:
-    """Redact one line; return whether it could be read."""
+def _fault(line: str, redactor: Redactor, arguments: argparse.Namespace, tally: _Tally) -> str:
+    """Redact one line; return why it could not be read, or nothing."""
     try:
         _redact(line, redactor, arguments, tally)
     except RecursionError:
-        return _refuse(where, "the JSON is nested too deeply\n  do: redact it as plain text with --text")
+        return "the JSON is nested too deeply\n  do: redact it as plain text with --text"
     except WireError as error:
-        return _refuse(where, str(error))
-    return True
-
-
-def _refuse(where: str, why: str) -> bool:
-    print(f"freezeframe redact: {where}: {why}", file=sys.stderr)
-    return False
+        return str(error)
+    return ""
 
 
 def _redact(line: str, redactor: Redactor, arguments: argparse.Namespace, tally: _Tally) -> None:
@@ -308,20 +304,3 @@ class _Tally:
         print(f"policy {policy.label}: {self.inputs} inputs, {self.characters} characters, {self.classes.total()} findings")
         for (class_, detector), count in sorted(self.classes.items(), key=lambda item: (-item[1], item[0])):
             print(f"  {count:8d}  {class_:16s} {detector}")
-
-
-class _Progress:
-    """One line on standard error that is overwritten, if that is a terminal and the output goes elsewhere."""
-
-    def __init__(self) -> None:
-        self._shown = sys.stderr.isatty() and not sys.stdout.isatty()
-        self._reported = 0
-
-    def tell(self, tally: _Tally) -> None:
-        if self._shown and tally.characters >= self._reported + _STEP:
-            self._reported = tally.characters
-            print(f"\r{tally.inputs} lines, {tally.characters // 1_000_000} million characters", end="", file=sys.stderr)
-
-    def end(self) -> None:
-        if self._reported:
-            print(file=sys.stderr)

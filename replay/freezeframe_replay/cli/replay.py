@@ -12,7 +12,7 @@ from typing import Final
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.colour import show
 from freezeframe_replay.cli.command import Command, flag, one_of, option, repeatable
-from freezeframe_replay.cli.progress import Waiting
+from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.engine.begin import begin_at
 from freezeframe_replay.engine.freeze import freeze
@@ -195,8 +195,7 @@ def _replay(
         fixture = _begin(fixture, arguments.begin)
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         spans = None if arguments.output is None else Path(scratch) / "spans.jsonl"
-        waiting = Waiting(quiet=arguments.quiet or arguments.json or arguments.show_output)
-        try:
+        with Progress("starting the program", quiet=arguments.quiet or arguments.json or arguments.show_output) as progress:
             report = reenact(
                 fixture,
                 arguments.program,
@@ -208,10 +207,8 @@ def _replay(
                 spans=spans,
                 keys=options.home_of(arguments).directory / KEYS,
                 interpreter=python,
-                on_look=lambda served: waiting.say(f"{len(served)} steps answered"),
+                on_look=lambda served: progress.say(f"{len(served)} steps answered"),
             )
-        finally:
-            waiting.end()
         if arguments.json:
             print(judged_to_json(report))
         else:

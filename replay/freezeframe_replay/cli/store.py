@@ -17,6 +17,7 @@ from typing import Any, Final
 
 from freezeframe_replay.cli.command import Command, flag, one_of, option
 from freezeframe_replay.cli.options import JSON, STORE, home_of, place_of, positive, print_json
+from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.administration import Answer, Order, administration
 from freezeframe_replay.local.home import STORE_VARIABLE
@@ -106,7 +107,8 @@ def execute(arguments: argparse.Namespace) -> int:
     if order["action"] == "delete" and not arguments.yes and not _confirmed(order, give({**order, "dry_run": True})):
         print("nothing was deleted", file=sys.stderr)
         return 1
-    answer = give(order)
+    with Progress(f"store {order['action']}", quiet=arguments.json):
+        answer = give(order)
     if order["action"] in ("delete", "expire") and not order.get("dry_run"):
         _forget_replays(arguments)
     if arguments.json:
@@ -175,9 +177,10 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     if not keys.is_dir():
         raise ConfigError(f"{keys}: no key directory", do="name the collector's key directory with --keys DIR")
     policy = load_policy(arguments.policy)
-    spans = open_store(place_of(arguments)).load_spans(order["run"])
-    tenant = spans[0].text(genai.TENANT) or "default"
-    redacted = redact_run(spans, policy, load_or_create_keys(keys).current(tenant))
+    with Progress(f"redacting run {order['run']}", quiet=arguments.json):
+        spans = open_store(place_of(arguments)).load_spans(order["run"])
+        tenant = spans[0].text(genai.TENANT) or "default"
+        redacted = redact_run(spans, policy, load_or_create_keys(keys).current(tenant))
     fresh = Counter({**surrogates_of(redacted)}.values()) - Counter(surrogates_of(spans).values())
     what = ", ".join(f"{count} {class_}" for class_, count in sorted(fresh.items())) or "nothing"
     print(f"run {order['run']}: {len(spans)} spans; {policy.label} replaces {what} in addition to what is already replaced")
@@ -188,7 +191,8 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     file = home.directory / f"redacted-{order['run']}.json"
     file.write_text(json.dumps(spans_to_otlp_json(redacted)), encoding="utf-8")
     file.chmod(0o600)
-    answer = give({**order, "file": str(file)})
+    with Progress(f"storing run {order['run']}", quiet=arguments.json):
+        answer = give({**order, "file": str(file)})
     file.unlink()
     _forget_replays(arguments, spans[0].trace_id)
     if arguments.json:

@@ -15,6 +15,7 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command, option
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, print_json
+from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.engine.freeze import freeze, keyed_anew
 from freezeframe_replay.local.target import load_target
 from freezeframe_replay.report.render import counted, printable
@@ -43,7 +44,11 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Check each recording; 1 if one is damaged or lacks something, 125 if one holds nothing to check."""
-    results = [_check(arguments, name) for name in arguments.runs]
+    results: list[Checked] = []
+    with Progress("", quiet=arguments.json) as progress:
+        for name in arguments.runs:
+            progress.say(f"checking {name}")
+            results.append(_check(arguments, name))
     if arguments.json:
         print_json([dataclasses.asdict(result) for result in results])
     else:

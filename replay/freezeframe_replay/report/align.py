@@ -313,7 +313,7 @@ def _side(step: Step | None, said: dict[str, AttributeValue]) -> Side | None:
         step=step.number,
         name=exchange.name,
         model=model if isinstance(model, str) else None,
-        tokens=(into, out) if isinstance(into, int) and isinstance(out, int) else None,
+        tokens=(into, out if isinstance(out, int) else 0) if isinstance(into, int) else None,
         cost_usd=None if price is None else _cost_usd(price, said),
         ms=round((exchange.end_time_unix_nano - exchange.start_time_unix_nano) / 1e6, 1),
     )

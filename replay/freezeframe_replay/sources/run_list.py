@@ -7,13 +7,18 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from freezeframe_replay.sources.costs import Cost, Costs
 from freezeframe_replay.sources.store import RUN_COLUMNS, RunRow, RunStore
 from freezeframe_schemas.tables.run_list import CHOICES, FACETS, NEWEST, STATUSES, RunList, conditions, list_statement
+
+_BEFORE: Final = 60
+_SNIPPET: Final = 200
+"""Characters of a snippet of the view `search`, and how many of them are before the words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,4 +153,12 @@ def _snippets(store: RunStore, words: str, trace_ids: Sequence[str]) -> dict[str
         "FROM search(words = {words:String}) WHERE trace_id IN {ids:Array(String)} GROUP BY trace_id",
         {"words": words, "ids": list(trace_ids)},
     )
-    return {str(row[0]): str(row[1]) for row in rows}
+    return {str(row[0]): _readable(str(row[1]), words) for row in rows}
+
+
+def _readable(snippet: str, words: str) -> str:
+    """Return a snippet, which may be of a JSON text, without its escapes, and with marks where it is cut."""
+    text = re.sub(r"(\\u[0-9a-fA-F]{4})+", lambda escaped: str(json.loads(f'"{escaped[0]}"')), snippet)
+    text = re.sub(r'\\+([nrt"])', lambda escaped: '"' if escaped[1] == '"' else " ", text)
+    is_cut = not -1 < snippet.lower().find(words.lower()) < _BEFORE
+    return f"{'…' if is_cut else ''}{text}{'…' if len(snippet.encode()) >= _SNIPPET else ''}"

@@ -129,9 +129,10 @@ def _number(place: Any) -> float | None:
 
 
 def _scale(places: Sequence[Any]) -> list[str]:
-    """Return what to say at even distances from the first place to the last."""
+    """Return what to say at even distances from the first place to the last, each a whole number of steps from the first."""
     first, last = places[0], places[-1]
-    count = min(_TICKS, len(places))
+    steps = round((last - first) / min(later - earlier for earlier, later in pairwise(places)))
+    count = next(count for count in range(min(_TICKS, len(places)), 1, -1) if steps % (count - 1) == 0)
     return [_name(first + (last - first) * number / (count - 1)) for number in range(count)]
 
 

@@ -272,4 +272,4 @@ def _beside(run: Run, items: Sequence[Turn | Call]) -> list[dict[str, Any]]:
 
 def _name_of(items: Sequence[Turn | Call]) -> str:
     steps = [node.step for node in _nodes_of(items) if node.step is not None]
-    return f"steps {min(steps)}–{max(steps)}" if steps else f"{len(items)} calls"
+    return f"{min(steps):,}–{max(steps):,}" if steps else f"{len(items)} calls"
