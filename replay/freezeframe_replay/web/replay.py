@@ -172,6 +172,7 @@ def replay_page(replay: Replay, report: Report, *, token: str = "") -> str:
         headline=headline(report),
         divergences=[_divergence(item) for item in report.divergences],
         rows=rows,
+        inside=sum(step.inside is not None for step in replay.fixture.steps),
         left=left,
         place=place,
         marks=_MARKS,
