@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -78,18 +77,6 @@ def test_counts_and_keys_are_written_for_scripts_too(
     assert "bob" not in out + err
     status, out, _ = _run(["--list-keys", "--json", "--keys", "keys"], monkeypatch, capsys, tmp_path)
     assert json.loads(out) == [{"id": "default/1", "current": False}, {"id": "default/2", "current": True}]
-
-
-@pytest.mark.parametrize(("terminal", "shown"), [(True, True), (False, False)])
-def test_somebody_who_waits_at_a_terminal_is_told_how_far_it_is(
-    terminal: bool, shown: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    """And no one else: a log would fill with it. The last line needs no end."""
-    (tmp_path / "in.jsonl").write_text("\n".join(['{"text":"' + "a " * 100_000 + '"}'] * 12))
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: terminal)
-    status, out, err = _run(["in.jsonl"], monkeypatch, capsys, tmp_path)
-    assert (status, len(out.splitlines())) == (0, 12)
-    assert ("lines, 2 million characters" in err) is shown
 
 
 def test_explain_says_where_what_and_why(
