@@ -12,7 +12,8 @@ from typing import Any, Final
 from freezeframe._guard import guard
 from freezeframe._instrument import active_handle, instrument
 from freezeframe.context.current import RunContext, current_place
-from freezeframe.runs.entry import EntryPoint, EntryScope
+from freezeframe.runs.entry import EntryScope
+from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe.runs.reach import IN_KERNEL
 from freezeframe_schemas import values
 from freezeframe_schemas.gaps import Gap, GapKind

@@ -16,7 +16,8 @@ from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 import freezeframe
 from freezeframe.context.current import RunContext
 from freezeframe.hosts import applications
-from freezeframe.runs.entry import EntryPoint, EntryScope
+from freezeframe.runs.entry import EntryScope
+from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.testing import capture

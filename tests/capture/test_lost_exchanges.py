@@ -10,7 +10,7 @@ import pytest
 
 import freezeframe
 from freezeframe.runs import process_root
-from freezeframe.runs.entry import EntryPoint
+from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe.testing import capture
 from freezeframe_schemas import genai
 from freezeframe_schemas.gaps import GapKind

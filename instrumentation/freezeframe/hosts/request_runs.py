@@ -15,7 +15,8 @@ from freezeframe._guard import guard
 from freezeframe.context.current import RunContext
 from freezeframe.context.program import relative_path
 from freezeframe.hosts import cloud_functions
-from freezeframe.runs.entry import EntryPoint, EntryScope
+from freezeframe.runs.entry import EntryScope
+from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe.runs.run import file_of, target_of
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body

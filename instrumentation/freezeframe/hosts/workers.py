@@ -24,7 +24,8 @@ from typing import Any, Final
 from freezeframe._guard import guard
 from freezeframe.context.current import RunContext, current_place
 from freezeframe.hosts.request_runs import place_of_object
-from freezeframe.runs.entry import EntryPoint, EntryScope
+from freezeframe.runs.entry import EntryScope
+from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe.runs.reach import Reach, input_gaps
 from freezeframe.runs.run import file_of, target_of
 from freezeframe.seams.functions.marked import named

@@ -15,7 +15,8 @@ from freezeframe.context.draws import Draws
 from freezeframe.context.environment import recorded_settings
 from freezeframe.context.program import SERVERS, is_script
 from freezeframe.context.sights import Sights
-from freezeframe.runs.entry import EntryPayload, command_entry
+from freezeframe.runs.entry import command_entry
+from freezeframe.runs.entry_payload import EntryPayload
 from freezeframe.runs.streams import StandardStreams
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe_schemas import values

@@ -28,7 +28,8 @@ from freezeframe._drive import watched_async_generator, watched_generator
 from freezeframe._guard import guard
 from freezeframe.context.current import RunContext, current_place
 from freezeframe.context.program import relative_path
-from freezeframe.runs.entry import EntryPoint, EntryScope, command_entry
+from freezeframe.runs.entry import EntryScope, command_entry
+from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe.runs.reach import Reach, input_gaps, left_open, lost_of_outcome
 from freezeframe.seams.functions import calls
 from freezeframe.seams.functions.marked import Binder, named

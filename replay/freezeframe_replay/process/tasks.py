@@ -15,7 +15,8 @@ from uuid import uuid4
 
 from freezeframe.context.current import RunContext
 from freezeframe.hosts.airflow import INSTANCES
-from freezeframe.runs.entry import EntryPoint, EntryScope
+from freezeframe.runs.entry import EntryScope
+from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe_schemas import values
 from freezeframe_schemas.run import Entry, EntryKind
 

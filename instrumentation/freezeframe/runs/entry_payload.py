@@ -1,0 +1,161 @@
+"""What an entry span says: where a run begins, with which input, and how another process starts it."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from typing import TYPE_CHECKING, Final
+
+from freezeframe._guard import guard
+from freezeframe.context.draws import Draws
+from freezeframe.context.sights import Sights
+from freezeframe.runs.streams import application_texts
+from freezeframe.seams.draws.shared_random import SHARED
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.gaps import NOT_SET, Gap, GapKind, gaps_to_json
+from freezeframe_schemas.run import EntryKind
+
+if TYPE_CHECKING:
+    from freezeframe_schemas.span import Attributes, AttributeValue
+
+_NUMPYS_NOW: Final = re.compile(rb"""datetime64\b.*["'](?:now|today)["']|["'](?:now|today)["'].*\bdatetime64""")
+_NUMPYS_CLOCK: Final = Gap(
+    kind=GapKind.CLOCK_UNRECORDED,
+    text=f'the program\'s code reads the clock of numpy.datetime64("now"), {NOT_SET}',
+    do="use datetime.datetime.now()",
+)
+
+
+@cache
+def _asks_numpy_for_time(modules: int) -> bool:
+    """Return whether code of the application does. `modules`: how many are imported; it is looked up again if more are."""
+    with suppress(OSError):
+        return "numpy" in sys.modules and any(map(_NUMPYS_NOW.search, application_texts()))
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EntryPoint:
+    """What is run, and with which input: enough to run it again."""
+
+    kind: EntryKind
+    name: str
+    target: str
+    file: str | None
+    input: str
+    """Tagged JSON."""
+    operation: str = genai.OP_INVOKE_WORKFLOW
+    gaps: tuple[Gap, ...] = ()
+    """The parts of the input that do not come back unchanged."""
+    reach: Callable[[], tuple[Gap, ...]] | None = None
+    """Returns what keeps another process from starting it; called on the exporter's thread."""
+
+
+class EntryPayload:
+    """What is kept with an entry span until its export."""
+
+    __slots__ = (
+        "_draws",
+        "_environment",
+        "_point",
+        "_random_state",
+        "error",
+        "exchanges",
+        "flags",
+        "is_drawn",
+        "output",
+        "readings",
+        "sights",
+        "unrecorded",
+    )
+
+    def __init__(
+        self,
+        point: EntryPoint,
+        flags: Mapping[str, object],
+        environment: Mapping[str, str],
+        readings: Mapping[str, list[str]] | None = None,
+        unrecorded: Mapping[str, int] | None = None,
+        random_state: object = None,
+        sights: Sights | None = None,
+        draws: Draws | None = None,
+    ) -> None:
+        self.sights = Sights() if sights is None else sights
+        self._draws = Draws() if draws is None else draws
+        self.unrecorded = {} if unrecorded is None else unrecorded
+        self.flags = flags
+        self.readings = {} if readings is None else readings
+        self._environment = environment
+        self.output: str | None = None
+        self.error: str | None = None
+        self.exchanges: int | None = None
+        """How many had ended when the run ended; None until then."""
+        self._point = point
+        self._random_state = random_state or random.getstate()
+        self.is_drawn = False
+        """The state of `random` is not what it was when the run began; see `note_draws`."""
+
+    @property
+    def size(self) -> int:
+        """Bytes held, roughly: a random state is 6 KiB of digits."""
+        return len(self._point.input) + len(self.output or "") + 8000
+
+    def beginning(self) -> EntryPayload:
+        """Return a copy of what is known when the run begins: the rest changes while the exporter reads it."""
+        copy = EntryPayload(self._point, dict(self.flags), self._environment, random_state=self._random_state)
+        copy.is_drawn = self.note_draws()
+        return copy
+
+    def note_draws(self) -> bool:
+        """Note, and return, whether the run drew so far, or something else did meanwhile: only then is its state worth 6 kB."""
+        self.is_drawn = self._draws.is_drawn or SHARED.is_changed(self._random_state)
+        return self.is_drawn
+
+    def rename(self, name: str) -> None:
+        """Change the run's name."""
+        self._point = replace(self._point, name=name)
+
+    def add_gap(self, gap: Gap) -> None:
+        """Add what does not come back unchanged of what the entry point was given after its start."""
+        self._point = replace(self._point, gaps=(*self._point.gaps, gap))
+
+    def add_input(self, name: str, value: object) -> None:
+        """Add what the entry point was given after its start."""
+        given = {**values.decode(self._point.input), name: value}
+        self._point = replace(self._point, input=values.encode(given))
+
+    def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
+        """Return the attributes of the span as an entry's."""
+        point = self._point
+        optional: dict[str, AttributeValue] = {
+            genai.ENTRY_FILE: point.file,
+            genai.ENTRY_OUTPUT: self.output,
+            genai.ENTRY_EXCHANGES: self.exchanges or None,
+            genai.ERROR_CHAIN: self.error,
+            genai.CLOCK_READINGS: json.dumps(self.readings) if self.readings else None,
+            genai.UNRECORDED_HTTP: json.dumps(self.unrecorded) if self.unrecorded else None,
+        }
+        with guard("entry.gaps"):
+            seen = (*self.sights.gaps(point.target.rpartition(":")[2]), *self._draws.gaps())
+            if _asks_numpy_for_time(len(sys.modules)):
+                seen = (*seen, _NUMPYS_CLOCK)
+            gaps = (*(point.reach() if point.reach else ()), *point.gaps, *seen)
+            optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None
+        attributes: dict[str, AttributeValue] = {
+            genai.OPERATION_NAME: point.operation,
+            (genai.AGENT_NAME if point.operation == genai.OP_INVOKE_AGENT else genai.WORKFLOW_NAME): point.name,
+            genai.ENTRY_KIND: point.kind.value,
+            genai.ENTRY_TARGET: point.target,
+            genai.ENTRY_INPUT: point.input,
+            genai.ENTRY_RANDOM_STATE: json.dumps(self._random_state) if self.is_drawn else genai.RANDOM_UNUSED,
+            genai.ENTRY_ENVIRONMENT: json.dumps(self._environment),
+            genai.FLAGS: values.encode(dict(self.flags)),
+        }
+        present = {name: value for name, value in optional.items() if value is not None}
+        return None, {**own, **attributes, **present}
