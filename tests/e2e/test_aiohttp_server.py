@@ -16,7 +16,7 @@ from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 _APPLICATION = """
 import freezeframe

@@ -35,7 +35,7 @@ from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
 
 FOLDER: Final = Path(__file__).parents[2] / "examples" / "frameworks"
 _LISTEN = """
@@ -236,6 +236,7 @@ def record(name: str, count: int, folder: Path, example: Example) -> list[Run]:
         patch.setenv("REDIS_PORT", port)
         patch.setenv("REDIS_URL", f"redis://127.0.0.1:{port}")
         patch.setenv("FREEZEFRAME_FILE", str(spans))
+        patch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # the copy is edited soon, perhaps in the same second
         use(name, count, folder, example)
     return load_runs_of_file(spans)
 

@@ -37,7 +37,7 @@ from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.run import EntryKind, Run, build_run, readiness
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
 
 _STARLETTE = """
 import contextlib

@@ -293,7 +293,6 @@ def test_a_source_edited_twice_in_a_second_is_replayed_as_it_is_now(tmp_path: Pa
     assert changed.kind is DivergenceKind.OUTCOME_CHANGED
 
 
-@pytest.mark.usefixtures("fresh_python")
 def test_byte_code_of_libraries_is_kept_from_one_replay_to_the_next(tmp_path: Path) -> None:
     shop = tmp_path / "shop.py"
     shop.write_text("NAME = 'one'")

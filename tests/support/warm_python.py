@@ -110,6 +110,9 @@ def serve(path: str) -> dict[str, Any]:
             if key.fileobj is listener:
                 connection, _ = listener.accept()
                 program = _read_request(connection)
+                if program is None:
+                    connection.close()
+                    continue
                 pid = os.fork()
                 if not pid:
                     signal.set_wakeup_fd(-1)
@@ -126,8 +129,9 @@ def serve(path: str) -> dict[str, Any]:
             elif key.fileobj is ended:
                 ended.recv(4096)
                 _tell_of_ended(running, watched)
-            else:  # the process that asked is gone: so is its program
-                with contextlib.suppress(ProcessLookupError):
+            elif key.data in running:  # the process that asked is gone: so is its program
+                os.kill(key.data, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):  # it has not made its group yet
                     os.killpg(key.data, signal.SIGKILL)
                 watched.unregister(key.fileobj)
 
@@ -150,12 +154,17 @@ def _tell_of_ended(running: dict[int, socket.socket], watched: selectors.BaseSel
         connection.close()
 
 
-def _read_request(connection: socket.socket) -> dict[str, Any]:
+def _read_request(connection: socket.socket) -> dict[str, Any] | None:
+    """Return what is to run; None if the process that asks was ended meanwhile."""
     head, streams, _, _ = socket.recv_fds(connection, _LENGTH.size, len(_STREAMS))
-    (length,) = _LENGTH.unpack(head)
+    length = _LENGTH.unpack(head)[0] if head else 0
     text = b""
-    while len(text) < length:
-        text += connection.recv(length - len(text))
+    while len(text) < length and (piece := connection.recv(length - len(text))):
+        text += piece
+    if not text or len(text) < length:
+        for stream in streams:
+            os.close(stream)
+        return None
     return {**json.loads(text), "streams": list(array.array("i", streams))}
 
 
@@ -201,6 +210,8 @@ def become(program: dict[str, Any]) -> None:
     os.environ.clear()
     os.environ.update(program["environment"])
     time.tzset()
+    sys.dont_write_bytecode = bool(os.environ.get("PYTHONDONTWRITEBYTECODE"))
+    sys.pycache_prefix = os.environ.get("PYTHONPYCACHEPREFIX") or None
     os.chdir(program["cwd"])
     arguments: list[str] = program["arguments"]
     sys.orig_argv[:] = [sys.executable, *arguments]
