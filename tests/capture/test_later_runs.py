@@ -51,7 +51,7 @@ def ask(handler: Handler, path: str = "/chat", **scope: Any) -> None:
     patches = Patches()
     patches.replace(Application, "__call__", applications.around_asgi)
     asked: Any = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [], **scope}
-    asyncio.run(Application()(asked, receive, send))
+    asyncio.run(Application()({name: value for name, value in asked.items() if value is not None}, receive, send))
 
 
 class Starts(SpanProcessor):
@@ -100,6 +100,17 @@ def test_a_request_is_recorded_as_it_came_though_the_application_changes_it() ->
         "text/plain",
         "t7",
     )
+
+
+def test_a_request_without_headers_and_query_is_answered_and_recorded() -> None:
+    async def chat(scope: Any) -> None:
+        say(sorted(scope))
+
+    with capture() as captured:
+        ask(chat, headers=None, query_string=None)
+        run = build_run(captured.spans)
+    given = values.decode(run.entry.input or "")
+    assert (given["path"], given["query"], given["headers"]) == ("/chat", "", {})
 
 
 def test_a_span_of_another_instrumentation_is_below_the_request_that_calls_nothing() -> None:

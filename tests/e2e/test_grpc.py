@@ -9,7 +9,7 @@ import asyncio
 import importlib
 import sys
 import threading
-from collections.abc import AsyncIterator, Generator, Iterator
+from collections.abc import AsyncIterator, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -416,3 +416,26 @@ def test_calls_of_a_run_are_recorded_and_served_when_the_server_is_gone(tmp_path
         report = reenact(freeze(run), cwd=tmp_path)
         assert verdict(report) is Verdict.IDENTICAL, report.first
         assert len(report.served) == len(run.exchanges) == (7 if run.entry.name == "ask_all" else 5)
+
+
+def test_a_call_without_a_request_is_refused_by_grpc_as_without_us(tmp_path: Path) -> None:
+    @freezeframe.run
+    def ask_nothing(rpc: Any, channel: Any, names: Sequence[str]) -> list[str]:
+        refused: list[str] = []
+        for name in names:
+            with pytest.raises(TypeError) as found:
+                getattr(rpc.ShopStub(channel), name)()
+            refused.append(str(found.value))
+        return refused
+
+    @freezeframe.run
+    async def ask_nothing_async(rpc: Any) -> list[str]:
+        async with grpc.aio.insecure_channel("127.0.0.1:1") as channel:
+            return ask_nothing(rpc, channel, ("Ask", "Watch"))
+
+    with importable(tmp_path, "shopn", _SYNC), grpc.insecure_channel("127.0.0.1:1") as channel:
+        rpc: Any = importlib.import_module("shopn_pb2_grpc")
+        names = ("Ask", "Watch", "Sum", "Talk")
+        as_without_us = [ask_nothing(rpc, channel, names), asyncio.run(ask_nothing_async(rpc))]
+        with capture():
+            assert [ask_nothing(rpc, channel, names), asyncio.run(ask_nothing_async(rpc))] == as_without_us

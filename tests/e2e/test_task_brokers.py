@@ -48,6 +48,9 @@ class Around(app.Task):
     def on_success(self, result, task_id, args, kwargs):
         raise ValueError(ask(f"it is {{result}}"))  # which Celery only logs
 
+    def after_return(self, status, retval, task_id, args, kwargs, einfo):
+        ask(f"{{status}} is over")
+
 
 @app.task(base=Around)
 def answer(text):
@@ -139,7 +142,8 @@ def test_what_the_framework_asks_of_a_database_is_not_part_of_the_run(framework:
         runs = [run for run in worked.runs if run.entry.kind is EntryKind.TASK]
         assert {run.entry.name for run in runs} == {"tasks.answer", "tasks.starts_another"}
         for run in runs:
-            calls = 3 if framework == "celery" else 1  # before it, in it, and after it
-            assert [exchange.kind.value for exchange in run.exchanges] == ["model"] * calls
+            assert {exchange.kind.value for exchange in run.exchanges} == {"model"}
+            # before it, in it, after it, and, if it is not tried again, when it has returned
+            assert len(run.exchanges) in ({3, 4} if framework == "celery" else {1})
             assert run.gaps == ()
             assert replays(worked, run)

@@ -106,18 +106,18 @@ class RunContext:
             **given: fields.
         """
         self.is_implied = is_implied
-        if named is not None:
-            self._named = named
-        else:
-            vars(self).update({"id": None, "session": None, **given})
+        if named is None:
+            given = {"id": None, "session": None, **given}
+            vars(self).update(given)
+        self.named = named or (lambda: given)
 
     def __getattr__(self, name: str) -> Any:
         own = vars(self)
         if name in _PARTS:
             return own.setdefault(name, _PARTS[name]())  # in one step: another thread may ask, too
-        if name not in ("name", "id", "session") or "_named" not in own:
+        if name not in ("name", "id", "session") or "named" not in own:
             raise AttributeError(name)
-        own.update(self._named())
+        own.update(self.named())
         return own[name]
 
     def share(self, outer: RunContext) -> None:

@@ -90,11 +90,10 @@ def around_asgi(original: Any) -> Any:
             return await original(self, scope, receive, _flushed_first(send))
         if scope["type"] not in ("http", "websocket") or not _is_run():
             return await original(self, scope, receive, send)
-        asked = functools.partial(_asked_by_asgi, {**scope, "headers": [*scope["headers"]]})  # applications change it
         if scope["type"] == "websocket":
             talk: Talk | None = None
             with guard("socket.begin"):
-                talk = begin_talk(self, scope, asked)
+                talk = begin_talk(self, scope, functools.partial(_asked_by_asgi, _copied(scope)))
             call = functools.partial(original, self, scope)
             return await (call(receive, send) if talk is None else talk_inside(talk, call, receive, send))
         ahead = None
@@ -102,7 +101,7 @@ def around_asgi(original: Any) -> Any:
             ahead = await _read_all(receive)
             receive = _given_again(ahead, receive)
         try:
-            request = begin(self, asked, ahead)
+            request = begin(self, functools.partial(_asked_by_asgi, _copied(scope)), ahead)
         except Exception as error:
             report("request.begin", error)
             return await original(self, scope, receive, send)
@@ -134,9 +133,19 @@ def _flushed_first(send: Send) -> Send:
     return watched_send
 
 
+def _copied(scope: Message) -> Message:
+    """Return what is recorded of a scope, as it is now: applications change it."""
+    return {
+        "method": scope["method"] if scope["type"] == "http" else "WEBSOCKET",
+        "path": scope["path"],
+        "query_string": scope.get("query_string", b""),
+        "headers": [*scope.get("headers", ())],
+        "client": scope.get("client"),
+    }
+
+
 def _asked_by_asgi(scope: Message) -> Asked:
-    method = scope["method"] if scope["type"] == "http" else "WEBSOCKET"
-    path, headers, client = scope["path"], scope["headers"], scope.get("client")
+    method, path, headers, client = scope["method"], scope["path"], scope["headers"], scope["client"]
 
     def given() -> dict[str, Any]:
         return {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import Token
 from dataclasses import replace
@@ -88,7 +88,7 @@ class EntryScope:
             later = _later()
             context = later.get_current() if context is None else context
             # neither of these knows the run: what a request leaves should not wait for the garbage collector
-            run.span = later.LaterSpan(partial(_start_span, recorder, point, context, time.time_ns()))
+            run.span = later.LaterSpan(partial(_start_span, recorder, run.named, context, time.time_ns()))
             run.begins = [partial(_begin, recorder, point)]
             SHARED.begin()
             self._has_begun = True
@@ -222,11 +222,10 @@ def _context_of_run(recorder: Recorder, outer: Place) -> Context | None:
     return Context()
 
 
-def _start_span(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], context: Context, start_ns: int) -> Span:
-    name = (point() if callable(point) else point).name
+def _start_span(recorder: Recorder, named: Callable[[], Mapping[str, str | None]], context: Context, start_ns: int) -> Span:
     token = _later().attach(context)  # of the span around it: while it starts, it is not the current one itself
     try:
-        return recorder.tracer.start_span(name, context=context, start_time=start_ns)
+        return recorder.tracer.start_span(named()["name"] or "", context=context, start_time=start_ns)
     finally:
         _later().detach(token)
 

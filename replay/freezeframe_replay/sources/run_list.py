@@ -153,12 +153,17 @@ def _snippets(store: RunStore, words: str, trace_ids: Sequence[str]) -> dict[str
         "FROM search(words = {words:String}) WHERE trace_id IN {ids:Array(String)} GROUP BY trace_id",
         {"words": words, "ids": list(trace_ids)},
     )
-    return {str(row[0]): _readable(str(row[1]), words) for row in rows}
+    return {str(row[0]): readable(str(row[1]), words) for row in rows}
 
 
-def _readable(snippet: str, words: str) -> str:
+def readable(snippet: str, words: str) -> str:
     """Return a snippet, which may be of a JSON text, without its escapes, and with marks where it is cut."""
-    text = re.sub(r"(\\u[0-9a-fA-F]{4})+", lambda escaped: str(json.loads(f'"{escaped[0]}"')), snippet)
+    text = re.sub(r"(\\u[0-9a-fA-F]{4})+", _unescaped, snippet)
     text = re.sub(r'\\+([nrt"])', lambda escaped: '"' if escaped[1] == '"' else " ", text)
     is_cut = not -1 < snippet.lower().find(words.lower()) < _BEFORE
     return f"{'…' if is_cut else ''}{text}{'…' if len(snippet.encode()) >= _SNIPPET else ''}"
+
+
+def _unescaped(escaped: re.Match[str]) -> str:
+    """Return the characters; one that was cut in two is replaced, since no page can hold half of it."""
+    return str(json.loads(f'"{escaped[0]}"')).encode("utf-16", "surrogatepass").decode("utf-16", "replace")

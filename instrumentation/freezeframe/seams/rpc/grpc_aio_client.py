@@ -17,7 +17,18 @@ from freezeframe.seams.functions import calls
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.recording import outside_lane
-from freezeframe.seams.rpc.grpc_client import OK, SEAM, asked, given, is_exchange, metadata, method_of, no_dump, once
+from freezeframe.seams.rpc.grpc_client import (
+    OK,
+    SEAM,
+    asked,
+    given,
+    has_no_request,
+    is_exchange,
+    metadata,
+    method_of,
+    no_dump,
+    once,
+)
 from freezeframe.seams.rpc.grpc_messages import message_from_json, message_to_json, metadata_of
 from freezeframe.seams.rpc.grpc_requests import SentLater, Unsent
 from freezeframe_schemas import values
@@ -34,7 +45,8 @@ def install(module: ModuleType, patches: Patches) -> None:
 
 
 def _call(original: Any, callable_: Any, *args: Any, sends: bool, is_stream: bool, **kwargs: Any) -> Any:
-    if not is_exchange(callable_) or (switch.serving() is None and callable_._interceptors):
+    is_refused = not sends and has_no_request(args, kwargs)
+    if is_refused or not is_exchange(callable_) or (switch.serving() is None and callable_._interceptors):
         return original(callable_, *args, **kwargs)
     request, rest = given(args, kwargs)
     sent, first = Unsent(), request

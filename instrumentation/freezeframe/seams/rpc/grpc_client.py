@@ -6,7 +6,7 @@ A replay answers with grpc's own objects, finished beforehand. Futures of calls 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from types import ModuleType
@@ -26,6 +26,8 @@ from freezeframe_schemas.exchange import Completion, Kind
 
 SEAM: Final = "grpc"
 OK: Final[dict[str, Any]] = {"code": "OK", "details": "", "trailing": []}
+_REQUEST: Final = ("request", "request_iterator")
+"""Names of the parameter for what is sent."""
 _TELEMETRY: Final = "/opentelemetry.proto.collector."
 """Services that receive traces: a run does not depend on them."""
 
@@ -58,11 +60,16 @@ def is_exchange(callable_: Any) -> bool:
     return recorder is not None and (place.run is not None or recorder.root.sights() is not None)
 
 
+def has_no_request(args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> bool:
+    """Return whether a call is given nothing to send: grpc refuses it."""
+    return not args and kwargs.keys().isdisjoint(_REQUEST)
+
+
 def given(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, tuple[Any, ...]]:
     """Return what a call is given first, the request or the iterator of requests, and the other positional arguments."""
     if args:
         return args[0], args[1:]
-    return next((kwargs.pop(name) for name in ("request", "request_iterator") if name in kwargs), None), ()
+    return next((kwargs.pop(name) for name in _REQUEST if name in kwargs), None), ()
 
 
 def asked(callable_: Any, request: Any, *, sends: bool) -> calls.Describe:
@@ -91,7 +98,7 @@ def _end_of(call: Any) -> dict[str, Any]:
 
 
 def _unary(kinds: Any, name: str, original: Any, callable_: Any, *args: Any, sends: bool, **kwargs: Any) -> Any:
-    if not is_exchange(callable_):
+    if not is_exchange(callable_) or has_no_request(args, kwargs):
         return original(callable_, *args, **kwargs)
     request, rest = given(args, kwargs)
     sent, describe = _sent(callable_, request, sends=sends), asked(callable_, request, sends=sends)
@@ -184,7 +191,7 @@ def _served(kinds: Any, name: str, reply: Any) -> Any:
 
 
 def _stream(kinds: Any, original: Any, callable_: Any, *args: Any, sends: bool, **kwargs: Any) -> Any:
-    if not is_exchange(callable_):
+    if not is_exchange(callable_) or has_no_request(args, kwargs):
         return original(callable_, *args, **kwargs)
     request, rest = given(args, kwargs)
     sent, describe = _sent(callable_, request, sends=sends), asked(callable_, request, sends=sends)
