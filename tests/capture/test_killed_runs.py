@@ -315,6 +315,46 @@ def test_without_the_option_sigterm_is_left_alone(agent: Agent) -> None:
     assert agent.rows("toUInt32(exchanges)") == [[0]]
 
 
+IMPORTING = """
+import importlib.util
+from importlib.machinery import PathFinder
+
+needed = "importlib.metadata"
+
+class First(PathFinder):
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        spec = PathFinder.find_spec(name, path, target)
+        if name != needed or threading.current_thread() is not threading.main_thread():
+            return spec
+        execute = spec.loader.exec_module
+        def first(module):
+            work()
+            os.kill(os.getpid(), signal.SIGTERM)
+            execute(module)
+        spec.loader.exec_module = first
+        return spec
+
+@freezeframe.run
+def work():
+    look(1)
+
+freezeframe.instrument()
+assert needed not in sys.modules
+sys.meta_path.insert(0, First)
+importlib.import_module(needed)
+sys.stdin.readline()
+"""
+
+
+@pytest.mark.usefixtures("fresh_python")
+def test_sigterm_during_an_import_of_what_the_delivery_needs_loses_nothing(agent: Agent) -> None:
+    """If the signal's handler waited inside the import, the delivery would wait for the import, and the handler for both."""
+    process = agent.start(IMPORTING)
+    assert process.wait(60) == -signal.SIGTERM, process.communicate()
+    assert agent.rows("status, toUInt32(exchanges)") == [["ok", 1]]
+
+
 HANDLER = "signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(3))\n"
 CHAIN = """
 before = signal.getsignal(signal.SIGTERM)

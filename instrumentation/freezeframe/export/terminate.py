@@ -6,7 +6,8 @@ orderly way, what is queued is delivered at exit. If a later handler calls the o
 if there had been none.
 
 Like every handler in Python it runs in the main thread, between two instructions. So SIGTERM during a long native call
-waits for the call to return.
+waits for the call to return. If the main thread is importing a module, it goes on while another thread delivers, for the
+delivery may need that module: as if the signal had come that much later.
 
 ``os._exit`` is how a forked child ends, and what libraries for processes call. Like ``os.exec*``, by which a program replaces
 itself, it skips every `atexit`.
@@ -14,6 +15,7 @@ itself, it skips every `atexit`.
 
 from __future__ import annotations
 
+import _thread
 import functools
 import os
 import signal
@@ -21,6 +23,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from freezeframe._guard import guard
+from freezeframe.export.pipeline import is_importing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -29,13 +32,29 @@ if TYPE_CHECKING:
 def flush_before_termination(flush: Callable[[], object]) -> Callable[[], None]:
     """Call `flush` before SIGTERM ends the process; return a function that undoes that."""
 
+    delivered = False
+
     def deliver(number: int, frame: object) -> None:
         del frame
         own = signal.getsignal(number) is deliver  # else a later handler calls the one that it found
-        with guard("terminate"):
-            flush()
+        if own and not delivered and is_importing(threading.current_thread()):
+            with guard("terminate.aside"):
+                _thread.start_new_thread(deliver_aside, (number,))  # takes no lock that the main thread may hold
+                return
+        if not delivered:
+            with guard("terminate"):
+                flush()
         if own:
             signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+
+    def deliver_aside(number: int) -> None:
+        nonlocal delivered
+        try:
+            with guard("terminate"):
+                flush()
+        finally:
+            delivered = True
             os.kill(os.getpid(), number)
 
     def take_back() -> None:
