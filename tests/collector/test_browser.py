@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from browser import CHROMIUM, Site
+from browser import CHROMIUM, Chromium, Site
 
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
@@ -27,6 +28,16 @@ def site() -> Iterator[Site]:
     served = Site()
     yield served
     served.close()
+
+
+@pytest.mark.long
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+def test_a_browser_of_the_tests_leaves_no_temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with tempfile.TemporaryDirectory() as temporary:
+        monkeypatch.setenv("TMPDIR", temporary)
+        monkeypatch.setattr(tempfile, "tempdir", temporary)
+        Chromium(tmp_path).close()
+        assert list(Path(temporary).iterdir()) == []
 
 
 @pytest.mark.long

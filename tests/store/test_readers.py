@@ -6,12 +6,13 @@ import http.client
 import os
 import select
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import threading
 from collections.abc import Generator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from urllib.parse import quote, urlsplit
 
@@ -95,10 +96,39 @@ def test_a_statement_that_ignores_its_bound_is_killed(host: ReaderHost) -> None:
 
 def test_a_killed_host_is_replaced(host: ReaderHost) -> None:
     assert answer(host, "SELECT 1") == b"1\n"
-    assert host._process is not None
-    host._process.kill()
-    host._process.wait()
+    end(host, signal.SIGKILL)
     assert answer(host, "SELECT 2") == b"2\n"
+
+
+def test_the_temporary_files_of_hosts_are_removed(
+    store: Store, host: ReaderHost, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By the host if it is asked to end, else by the next one, which leaves those in use and what only looks like them."""
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    for name in ("kept", "freezeframe-readers-of-a-killed-host"):
+        (tmp_path / name / "1").mkdir(parents=True)
+    (tmp_path / "freezeframe-readers-link").symlink_to(tmp_path / "kept")
+
+    def folders() -> set[str]:
+        return {found.name for found in tmp_path.iterdir()} - {"kept", "freezeframe-readers-link"}
+
+    killed = ReaderHost(host_shelf(store))
+    try:
+        assert answer(killed, "SELECT 1") == b"1\n"
+        (first,) = folders()
+        assert first != "freezeframe-readers-of-a-killed-host"
+        for _ in range(2):  # after the second question a reader is made ahead
+            assert answer(host, "SELECT 1") == b"1\n"
+        assert len(folders()) == 2
+        end(killed, signal.SIGKILL)
+        end(host, signal.SIGTERM)
+        assert folders() == {first}
+        assert answer(host, "SELECT 1") == b"1\n"
+        assert first not in folders()
+        assert len(folders()) == 1
+        assert (tmp_path / "kept" / "1").is_dir()
+    finally:
+        killed.close()
 
 
 def test_directories_that_go_while_a_host_looks_end_no_reader(host: ReaderHost, store: Store) -> None:
@@ -255,6 +285,21 @@ def connection(url: str, source: str) -> Generator[http.client.HTTPConnection]:
         yield made
     finally:
         made.close()
+
+
+def end(host: ReaderHost, number: signal.Signals) -> None:
+    """End the process of a host by a signal, and wait until it and its readers are gone."""
+    assert host._process is not None
+    with ExitStack() as stack:
+        readers: list[int] = []
+        for pid in children(host._process.pid):
+            with suppress(ProcessLookupError):
+                readers.append(os.pidfd_open(pid))
+                stack.callback(os.close, readers[-1])
+        host._process.send_signal(number)
+        host._process.wait()
+        for reader in readers:
+            assert select.select([reader], [], [], 60)[0], "a reader outlived its host"
 
 
 def readers_now() -> set[int]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import http.server
+import os
 import queue
 import shutil
 import subprocess
+import tempfile
 import threading
 from collections.abc import Iterable
 from pathlib import Path
@@ -39,6 +41,16 @@ _FLAGS = (
     *("--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", "--remote-debugging-port=0"),
 )
+
+
+def _temporary() -> tempfile.TemporaryDirectory[str]:
+    """Return a folder for what a browser leaves behind. Not its profile: the path of a socket in it must be short."""
+    return tempfile.TemporaryDirectory(prefix="chromium-", ignore_cleanup_errors=True)
+
+
+def _start(profile: Path, url: str, folder: str, *, stderr: int) -> subprocess.Popen[str]:
+    command = [CHROMIUM or "chromium", *_FLAGS, f"--user-data-dir={profile}", url]
+    return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=stderr, text=True, env={**os.environ, "TMPDIR": folder})
 
 
 class Site:
@@ -80,16 +92,13 @@ class Site:
     def show(self, body: str, profile: Path) -> str:
         """Open a page with this body in Chromium and return what it tells. The test's timeout bounds the wait."""
         self.serve(body)
-        browser = subprocess.Popen(
-            [CHROMIUM or "chromium", *_FLAGS, f"--user-data-dir={profile}", self.origin],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        try:
-            return self.said.get()
-        finally:
-            browser.terminate()
-            browser.wait()
+        with _temporary() as folder:
+            browser = _start(profile, self.origin, folder, stderr=subprocess.DEVNULL)
+            try:
+                return self.said.get()
+            finally:
+                browser.terminate()
+                browser.wait()
 
     def close(self) -> None:
         """Stop serving."""
@@ -101,12 +110,8 @@ class Chromium:
     """A browser with one tab, driven over its own debugging protocol, so that its cookies last from page to page."""
 
     def __init__(self, profile: Path) -> None:
-        self._process = subprocess.Popen(
-            [CHROMIUM or "chromium", *_FLAGS, f"--user-data-dir={profile}", "about:blank"],
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
+        self._folder = _temporary()
+        self._process = _start(profile, "about:blank", self._folder.name, stderr=subprocess.PIPE)
         assert self._process.stderr is not None
         line = next(line for line in self._process.stderr if "DevTools listening on" in line)
         port = line.rpartition("127.0.0.1:")[2].partition("/")[0]
@@ -208,6 +213,7 @@ class Chromium:
         self._process.wait()
         assert self._process.stderr is not None
         self._process.stderr.close()
+        self._folder.cleanup()
 
 
 def _presses(keys: Iterable[str]) -> list[Command]:

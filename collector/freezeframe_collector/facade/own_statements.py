@@ -23,7 +23,7 @@ from freezeframe_schemas.errors import StoreError, WireError
 from freezeframe_schemas.records import from_json
 from freezeframe_schemas.tables import run_parts, run_statement
 from freezeframe_schemas.tables.native import decode_blocks
-from freezeframe_schemas.tables.run_list import CHOICES, RunList, list_statement
+from freezeframe_schemas.tables.run_list import CHOICES, ONCE, RunList, list_statement
 
 _FORMAT: Final = "Native"
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
@@ -34,7 +34,9 @@ _QUOTED_OR_TABLE: Final = re.compile(r"('(?:[^'\\]|\\.)*')|(?<=FROM )(runs|label
 _GATHERED_BYTES: Final = 1 << 20
 _ONE_THREAD: Final = "SETTINGS max_threads = 1"
 """A run is a few granules, and more threads cost more than they give."""
-_BOUNDS: Final = "SETTINGS max_threads = 2, max_execution_time = 10, max_memory_usage = 500000000, max_rows_to_read = 200000"
+_BOUNDS: Final = (
+    f"SETTINGS {ONCE}, max_threads = 2, max_execution_time = 10, max_memory_usage = 500000000, max_rows_to_read = 200000"
+)
 """Of a list. One that reads more is answered by a reader, which runs when the writer does not need the processors."""
 _TOO_MANY_ROWS: Final = 158
 
@@ -76,7 +78,7 @@ def asked_list(request: Request, database: str) -> str | None:
     )
     if not is_it:
         return None
-    sql = _PARAMETER.sub(lambda found: quote_text(given[found[1]]), sql)
+    sql = _PARAMETER.sub(lambda found: quote_text(given[found[1]]), list_statement(asked, once=True))
     return f"{sql} {_BOUNDS}"
 
 

@@ -5,10 +5,13 @@ control socket is its standard input. It answers ``T`` (take) with a channel to 
 
 A reader sees the parts that were there when it opened. After a question one is made ahead, and given out if nothing in the
 store has changed since (`catalog.state_of`); else a fresh one is made, which attaches only the tables of its question.
+
+Its folder of temporary files goes when it ends. A host that is killed cannot remove it; the next host does.
 """
 
 from __future__ import annotations
 
+import fcntl
 import gc
 import json
 import os
@@ -32,6 +35,8 @@ from freezeframe_schemas.records import from_json
 MESSAGE: Final = struct.Struct("!cQ")
 TAKE: Final = b"T"
 KILL: Final = b"K"
+_FOLDER: Final = "freezeframe-readers-"
+"""How the names of the hosts' folders begin."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +85,8 @@ class Host:
         finally:
             for reader in (*self._given.values(), *([] if self._ahead is None else [self._ahead])):
                 _kill(reader.pid)
+                with suppress(ChildProcessError):
+                    os.waitpid(reader.pid, 0)  # until then it may write to its folder
 
     def _give(self, number: int) -> None:
         now = state_of(self._shelf.writer, self._shelf.cold)
@@ -108,7 +115,8 @@ class Host:
             code = 1
             try:
                 signal.set_wakeup_fd(-1)
-                signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+                for number in (signal.SIGCHLD, signal.SIGTERM):
+                    signal.signal(number, signal.SIG_DFL)
                 self._control.close()
                 ours.close()
                 sys.stderr.close()
@@ -147,10 +155,42 @@ def _wake(number: int, frame: object) -> None:
     """Do nothing: that the signal came is written to the wake-up pipe."""
 
 
+def _end(number: int, frame: object) -> None:
+    sys.exit(0)
+
+
+def _make_folder() -> Path:
+    """Return a new folder, after removing those that killed hosts of this user left behind.
+
+    A host and its readers hold a lock on their folder, which the kernel releases when the last of them is gone. If another host
+    removes a folder before it is locked, this host ends, and the collector starts the next.
+    """
+    for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
+        with suppress(OSError):  # in use, or just removed
+            if left.lstat().st_uid == os.geteuid():
+                lock = _lock(left)
+                shutil.rmtree(left, ignore_errors=True)
+                os.close(lock)
+    made = Path(tempfile.mkdtemp(prefix=_FOLDER))
+    _lock(made)
+    return made
+
+
+def _lock(folder: Path) -> int:
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(opened)
+        raise
+    return opened
+
+
 def main() -> None:
     """Run a host: ``python -m freezeframe_collector.readers.host SHELF``, the control socket on standard input."""
     shelf = from_json(Shelf, json.loads(sys.argv[1]), "shelf")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the collector, and that ends the host
+    signal.signal(signal.SIGTERM, _end)
     engine = load_engine()
     control = socket.socket(fileno=os.dup(0))
     quiet = os.open(os.devnull, os.O_RDWR)
@@ -159,7 +199,7 @@ def main() -> None:
     sys.stderr = os.fdopen(os.dup(2), "w", buffering=1)  # what ends a host is said in the collector's log
     os.dup2(quiet, 2)  # the engine complains there of files that the sandbox hides
     gc.freeze()
-    folder = Path(tempfile.mkdtemp(prefix="freezeframe-readers-"))
+    folder = _make_folder()
     try:
         Host(engine, shelf, control, folder).run()
     finally:

@@ -53,6 +53,8 @@ FACETS: Final[Mapping[str, str]] = {
     "label": "[marked.word]",
 }
 """What the list is narrowed down by -> the values that a row of the view ``runs`` has of it."""
+ONCE: Final = "enable_materialized_cte = 1"
+"""Setting of an engine that plans the view `runs` once for the statement: planning it takes longer than reading it."""
 _LABELS: Final = "(SELECT trace_id AS run, label::String AS word FROM labels FINAL WHERE span_id = '' AND label != '')"
 MOST_VALUES: Final = 8
 """Values of a facet that are offered: the most frequent, and of days the latest."""
@@ -102,28 +104,32 @@ def conditions(asked: RunList) -> str:
     return " AND ".join(f"({test})" for test in tests)
 
 
-def list_statement(asked: RunList) -> str:
+def list_statement(asked: RunList, *, once: bool = False) -> str:
     """Return the statement. Its row: runs as tuples of `columns`, and tuples of a facet, a value, how many runs have it, and by
     choice of a status how many match and how many of them are before the page; those of no facet are of all runs.
 
     One statement for all of it: each that is answered by a reader has a process of its own.
 
+    Args:
+        asked: what the text follows from.
+        once: plan the view once, not for each use of its rows; needs an engine that has the setting `ONCE`.
+
     Raises:
         KeyError: a choice is unknown.
     """
-    matching = conditions(asked)
     key, down, back = SORTS[asked.sort.removeprefix("-")], asked.sort.startswith("-"), asked.begins == "before"
     value = f"(SELECT {key} FROM runs WHERE trace_id = {{_cursor:String}} LIMIT 1)"
     beyond = f"{key} {'>' if down else '<'} {value} OR ({key} = {value} AND trace_id < {{_cursor:String}})"
-    tests = [matching, STATUSES[asked.status]]
+    tests = [STATUSES[asked.status]]
     if asked.begins:
         tests.append(beyond if back else f"NOT ({beyond}) AND trace_id != {{_cursor:String}}")
     listed = (
-        f"SELECT {', '.join(asked.columns)} FROM runs WHERE {' AND '.join(f'({test})' for test in tests)} ORDER BY "
+        f"SELECT {', '.join(asked.columns)} FROM matching WHERE {' AND '.join(f'({test})' for test in tests)} ORDER BY "
         f"{key} {'DESC' if down != back else 'ASC'}, trace_id {'DESC' if back else 'ASC'} LIMIT {asked.size:d}"
     )
-    counts = _counts(matching, beyond if asked.begins else "0", asked)
+    counts = _counts(beyond if asked.begins else "0", asked)
     return (
+        f"WITH matching AS {'MATERIALIZED ' * once}(SELECT * FROM runs WHERE {conditions(asked)}) "
         f"SELECT listed.made, counted.made FROM {_as_array(listed)} AS listed CROSS JOIN {_as_array(counts)} AS counted "
         f"WHERE {{{CHOICES}:String}} != ''"  # the driver sends no parameter that the statement does not name
     )
@@ -134,7 +140,7 @@ def _as_array(select: str) -> str:
     return f"(SELECT groupArray(tuple(*)) AS made FROM ({select}))"
 
 
-def _counts(matching: str, beyond: str, asked: RunList) -> str:
+def _counts(beyond: str, asked: RunList) -> str:
     totals = [f"countIf({test})" for test in STATUSES.values()]
     before = [f"countIf(({test}) AND ({beyond}))" for test in STATUSES.values()]
     named = {name: of_run for name, of_run in FACETS.items() if name != "label" or asked.has_labels}
@@ -142,7 +148,7 @@ def _counts(matching: str, beyond: str, asked: RunList) -> str:
     marked = f" LEFT JOIN {_LABELS} AS marked ON trace_id = marked.run" if asked.has_labels else ""
     return (
         f"SELECT facet.1, facet.2, countIf({STATUSES[asked.status]}) AS number, [{', '.join(totals)}], [{', '.join(before)}] "
-        f"FROM runs{marked} ARRAY JOIN arrayConcat([('', '')], {', '.join(values)}) AS facet WHERE {matching} "
+        f"FROM matching{marked} ARRAY JOIN arrayConcat([('', '')], {', '.join(values)}) AS facet "
         f"GROUP BY facet ORDER BY facet.1, if(facet.1 = 'day', facet.2, '') DESC, number DESC, facet.2 "
         f"LIMIT {MOST_VALUES} BY facet.1"
     )
