@@ -12,7 +12,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import orjson
 
@@ -359,14 +359,10 @@ def _integers(value: AttributeValue) -> list[int]:
     return [item for item in value if isinstance(item, int)]
 
 
-def load_timeouts(pairs: Any) -> Timeouts | None:
-    """Return the timeouts of a JSON value, ``[["read", 0.5], ...]``."""
-    return None if pairs is None else tuple((str(phase), None if limit is None else float(limit)) for phase, limit in pairs)
-
-
 def _timeouts(span: SpanRecord) -> Timeouts | None:
     try:
-        return load_timeouts(json.loads(span.text(genai.REQUEST_TIMEOUTS) or "null"))
+        pairs = json.loads(span.text(genai.REQUEST_TIMEOUTS) or "null")
+        return None if pairs is None else tuple((str(phase), None if limit is None else float(limit)) for phase, limit in pairs)
     except (ValueError, TypeError):
         raise WireError(f"span {span.span_id}: {genai.REQUEST_TIMEOUTS}: expected JSON [[phase, seconds], ...]") from None
 

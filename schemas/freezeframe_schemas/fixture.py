@@ -22,24 +22,8 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_schemas.errors import FixtureError, WireError
-from freezeframe_schemas.exchange import (
-    RECONSTRUCTED,
-    Completion,
-    Exchange,
-    Headers,
-    Kind,
-    Request,
-    Response,
-    format_lane,
-    load_timeouts,
-    parse_lane,
-)
-from freezeframe_schemas.fixture_bodies import (
-    body_from_json,
-    body_to_json,
-    chunks_from_json,
-    chunks_to_json,
-)
+from freezeframe_schemas.exchange import RECONSTRUCTED, Exchange, format_lane, parse_lane
+from freezeframe_schemas.fixture_bodies import BODY_FORMS, body_from_json, body_to_json, chunks_from_json, chunks_to_json
 from freezeframe_schemas.framework import FrameworkState
 from freezeframe_schemas.keys import KEY_VERSION, canonical_json
 from freezeframe_schemas.records import from_json
@@ -47,6 +31,8 @@ from freezeframe_schemas.run import Entry
 
 FORMAT: Final = "freezeframe-fixture"
 VERSION: Final = 1
+_OF_THE_FILES: Final = ("format", "version", "key_version", "run", "steps", "digest")
+"""What a manifest says besides the fields of a fixture."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -192,21 +178,10 @@ def load_fixture(directory: Path) -> Fixture:
             do="restore the files, or write the fixture again with `freezeframe fixture`",
         )
     try:
-        return Fixture(
-            run_id=manifest["run"],
-            entry=_entry_from_json(manifest["entry"]),
-            steps=tuple(_step_from_json(item, directory) for item in steps),
-            environment=manifest["environment"],
-            redaction=Redaction(**manifest["redaction"]),
-            gaps=tuple(manifest["gaps"]),
-            created_by=manifest["created_by"],
-            forked_from=manifest.get("forked_from", ""),
-            edits=tuple(manifest.get("edits", ())),
-            ignore=tuple(manifest.get("ignore", ())),
-            ledger=tuple(Loss(**row) for row in manifest.get("ledger", ())),
-            states=_states_from_json(manifest.get("states", ()), directory),
-            begin=_states_from_json(manifest.get("begin", ()), directory),
-        )
+        read = {name: item for name, item in manifest.items() if name not in _OF_THE_FILES}
+        read |= {name: _states_from_json(read[name], directory) for name in ("states", "begin") if name in read}
+        read |= {"run_id": manifest["run"], "entry": _entry_from_json(manifest["entry"])}
+        return from_json(Fixture, read | {"steps": tuple(_step_from_json(item, directory) for item in steps)}, "fixture")
     except (WireError, KeyError, TypeError, ValueError) as error:
         raise FixtureError(f"{directory}: not readable, {type(error).__name__}: {error}") from error
 
@@ -271,118 +246,48 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
     return data
 
 
-def _entry_from_json(data: Mapping[str, Any]) -> Entry:
-    fields = dict(data)
-    for name in _ENTRY_TEXTS:
-        if name in fields:
-            fields[name] = body_from_json(fields[name], None).decode()
-    return from_json(Entry, fields, "entry")
+def _entry_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
+    return {**data, **{name: body_from_json(data[name], None).decode() for name in _ENTRY_TEXTS if name in data}}
 
 
-def _states_from_json(items: Iterable[Mapping[str, Any]], directory: Path) -> tuple[FrameworkState, ...]:
-    return tuple(
-        from_json(FrameworkState, {**item, "state": body_from_json(item["state"], directory).decode()}, "state")
-        for item in items
-    )
+def _states_from_json(items: Iterable[Mapping[str, Any]], directory: Path) -> list[dict[str, Any]]:
+    return [{**item, "state": body_from_json(item["state"], directory).decode()} for item in items]
+
+
+_STEP_FIELDS: Final = (
+    "step", "kind", "name", "inside", "seam", "dialect", "provider", "model", "lane", "key", "ordinal", "sequence", "span_id",
+    "parent_span_id", "call_id", "start_time_unix_nano", "end_time_unix_nano", "request", "response", "error",
+)  # fmt: skip
+_OF_THE_STEP: Final = ("inside", "provider", "model", "key", "ordinal")
+"""The others are of its exchange."""
 
 
 def step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
     """Return a step as a fixture's file holds it; large bodies are put into `blobs`."""
-    exchange, request, response = step.exchange, step.exchange.request, step.exchange.response
-    data: dict[str, Any] = {
+    exchange = step.exchange
+    request, response = exchange.request, exchange.response
+    sent = {name: getattr(request, name) or None for name in ("method", "url", "headers")}
+    sent |= {"omitted": request.omitted, "timeouts": None if exchange.error is None else request.timeouts}
+    came: dict[str, Any] = {name: getattr(response, name) for name in ("status", "reason", "version")}
+    came |= {"headers": response.headers or None, "completion": response.completion, "omitted": response.omitted}
+    given = {
         "step": step.number,
-        "kind": exchange.kind.value,
-        "name": exchange.name,
-        "inside": step.inside,
-        "seam": exchange.seam,
-        "dialect": exchange.dialect,
-        "provider": step.provider,
-        "model": step.model,
         "lane": format_lane(exchange.lane),
-        "key": step.key,
-        "ordinal": step.ordinal,
-        "sequence": exchange.sequence,
-        "span_id": exchange.span_id,
-        "parent_span_id": exchange.parent_span_id,
-        "call_id": exchange.call_id,
-        "start_time_unix_nano": exchange.start_time_unix_nano,
-        "end_time_unix_nano": exchange.end_time_unix_nano,
-        "request": {
-            "method": request.method or None,
-            "url": request.url or None,
-            "headers": [list(pair) for pair in request.headers] or None,
-            "omitted": request.omitted,
-            "timeouts": None
-            if exchange.error is None or request.timeouts is None
-            else [list(pair) for pair in request.timeouts],
-            "body": body_to_json(request.body, blobs),
-        },
-        "response": {
-            "status": response.status,
-            "reason": response.reason,
-            "version": response.version,
-            "headers": [list(pair) for pair in response.headers] or None,
-            "completion": response.completion.value,
-            "omitted": response.omitted,
-            **chunks_to_json(response.chunks, blobs),
-        },
+        "request": _without_absent(sent | {"body": body_to_json(request.body, blobs)}),
+        "response": _without_absent(came | chunks_to_json(response.chunks, blobs)),
         "error": None if exchange.error is None else body_to_json(exchange.error.encode()),
     }
-    return _without_none(data)
+    given |= {name: getattr(step, name) for name in _OF_THE_STEP}
+    return _without_absent({name: given[name] if name in given else getattr(exchange, name) for name in _STEP_FIELDS})
 
 
-def _without_none(value: Any) -> Any:
-    """Drop absent fields of the step and of its request and response; bodies are left unchanged."""
-    kept = {key: item for key, item in value.items() if item is not None}
+def _step_from_json(data: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+    exchange = {name: item for name, item in data.items() if name not in ("step", *_OF_THE_STEP)}
     for part in ("request", "response"):
-        kept[part] = {key: item for key, item in kept[part].items() if item is not None}
-    return kept
-
-
-def _step_from_json(data: Mapping[str, Any], directory: Path) -> Step:
-    request, response = data["request"], data["response"]
-    error = data.get("error")
-    exchange = Exchange(
-        kind=Kind(data["kind"]),
-        name=data["name"],
-        seam=data["seam"],
-        dialect=data.get("dialect"),
-        lane=parse_lane(data["lane"]),
-        sequence=data["sequence"],
-        span_id=data["span_id"],
-        parent_span_id=data["parent_span_id"],
-        call_id=data.get("call_id"),
-        start_time_unix_nano=data["start_time_unix_nano"],
-        end_time_unix_nano=data["end_time_unix_nano"],
-        request=Request(
-            method=request.get("method", ""),
-            url=request.get("url", ""),
-            headers=_headers(request),
-            omitted=request.get("omitted"),
-            timeouts=load_timeouts(request.get("timeouts")),
-            body=body_from_json(request["body"], directory),
-        ),
-        response=Response(
-            status=response.get("status"),
-            reason=response.get("reason"),
-            version=response.get("version"),
-            headers=_headers(response),
-            completion=Completion(response["completion"]),
-            omitted=response.get("omitted"),
-            chunks=chunks_from_json(response, directory),
-        ),
-        error=None if error is None else body_from_json(error, directory).decode(),
-    )
-    return Step(
-        number=data["step"],
-        exchange=exchange,
-        key=data["key"],
-        ordinal=data["ordinal"],
-        inside=data.get("inside"),
-        provider=data.get("provider"),
-        model=data.get("model"),
-    )
-
-
-def _headers(part: Mapping[str, Any]) -> Headers:
-    return tuple((str(name), str(text)) for name, text in part.get("headers") or ())
+        exchange[part] = {name: item for name, item in data[part].items() if name not in BODY_FORMS}
+    exchange["lane"] = parse_lane(data["lane"])
+    exchange["request"]["body"] = body_from_json(data["request"]["body"], directory)
+    exchange["response"]["chunks"] = chunks_from_json(data["response"], directory)
+    if "error" in data:
+        exchange["error"] = body_from_json(data["error"], directory).decode()
+    return {"number": data["step"], "exchange": exchange, **{name: data[name] for name in _OF_THE_STEP if name in data}}

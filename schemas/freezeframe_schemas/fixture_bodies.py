@@ -15,6 +15,9 @@ from freezeframe_schemas.exchange import Chunk
 BLOB_LIMIT: Final = 64 * 1024
 """Bodies over this many bytes go to their own file."""
 
+BODY_FORMS: Final = frozenset({"body", "chunks", "chunks_base64", "offsets_ns", "sizes"})
+"""Fields of a request or a response that hold its body in its most readable form."""
+
 _FORMS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
     ("compact", {"ensure_ascii": False, "separators": (",", ":")}),
     ("spaced", {"ensure_ascii": False}),

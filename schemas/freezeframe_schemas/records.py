@@ -28,7 +28,7 @@ def from_json(cls: type[_T], data: Any, what: str) -> _T:
 
 
 def _read(kind: Any, data: Any, where: str) -> Any:
-    if kind is Any:
+    if kind is Any or (type(data) is kind and dataclasses.is_dataclass(kind)):
         return data
     if dataclasses.is_dataclass(kind):
         types = _fields(kind)

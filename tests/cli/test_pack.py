@@ -209,7 +209,7 @@ HOSTILE: dict[str, tuple[Callable[[dict[str, bytes]], Mapping[str, bytes]], str]
     "other file": (lambda f: with_pack({**f, "conftest.py": b""}), "not a file of a fixture or a pack"),
     "version": (lambda f: with_pack(f, version=9), "pack format version 9, this library reads version 1"),
     "format": (lambda f: with_pack(f, format="zip"), "not from a freezeframe pack"),
-    "no files": (lambda f: with_pack(f, files=[]), "pack.json: not readable"),
+    "no files": (lambda f: with_pack(f, files=[]), "pack.json.files: not readable"),
     "not JSON": (lambda f: {**f, "pack.json": b"["}, "pack.json: not valid JSON"),
     "many": (lambda f: {**f, **{f"code/{number}": b"" for number in range(60)}}, "more than 50 files"),
 }

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_schemas.errors import ConfigError, FixtureError
 from freezeframe_schemas.fixture import Fixture, Step, step_to_json
+from freezeframe_schemas.fixture_bodies import BODY_FORMS
 from freezeframe_schemas.keys import canonical_json
 
 if TYPE_CHECKING:
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
 
 FORMAT: Final = "freezeframe-audit"
 VERSION: Final = 1
-_BODY_FORMS: Final = frozenset({"body", "chunks", "chunks_base64", "sizes"})
-"""Fields of a fixture's step that hold a body in its most readable form."""
 
 _README: Final = """\
 Run {run} as it was recorded, {exchanges} exchanges.
@@ -129,7 +128,7 @@ def _step(step: Step) -> dict[str, Any]:
     response = step.exchange.response
     entry["response"] |= {"chunk_sizes": [len(chunk.data) for chunk in response.chunks]}
     for part, body in (("request", step.exchange.request.body), ("response", response.body)):
-        kept = {name: value for name, value in entry[part].items() if name not in _BODY_FORMS}
+        kept = {name: value for name, value in entry[part].items() if name not in BODY_FORMS or name == "offsets_ns"}
         encoded = base64.b64encode(body).decode()
         entry[part] = {**kept, "body_base64": encoded, "sha256": hashlib.sha256(body).hexdigest()}
     return entry

@@ -24,13 +24,14 @@ import tempfile
 import zlib
 from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, Final
 
 from freezeframe.context.environment import LOCK_FILES
-from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.errors import FixtureError, WireError
 from freezeframe_schemas.fixture import Fixture, load_fixture
+from freezeframe_schemas.records import from_json
 
 PACK_SUFFIX: Final = ".ffz"
 SUFFIXES: Final = (".tar.gz", ".tgz", PACK_SUFFIX)
@@ -123,17 +124,12 @@ def fixture_files(directory: Path) -> dict[str, bytes]:
 
 def pack_file(pack: Pack) -> dict[str, bytes]:
     """Return ``pack.json``."""
-    code = {"commit": pack.commit, "changed": pack.changed, "left_out": list(pack.left_out)}
-    document = {
-        "format": FORMAT,
-        "version": VERSION,
-        "run": pack.run,
-        "created_by": pack.created_by,
-        "python": pack.python,
-        **({"code": code} if pack.code_files else {}),
-        "readiness": dict(pack.readiness),
-        "files": dict(sorted(pack.files.items())),
-    }
+    about = asdict(pack)
+    code = {name: about.pop(name) for name in ("commit", "changed", "left_out")}
+    readiness = about.pop("readiness")
+    files = dict(sorted(about.pop("files").items()))
+    document = {"format": FORMAT, "version": VERSION, **about, **({"code": code} if pack.code_files else {})}
+    document |= {"readiness": readiness, "files": files}
     return {_PACK: (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "backslashreplace")}
 
 
@@ -255,19 +251,10 @@ def _read_pack(path: Path, file: Path) -> Pack:
             do="install the version of freezeframe that wrote it",
         )
     try:
-        code = document.get("code") or {}
-        return Pack(
-            run=str(document["run"]),
-            created_by=str(document["created_by"]),
-            python=str(document["python"]),
-            commit=str(code.get("commit", "")),
-            changed=bool(code.get("changed")),
-            left_out=tuple(map(str, code.get("left_out", ()))),
-            readiness=dict(document["readiness"]),
-            files={str(name): str(digest) for name, digest in document["files"].items()},
-        )
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise FixtureError(f"{path}: {_PACK}: not readable, {type(error).__name__}: {error}") from error
+        read = {name: item for name, item in document.items() if name not in ("format", "version", "code")}
+        return from_json(Pack, read | document.get("code", {}), _PACK)
+    except (WireError, TypeError) as error:
+        raise FixtureError(f"{path}: {error}") from error
 
 
 class _Bounded(io.RawIOBase):
