@@ -1,4 +1,4 @@
-"""`freezeframe import KIND SOURCE...`: other tools' recordings to the collector of this machine, so redacted."""  # noqa: N999 - a module is named after its command
+"""`freezeframe import KIND SOURCE...`: send what other tools recorded to the collector, which redacts it."""  # noqa: N999 - as the command
 
 from __future__ import annotations
 

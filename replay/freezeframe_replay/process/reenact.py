@@ -139,14 +139,13 @@ def reenact(
         policy, of_the_fence = _fenced(policy or Policy(), scratch, spans)
         variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **interpreter.variables}
         variables |= env or {}
-        keys = keys or find_data_directory(start=cwd) / KEYS
         how = _How(
             command=command,
             cwd=cwd,
             policy=policy,
             timeout_s=timeout_s,
             quiet=quiet,
-            keys=keys,
+            keys=keys or find_data_directory(start=cwd) / KEYS,
             spans=spans,
             python=interpreter.executable,
         )

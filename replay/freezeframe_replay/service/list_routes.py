@@ -9,7 +9,7 @@ import json
 import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 from urllib.parse import parse_qsl, urlencode
 
 from aiohttp import web
@@ -120,9 +120,10 @@ def _read_views(path: Path) -> dict[str, str]:
         raise ConfigError(f"{path}: {error.strerror}", do="let this user read the file, or remove it") from None
     except (ValueError, RecursionError):
         kept = None
-    if not isinstance(kept, dict) or kept.get("format") != _FORMAT or not isinstance(kept.get("views"), dict):  # pyright: ignore[reportUnknownMemberType]  # of any shape
-        raise ConfigError(f"{path}: not in the format {_FORMAT}", do="mend the file, or remove it and keep your views anew")
-    return {str(name): str(query) for name, query in kept["views"].items()}  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # made texts
+    views: Any = kept.get("views") if isinstance(kept, dict) and kept.get("format") == _FORMAT else None
+    if not isinstance(views, dict):
+        raise ConfigError(f"{path}: not in the format {_FORMAT}", do="fix the file, or remove it and save your views again")
+    return {str(name): str(query) for name, query in cast("dict[str, str]", views).items()}
 
 
 def _write_views(path: Path, views: Mapping[str, str]) -> None:

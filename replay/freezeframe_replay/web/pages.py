@@ -98,11 +98,7 @@ def runs_page(
         wrong_views=wrong_views,
         query=here.removeprefix("/").removeprefix("?"),
         token=token,
-        statuses=[
-            {"name": name, "count": page.counts.get(key, 0), "chosen": key == kept["status"], "link": _link(kept, status=key)}
-            for key, name in _TABS.items()
-            if page.counts.get(key) or key in ("", "failed", kept["status"])
-        ],
+        statuses=_statuses(page.counts, kept),
         facets=[facet for name, values in page.facets.items() if (facet := _facet(name, values, kept))],
         links={
             "first": _link(kept),
@@ -113,6 +109,14 @@ def runs_page(
         inputs=[input_text(row.input)[:160] for row in rows],
         failed_steps=[max(row.errors - (row.status == RunStatus.FAILED), 0) for row in rows],  # the entry point is not a step
     )
+
+
+def _statuses(counts: Mapping[str, int], kept: Mapping[str, str]) -> list[dict[str, object]]:
+    return [
+        {"name": name, "count": counts.get(key, 0), "chosen": key == kept["status"], "link": _link(kept, status=key)}
+        for key, name in _TABS.items()
+        if counts.get(key) or key in ("", "failed", kept["status"])
+    ]
 
 
 def _with(filters: Mapping[str, str], name: str, shown: Sequence[str]) -> str:

@@ -284,9 +284,7 @@ def features(around: Surroundings, key: str, words: Sequence[Span], index: int) 
         f"word before,lists={before},{lists}",
         f"word behind,lists={behind},{lists}",
         f"word={low}",
-        f"ends={low[-4:]}",
-        f"ends={low[-3:]}",
-        f"ends={low[-2:]}",
+        *(f"ends={low[-many:]}" for many in (4, 3, 2)),
         f"begins={low[:3]}",
         f"place={min(index, 3)} of {min(last + 1, 5)}",
         f"name={'/'.join(_lists(text[slice(*one)])[:2] for one in words[max(0, index - 2) : index + 3])},{min(index, 2)}",
@@ -296,24 +294,18 @@ def features(around: Surroundings, key: str, words: Sequence[Span], index: int) 
         if f"{before} {low}" in NAMED_AFTER:
             found.append("named after")
     else:
-        found.append(f"two before={before2} {before}")
-        found.append(f"second before={before2}")
         opens = before == _NOTHING or any(sign in gap for sign in _OPENING)
-        found.append(f"opens,lists={opens},{lists}")
+        found += [f"two before={before2} {before}", f"second before={before2}", f"opens,lists={opens},{lists}"]
     if index < last:
         found.append(f"last={text[slice(*words[-1])].lower()}")
         if f"{low} {behind}" in NAMED_AFTER:
             found.append("named after")
     else:
-        found.append(f"two behind={behind} {behind2}")
-        found.append(f"second behind={behind2}")
+        found += [f"two behind={behind} {behind2}", f"second behind={behind2}"]
     if ":" in gap or "=" in gap:
-        found.append(f"label={before}")
-        found.append(f"label,lists={before},{lists[:2]}")
+        found += [f"label={before}", f"label,lists={before},{lists[:2]}"]
     if key:
-        found.append(f"key={key}")
-        found.append(f"key,lists={key},{lists[:2]}")
-        found.append(f"key ends={re.split(r'[ _.-]', key)[-1]}")
+        found += [f"key={key}", f"key,lists={key},{lists[:2]}", f"key ends={re.split(r'[ _.-]', key)[-1]}"]
     if words[0][0] == around.low and words[-1][1] == around.high:
         found.append(f"alone={last + 1}")
     return found

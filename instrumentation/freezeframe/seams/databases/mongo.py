@@ -153,25 +153,15 @@ def _note_reply(connection: Any, reply: Any = None, error: BaseException | None 
     recording.finish(Completion.COMPLETE if error is None else Completion.NONE, error)
 
 
-def _send(original: Callable[..., Any], connection: Any, message: bytes, *args: Any, **kwargs: Any) -> Any:
+async def _send(run: Any, original: Callable[..., Any], connection: Any, message: bytes, *args: Any, **kwargs: Any) -> Any:
     if _is_replay():
         described, nothing = _own_reply(connection, message)
-        if described is not None:
-            setattr(connection, _STATE, statements.run(described, lambda: nothing, nothing=nothing))
-        return None
-    _note_command(connection, message)
-    try:
-        return original(connection, message, *args, **kwargs)
-    except BaseException as error:
-        _note_reply(connection, error=error)
-        raise
 
+        async def nowhere() -> Any:
+            return nothing
 
-async def _send_async(original: Callable[..., Any], connection: Any, message: bytes, *args: Any, **kwargs: Any) -> Any:
-    if _is_replay():
-        described, nothing = _own_reply(connection, message)
         if described is not None:
-            setattr(connection, _STATE, await statements.run_async(described, _nowhere, nothing=nothing))
+            setattr(connection, _STATE, await run(described, nowhere, nothing=nothing))
         return None
     _note_command(connection, message)
     try:
@@ -181,19 +171,8 @@ async def _send_async(original: Callable[..., Any], connection: Any, message: by
         raise
 
 
-def _receive(original: Callable[..., Any], connection: Any, *args: Any, **kwargs: Any) -> Any:
-    if _is_replay():
-        return _given(connection)
-    try:
-        reply = original(connection, *args, **kwargs)
-    except BaseException as error:
-        _note_reply(connection, error=error)
-        raise
-    _note_reply(connection, reply)
-    return reply
-
-
-async def _receive_async(original: Callable[..., Any], connection: Any, *args: Any, **kwargs: Any) -> Any:
+async def _receive(run: Any, original: Callable[..., Any], connection: Any, *args: Any, **kwargs: Any) -> Any:
+    del run
     if _is_replay():
         return _given(connection)
     try:
@@ -222,10 +201,6 @@ def _own_reply(connection: Any, message: bytes) -> tuple[calls.Describe | None, 
         setattr(connection, _STATE, dict(_HELLO) if operation.lower() in ("hello", "ismaster") else nothing)
         return None, nothing
     return _asked(command), nothing
-
-
-async def _nowhere() -> Any:
-    return {"ok": 1}
 
 
 def _given(connection: Any) -> Any:
@@ -286,9 +261,10 @@ def _init_id(original: Callable[..., None], made: Any, oid: Any = None) -> None:
         note(place, feed, made.binary.hex())
 
 
+_SENDS, _RECEIVES = statements.both(_send), statements.both(_receive)
 _HOOKS: Final[Mapping[str, Mapping[str, Callable[..., Any]]]] = {
-    "Connection": {"send_message": _send, "receive_message": _receive},
-    "AsyncConnection": {"send_message": _send_async, "receive_message": _receive_async},
+    "Connection": {"send_message": _SENDS[0], "receive_message": _RECEIVES[0]},
+    "AsyncConnection": {"send_message": _SENDS[1], "receive_message": _RECEIVES[1]},
     "MongoClient": {"__init__": _init_client, "_get_topology": statements.beside},
     "AsyncMongoClient": {"__init__": _init_client, "_get_topology": statements.beside_async},
     "ObjectId": {"__init__": _init_id},

@@ -41,10 +41,9 @@ def install(module: ModuleType, patches: Patches) -> None:
     for connection in (module.Connection, module.AsyncConnection):
         patches.replace(connection, "connect", _connects)
     patches.replace(module, "connect", lambda _: module.Connection.connect)
-    patches.around(module.Cursor, "execute", _execute)
-    patches.around(module.Cursor, "executemany", _executemany)
-    patches.around(module.AsyncCursor, "execute", _execute_async)
-    patches.around(module.AsyncCursor, "executemany", _executemany_async)
+    for name, hook in (("execute", _execute), ("executemany", _executemany)):
+        for cursor, form in zip((module.Cursor, module.AsyncCursor), statements.both(hook), strict=True):
+            patches.around(cursor, name, form)
     values.keep_state(module.Error, _diagnostics, _diagnose)
 
 
@@ -173,35 +172,7 @@ def _hand_over(cursor: Any, results: list[dict[str, Any]]) -> None:
 # -- execute --------------------------------------------------------------------------------------------------------------
 
 
-def _execute(original: Callable[..., Any], cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:
-    describe = _asked(cursor, query, [params])
-    real = partial(original, cursor, query, params, **options)
-
-    def done() -> list[dict[str, Any]]:
-        real()
-        _note_parameters(cursor)
-        return _results(cursor)
-
-    if statements.is_served():
-        error: Any = None
-        try:
-            _hand_over(cursor, statements.run(describe, done, nothing=_nothing(query)))
-        except _error() as raised:
-            error = raised
-        if error is not None:
-            _hand_over(cursor, _refusal(error))
-        found = real()  # raises it
-        if error is not None:
-            raise error
-        return found
-    if not statements.is_recorded():
-        statements.tell(statements.asked(SYSTEM, ""))
-        return real()
-    statements.run(describe, done)
-    return cursor
-
-
-async def _execute_async(original: Callable[..., Any], cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:
+async def _execute(run: Any, original: Callable[..., Any], cursor: Any, query: Any, params: Any = None, **options: Any) -> Any:
     describe = _asked(cursor, query, [params])
     real = partial(original, cursor, query, params, **options)
 
@@ -213,7 +184,7 @@ async def _execute_async(original: Callable[..., Any], cursor: Any, query: Any, 
     if statements.is_served():
         error: Any = None
         try:
-            _hand_over(cursor, await statements.run_async(describe, done, nothing=_nothing(query)))
+            _hand_over(cursor, await run(describe, done, nothing=_nothing(query)))
         except _error() as raised:
             error = raised
         if error is not None:
@@ -225,29 +196,12 @@ async def _execute_async(original: Callable[..., Any], cursor: Any, query: Any, 
     if not statements.is_recorded():
         statements.tell(statements.asked(SYSTEM, ""))
         return await real()
-    await statements.run_async(describe, done)
+    await run(describe, done)
     return cursor
 
 
-def _executemany(original: Callable[..., Any], cursor: Any, query: Any, params_seq: Iterable[Any], **options: Any) -> Any:
-    if options.get("returning"):
-        statements.tell(statements.asked(SYSTEM, ""))
-        return original(cursor, query, params_seq, **options)
-    sets = list(params_seq)
-
-    def done() -> list[Any]:
-        original(cursor, query, sets, **options)
-        return [cursor.rowcount, cursor.statusmessage]
-
-    count, tag = statements.run(_asked(cursor, query, sets), done, nothing=[0, None])
-    if statements.is_served():
-        original(cursor, query, _last_set(cursor, sets, tag), **options)
-    cursor._rowcount = count
-    return None
-
-
-async def _executemany_async(
-    original: Callable[..., Any], cursor: Any, query: Any, params_seq: Iterable[Any], **options: Any
+async def _executemany(
+    run: Any, original: Callable[..., Any], cursor: Any, query: Any, params_seq: Iterable[Any], **options: Any
 ) -> Any:
     if options.get("returning"):
         statements.tell(statements.asked(SYSTEM, ""))
@@ -258,7 +212,7 @@ async def _executemany_async(
         await original(cursor, query, sets, **options)
         return [cursor.rowcount, cursor.statusmessage]
 
-    count, tag = await statements.run_async(_asked(cursor, query, sets), done, nothing=[0, None])
+    count, tag = await run(_asked(cursor, query, sets), done, nothing=[0, None])
     if statements.is_served():
         await original(cursor, query, _last_set(cursor, sets, tag), **options)
     cursor._rowcount = count

@@ -18,11 +18,11 @@ SYSTEM: Final = "redis"
 
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``redis.client`` or ``redis.asyncio.client``."""
-    is_async = module.__name__ == "redis.asyncio.client"
-    patches.around(module.Redis, "execute_command", _command_async if is_async else _command)
-    pipeline: Any = module.Pipeline
-    patches.around(pipeline, "immediate_execute_command", _command_async if is_async else _command)
-    patches.around(pipeline, "execute", _pipeline_async if is_async else _pipeline)
+    form = module.__name__ == "redis.asyncio.client"
+    command, pipeline = statements.both(_command)[form], statements.both(_pipeline)[form]
+    patches.around(module.Redis, "execute_command", command)
+    patches.around(module.Pipeline, "immediate_execute_command", command)
+    patches.around(module.Pipeline, "execute", pipeline)
 
 
 def _asked(args: tuple[Any, ...], options: dict[str, Any]) -> Callable[[], Any]:
@@ -36,14 +36,9 @@ def _keep_state(client: Any, args: tuple[Any, ...]) -> None:
         client.watching = args[0] == "WATCH" or (client.watching and args[0] not in ("UNWATCH", "DISCARD"))
 
 
-def _command(original: Callable[..., Any], client: Any, /, *args: Any, **options: Any) -> Any:
+async def _command(run: Any, original: Callable[..., Any], client: Any, /, *args: Any, **options: Any) -> Any:
     _keep_state(client, args)
-    return statements.run(_asked(args, options), partial(original, client, *args, **options))
-
-
-async def _command_async(original: Callable[..., Any], client: Any, /, *args: Any, **options: Any) -> Any:
-    _keep_state(client, args)
-    return await statements.run_async(_asked(args, options), partial(original, client, *args, **options))
+    return await run(_asked(args, options), partial(original, client, *args, **options))
 
 
 def _queued(pipeline: Any) -> Callable[[], Any]:
@@ -54,24 +49,13 @@ def _arguments(command: Any) -> Any:
     return command[0] if isinstance(command, tuple) else command.args
 
 
-def _pipeline(original: Callable[..., Any], pipeline: Any, /, *args: Any, **options: Any) -> Any:
-    if not pipeline.command_stack:
-        return original(pipeline, *args, **options)
-    if not statements.is_served():
-        return statements.run(_queued(pipeline), partial(original, pipeline, *args, **options))
-    try:
-        return statements.run(_queued(pipeline), partial(original, pipeline), nothing=[None] * len(pipeline.command_stack))
-    finally:
-        pipeline.reset()
-
-
-async def _pipeline_async(original: Callable[..., Any], pipeline: Any, /, *args: Any, **options: Any) -> Any:
+async def _pipeline(run: Any, original: Callable[..., Any], pipeline: Any, /, *args: Any, **options: Any) -> Any:
     if not pipeline.command_stack:
         return await original(pipeline, *args, **options)
     if not statements.is_served():
-        return await statements.run_async(_queued(pipeline), partial(original, pipeline, *args, **options))
-    nothing = [None] * len(pipeline.command_stack)
+        return await run(_queued(pipeline), partial(original, pipeline, *args, **options))
     try:
-        return await statements.run_async(_queued(pipeline), partial(original, pipeline), nothing=nothing)
+        return await run(_queued(pipeline), partial(original, pipeline), nothing=[None] * len(pipeline.command_stack))
     finally:
-        await pipeline.reset()
+        if (resetting := pipeline.reset()) is not None:
+            await resetting

@@ -9,7 +9,7 @@ What a replayed program asks outside its entry point, during setup, is not part 
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
@@ -122,6 +122,33 @@ async def run_async(
         return await calls.run_async(describe, invoke)
     tell(describe)
     return await invoke()
+
+
+def both(hook: Callable[..., Coroutine[Any, Any, Any]]) -> tuple[Callable[..., Any], Callable[..., Coroutine[Any, Any, Any]]]:
+    """Return the plain and the awaited form of ``async def hook(run, original, ...)``, where `run` is that of this module."""
+
+    async def run_now(describe: calls.Describe, invoke: Callable[[], Coroutine[Any, Any, _T]], **nothing: Any) -> Any:
+        return run(describe, lambda: _to_the_end(invoke()), **nothing)
+
+    def plain(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        async def called(*args: Any, **kwargs: Any) -> Any:
+            return original(*args, **kwargs)
+
+        return _to_the_end(hook(run_now, called, *args, **kwargs))
+
+    async def awaited(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+        return await hook(run_async, original, *args, **kwargs)
+
+    return plain, awaited
+
+
+def _to_the_end(coroutine: Coroutine[Any, Any, _T]) -> _T:
+    """Return the result of a coroutine that waits for nothing."""
+    try:
+        coroutine.send(None)
+    except StopIteration as end:
+        return end.value
+    raise RuntimeError("a plain call was awaited")
 
 
 def tell(describe: calls.Describe) -> None:
