@@ -59,17 +59,28 @@ class Handle:
         """Deliver what is queued; return whether all of it was delivered in time."""
         return True if self._pipeline is None else self._pipeline.flush(timeout_s)
 
+    def _at_end(self, deliver: Callable[[float], object], timeout_s: float) -> Callable[[], None]:
+        """Return what to do when the process may end without any `atexit`: also deliver what runs that are over left open."""
+
+        def last() -> None:
+            if self._recorder is not None:
+                with guard("end of exchanges"):
+                    self._recorder.finish_left_behind()
+            deliver(timeout_s)
+
+        return last
+
     def watch_termination(self) -> None:
         """Deliver what is queued before SIGTERM ends this process, if the application has no handler for it."""
         pipeline, timeout_s = self._pipeline, self.settings.terminate_timeout_s
         if pipeline is not None and timeout_s > 0:
-            self._unwatch.append(flush_before_termination(lambda: pipeline.flush_for_the_end(timeout_s)))
+            self._unwatch.append(flush_before_termination(self._at_end(pipeline.flush_for_the_end, timeout_s)))
 
     def watch_exit(self) -> None:
         """Deliver what is queued before ``os._exit`` ends this process or one that it forks."""
         pipeline, timeout_s = self._pipeline, self.settings.terminate_timeout_s
         if pipeline is not None and timeout_s > 0:
-            self._unwatch.append(flush_before_exit(lambda: pipeline.flush_for_the_end(timeout_s)))
+            self._unwatch.append(flush_before_exit(self._at_end(pipeline.flush_for_the_end, timeout_s)))
 
     def uninstrument(self) -> None:
         """Restore every library, deliver what is queued, and stop."""
@@ -185,8 +196,8 @@ def _start(settings: Settings) -> Handle:
         return Handle(settings=settings)
     handle = start_recording(settings, make_exporter(settings))
     seams.install(files=settings.record_files)
-    applications.install(lambda: handle.flush(settings.terminate_timeout_s))
-    workers.install(lambda: handle.flush(settings.exit_timeout_s))
+    applications.install(handle._at_end(handle.flush, settings.terminate_timeout_s))
+    workers.install(handle._at_end(handle.flush, settings.exit_timeout_s))
     atexit.register(handle._close)
     handle.watch_termination()
     handle.watch_exit()

@@ -7,34 +7,27 @@ asked over sockets.
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 import subprocess
 import sys
-import time
-from collections.abc import Generator, Iterable, Iterator, Mapping, Sized
+from collections.abc import Generator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from wsgiref.util import setup_testing_defaults
 
 import httpx
 import pytest
+from otlp_receiver import Receiver
 from races import NEVER, Provider
 
-import freezeframe
-from freezeframe.hosts import applications
-from freezeframe.seams.recorder.patching import Patches
-from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.lifecycle import RunStatus
-from freezeframe_schemas.run import EntryKind, Run, build_run, readiness
+from freezeframe_schemas.run import EntryKind, Run, readiness
 from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
@@ -84,6 +77,14 @@ async def stream(request):
     return StreamingResponse(pieces(), media_type="text/plain")
 
 
+LEFT = []
+
+
+async def leave(request):
+    LEFT.append(aiter(await ask(request, request.query_params["text"], stream=True)))  # closed by no one
+    return PlainTextResponse((await anext(LEFT[-1])).choices[0].delta.content)
+
+
 async def fail(request):
     raise ValueError((await ask(request, "fail")).choices[0].message.content)
 
@@ -114,6 +115,7 @@ app = Starlette(
         Route("/chat/{user}", chat, methods=["POST"]),
         Route("/blocking", blocking),
         Route("/stream", stream),
+        Route("/left", leave),
         Route("/fail", fail),
         Route("/refuse", refuse),
         Route("/marked", calls_marked),
@@ -217,7 +219,7 @@ async def _ask_all(url: str) -> dict[str, str]:
             **{text: answer.text for text, answer in zip(texts, answers, strict=True)},
             **{
                 path: (await client.get(f"/{path}?text={path}%20this")).text
-                for path in ("blocking", "stream", "fail", "refuse", "marked")
+                for path in ("blocking", "stream", "left", "fail", "refuse", "marked")
             },
             "leave": await _leave_early(client),
         }
@@ -250,7 +252,7 @@ def test_fifty_requests_at_once_are_fifty_runs_and_none_is_mixed(starlette: Serv
 
 def test_a_request_that_calls_no_model_is_no_run(starlette: Served) -> None:
     assert not [run for run in starlette.runs if "/health" in run.entry.name]
-    assert len(starlette.runs) == 50 + 6
+    assert len(starlette.runs) == 50 + 7
 
 
 def test_a_marked_function_inside_a_request_is_the_run(starlette: Served) -> None:
@@ -260,7 +262,7 @@ def test_a_marked_function_inside_a_request_is_the_run(starlette: Served) -> Non
     assert verdict(reenact(freeze(run), cwd=starlette.folder)) is Verdict.IDENTICAL
 
 
-@pytest.mark.parametrize("what", ["/chat/u7", "/blocking", "/stream", "text=leave", "/fail", "/refuse"])
+@pytest.mark.parametrize("what", ["/chat/u7", "/blocking", "/stream", "text=leave", "/left", "/fail", "/refuse"])
 def test_a_request_replays_by_itself_without_a_port(starlette: Served, what: str) -> None:
     report = reenact(freeze(starlette.run(what)), cwd=starlette.folder)
     assert report.divergences == ()
@@ -284,21 +286,18 @@ def test_a_changed_line_diverges_in_its_run_at_its_step(starlette: Served, tmp_p
 def test_a_request_that_is_killed_in_its_call_is_unfinished_and_replays_up_to_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spans = tmp_path / "spans.jsonl"
-    with Provider({"and then?": (NEVER,)}) as provider, ThreadPoolExecutor(1) as pool:
+    with Provider({"and then?": (NEVER,)}) as provider, Receiver() as receiver, ThreadPoolExecutor(1) as pool:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-        monkeypatch.setenv("FREEZEFRAME_FILE", str(spans))
+        monkeypatch.setenv("FREEZEFRAME_ENDPOINT", receiver.url)
         with _served("starlette", _STARLETTE.replace("and then? {first}", "and then?"), tmp_path) as (url, server):
             asked = pool.submit(httpx.post, f"{url}/chat/u1", json={"text": "who?"}, timeout=200)
             provider.wait_for("and then?")
-            while not spans.exists() or spans.read_text().count('"spanId"') < 2:  # the beginning and the first call
-                time.sleep(0.05)
+            receiver.wait_until(lambda: len(receiver.spans) == 2)  # the beginning and the first call
             server.kill()
             with pytest.raises(httpx.HTTPError):
                 asked.result()
-    monkeypatch.delenv("FREEZEFRAME_FILE")
-    (run,) = load_runs_of_file(spans)
+    (run,) = load_runs_of_file(receiver.save(tmp_path / "spans"))
     assert run.status is RunStatus.UNFINISHED
     assert values.decode(run.entry.input or "")["body"] == '{"text":"who?"}'
     report = reenact(freeze(run), cwd=tmp_path)
@@ -315,77 +314,20 @@ def test_a_request_is_as_ready_as_a_function(starlette: Served) -> None:
     assert readiness(run).level >= 4
 
 
-@pytest.mark.parametrize(
-    ("answer", "pieces"),
-    [([b"one"], [b"one"]), ((b"one", b"two"), [b"one", b"two"]), ([], []), (iter([b"one"]), [b"one"])],
-)
-def test_a_server_sees_the_length_of_an_answer_as_without_us(answer: Iterable[bytes], pieces: list[bytes]) -> None:
-    class Application:
-        def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
-            return answer
-
-    def truth(found: Iterable[bytes]) -> tuple[bool, int | None]:
-        return bool(found), len(found) if isinstance(found, Sized) else None
-
-    def call() -> Iterable[bytes]:
-        environ: dict[str, Any] = {"wsgi.input": io.BytesIO()}
-        setup_testing_defaults(environ)
-        return Application()(environ, None)
-
-    as_it_is = truth(call())
-    with capture():
-        patches = Patches()
-        patches.replace(Application, "__call__", applications.around_wsgi)
-        assert truth(call()) == as_it_is
-        assert list(call()) == pieces
-
-
-def test_what_an_answer_does_as_its_iteration_begins_is_a_part_of_the_run() -> None:
-    """Django awaits all pieces of an asynchronous stream there."""
-
-    class Answer:
-        def __iter__(self) -> Iterator[bytes]:
-            found = [str(freezeframe.tool(name="stock")(lambda: 7)()).encode()]
-            if found == [b"7"]:
-                raise ValueError("no pieces")
-            return iter(found)
-
-    class Application:
-        def __call__(self, environ: dict[str, Any], start_response: Any) -> Answer:
-            return Answer()
-
-    environ: dict[str, Any] = {"wsgi.input": io.BytesIO()}
-    setup_testing_defaults(environ)
-    with capture() as captured:
-        patches = Patches()
-        patches.replace(Application, "__call__", applications.around_wsgi)
-        answer = Application()(environ, None)  # as without us, it does not raise yet
-        with pytest.raises(ValueError, match="no pieces"):
-            iter(answer)
-        run = build_run(captured.spans)
-    assert (run.entry.kind, run.entry.name, run.status) == (EntryKind.REQUEST, "GET /", RunStatus.FAILED)
-    assert [exchange.name for exchange in run.exchanges] == ["stock"]
-
-
 def test_requests_to_flask_are_runs_and_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with Provider({}) as provider:
+    with Provider({}) as provider, Receiver() as receiver:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
         monkeypatch.setenv("OPENAI_API_KEY", "sk-test")
-        monkeypatch.setenv("FREEZEFRAME_FILE", str(tmp_path / "spans.jsonl"))
+        monkeypatch.setenv("FREEZEFRAME_ENDPOINT", receiver.url)
         with _served("flask", _FLASK, tmp_path) as (url, _), httpx.Client(base_url=url, timeout=200) as client:
             answers = [
                 client.get("/health").text,
                 client.post("/chat", json={"text": "hello"}, headers={"X-Conversation-Id": "chat-81"}).text,
                 client.get("/stream?text=piece").text,
             ]
-            # the client has the last piece before the server has ended the request; the test's own time limit bounds it
-            while (
-                not (tmp_path / "spans.jsonl").exists()
-                or (tmp_path / "spans.jsonl").read_text().count(genai.ENTRY_OUTPUT) < len(answers) - 1
-            ):
-                time.sleep(0.05)
-    monkeypatch.delenv("FREEZEFRAME_FILE")
-    runs = load_runs_of_file(tmp_path / "spans.jsonl")
+            # the client has the last piece before the server has ended the request
+            receiver.wait_until(lambda: str(receiver.requests).count(genai.ENTRY_OUTPUT) == len(answers) - 1)
+    runs = load_runs_of_file(receiver.save(tmp_path / "spans"))
     assert [run.entry.name for run in runs] == ["POST /chat", "GET /stream"]
     assert [run.entry.session for run in runs] == ["chat-81", None]
     given = [values.decode(run.entry.output or "") for run in runs]

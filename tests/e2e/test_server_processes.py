@@ -7,18 +7,17 @@ from __future__ import annotations
 
 import functools
 import os
-import re
 import signal
 import socket
 import subprocess
 import sys
-import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import httpx
 import pytest
+from otlp_receiver import Receiver
 from races import NEVER, Provider
 
 from freezeframe_replay.sources.span_file import load_runs_of_file
@@ -62,29 +61,14 @@ async def ask(request):
 app = Starlette(routes=[Route("/ask", ask)])
 """
 _PATIENT = ("--graceful-timeout", "60", "--timeout", "100")  # the machine may be busy
-_GUNICORN = ("gunicorn", "--bind", "127.0.0.1:0", "--workers", "4", *_PATIENT, "application:app")
-_UVICORN = ("uvicorn", "--port", "0", "application:app")
+_GUNICORN = ("gunicorn", "--bind", "fd://FD", "--workers", "4", *_PATIENT, "application:app")
+_UVICORN = ("uvicorn", "--fd", "FD", "application:app")
 SERVERS = {
     "gunicorn": (_FLASK, _GUNICORN),
     "gunicorn preload": (_FLASK, (*_GUNICORN, "--preload")),
     "uvicorn workers": (_STARLETTE, (*_UVICORN, "--workers", "2")),
     "uvicorn reload": (_STARLETTE, (*_UVICORN, "--reload")),
 }
-_AT = re.compile(r"http://127\.0\.0\.1:(\d+)")
-
-
-def _url(log: Path, server: subprocess.Popen[bytes]) -> str:
-    while (found := _AT.search(log.read_text())) is None:
-        assert server.poll() is None, log.read_text()
-        time.sleep(0.05)
-    while True:  # uvicorn binds its port before its workers listen
-        try:
-            socket.create_connection(("127.0.0.1", int(found[1]))).close()
-        except ConnectionRefusedError:
-            assert server.poll() is None, log.read_text()
-            time.sleep(0.05)
-        else:
-            return found[0]
 
 
 def _ask(url: str, text: str) -> httpx.Response:
@@ -101,17 +85,22 @@ def test_no_run_is_lost_when_the_server_stops_and_a_killed_one_is_unfinished(
 ) -> None:
     source, command = SERVERS[named]
     (tmp_path / "application.py").write_text(source)
-    spans, log = tmp_path / "spans.jsonl", tmp_path / "server.log"
+    log = tmp_path / "server.log"
     kills = named.startswith("gunicorn")
     texts = [f"q{number}" for number in range(12)]
-    with Provider({"stuck": (NEVER,)}) as provider, ThreadPoolExecutor(13) as pool:
+    with (
+        Provider({"stuck": (NEVER,)}) as provider,
+        Receiver() as receiver,
+        ThreadPoolExecutor(13) as pool,
+        socket.create_server(("127.0.0.1", 0), backlog=64) as door,  # who knocks before the server is there waits
+        log.open("wb") as output,
+    ):
         monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")
-        monkeypatch.setenv("FREEZEFRAME_FILE", str(spans))
-        with log.open("wb") as output:
-            server = subprocess.Popen([sys.executable, "-m", *command], cwd=tmp_path, stdout=output, stderr=output)
+        monkeypatch.setenv("FREEZEFRAME_ENDPOINT", receiver.url)
+        argv = [word.replace("FD", str(door.fileno())) for word in (sys.executable, "-m", *command)]
+        server = subprocess.Popen(argv, cwd=tmp_path, stdout=output, stderr=output, pass_fds=[door.fileno()])
         try:
-            url = _url(log, server)
-            ask = functools.partial(_ask, url)
+            ask = functools.partial(_ask, f"http://127.0.0.1:{door.getsockname()[1]}")
             stuck = pool.submit(ask, "stuck") if kills else None
             if stuck is not None:
                 provider.wait_for("stuck")
@@ -120,8 +109,7 @@ def test_no_run_is_lost_when_the_server_stops_and_a_killed_one_is_unfinished(
                 server.send_signal(signal.SIGHUP)
             answers += [answer.json() for answer in pool.map(ask, texts[6:])]
             if stuck is not None:
-                while not spans.exists() or "text=stuck" not in spans.read_text():  # its beginning
-                    time.sleep(0.05)
+                receiver.wait_until(lambda: "text=stuck" in str(receiver.requests))  # its beginning
                 busy = {int(pid) for pid in _children(server.pid)} - {answer["pid"] for answer in answers}
                 for pid in busy:
                     os.kill(pid, signal.SIGKILL)
@@ -132,8 +120,7 @@ def test_no_run_is_lost_when_the_server_stops_and_a_killed_one_is_unfinished(
         finally:
             server.kill()
             server.wait()
-    monkeypatch.delenv("FREEZEFRAME_FILE")
-    runs = load_runs_of_file(spans)
+    runs = load_runs_of_file(receiver.save(tmp_path / "spans"))
     assert Counter(_text(run) for run in runs if not run.entry.unfinished) == Counter(texts), log.read_text()
     assert [_text(run) for run in runs if run.entry.unfinished] == (["stuck"] if kills else [])
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import threading
+from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
@@ -22,6 +24,7 @@ class Receiver:
         self.requests: list[ExportTraceServiceRequest] = []
         self.headers: list[dict[str, str]] = []
         self.port = 0
+        self.changed = threading.Condition()
         self._server: ThreadingHTTPServer | None = None
 
     @property
@@ -35,6 +38,18 @@ class Receiver:
     @property
     def names(self) -> list[str]:
         return [span.name for span in self.spans]
+
+    def wait_until(self, is_enough: Callable[[], bool]) -> None:
+        """Wait for requests until there are enough; the test's own time limit bounds it."""
+        with self.changed:
+            self.changed.wait_for(is_enough)
+
+    def save(self, folder: Path) -> Path:
+        """Write what came as files of OTLP; return their folder."""
+        folder.mkdir()
+        for number, request in enumerate(self.requests):
+            (folder / f"{number:04}.pb").write_bytes(request.SerializeToString())
+        return folder
 
     def start(self) -> None:
         """Listen; on the same port as before, once there was one."""
@@ -71,8 +86,11 @@ class _Handler(BaseHTTPRequestHandler):
         receiver = self.receiver
         status = receiver.statuses.pop(0) if receiver.statuses else 413 if len(body) > receiver.limit_bytes else 200
         if status == 200:
-            receiver.requests.append(ExportTraceServiceRequest.FromString(_plain(body, self.headers.get("content-encoding"))))
-            receiver.headers.append({name.lower(): value for name, value in self.headers.items()})
+            plain = _plain(body, self.headers.get("content-encoding"))
+            with receiver.changed:
+                receiver.requests.append(ExportTraceServiceRequest.FromString(plain))
+                receiver.headers.append({name.lower(): value for name, value in self.headers.items()})
+                receiver.changed.notify_all()
         self.send_response(status)
         self.send_header("content-length", "0")
         if status in (429, 503):

@@ -124,6 +124,11 @@ class RunContext:
         """Share the parts of the run around this one."""
         vars(self).update({name: getattr(outer, name) for name in _SHARED})
 
+    @property
+    def is_over(self) -> bool:
+        """Return whether its span has ended."""
+        return self.span is not None and not vars(self).get("begins") and not self.span.is_recording()
+
     def calls(self) -> None:
         """Note that a call is about to be made."""
         with suppress(IndexError):  # another thread was first

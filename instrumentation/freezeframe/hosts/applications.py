@@ -34,6 +34,8 @@ APPLICATIONS: Final = (
     ("flask.app", "Flask"),
 )
 """Module and class of each framework's application."""
+_READS: Final = frozenset(["read", "read1", "readinto", "readline", "readlines"])
+"""Of a stream that WSGI gives an application: it has them or not, and each may return less than was asked for."""
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
@@ -105,6 +107,7 @@ def around_asgi(original: Any) -> Any:
         except Exception as error:
             report("request.begin", error)
             return await original(self, scope, receive, send)
+        root = scope.get("root_path", "")
         leave = request.scope.enter()
         try:
             await original(self, scope, _heard(request, receive), _watched(request, send))
@@ -113,14 +116,15 @@ def around_asgi(original: Any) -> Any:
             request.end(error)
             raise
         leave()
-        request.end(route=functools.partial(_route, scope))
+        request.end(route=functools.partial(_route, scope, root))
 
     return called
 
 
-def _route(scope: Message) -> str:
-    path = getattr(scope.get("route"), "path", None)
-    return f"{scope['method']} {path}" if isinstance(path, str) else ""
+def _route(scope: Message, root: str) -> str:
+    """Return method and path of the route. An application that is mounted in another one knows its own part of the path."""
+    path, mounted = getattr(scope.get("route"), "path", None), scope.get("root_path", "").removeprefix(root)
+    return f"{scope['method']} {mounted}{path}" if isinstance(path, str) else ""
 
 
 def _flushed_first(send: Send) -> Send:
@@ -269,31 +273,18 @@ class _Heard:
         self._stream = stream
         self._body = body
 
-    def read(self, *size: int) -> bytes:
-        return self._note(self._stream.read(*size))
-
-    read1 = read
-
-    def readinto(self, buffer: Any) -> int:
-        data = self.read(len(buffer))
-        buffer[: len(data)] = data
-        return len(data)
-
-    def readline(self, *size: int) -> bytes:
-        return self._note(self._stream.readline(*size))
-
-    def readlines(self, *hint: int) -> list[bytes]:
-        return [self._note(line) for line in self._stream.readlines(*hint)]
-
     def __iter__(self) -> Iterator[bytes]:
         return iter(self.readline, b"")
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
+        found = getattr(self._stream, name)
+        return functools.partial(self._noted, found) if name in _READS else found
 
-    def _note(self, data: bytes) -> bytes:
+    def _noted(self, read: Callable[..., Any], *args: Any) -> Any:
+        data = read(*args)
         with guard("request.receive"):
-            self._body.add(bytes(data))
+            for piece in data if isinstance(data, list) else [args[0][:data] if isinstance(data, int) else data]:
+                self._body.add(bytes(piece))
         return data
 
 

@@ -21,13 +21,15 @@ from freezeframe.runs.run import file_of, target_of
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe_schemas import values
+from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.gaps import Gap, GapKind
 from freezeframe_schemas.run import EntryKind
 
 _REQUEST_HEADERS: Final = frozenset(
-    "accept accept-language content-encoding content-type host idempotency-key last-event-id user-agent x-request-id".split()
+    "accept accept-encoding accept-language content-type host idempotency-key last-event-id user-agent x-request-id".split()
 )
 """Headers of a request that are recorded with their values. Others may be credentials, or say who asks."""
+_ENCODING: Final = ("content-encoding",)
 _EVENT: Final = "ce-"
 """Begins the headers that are a CloudEvent's attributes: they are recorded, too."""
 _EVENT_ID: Final = (f"{_EVENT}id",)
@@ -42,13 +44,16 @@ _targets: Final[dict[int, tuple[Any, str, str | None]]] = {}
 class Request:
     """One request while it is answered, and the run that it may be."""
 
-    __slots__ = ("answer", "body", "headers", "is_answered", "left_after", "scope", "status")
+    __slots__ = ("answer", "asked", "body", "headers", "is_answered", "left_after", "pieces", "scope", "status")
 
-    def __init__(self, scope: EntryScope, body: Body) -> None:
+    def __init__(self, scope: EntryScope, body: Body, asked: Callable[[], Asked]) -> None:
         self.scope = scope
         self.body = body
         """Of the request, as far as the application read it."""
+        self.asked = asked
         self.answer = Body(_ANSWER_BYTES)
+        """Up to where the client left: what is sent to no one depends on when the application notices."""
+        self.pieces = 0
         self.status = 0
         self.headers: Callable[[], Iterable[tuple[str, str]]] = tuple
         """Returns those of the response."""
@@ -63,13 +68,14 @@ class Request:
 
     def gives(self, piece: bytes) -> None:
         """Note a piece of the response."""
-        if piece:
+        if piece and self.left_after is None:
             self.answer.add(piece)
+            self.pieces += 1
 
     def client_left(self) -> None:
         """Note that the client does not wait for the rest of the response."""
         if not self.is_answered and self.left_after is None:
-            self.left_after = len(self.answer.pieces)
+            self.left_after = self.pieces
 
     def end(self, error: BaseException | None = None, *, route: Callable[[], str] = str) -> None:
         """End the run, if it is one. `route` returns method and path of the route, which is known once it is answered."""
@@ -78,7 +84,7 @@ class Request:
             with guard("request.end"):
                 payload = self.scope.payload
                 if payload is not None and switch.serving() is None:
-                    payload.add_input("body", as_text(b"".join(self.body.pieces)))
+                    payload.add_input("body", as_text(_decoded(self.asked, b"".join(self.body.pieces))))
                     if self.body.omitted is not None:
                         payload.add_gap(_left_out(self.body.omitted))
                     if name := cloud_functions.function_name() or route():
@@ -88,10 +94,15 @@ class Request:
         self.scope.finish(output=output, error=error, failure=str(self.status) if self.status >= _FAILED else "")
 
     def _response(self) -> dict[str, Any]:
-        pieces = [as_text(piece) for piece in self.answer.pieces]
-        body = {"yields": pieces} if len(pieces) > 1 else {"body": self.answer.omitted or (pieces or [""])[0]}
+        headers = _kept(self.headers(), _RESPONSE_HEADERS)
+        answer, coding = self.answer, headers.get("content-encoding")
+        if coding and answer.pieces:  # a compressor makes its pieces; they say nothing of the application's
+            found = _without(b"".join(answer.pieces), coding)
+            answer = answer if found is None else Body(_ANSWER_BYTES, found)
+        pieces = [as_text(piece) for piece in answer.pieces]
+        body = {"yields": pieces} if len(pieces) > 1 else {"body": answer.omitted or (pieces or [""])[0]}
         left = {} if self.left_after is None else {"client_left_after": self.left_after}
-        return {"status": self.status, "headers": _kept(self.headers(), _RESPONSE_HEADERS), **body, **left}
+        return {"status": self.status, "headers": headers, **body, **left}
 
 
 @dataclass(slots=True, kw_only=True)
@@ -110,13 +121,30 @@ def begin(app: Any, asked: Callable[[], Asked], ahead: bytes | None = None) -> R
     """Begin what may be a run. `ahead`: the body, if it was read before the application does."""
     recorder = switch.recorder()
     body = Body(_ANSWER_BYTES if recorder is None else recorder.settings.max_body_bytes)
-    scope = begin_scope(partial(target_of_application, app), asked, partial(_came, body, ahead))
-    return Request(scope, body)
+    scope = begin_scope(partial(target_of_application, app), asked, partial(_came, asked, body, ahead))
+    return Request(scope, body, asked)
 
 
-def _came(body: Body, ahead: bytes | None) -> dict[str, Any]:
+def _came(asked: Callable[[], Asked], body: Body, ahead: bytes | None) -> dict[str, Any]:
     """Return the body as far as it was read when the first call is made: a run that is killed in that call has it."""
-    return {"body": as_text(b"".join(body.pieces) if ahead is None else ahead)}
+    return {"body": as_text(_decoded(asked, b"".join(body.pieces) if ahead is None else ahead))}
+
+
+def _decoded(asked: Callable[[], Asked], body: bytes) -> bytes:
+    """Return the body of a request without its encoding: compressed, no one could redact it. A replay gives it so, too."""
+    coding = asked().first(_ENCODING) if body else None
+    found = _without(body, coding) if coding else None
+    return body if found is None else found
+
+
+def _without(body: bytes, coding: str) -> bytes | None:
+    """Return a body without its content-encoding; None if that cannot be undone, or aiohttp has undone it."""
+    from freezeframe_schemas.wire.encoding import decode_body
+
+    try:
+        return decode_body(body, [("content-encoding", coding)])
+    except WireError:
+        return None
 
 
 def begin_scope(

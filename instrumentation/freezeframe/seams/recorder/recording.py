@@ -129,6 +129,7 @@ class Recorder:
             describe_span=self.describe_spans,
             random_state=self._state_to_report(),
             held=held,
+            run=current_place().run,
         )
         self._under_way.add(recording)
         return recording
@@ -176,7 +177,14 @@ class Recorder:
         """End what is in progress when the process ends: streams that no one closed, calls of daemon threads."""
         for taken in list(self.results):
             taken.end()
-        for recording in list(self._under_way):
+        self._finish(list(self._under_way))
+
+    def finish_left_behind(self) -> None:
+        """End what runs that are over left open, before a process ends that may not do so by itself."""
+        self._finish([found for found in self._under_way if found.run is not None and found.run.is_over])
+
+    def _finish(self, recordings: list[Recording]) -> None:
+        for recording in recordings:
             recording.finish(Completion.NONE if recording.status is None else Completion.CLOSED_EARLY)
 
 
@@ -216,6 +224,7 @@ class Recording:
     random_state: object = None
     held: Held = _NOT_HELD
     losses: Losses | None = None
+    run: RunContext | None = None
     body: Body = field(init=False)
     status: int | None = None
     reason: str | None = None
