@@ -51,7 +51,7 @@ test-backends: setup ## a run sent to a real Phoenix and a real MLflow and read 
 	@.ci/backends $(ARGS)
 
 test-soak: setup ## over an hour: 200 kills of a collector (20 min), a million leaves redacted (10), the packaged model (20 to 40), ...
-	$(PYTEST) -m soak $(ARGS)
+	$(PYTEST) -m soak --hypothesis-profile soak $(ARGS)
 
 quick: setup ## the inner loop, under 20 s: lint, types and import rules, and the fast tests of the packages that differ from the last commit
 	@$(if $(CHANGED),$(MAKE) --no-print-directory lint types PART="$(CHANGED)",echo "no Python file differs from the last commit")

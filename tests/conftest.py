@@ -20,7 +20,9 @@ from hypothesis import settings
 from started_processes import StartedProcesses
 from warm_python import WarmPython
 
-settings.register_profile("full", deadline=None)
+settings.register_profile("full", deadline=None, max_examples=50)
+"""Others are drawn each time: what one run of the suite does not try, the next ones do."""
+settings.register_profile("soak", deadline=None)
 settings.register_profile("check", deadline=None, max_examples=15)
 """`make check` runs this one: enough to see that a law is broken outright."""
 settings.load_profile("full")

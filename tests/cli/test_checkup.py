@@ -10,11 +10,11 @@ import pytest
 
 from freezeframe_redaction import load_or_create_keys
 from freezeframe_replay.local import daemon
-from freezeframe_replay.local.checkup import Finding, Grade, checkup
+from freezeframe_replay.local.checkup import CheckResult, Grade, checkup
 from freezeframe_replay.local.home import Home
 
 
-def findings(directory: Path, environ: Mapping[str, str] | None = None) -> dict[str, Finding]:
+def findings(directory: Path, environ: Mapping[str, str] | None = None) -> dict[str, CheckResult]:
     return {finding.check: finding for finding in checkup(Home(directory=directory), environ=environ or {})}
 
 

@@ -34,7 +34,7 @@ from freezeframe_schemas.vendors.normalise import normalise
 
 RECORDED = sorted((Path(__file__).parents[1] / "data" / "otlp").glob("*/*.pb"))
 LONG_S = float(os.environ.get("FREEZEFRAME_FUZZ_S", "0"))
-ROUNDS = 300
+ROUNDS = 150
 METHODS = (
     "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
     "/opentelemetry.proto.collector.logs.v1.LogsService/Export",

@@ -23,7 +23,7 @@ from freezeframe_collector.store import Store
 from freezeframe_collector.store.deleting import delete_rows
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.dataset import Dataset, write_dataset
-from freezeframe_replay.experiments.experiment import Finding, Result, RowResult, result_to_json
+from freezeframe_replay.experiments.experiment import ExperimentVerdict, Result, RowResult, result_to_json
 from freezeframe_replay.experiments.gates import Gates, check_gates
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.spent import Spent
@@ -161,7 +161,7 @@ def keep_results(dataset: Dataset) -> None:
         RowResult(
             name=row.name,
             run_id=row.run_id,
-            finding=Finding.CHANGED if is_changed else Finding.SAME,
+            finding=ExperimentVerdict.CHANGED if is_changed else ExperimentVerdict.SAME,
             why=HOSTILE,
             recorded=Spent(ms=9),
             spent=Spent(ms=90 if is_changed else 9),

@@ -1,4 +1,4 @@
-"""How hard a property test tries: as its author says in `make test`, proportionally less in the inner loop (`make check`)."""
+"""How hard a property test tries: as its author says in `make test-soak`, half of it in `make test`, less in `make check`."""
 
 from __future__ import annotations
 

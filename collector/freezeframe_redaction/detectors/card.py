@@ -24,7 +24,7 @@ _GROUPINGS = frozenset(
 _COMMON_LENGTHS = frozenset({14, 15, 16})
 
 
-def rule(run: runs.Run) -> Candidate | None:
+def rule(run: runs.NumberRun) -> Candidate | None:
     """Take a run that is a card number."""
     length = len(run.digits)
     if (

@@ -67,7 +67,7 @@ _SHAPES = frozenset(shape for number in _NUMBERS for shape in number.shapes)
 _UNMISTAKABLE = re.compile(rf"(?:{_RULES.text('unmistakable')})[^0-9\n\x1f;,]{{0,18}}$")
 
 
-def rule(run: runs.Run) -> Candidate | None:
+def rule(run: runs.NumberRun) -> Candidate | None:
     """Take a run that is a national number."""
     length = len(run.digits)
     rows = _BY_LENGTH.get(length)

@@ -158,7 +158,7 @@ def _card_in(text: str, low: int, high: int, spans: list[tuple[int, int]]) -> Ca
     return None
 
 
-def classify(run: runs.Run) -> Candidate | None:
+def classify(run: runs.NumberRun) -> Candidate | None:
     """Return what the run is, by the first rule that takes it."""
     length = len(run.digits)
     if length > 20 or length < 7:

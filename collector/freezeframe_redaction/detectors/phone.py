@@ -21,12 +21,12 @@ _TELLING: dict[tuple[int, ...], tuple[str, ...]] = {(2, 2, 2, 2, 2): ("33",), (5
 ``020 7946 0018`` there, in Japan and in Korea."""
 
 
-def is_telling(run: runs.Run) -> bool:
+def is_telling(run: runs.NumberRun) -> bool:
     """Whether the layout alone says that it is a phone number."""
     return run.groups in _TELLING and run.digits[0] == "0"
 
 
-def is_announced(run: runs.Run) -> bool:
+def is_announced(run: runs.NumberRun) -> bool:
     """Whether a word for a phone is before or right after the run."""
     return (
         bool(run.hints & context.HINT_PHONE)
@@ -37,7 +37,7 @@ def is_announced(run: runs.Run) -> bool:
     ) or is_labelled_behind(run.text, run.end, run.high)
 
 
-def has_area_in_brackets(run: runs.Run) -> bool:
+def has_area_in_brackets(run: runs.NumberRun) -> bool:
     """Whether the run is written in a way that only phone numbers are: ``(21) 3333-4444``."""
     return run.raw[0] == "(" and len(run.groups) == 3 and len(run.digits) >= 10
 
@@ -47,7 +47,7 @@ def is_labelled_behind(text: str, end: int, high: int) -> bool:
     return _AFTER.match(text, end, high) is not None
 
 
-def rule(run: runs.Run) -> Candidate | None:
+def rule(run: runs.NumberRun) -> Candidate | None:
     """Take a run that is a phone number."""
     length = len(run.digits)
     if not 7 <= length <= 17 or _FRACTIONS.match(run.raw):
@@ -85,7 +85,7 @@ def rule(run: runs.Run) -> Candidate | None:
     return None
 
 
-def _is_someones(run: runs.Run) -> bool:
+def _is_someones(run: runs.NumberRun) -> bool:
     """Whether a number that begins with a zero is right behind a name: ``Anna Keller, 0176 20994813``."""
     if run.digits[0] != "0" or len(run.digits) < _LEAST_NATIONAL:
         return False
@@ -109,16 +109,16 @@ def _is_fictional(digits: str) -> bool:
     return digits[-7:-2] == "55501"
 
 
-def _looks_written(run: runs.Run) -> bool:
+def _looks_written(run: runs.NumberRun) -> bool:
     """Whether a person may have written it: ``(415) 555-2671``, ``415.555.2671``; three plain groups need a valid area."""
     return any(char in "()-." for char in run.raw) or is_assigned_in(run.digits[-10:], "US")
 
 
-def _stands_alone(run: runs.Run) -> bool:
+def _stands_alone(run: runs.NumberRun) -> bool:
     """Whether no further digits are next to the run, as there are in a dump of bytes or a row of figures."""
     return not run.before.rstrip(" ")[-1:].isdigit() and not run.text[run.end : run.end + 2].strip()[:1].isdigit()
 
 
-def _extended(run: runs.Run, kind: str) -> Candidate:
+def _extended(run: runs.NumberRun, kind: str) -> Candidate:
     extension = _EXTENSION.match(run.text, run.end, run.high)
     return Candidate(run.start, extension.end() if extension else run.end, CLASS, kind)

@@ -17,7 +17,7 @@ _BARE = str.maketrans("", "", " .()/-+\t")
 
 
 @dataclass(slots=True, kw_only=True)
-class Run:
+class NumberRun:
     """One number as the rules see it."""
 
     text: str
@@ -42,12 +42,12 @@ class Run:
         return len(self.groups) == 1 and not self.international
 
 
-def run_at(text: str, low: int, high: int, start: int, end: int, *, near: tuple[str, int] | None = None) -> Run:
+def run_at(text: str, low: int, high: int, start: int, end: int, *, near: tuple[str, int] | None = None) -> NumberRun:
     """Return the run at ``text[start:end]`` of the leaf ``text[low:high]``; `near` saves reading its context again."""
     raw = text[start:end]
     before, hints = near or context_of(text, low, start)
     plain = raw.isdigit()
-    return Run(
+    return NumberRun(
         text=text,
         low=low,
         high=high,
@@ -84,7 +84,7 @@ _SAID_BEHIND = re.compile(
 )
 
 
-Rule = Callable[[Run], "Candidate | None"]
+Rule = Callable[[NumberRun], "Candidate | None"]
 
 
 def rule_of(row: Mapping[str, Any], rules: Rules) -> Rule:
@@ -97,7 +97,7 @@ def rule_of(row: Mapping[str, Any], rules: Rules) -> Rule:
     within, abroad = row.get("within", context.REACH), row.get("international", False)
     check = every(row.get("check", ()))
 
-    def rule(run: Run) -> Candidate | None:
+    def rule(run: NumberRun) -> Candidate | None:
         digits = run.digits
         if (
             not least <= len(digits) <= most

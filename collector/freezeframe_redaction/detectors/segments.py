@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from typing import Final
 
 from freezeframe_redaction.detectors.rows import by_name, made_of
-from freezeframe_redaction.detectors.tables import COLUMN_OF, Column, column_of, judge
+from freezeframe_redaction.detectors.tables import COLUMN_OF, TableColumn, column_of, judge
 from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("segments")
 _END_OF_HL7, _END_OF_X12, _X12_NAME, _VCARD_NAME = map(_RULES.form, ("end_of_hl7", "end_of_x12", "x12_name", "vcard_name"))
-_Parts = Mapping[int, Column]
+_Parts = Mapping[int, TableColumn]
 """Component of a field, counted from one -> what it holds."""
 _COLUMNS: Final = COLUMN_OF | {row["name"]: column_of(row, _RULES) for row in _RULES.rows("column")}
 _PARTS: Final[Mapping[str, _Parts]] = {

@@ -35,7 +35,7 @@ _AROUND = " \"'\r"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Column:
+class TableColumn:
     """What the cells of a column, or the fields at one position, hold."""
 
     class_: str
@@ -55,9 +55,9 @@ class Column:
 _FULL_NAME = _RULES.text("full_name")
 
 
-def column_of(row: Mapping[str, Any], rules: Rules) -> Column:
+def column_of(row: Mapping[str, Any], rules: Rules) -> TableColumn:
     """Return the column that a row describes."""
-    return Column(
+    return TableColumn(
         class_=row["class"],
         words=rules.filled(row.get("words", "")),
         look=re.compile(rules.filled(row["look"])),
@@ -142,7 +142,7 @@ _NOT_ALONE = frozenset(["PERSON", "ADDRESS", "SECRET", "EMAIL"])
 """Classes whose cells look like any line."""
 
 
-def judge(text: str, start: int, end: int, column: Column) -> Candidate | None:
+def judge(text: str, start: int, end: int, column: TableColumn) -> Candidate | None:
     """Return what the cell holds, or None if it does not look like its column."""
     value = text[start:end]
     if column.class_ == "PERSON":
@@ -158,19 +158,19 @@ def judge(text: str, start: int, end: int, column: Column) -> Candidate | None:
     return Candidate(start, end, "*" if is_marked(column.class_, value) else column.class_, kind)
 
 
-def _is_name(value: str, column: Column) -> bool:
+def _is_name(value: str, column: TableColumn) -> bool:
     if column.look.pattern == _FULL_NAME and is_plainly_given(value):
         return True  # "Assignee", and below it first names
     return len(value) > 1 and column.look.fullmatch(value) is not None and (not value[0].islower() or is_known(value))
 
 
 @lru_cache(maxsize=4096)
-def _named(heading: str) -> Column | None:
+def _named(heading: str) -> TableColumn | None:
     """Return the column that the heading is by itself; the same few occur again and again."""
     return next((column for pattern, column in _HEADINGS if pattern.fullmatch(heading)), None)
 
 
-def _column(names: list[str], at: int) -> Column | None:
+def _column(names: list[str], at: int) -> TableColumn | None:
     column = _named(names[at])
     if column is not None:
         return column

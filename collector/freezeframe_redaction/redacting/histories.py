@@ -3,7 +3,7 @@
 If a JSON text is an earlier one of its run with objects added after the last object of a list, only these are redacted; the
 rest is taken from the earlier result. The result is the same as redacting the whole text, whatever is remembered (the law is
 `test_a_history_that_grows_becomes_what_it_becomes_as_a_whole`): a list's objects say nothing about each other, and if a name
-found in the new part also occurs in the old part, the whole text is redacted (`Settled.is_untouched_by`).
+found in the new part also occurs in the old part, the whole text is redacted (`SettledText.is_untouched_by`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _EDITS: Final = attrgetter("edits")
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledText:
     """What a whole text became, if nothing outside it affected that."""
 
     text: str
@@ -78,7 +78,7 @@ class _Earlier:
     """An earlier text, and where its list ends, once that is known."""
 
     raw: str
-    settled: Settled
+    settled: SettledText
     rest: int = _NOWHERE
     """Characters from the end of the list's last object to the end of the text."""
     key: str = ""
@@ -90,7 +90,7 @@ class Growth:
     """How a text continues an earlier one, is the same, or is what that was before it grew."""
 
     earlier: _Earlier
-    before: Settled
+    before: SettledText
     """What the text has in common with the earlier one."""
     added: str
     """The added objects as a separate list: as long as what was added, and one bracket. Empty if there are none."""
@@ -107,7 +107,7 @@ class Growth:
         for part, end in zip(parts[1:], ends[1:], strict=True):
             yield f"[{self.original[part.start + 1 : end]}]", self.key
 
-    def after(self, text: str, fresh: Mapping[int, Part], cast: Cast) -> Settled:
+    def after(self, text: str, fresh: Mapping[int, Part], cast: Cast) -> SettledText:
         """Return what the text becomes, given what was found anew in parts, and in `added` as one part more, with the cast."""
         end = len(self.original) - self.earlier.rest
         parts = [replace(fresh[at], start=part.start) if at in fresh else part for at, part in enumerate(self.before.parts)]
@@ -121,7 +121,7 @@ class Growth:
             *((start + part.start, end + part.start, new) for part in later for start, end, new in part.edits),
             *((start + by, end + by, new) for start, end, new in first.edits if start >= at),
         ]
-        return Settled(splice.apply(text, made), tuple(parts), cast)
+        return SettledText(splice.apply(text, made), tuple(parts), cast)
 
 
 class Histories:
@@ -131,7 +131,7 @@ class Histories:
         """`characters` bounds what is kept."""
         self._kept = Memory[tuple[str, str], tuple[_Earlier, ...]](characters)
 
-    def recall(self, run: str, name: str, text: str) -> Settled | None:
+    def recall(self, run: str, name: str, text: str) -> SettledText | None:
         """Return what exactly this text became, if it is kept under the name."""
         for earlier in self._kept.get((run, name)) or ():
             if earlier.raw == text:
@@ -146,7 +146,7 @@ class Histories:
                 return growth
         return None
 
-    def keep(self, run: str, name: str, text: str, settled: Settled, growth: Growth | None) -> None:
+    def keep(self, run: str, name: str, text: str, settled: SettledText, growth: Growth | None) -> None:
         """Keep a text, in place of the one that it continues."""
         before = self._kept.get((run, name)) or ()
         if growth is None:

@@ -26,7 +26,7 @@ from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
 from freezeframe_redaction.redacting import repeats
-from freezeframe_redaction.redacting.histories import Growth, Histories, Part, Settled
+from freezeframe_redaction.redacting.histories import Growth, Histories, Part, SettledText
 from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.surrogates.make import LEAST_LISTED
 from freezeframe_redaction.triggers.view import View, spell_like
@@ -34,7 +34,7 @@ from freezeframe_schemas.span import AttributeValue
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class LeafOutcome:
     """What a leaf's text becomes. Offsets are those of the leaf."""
 
     edits: tuple[walk.Span, ...]
@@ -48,7 +48,7 @@ class Outcome:
     """The values, for the cast of the run."""
 
 
-CLEAN: Final = Outcome((), (), (), ())
+CLEAN: Final = LeafOutcome((), (), (), ())
 
 
 @dataclass(slots=True)
@@ -70,8 +70,8 @@ class Texts:
         self._scanner = scanner
         self.maker = maker
         self._cache_characters = cache_characters
-        self._leaves = Memory[tuple[str, str], Outcome](cache_characters)
-        self._texts = Memory[tuple[str, str], Settled](cache_characters)
+        self._leaves = Memory[tuple[str, str], LeafOutcome](cache_characters)
+        self._texts = Memory[tuple[str, str], SettledText](cache_characters)
         self.histories = Histories(cache_characters)
 
     def knowing(self, surrogates: Mapping[str, str]) -> Self:
@@ -188,23 +188,23 @@ class Texts:
                 leaf.forms = [(hit.made, hit.class_) for hit in hits]
                 surrogates.update(leaf.forms)
 
-    def recall(self, text: str, key: str, run: str = "") -> Settled | None:
+    def recall(self, text: str, key: str, run: str = "") -> SettledText | None:
         """Return what a whole text became earlier: in the run, or anywhere."""
         return (self._texts.get((text, f"{key}\0{run}")) if run else None) or self._texts.get((text, key))
 
-    def remember(self, text: str, key: str, settled: Settled, run: str = "") -> None:
+    def remember(self, text: str, key: str, settled: SettledText, run: str = "") -> None:
         """Remember what a whole text became."""
         places = {(text, f"{key}\0{run}" if run else key): settled}
         if run and not settled.has_edits:
-            places[text, key] = Settled(settled.text, settled.parts)
+            places[text, key] = SettledText(settled.text, settled.parts)
         self._texts.put(places, 2 * len(text))
 
     def finish(
         self, text: str, nodes: Mapping[int, walk.Node], names: repeats.Repeats, growth: Growth | None, casting: Casting | None
-    ) -> tuple[str, Settled | None]:
+    ) -> tuple[str, SettledText | None]:
         """Return what the text became, whose settled node is all of it, or those of the parts that were read of what grew.
 
-        Returned as `Settled` too, unless something outside it affected that (a name, a stream).
+        Returned as `SettledText` too, unless something outside it affected that (a name, a stream).
         """
         cast = NOTHING if casting is None else casting.cast
         parts = {at: self._part(node, casting) for at, node in nodes.items()}
@@ -212,7 +212,7 @@ class Texts:
             made = growth.after(text, {at: part for at, (part, _) in parts.items()}, cast)
         else:
             part = parts[0][0]
-            made = Settled(splice.apply(text, part.edits), (part,), cast)
+            made = SettledText(splice.apply(text, part.edits), (part,), cast)
         knows = all(known for _, known in parts.values()) and made.is_untouched_by(names, text)
         return made.text, made if knows else None
 
@@ -239,9 +239,9 @@ class Texts:
 
     # -- leaves --------------------------------------------------------------------------------------------------------
 
-    def _outcomes(self, leaves: Sequence[walk.Leaf], deadline: Deadline) -> list[tuple[walk.Leaf, Outcome]]:
+    def _outcomes(self, leaves: Sequence[walk.Leaf], deadline: Deadline) -> list[tuple[walk.Leaf, LeafOutcome]]:
         """Return the leaves in which something was found, with what they become."""
-        found: list[tuple[walk.Leaf, Outcome]] = []
+        found: list[tuple[walk.Leaf, LeafOutcome]] = []
         unknown: list[tuple[tuple[str, str], walk.Leaf]] = []
         recall = self._leaves.get
         for leaf in leaves:
@@ -261,7 +261,7 @@ class Texts:
             found.extend((leaf, outcome) for wanted, leaf in unknown if (outcome := made[wanted]) is not CLEAN)
         return found
 
-    def _outcome(self, text: str, view: View, found: list[tuple[Candidate, str]], deadline: Deadline) -> Outcome:
+    def _outcome(self, text: str, view: View, found: list[tuple[Candidate, str]], deadline: Deadline) -> LeafOutcome:
         edits: list[walk.Span] = []
         findings: list[tuple[int, int, str, str]] = []
         surrogates: list[tuple[str, str]] = []
@@ -301,9 +301,9 @@ class Texts:
         if not edits:
             return CLEAN
         found_here = Cast(members=tuple(members), pairs=tuple(pairs), unsure=tuple(unsure))
-        return Outcome(tuple(edits), tuple(findings), tuple(surrogates), tuple(names), found_here)
+        return LeafOutcome(tuple(edits), tuple(findings), tuple(surrogates), tuple(names), found_here)
 
-    def _as_number(self, text: str, outcome: Outcome) -> Outcome:
+    def _as_number(self, text: str, outcome: LeafOutcome) -> LeafOutcome:
         """Return the outcome with a number for each surrogate that is not one: a code or a password may be a number in JSON."""
         if all(new.isdigit() for _, _, new in outcome.edits):
             return outcome

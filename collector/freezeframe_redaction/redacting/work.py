@@ -13,7 +13,7 @@ from freezeframe_redaction.casts.book import Cast, texts_in
 from freezeframe_redaction.casts.casting import Casting
 from freezeframe_redaction.deadline import Deadline
 from freezeframe_redaction.leaves import splice, walk
-from freezeframe_redaction.redacting.histories import LEAST, Growth, Settled
+from freezeframe_redaction.redacting.histories import LEAST, Growth, SettledText
 from freezeframe_redaction.redacting.repeats import Repeats
 from freezeframe_redaction.redacting.texts import Texts
 from freezeframe_schemas import genai
@@ -76,12 +76,12 @@ class Text:
         self.made = text
         self.nodes: dict[int, walk.Node] = {}
         """What is read: the whole text (0), or parts of what it continues, and what was added to that."""
-        self.before: Settled | None = None
+        self.before: SettledText | None = None
         """What the text became earlier."""
         self.growth: Growth | None = None
 
     @property
-    def known(self) -> tuple[Settled, str] | None:
+    def known(self) -> tuple[SettledText, str] | None:
         """What the text, or the one that it continues, became earlier, and the text of that."""
         if self.growth is not None:
             return self.growth.before, self.growth.original
@@ -272,7 +272,7 @@ class Work:
             else:
                 text.made = settled.text
                 if casting is not None and settled.cast is not casting.cast:
-                    settled = Settled(settled.text, settled.parts, casting.cast)
+                    settled = SettledText(settled.text, settled.parts, casting.cast)
                     self._redaction.remember(text.text, text.key, settled, self._remembers)
             if settled is not None and text.history:
                 self._redaction.histories.keep(self._run, text.history, text.text, settled, text.growth)

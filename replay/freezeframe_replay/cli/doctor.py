@@ -8,7 +8,7 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import DATA, JSON, home_of, print_json
-from freezeframe_replay.local.checkup import Finding, Grade, checkup
+from freezeframe_replay.local.checkup import CheckResult, Grade, checkup
 from freezeframe_replay.report.render import printable
 
 COMMAND: Final = Command(
@@ -26,7 +26,7 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print each finding; 1 if a check failed."""
-    findings: list[Finding] = []
+    findings: list[CheckResult] = []
     for finding in checkup(home_of(arguments)):
         findings.append(finding)
         if not arguments.json:
@@ -36,7 +36,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return 1 if any(finding.grade is Grade.FAIL for finding in findings) else 0
 
 
-def _print(finding: Finding) -> None:
+def _print(finding: CheckResult) -> None:
     print(f"{finding.grade.value:<5} {finding.check:<20} {printable(finding.found)}", flush=True)
     if finding.do:
         print(f"      {'':<20} do: {printable(finding.do)}", flush=True)

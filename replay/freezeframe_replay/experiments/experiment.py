@@ -36,16 +36,16 @@ FORMAT: Final = "freezeframe-experiment"
 VERSION: Final = 1
 
 
-class Finding(StrEnum):
+class ExperimentVerdict(StrEnum):
     SAME = "same"
     CHANGED = "changed"
     INCOMPARABLE = "incomparable"
 
 
 EXIT_CODES: Final = {
-    Finding.SAME: OF_A_REPLAY[Verdict.IDENTICAL],
-    Finding.CHANGED: OF_A_REPLAY[Verdict.DIVERGED],
-    Finding.INCOMPARABLE: OF_A_REPLAY[Verdict.INCOMPARABLE],
+    ExperimentVerdict.SAME: OF_A_REPLAY[Verdict.IDENTICAL],
+    ExperimentVerdict.CHANGED: OF_A_REPLAY[Verdict.DIVERGED],
+    ExperimentVerdict.INCOMPARABLE: OF_A_REPLAY[Verdict.INCOMPARABLE],
 }
 
 
@@ -55,7 +55,7 @@ class RowResult:
 
     name: str
     run_id: str
-    finding: Finding
+    finding: ExperimentVerdict
     why: str
     """The result in one line."""
     note: str = ""
@@ -86,27 +86,29 @@ class Result:
     """The limits that were set, and what was found."""
 
     @property
-    def counts(self) -> Mapping[Finding, int]:
+    def counts(self) -> Mapping[ExperimentVerdict, int]:
         """Return how many rows there are of each finding."""
         found = Counter(row.finding for row in self.rows)
-        return {finding: found[finding] for finding in Finding}
+        return {finding: found[finding] for finding in ExperimentVerdict}
 
     @property
-    def finding(self) -> Finding:
+    def finding(self) -> ExperimentVerdict:
         """Return the finding for the whole: one changed row is a change; one incomparable row, or no row, leaves it open.
 
         If gates are set, they decide in place of the rows' changes: one that is exceeded counts as a change.
         """
         if self.gates:
             verdicts = [gate.passed for gate in self.gates]
-            if False in verdicts or (self.counts[Finding.CHANGED] and all(gate.name != "changed" for gate in self.gates)):
-                return Finding.CHANGED
-            is_open = None in verdicts or self.counts[Finding.INCOMPARABLE] or not self.rows
-            return Finding.INCOMPARABLE if is_open else Finding.SAME
-        for finding in (Finding.CHANGED, Finding.INCOMPARABLE):
+            if False in verdicts or (
+                self.counts[ExperimentVerdict.CHANGED] and all(gate.name != "changed" for gate in self.gates)
+            ):
+                return ExperimentVerdict.CHANGED
+            is_open = None in verdicts or self.counts[ExperimentVerdict.INCOMPARABLE] or not self.rows
+            return ExperimentVerdict.INCOMPARABLE if is_open else ExperimentVerdict.SAME
+        for finding in (ExperimentVerdict.CHANGED, ExperimentVerdict.INCOMPARABLE):
             if self.counts[finding]:
                 return finding
-        return Finding.SAME if self.rows else Finding.INCOMPARABLE
+        return ExperimentVerdict.SAME if self.rows else ExperimentVerdict.INCOMPARABLE
 
 
 OnRow = Callable[[int, int, RowResult], None]
@@ -160,7 +162,7 @@ def run_experiment(
             raise
     count = Counter(row.finding for row in done)
     spent = [row.spent for row in done]
-    found = tuple(check_gates(gates or Gates(), count[Finding.CHANGED], spent, count[Finding.INCOMPARABLE]))
+    found = tuple(check_gates(gates or Gates(), count[ExperimentVerdict.CHANGED], spent, count[ExperimentVerdict.INCOMPARABLE]))
     return Result(dataset=str(dataset.directory), candidate=_label(candidate), rows=tuple(done), gates=found)
 
 
@@ -200,28 +202,30 @@ def _judge_row(
 ) -> RowResult:
     common: dict[str, Any] = {"name": row.name, "run_id": row.run_id, "note": row.note, "seconds": seconds}
     if isinstance(replayed, ReplayError):
-        return RowResult(**common, finding=Finding.INCOMPARABLE, why=replayed.message)
+        return RowResult(**common, finding=ExperimentVerdict.INCOMPARABLE, why=replayed.message)
     report = replayed
     common |= {"steps": report.steps, "served": len(report.served), "live_calls": len(report.live), "first": report.first}
     open_question = why_incomparable(report)
     if open_question is not None:
-        return RowResult(**common, finding=Finding.INCOMPARABLE, why=open_question)
+        return RowResult(**common, finding=ExperimentVerdict.INCOMPARABLE, why=open_question)
     if verdict(report).agrees:
-        return RowResult(**common, finding=Finding.SAME, why=headline(report))
+        return RowResult(**common, finding=ExperimentVerdict.SAME, why=headline(report))
     structure = compare_structure(fixture, report)
     common["structure"] = structure
     if structure.aspect is not Aspect.SAME:
-        return RowResult(**common, finding=Finding.CHANGED, why=_structure_text(structure, report))
+        return RowResult(**common, finding=ExperimentVerdict.CHANGED, why=_structure_text(structure, report))
     if fixture.entry.outcome is None or report.outcome is None:
-        return RowResult(**common, finding=Finding.INCOMPARABLE, why="the same path, and no outcome to compare: not recorded")
+        return RowResult(
+            **common, finding=ExperimentVerdict.INCOMPARABLE, why="the same path, and no outcome to compare: not recorded"
+        )
     outcome = _outcome_difference(fixture, report)
     common["outcome"] = outcome
     if outcome is None:
-        return RowResult(**common, finding=Finding.SAME, why="same path and outcome")
+        return RowResult(**common, finding=ExperimentVerdict.SAME, why="same path and outcome")
     if judging is None:
-        return RowResult(**common, finding=Finding.CHANGED, why=f"a different outcome at {outcome.path}")
+        return RowResult(**common, finding=ExperimentVerdict.CHANGED, why=f"a different outcome at {outcome.path}")
     judgement = ask_judge(judging.judge, _case(fixture, report), records=judging.records, live=judging.live)
-    finding = Finding.SAME if judgement.passed else Finding.CHANGED
+    finding = ExperimentVerdict.SAME if judgement.passed else ExperimentVerdict.CHANGED
     said = "means the same" if judgement.passed else "means something else"
     score = "" if judgement.score is None else f", {judgement.score:g}"
     why = f"judge: {said}{score}{f': {judgement.reason}' if judgement.reason else ''}"

@@ -60,7 +60,7 @@ class Grade(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
+class CheckResult:
     """What one check found; `do` says what to do if it is not ok."""
 
     check: str
@@ -69,9 +69,9 @@ class Finding:
     do: str = ""
 
 
-def checkup(home: Home, *, environ: Mapping[str, str] = os.environ) -> Iterable[Finding]:
+def checkup(home: Home, *, environ: Mapping[str, str] = os.environ) -> Iterable[CheckResult]:
     """Yield the findings of every check, ordered so that the first failed one is the one to fix first."""
-    checks: tuple[Callable[[], Iterable[Finding]], ...] = (
+    checks: tuple[Callable[[], Iterable[CheckResult]], ...] = (
         _python,
         _packages,
         _libraries,
@@ -89,19 +89,19 @@ def checkup(home: Home, *, environ: Mapping[str, str] = os.environ) -> Iterable[
         yield from check()
 
 
-def _ok(check: str, found: str) -> Finding:
-    return Finding(check=check, grade=Grade.OK, found=found)
+def _ok(check: str, found: str) -> CheckResult:
+    return CheckResult(check=check, grade=Grade.OK, found=found)
 
 
-def _warn(check: str, found: str, do: str) -> Finding:
-    return Finding(check=check, grade=Grade.WARN, found=found, do=do)
+def _warn(check: str, found: str, do: str) -> CheckResult:
+    return CheckResult(check=check, grade=Grade.WARN, found=found, do=do)
 
 
-def _fail(check: str, found: str, do: str) -> Finding:
-    return Finding(check=check, grade=Grade.FAIL, found=found, do=do)
+def _fail(check: str, found: str, do: str) -> CheckResult:
+    return CheckResult(check=check, grade=Grade.FAIL, found=found, do=do)
 
 
-def _python() -> Iterable[Finding]:
+def _python() -> Iterable[CheckResult]:
     found = f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}"
     if sys.version_info[:2] < _LEAST_PYTHON:
         yield _fail("python", found, "use Python 3.11 or later")
@@ -109,7 +109,7 @@ def _python() -> Iterable[Finding]:
         yield _ok("python", found)
 
 
-def _packages() -> Iterable[Finding]:
+def _packages() -> Iterable[CheckResult]:
     yield _ok("package freezeframe", metadata.version("freezeframe"))
     for door, modules in _DOORS.items():
         absent = [module for module in modules if util.find_spec(module) is None]
@@ -119,7 +119,7 @@ def _packages() -> Iterable[Finding]:
             yield _ok(f"extra {door}", "installed")
 
 
-def _libraries() -> Iterable[Finding]:
+def _libraries() -> Iterable[CheckResult]:
     """Report what `instrument()` captures of this environment's libraries, and what it cannot."""
     import freezeframe
 
@@ -136,7 +136,7 @@ def _libraries() -> Iterable[Finding]:
         yield _warn("libraries captured", "no supported library is installed here", do)
 
 
-def _delivery() -> Iterable[Finding]:
+def _delivery() -> Iterable[CheckResult]:
     """Report what the environment's delivery settings mean, and what waits on the disk."""
     try:
         reports = delivery_reports()
@@ -145,10 +145,10 @@ def _delivery() -> Iterable[Finding]:
         return
     for report in reports:
         grade = Grade.OK if report.ok else Grade.WARN
-        yield Finding(check=report.subject, grade=grade, found=report.found, do=report.do)
+        yield CheckResult(check=report.subject, grade=grade, found=report.found, do=report.do)
 
 
-def _directory(home: Home) -> Iterable[Finding]:
+def _directory(home: Home) -> Iterable[CheckResult]:
     folder = home.directory
     if not folder.exists():
         yield _warn("data directory", f"{folder} does not exist yet", "run `freezeframe up` to create it")
@@ -163,7 +163,7 @@ def _directory(home: Home) -> Iterable[Finding]:
     yield _ok("data directory", str(folder))
 
 
-def _secret_files(home: Home) -> Iterable[Finding]:
+def _secret_files(home: Home) -> Iterable[CheckResult]:
     """Check who may read the surrogate keys and the tokens."""
     keys = [path for path in (home.directory / KEYS).rglob("*") if path.is_file()]
     tokens = [path for path in (home.directory / name for name in ALL) if path.is_file()]
@@ -194,7 +194,7 @@ def _secret_files(home: Home) -> Iterable[Finding]:
             yield _root_key(place)
 
 
-def _root_key(folder: Path) -> Finding:
+def _root_key(folder: Path) -> CheckResult:
     """Check that the keys of the folder can be derived; this fetches the root key from where ``root.toml`` says."""
     files = sorted(folder.glob("*.key.json"))
     try:
@@ -205,18 +205,18 @@ def _root_key(folder: Path) -> Finding:
     return _ok("root key", f"{len(files)} keys are there or derived, as {folder / 'root.toml'} says")
 
 
-def _disk(home: Home) -> Iterable[Finding]:
+def _disk(home: Home) -> Iterable[CheckResult]:
     place = next(folder for folder in (home.directory, *home.directory.parents) if folder.exists())
     free_bytes = shutil.disk_usage(place).free
     found = f"{free_bytes / _GIB:.1f} GiB free at {place}"
     if free_bytes < _FEW_FREE_BYTES:
         grade = Grade.FAIL if free_bytes < _LEAST_FREE_BYTES else Grade.WARN
-        yield Finding(check="disk", grade=grade, found=found, do="free some space, or move the data directory (--data)")
+        yield CheckResult(check="disk", grade=grade, found=found, do="free some space, or move the data directory (--data)")
     else:
         yield _ok("disk", found)
 
 
-def _ports(home: Home) -> Iterable[Finding]:
+def _ports(home: Home) -> Iterable[CheckResult]:
     ours = {port for service in daemon.services(home) if service.note for port in service.ports.values()}
     usual = daemon.Ports()
     wanted = {
@@ -237,7 +237,7 @@ def _ports(home: Home) -> Iterable[Finding]:
             yield _warn(check, f"{what}: taken by {owner}", do)
 
 
-def _collector(home: Home) -> Iterable[Finding]:
+def _collector(home: Home) -> Iterable[CheckResult]:
     for service in daemon.services(home):
         if service.note is None:
             yield _warn(service.name, "does not run", "freezeframe up")
@@ -251,7 +251,7 @@ def _collector(home: Home) -> Iterable[Finding]:
             yield _fail(service.name, found, f"fix the reported problem; the log is {log}")
 
 
-def _readers(home: Home) -> Iterable[Finding]:
+def _readers(home: Home) -> Iterable[CheckResult]:
     """Check whether the kernel sandboxes the processes that run SQL."""
     try:
         status: Any = daemon.ask(home, f"http://127.0.0.1:{pages_port(home)}/status")
@@ -266,7 +266,7 @@ def _readers(home: Home) -> Iterable[Finding]:
         yield _warn("readers", f"not sandboxed: {readers['why_not']}", readers["not_protected"])
 
 
-def _store(home: Home) -> Iterable[Finding]:
+def _store(home: Home) -> Iterable[CheckResult]:
     try:
         url = daemon.store_url(home)
     except FreezeframeError:
@@ -293,7 +293,7 @@ def _store(home: Home) -> Iterable[Finding]:
     yield _ok("store", f"readable, the newest run is {runs[0].trace_id}")
 
 
-def _environment(environ: Mapping[str, str]) -> Iterable[Finding]:
+def _environment(environ: Mapping[str, str]) -> Iterable[CheckResult]:
     """Check how the environment would affect `instrument()` in a program started from here."""
     found = False
     for name, value, means in _SPOILERS:
@@ -315,7 +315,7 @@ def _environment(environ: Mapping[str, str]) -> Iterable[Finding]:
         yield _ok("instrument()", f"nothing in the environment interferes; spans go to {shown_address(url)}")
 
 
-def _clock() -> Iterable[Finding]:
+def _clock() -> Iterable[CheckResult]:
     """Check the clock: one earlier than this package's files was never set, and spans would fall outside every time window."""
     now_s, installed_s = time.time(), Path(__file__).stat().st_mtime
     found = time.strftime("%Y-%m-%d %H:%M:%SZ", time.gmtime(now_s))
