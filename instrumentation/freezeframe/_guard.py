@@ -8,11 +8,40 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from traceback import extract_tb
 from types import TracebackType
 from typing import Final
 
 logger: Final = logging.getLogger("freezeframe")
+
+
+def _has_open_streams(record: logging.LogRecord) -> bool:
+    """Return whether no handler's stream is closed; if one is, pass the record to the other handlers, or to standard error.
+
+    The end of a pytest run closes the streams of handlers that were made in a test; `logging` would print a traceback for each.
+    """
+    current: logging.Logger | None = logger
+    handlers: list[logging.Handler] = []
+    while current is not None:
+        handlers += current.handlers
+        current = current.parent if current.propagate else None
+    usable = [handler for handler in handlers if not _is_closed(getattr(handler, "stream", None))]
+    if usable == handlers and (handlers or not _is_closed(sys.stderr)):
+        return True
+    for handler in usable:
+        if record.levelno >= handler.level:
+            handler.handle(record)
+    if not usable and sys.stderr is not None and not _is_closed(sys.stderr):
+        print(record.getMessage(), file=sys.stderr)
+    return False
+
+
+def _is_closed(stream: object) -> bool:
+    return getattr(stream, "closed", False) is True
+
+
+logger.addFilter(_has_open_streams)
 
 RAISE_VARIABLE: Final = "FREEZEFRAME_RAISE"
 

@@ -322,17 +322,18 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
     if compression.notice:
         say_once("compression", "freezeframe: %s", compression.notice)
     tls = TlsFiles(authorities=settings.certificate, certificate=settings.client_certificate, key=settings.client_key)
-    endpoint = settings.endpoint or collector_url(find_data_directory(), grpc=settings.protocol == "grpc") or USUAL_ENDPOINT
+    own = None if settings.endpoint else find_data_directory().resolve()
+    endpoint = settings.endpoint or (own and collector_url(own, grpc=settings.protocol == "grpc")) or USUAL_ENDPOINT
     if endpoint.startswith("https:"):
         tls.check()
     if settings.protocol == "grpc":
         from freezeframe.export.otlp_grpc import GrpcWire
 
-        wire = GrpcWire(endpoint=endpoint, headers=settings.headers, encoding=compression.name, tls=tls)
+        wire = GrpcWire(endpoint=endpoint, headers=settings.headers, encoding=compression.name, tls=tls, own=own)
     else:
         from freezeframe.export.otlp_http import HttpWire
 
-        wire = HttpWire(endpoint=endpoint, headers=settings.headers, encoding=compression.name, tls=tls)
+        wire = HttpWire(endpoint=endpoint, headers=settings.headers, encoding=compression.name, tls=tls, own=own)
     return CollectorExporter(wire, compression.compress)
 
 

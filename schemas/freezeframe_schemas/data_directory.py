@@ -61,6 +61,11 @@ def collector_url(directory: Path, *, grpc: bool = False) -> str | None:
     return f"{scheme}://127.0.0.1:{port}" if isinstance(port, int) and port > 0 else None
 
 
+def is_chosen(directory: Path, *, environ: Mapping[str, str] = os.environ) -> bool:
+    """Return whether somebody chose this project's data directory: it exists, or the environment names it."""
+    return directory.is_dir() or bool(environ.get(VARIABLE, "").strip())
+
+
 def _is_alive(pid: int) -> bool:
     try:
         os.kill(pid, 0)

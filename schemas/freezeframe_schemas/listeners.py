@@ -59,4 +59,4 @@ def _command_of(folder: Path) -> str:
         words = (folder / "cmdline").read_bytes().decode(errors="replace").split("\0")
     except OSError:
         return "?"
-    return " ".join(words).strip()[:80]
+    return " ".join(words).strip()[:200]

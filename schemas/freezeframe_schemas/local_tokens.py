@@ -78,14 +78,20 @@ def bearer(token: str | None) -> dict[str, str]:
     return {"Authorization": f"Bearer {token}"} if token else {}
 
 
-def token_of(host: str, port: int, name: str) -> str | None:
-    """Return the token for the listener there: that of the data directory whose collector runs and noted that port.
+def whose_port(host: str, port: int) -> Path | None:
+    """Return the data directory whose collector runs and noted that port.
 
     The data directory of the working directory is looked at, and those for which this user started collectors
-    (`known_data_directories`). A listener on another machine is shown no token.
+    (`known_data_directories`). Nothing is known of other machines.
     """
     for directory in known_data_directories() if is_loopback(host) else ():
         notes = read_notes(directory)
         if port in (notes.get("http"), notes.get("grpc"), notes.get("clickhouse")):
-            return read_token(directory, name)
+            return directory.resolve()
     return None
+
+
+def token_of(host: str, port: int, name: str) -> str | None:
+    """Return the token for the listener there, if it is a collector of this user on this machine (`whose_port`)."""
+    directory = whose_port(host, port)
+    return None if directory is None else read_token(directory, name)

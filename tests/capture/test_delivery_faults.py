@@ -6,6 +6,8 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, contextmanager
@@ -199,3 +201,32 @@ def test_a_collector_that_never_answers_does_not_hold_the_application(provider: 
         assert (handle.counts.exported, handle.counts.lost) == (0, 0)  # still under way
         handle.uninstrument()
         assert handle.counts.lost == 21 * 5
+
+
+AT_THE_END = """
+import io, logging, sys, freezeframe
+
+stream = io.StringIO() if sys.argv[1] == "a handler" else sys.stderr
+logging.basicConfig(stream=stream)
+
+@freezeframe.run
+def work():
+    return 1
+
+freezeframe.instrument(endpoint=sys.argv[2], spool=False, exit_timeout_s=0.05)
+work()
+stream.close()
+"""
+
+
+@pytest.mark.long  # starts processes
+@pytest.mark.parametrize("closed", ["a handler", "standard error"])
+def test_no_traceback_of_logging_ends_a_run_whose_streams_are_closed(closed: str, tmp_path: Path) -> None:
+    """A handler that was made in a test writes to a stream of pytest, which closes before the loss is reported at exit."""
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("FREEZEFRAME_")}
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # and does not listen
+        command = [sys.executable, "-c", AT_THE_END, closed, f"http://127.0.0.1:{silent.getsockname()[1]}"]
+        done = subprocess.run(command, env=environ, cwd=tmp_path, capture_output=True, text=True, timeout=100, check=True)
+    said = "freezeframe: 0 spans were delivered, 0 spooled, 0 did not fit the queue, 2 could not be sent\n"
+    assert done.stderr == (said if closed == "a handler" else "")

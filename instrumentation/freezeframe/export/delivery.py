@@ -15,13 +15,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from freezeframe._guard import say_once
 from freezeframe.export.otlp import encode_request
 from freezeframe.export.pipeline import Deadline, Fate
+from freezeframe_schemas.data_directory import is_chosen
 from freezeframe_schemas.exchange import without_bodies
+from freezeframe_schemas.local_tokens import SENDER, bearer, read_token, whose_port
 from freezeframe_schemas.span import SpanRecord
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _FIRST_WAIT_S: Final = 1.0
 _LONGEST_WAIT_S: Final = 8.0
@@ -68,6 +73,30 @@ class Wire(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def show_token(host: str, port: int, own: Path | None) -> dict[str, str]:
+    """Return the header that lets us into the collector of this user that listens there; empty if there is none.
+
+    Args:
+        host: where we send to.
+        port: where we send to.
+        own: this project's data directory if the address was not configured: it may be another project's collector's.
+
+    Raises:
+        Unreachable: it is another project's collector.
+    """
+    owner = whose_port(host, port)
+    if owner is None:
+        return {}
+    if own is not None and own != owner:
+        if is_chosen(own):
+            raise Unreachable(
+                f"this is the collector of {owner}, and this project's data directory is {own} (start its collector with "
+                "`freezeframe up` on other ports, or set FREEZEFRAME_ENDPOINT to send to this one)"
+            )
+        say_once("delivery.whose", "freezeframe: %s does not exist, so spans go to the collector of %s", own, owner)
+    return bearer(read_token(owner, SENDER))
 
 
 class CollectorExporter:

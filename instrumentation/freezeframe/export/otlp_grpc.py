@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe.export.delivery import DeliveryError, Refused, TooLarge, TryAgain, Unreachable
+from freezeframe.export.delivery import DeliveryError, Refused, TooLarge, TryAgain, Unreachable, show_token
 from freezeframe.export.otlp_http import HOW_TO_GET_IN, rejected_spans
 from freezeframe.export.tls import TlsFiles
 from freezeframe_schemas.errors import ConfigError
-from freezeframe_schemas.local_tokens import SENDER, bearer, token_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
@@ -23,7 +25,13 @@ class GrpcWire:
     """One channel, opened at the first batch and again after a fork: a channel does not survive a fork."""
 
     def __init__(
-        self, *, endpoint: str, headers: Sequence[tuple[str, str]], encoding: str = "none", tls: TlsFiles | None = None
+        self,
+        *,
+        endpoint: str,
+        headers: Sequence[tuple[str, str]],
+        encoding: str = "none",
+        tls: TlsFiles | None = None,
+        own: Path | None = None,
     ) -> None:
         try:
             import grpc
@@ -34,6 +42,7 @@ class GrpcWire:
         parts = urlsplit(endpoint)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 4317
         self.target = f"{self._host}:{self._port}"
+        self._own = own
         self._secure = parts.scheme == "https"
         self._tls = tls or TlsFiles()
         self._metadata = tuple((name.lower(), value) for name, value in headers)
@@ -61,8 +70,7 @@ class GrpcWire:
         """Look up the token for each batch: the collector may have started after this process."""
         if any(name == "authorization" for name, _ in self._metadata):
             return ()
-        found = bearer(token_of(self._host, self._port, SENDER))
-        return [(name.lower(), value) for name, value in found.items()]
+        return [(name.lower(), value) for name, value in show_token(self._host, self._port, self._own).items()]
 
     def _explain(self, error: Any, size: int) -> DeliveryError:
         """Return what a failed call means for the batch."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._guard import guard, logger
-from freezeframe.export.delivery import Refused, TooLarge, TryAgain, Unreachable
+from freezeframe.export.delivery import Refused, TooLarge, TryAgain, Unreachable, show_token
 from freezeframe.export.tls import TlsFiles
-from freezeframe_schemas.local_tokens import SENDER, bearer, token_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _TOO_LARGE: Final = 413
@@ -26,7 +28,13 @@ class HttpWire:
     """One connection, kept open."""
 
     def __init__(
-        self, *, endpoint: str, headers: Sequence[tuple[str, str]], encoding: str = "none", tls: TlsFiles | None = None
+        self,
+        *,
+        endpoint: str,
+        headers: Sequence[tuple[str, str]],
+        encoding: str = "none",
+        tls: TlsFiles | None = None,
+        own: Path | None = None,
     ) -> None:
         from urllib.parse import urlsplit
 
@@ -39,6 +47,7 @@ class HttpWire:
         self._path = path if path.endswith("/v1/traces") else f"{path}/v1/traces"
         self.target = f"{self._host}:{self._port}{self._path}"
         self._headers = {"Content-Type": "application/x-protobuf", "User-Agent": "freezeframe", **dict(headers)}
+        self._own = own
         self._is_given = any(name.lower() == "authorization" for name in self._headers)
         if encoding != "none":
             self._headers["Content-Encoding"] = encoding
@@ -51,10 +60,13 @@ class HttpWire:
 
         from freezeframe.seams.recorder.recording import while_sending
 
+        with while_sending():
+            # Looked up for each batch: the collector may have started after this process.
+            token = {} if self._is_given else show_token(self._host, self._port, self._own)
+        headers = {**self._headers, **token}
         try:
             connection = self._connect(timeout_s)
             with while_sending():  # none of our own calls is recorded, or answered from a recording
-                headers = self._headers if self._is_given else {**self._headers, **self._local_token()}
                 connection.request("POST", self._path, body=body, headers=headers)
                 response = connection.getresponse()
             answer = response.read()
@@ -70,10 +82,6 @@ class HttpWire:
         if response.status == _TOO_LARGE:
             raise TooLarge(f"{self.target}: {said}, {len(body)} bytes")
         raise (Refused if response.status in _BATCH_IS_WRONG else Unreachable)(said)
-
-    def _local_token(self) -> dict[str, str]:
-        """Look up the token for each batch: the collector may have started after this process."""
-        return bearer(token_of(self._host, self._port, SENDER))
 
     def _connect(self, timeout_s: float) -> Any:
         import http.client

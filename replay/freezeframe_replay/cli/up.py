@@ -15,7 +15,7 @@ from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import DATA, home_of, limit, port
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home, read_ports
-from freezeframe_schemas.data_directory import collector_url, find_data_directory
+from freezeframe_schemas.data_directory import collector_url, find_data_directory, is_chosen
 from freezeframe_schemas.local_tokens import READER, SENDER
 
 _USUAL: Final = daemon.Ports()
@@ -102,7 +102,8 @@ def addresses_text(home: Home) -> str:
     if "http" in ports[daemon.REPLAY]:
         page = f"http://127.0.0.1:{ports[daemon.REPLAY]['http']}"
         lines.append(f"  runs page        {daemon.page_link(home) or page}")
-    is_found = url == USUAL_ENDPOINT or find_data_directory() == home.directory
+    own = find_data_directory()
+    is_found = own == home.directory or (url == USUAL_ENDPOINT and not is_chosen(own))
     variable = "" if is_found else f"FREEZEFRAME_ENDPOINT={url} "
     lines += [
         "next:",

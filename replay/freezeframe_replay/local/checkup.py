@@ -22,10 +22,10 @@ from freezeframe_replay.local import daemon
 from freezeframe_replay.local.home import Home, pages_port
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.address import shown_address
-from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS, collector_url, find_data_directory
+from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS, collector_url, find_data_directory, is_chosen
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.listeners import port_is_free, who_listens
-from freezeframe_schemas.local_tokens import ALL
+from freezeframe_schemas.local_tokens import ALL, whose_port
 
 _GIB: Final = 1 << 30
 _LEAST_FREE_BYTES: Final = _GIB // 10
@@ -311,8 +311,15 @@ def _environment(environ: Mapping[str, str]) -> Iterable[CheckResult]:
         do = f"unset {variable} to send to the collector of `freezeframe up`"
         yield _warn("instrument()", f"{variable}={shown_address(environ[variable])}: spans are sent there", do)
     if not found:
-        url = environ[variable] if variable else collector_url(find_data_directory()) or USUAL_ENDPOINT
-        yield _ok("instrument()", f"nothing in the environment interferes; spans go to {shown_address(url)}")
+        own = find_data_directory().resolve()
+        url = environ[variable] if variable else collector_url(own) or USUAL_ENDPOINT
+        owner = whose_port(urlsplit(url).hostname or "", urlsplit(url).port or 0)
+        if owner in (None, own) or variable or not is_chosen(own, environ=environ):
+            whose = f", the collector of {owner}" if owner else ""
+            yield _ok("instrument()", f"nothing in the environment interferes; spans go to {shown_address(url)}{whose}")
+        else:
+            means = f"{url} is the collector of {owner}: spans of this project ({own}) are not sent there"
+            yield _warn("instrument()", means, f"freezeframe up on other ports, or FREEZEFRAME_ENDPOINT={url} to send there")
 
 
 def _clock() -> Iterable[CheckResult]:

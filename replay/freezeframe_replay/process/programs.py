@@ -27,7 +27,7 @@ from freezeframe_replay.process.wire_server import serve_wire
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.data_directory import collector_url, find_data_directory
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Report
-from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.span import AttributeValue
 
@@ -222,16 +222,20 @@ def judged(report: Report, fixture: Fixture, status: int, *, given: bool) -> Rep
 
 
 def collector_settings(given: Mapping[str, object], data: Path | None) -> Settings:
-    """Return the settings of a recording; its spans go to the collector of the data directory unless something else is set.
+    """Return the settings of a recording; its spans go to the collector of `data` unless something else is set.
 
     Args:
         given: options of `instrument()`.
         data: the data directory, None for this project's.
 
     Raises:
-        ConfigError: a setting is wrong.
+        ConfigError: a setting is wrong, or no collector runs for `data`.
     """
     settings = load_settings(given)
-    if data is None or settings.endpoint is not None:
+    if data is None or settings.endpoint is not None or settings.file is not None:
         return settings
-    return replace(settings, endpoint=collector_url(find_data_directory(data)))
+    directory = find_data_directory(data)
+    url = collector_url(directory)
+    if url is None:
+        raise ConfigError(f"no collector is running for {directory}", do=f"freezeframe up --data {directory}")
+    return replace(settings, endpoint=url)
