@@ -42,7 +42,7 @@ demo: setup-demo ## the whole story, on this machine, no API key: record a faili
 	@$(BIN)/python examples/order_lookup/demo.py $(ARGS)
 
 test: setup ## all tests but the soak tests, on two cores (ARGS="-k replay" narrows them)
-	$(PYTEST) -n 2 --dist loadfile $(ARGS)
+	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
 
 test-clients: setup ## every client library of docs/coverage.md, those that exclude each other in environments of their own
 	@.ci/clients $(ARGS)

@@ -65,6 +65,12 @@ def _keep_out_of_the_home_directory(config: pytest.Config) -> None:
     os.environ["PYTEST_ADDOPTS"] = "-p no:langsmith_plugin -p no:faker"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put the files without a long test last. Workers that share the files then end together (`--no-loadscope-reorder`)."""
+    long = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in long)
+
+
 def pytest_collection_finish() -> None:
     """Leave the thousands of collected tests out of every later garbage collection."""
     gc.collect()

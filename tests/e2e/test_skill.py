@@ -1,4 +1,7 @@
-"""The text of `freezeframe skill` is enough: who does what it says, with what it names, finds, fixes, proves and locks in."""
+"""A coding agent debugs the example with `freezeframe mcp`: the official client, over a pipe, against the real store.
+
+The text of `freezeframe skill` is enough: who does what it says, with what it names, finds, fixes, proves and locks in.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from mcp_client import Client, client_of
 from order_shop import copy_example, fix
 from theatre import Theatre
 
+from freezeframe_replay.mcp.index import TOOLS
 from freezeframe_replay.mcp.skill import skill_text
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
 
@@ -51,31 +55,38 @@ async def test_the_skill_leads_from_a_word_of_the_wrong_answer_to_a_test(theatre
     bot, old = copy_example(tmp_path / "bot"), copy_example(tmp_path / "old")
     before = theatre.shop.calls()
     async with client_of(bot, theatre.data) as client:
+        assert "untrusted" in client.instructions
+        assert [tool.name for tool in (await client.session.list_tools()).tools] == [entry.name for entry in TOOLS]
         reader = Reader(client)
         reader.begin("1", does="a word of the wrong answer")
         run = theatre.runs["sync"].run.trace_id[:12]
         assert run in await reader.call("find_runs", text=WRONG)
         why = await reader.call("why_failed", run=run)
         assert "ok" in why, "a run can be wrong and still be ok"
+        assert "first failed step: step 7 (http GET /prices/PS-11)" in why
+        assert "429" in why and f'transcript(run="{run}", step=7)' in why
 
         reader.begin("2", does="Look for the first step that is\n   wrong")
         said = await reader.call("transcript", run=run, budget=8000)
-        assert said.index("lookup_orders") < said.index(f'"{WRONG}"')
+        assert said.index("step 2  tool lookup_orders") < said.index(f'"{WRONG}"')
+        assert "keller" not in said.lower(), "the store has surrogates only"
         asked = f"SELECT count() AS calls FROM tool_calls WHERE trace_id LIKE '{run}%' AND tool = 'lookup_orders'"
         assert "calls\n1\n" in await reader.call("sql", query=asked)
 
         reader.begin("3", does="`replay` before you edit anything. `identical` means that this code has the bug.")
-        assert "identical: 8 of 8 steps" in await reader.call("replay", run=run)
+        assert "identical: 8 of 8 steps and the outcome" in await reader.call("replay", run=run)
 
         reader.begin("4", does="the frames of the code with their variables")
-        assert "result = " in await reader.call("stop_at_step", run=run, step=5)
+        stopped = await reader.call("stop_at_step", run=run, step=5)
+        assert "stopped before step 5" in stopped and "result = " in stopped, "a variable of the agent"
 
         reader.begin("5", does="the cause in the code")
         fix(bot)
 
         reader.begin("6", does="The first divergence is the effect of the edit")
         proved = await reader.call("replay", run=run)
-        assert "diverged at step 5" in proved and f'+ "{RIGHT}"' in proved
+        assert "diverged at step 5" in proved
+        assert f'- "{WRONG}"' in proved and f'+ "{RIGHT}"' in proved
 
         reader.begin("7", does="red on the old code and green on the")
         saved = "tests/regressions/wrong-order"
@@ -136,3 +147,33 @@ def test_each_command_of_the_skill_works_as_it_stands(theatre: Theatre, tmp_path
         differs = {EXIT_CODES[Verdict.DIVERGED]} if name in ("diff", "experiment") else set[int]()
         assert done.returncode in {0, *differs}, (command, done.returncode, done.stdout, done.stderr)
         assert done.stdout.strip(), command
+
+
+async def test_hostile_arguments_are_refused_with_what_is_wrong(theatre: Theatre, tmp_path: Path) -> None:
+    """SQL that writes or reads files, paths out of the project, options and commands in place of names, huge limits."""
+    bot = copy_example(tmp_path / "bot")
+    (tmp_path / "outside").mkdir()
+    (bot / "link").symlink_to(tmp_path / "outside")
+    run = theatre.runs["async"].run.trace_id[:12]
+    count = "SELECT count() FROM spans"
+    async with client_of(bot, theatre.data) as client:
+        held = await client.call("sql", query=count)
+        for query in (
+            "TRUNCATE TABLE span_rows",
+            "SELECT * FROM file('/etc/passwd', 'LineAsString')",
+            "SELECT 1; DROP TABLE spans",
+        ):
+            assert "root:" not in await client.refused("sql", query=query)
+        assert (await client.call("sql", query=count)).splitlines()[2:4] == held.splitlines()[2:4]
+        for directory in ("../outside/a", "/etc/a", "link/a", ".git/hooks", "--force", "examples\0", "."):
+            assert "directory" in await client.refused("save_test", run=run, directory=directory)
+        assert "is not empty" in await client.refused("fork", run=run, directory="tools.py", step=2, result=[])
+        for name in ("../outside", "/etc/passwd", "--live=model", "", "link"):
+            assert "run" in await client.refused("replay", run=name)
+        assert "not in the store" in await client.refused("why_failed", run="no-such-run")
+        assert "less than or equal to 100" in await client.refused("find_runs", limit=10**9)
+        assert "less than or equal to 20000" in await client.refused("transcript", run=run, budget=10**9)
+        assert "@" in await client.refused("fork", run=run, directory="forks/a", step=1, response="@/etc/passwd")
+        assert "for example 15m" in await client.refused("find_runs", since="yesterday")
+    assert list((tmp_path / "outside").iterdir()) == []
+    assert not (bot / "forks").exists()

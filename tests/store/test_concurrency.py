@@ -12,13 +12,13 @@ from freezeframe_collector.store import Store
 from freezeframe_replay.sources.store import open_runs
 
 READERS = 8
-BATCHES = 12
+BATCHES = 5
 
 
 @pytest.mark.long
 def test_eight_readers_and_a_replay_read_while_spans_come_in(store: Store, facade_url: str) -> None:
     first = 5000
-    spans = list(agent_loops.agent_runs(first, 60, turns=5))
+    spans = list(agent_loops.agent_runs(first, 25, turns=5))
     size = len(spans) // BATCHES + 1
     failures: list[str] = []
     done = threading.Event()
