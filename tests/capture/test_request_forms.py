@@ -86,6 +86,21 @@ def test_a_compressed_request_is_recorded_as_it_reads() -> None:
     assert (found["body"], found["headers"]) == ("question", {})  # a replay gives it uncompressed
 
 
+def test_a_request_that_unpacks_to_too_much_is_left_out_and_named() -> None:
+    """The application may refuse it after its first bytes, so it may not cost memory here."""
+
+    async def refuses(request: Request) -> PlainTextResponse:
+        await request.body()
+        return PlainTextResponse(look_up("too large"), status_code=413)
+
+    bomb = gzip.compress(bytes(64 << 20))
+    shop = Starlette(routes=[Route("/v1/items/7", refuses, methods=["POST"])])
+    run, sent = ask(shop, body(bomb), headers=[(b"content-encoding", b"gzip")])
+    assert sent[0]["status"] == 413
+    assert values.decode(run.entry.input or "")["body"] == ""
+    assert any("unpack to more than" in gap.text for gap in run.gaps)
+
+
 def test_a_body_that_is_not_compressed_as_its_header_says_is_recorded_as_it_is() -> None:
     run, sent = ask(app, body(b"plain"), headers=[(b"content-encoding", b"br")])
     assert values.decode(run.entry.input or "")["body"] == "plain"

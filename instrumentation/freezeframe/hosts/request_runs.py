@@ -84,9 +84,10 @@ class Request:
             with guard("request.end"):
                 payload = self.scope.payload
                 if payload is not None and switch.serving() is None:
-                    payload.add_input("body", as_text(_decoded(self.asked, b"".join(self.body.pieces))))
-                    if self.body.omitted is not None:
-                        payload.add_gap(_left_out(self.body.omitted))
+                    body = _plain(self.body, self.asked().first(_ENCODING))
+                    payload.add_input("body", as_text(b"".join(body.pieces)))
+                    if body.omitted is not None:
+                        payload.add_gap(_left_out(body.omitted))
                     if name := cloud_functions.function_name() or route():
                         self.scope.rename(name)
                 if error is None:
@@ -95,10 +96,7 @@ class Request:
 
     def _response(self) -> dict[str, Any]:
         headers = _kept(self.headers(), _RESPONSE_HEADERS)
-        answer, coding = self.answer, headers.get("content-encoding")
-        if coding and answer.pieces:  # a compressor makes its pieces; they say nothing of the application's
-            found = _without(b"".join(answer.pieces), coding)
-            answer = answer if found is None else Body(_ANSWER_BYTES, found)
+        answer = _plain(self.answer, headers.get("content-encoding"))  # whole: a compressor makes pieces of its own
         pieces = [as_text(piece) for piece in answer.pieces]
         body = {"yields": pieces} if len(pieces) > 1 else {"body": answer.omitted or (pieces or [""])[0]}
         left = {} if self.left_after is None else {"client_left_after": self.left_after}
@@ -127,24 +125,27 @@ def begin(app: Any, asked: Callable[[], Asked], ahead: bytes | None = None) -> R
 
 def _came(asked: Callable[[], Asked], body: Body, ahead: bytes | None) -> dict[str, Any]:
     """Return the body as far as it was read when the first call is made: a run that is killed in that call has it."""
-    return {"body": as_text(_decoded(asked, b"".join(body.pieces) if ahead is None else ahead))}
+    came = body if ahead is None else Body(body.limit_bytes, ahead)
+    return {"body": as_text(b"".join(_plain(came, asked().first(_ENCODING)).pieces))}
 
 
-def _decoded(asked: Callable[[], Asked], body: bytes) -> bytes:
-    """Return the body of a request without its encoding: compressed, no one could redact it. A replay gives it so, too."""
-    coding = asked().first(_ENCODING) if body else None
-    found = _without(body, coding) if coding else None
-    return body if found is None else found
+def _plain(body: Body, coding: str | None) -> Body:
+    """Return a body without its content-encoding: compressed, no one could redact it. A replay gives it so, too.
 
-
-def _without(body: bytes, coding: str) -> bytes | None:
-    """Return a body without its content-encoding; None if that cannot be undone, or aiohttp has undone it."""
-    from freezeframe_schemas.wire.encoding import decode_body
+    As it is if that cannot be undone; aiohttp has undone it already.
+    """
+    if not coding or not body.pieces:
+        return body
+    from freezeframe_schemas.wire.encoding import UnpacksTooFarError, decode_body
 
     try:
-        return decode_body(body, [("content-encoding", coding)])
+        return Body(
+            body.limit_bytes, decode_body(b"".join(body.pieces), [("content-encoding", coding)], limit=body.limit_bytes)
+        )
+    except UnpacksTooFarError as error:
+        return Body(body.limit_bytes, left_out=error.message)
     except WireError:
-        return None
+        return body
 
 
 def begin_scope(

@@ -8,7 +8,7 @@ import hashlib
 class Body:
     """The pieces of a body as they arrived; past the limit, only size and SHA-256 are kept."""
 
-    __slots__ = ("_hash", "_limit", "comes_in_pieces", "left_out", "offsets_ns", "pieces", "size")
+    __slots__ = ("_hash", "comes_in_pieces", "left_out", "limit_bytes", "offsets_ns", "pieces", "size")
 
     def __init__(self, limit_bytes: int, whole: bytes | None = None, *, left_out: str | None = None) -> None:
         self.left_out = left_out
@@ -17,14 +17,14 @@ class Body:
         self.pieces: list[bytes] = []
         self.offsets_ns: list[int] = []
         self.size = 0
-        self._limit = limit_bytes
+        self.limit_bytes = limit_bytes
         self._hash: hashlib._Hash | None = None
         if whole:
             self.add(whole)
 
     def add(self, piece: bytes, offset_ns: int = 0) -> None:
         self.size += len(piece)
-        if self._hash is None and self.size > self._limit:
+        if self._hash is None and self.size > self.limit_bytes:
             self._hash = hashlib.sha256(b"".join(self.pieces))
             self.pieces.clear()
             self.offsets_ns.clear()
