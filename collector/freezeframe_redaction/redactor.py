@@ -20,6 +20,7 @@ from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.model import Redacted
 from freezeframe_redaction.policies.policy import Policy
 from freezeframe_redaction.prf import Prf
+from freezeframe_redaction.redacting import histories
 from freezeframe_redaction.redacting.spans import SpanRedaction
 from freezeframe_redaction.redacting.texts import Texts
 from freezeframe_redaction.scanner import Scanner
@@ -131,10 +132,16 @@ class Redactor:
             return span
         return self._spans_for(span).rewrite(span, Casting(cast, self._indexes, since=since))
 
-    def may_hold(self, span: SpanRecord, cast: Cast, since: Cast = NOTHING) -> bool:
-        """Return whether a form of what is new in the cast since then may be in the span; if in doubt, True."""
-        casting = Casting(cast, self._indexes, since=since)
-        return any(map(casting.may_stand_in, texts_of(span)))
+    def may_hold(self, span: SpanRecord, cast: Cast, since: Cast = NOTHING, searched: Mapping[str, str] = {}) -> bool:
+        """Return whether a form of what is new in the cast since then may be in the span; if in doubt, True.
+
+        `searched` are attributes of spans that were redacted with this cast: what a text has in common with them holds none.
+        """
+        needles = Casting(cast, self._indexes).needles(since)
+        rests = {name: histories.beyond(text, searched[name]) for name in searched if (text := span.text(name))}
+        if rests:
+            span = span.with_attributes(rests)
+        return needles is None or needles.occur_in("\0".join(texts_of(span)))
 
     def _spans_for(self, span: SpanRecord) -> SpanRedaction:
         """Return what leaves the surrogates alone that the span lists."""

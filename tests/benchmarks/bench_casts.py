@@ -4,7 +4,8 @@
 
 The recorded airline runs, each model call a span whose request carries the whole history, as agents send it; in requests of
 four spans. Both stages redact the same runs in turns, so that a busy machine slows both alike. The memory is that of the book
-of the log's owner and of a process that redacts, with runs that found ten values each. The last line is one JSON object.
+of the log's owner and of a process that redacts, with runs that found ten values each. Settling is what the collector does to a
+run that has ended, if something was found late. The last line is one JSON object.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import tempfile
 import time
 import tracemalloc
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,7 @@ from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal
 from freezeframe_collector.garbage import collect_rarely
 from freezeframe_collector.processors.redact import RedactStage
+from freezeframe_collector.processors.rewrite import Rewriter
 from freezeframe_collector.settings.config import CastConfig, RedactionConfig
 from freezeframe_collector.settings.policies import load_policies
 from freezeframe_redaction.casts.book import Cast, Member
@@ -61,22 +64,62 @@ def spans_of(number: int, run: dict[str, Any]) -> Iterator[SpanRecord]:
             )
 
 
-def seconds(stage: RedactStage, spans: Sequence[SpanRecord]) -> tuple[float, int, int]:
-    """Return the CPU time of redacting a run, how many values it found, and in how many spans a later request told of one."""
-    late = found = 0
+@dataclass
+class Redacted:
+    """What became of a run."""
+
+    seconds: float = 0.0
+    """CPU time."""
+    found: int = 0
+    """Requests that found a value."""
+    late: int = 0
+    """Those of them that were not the run's first."""
+    spans: list[SpanRecord] = field(default_factory=list[SpanRecord])
+    sealed: list[bytes] = field(default_factory=list[bytes])
+    unsettled: bool = False
+
+
+def redacted(stage: RedactStage, spans: Sequence[SpanRecord]) -> Redacted:
+    """Return the run, redacted in requests of four spans."""
+    made = Redacted()
     started = time.thread_time()
     for number, request in enumerate(spans[at : at + 4] for at in range(0, len(spans), 4)):
         whole = stage.begin()
-        redacted = [whole(span, "") for span in request]
-        for span in redacted:
-            whole.finish(span, "")
+        first = [whole(span, "") for span in request]
+        made.spans += [whole.finish(span, "") for span in first]
         for one in whole.found():
+            made.unsettled |= one.waits or (number > 0 and bool(one.sealed))
             if one.sealed and stage.casts is not None:
                 known = stage.casts.of(one.run)
                 stage.casts.learn(one.run, known.number + 1, one.sealed)
-                found += 1
-                late += number > 0
-    return time.thread_time() - started, found, late
+                made.sealed.append(one.sealed)
+                made.found += 1
+                made.late += number > 0
+    made.seconds = time.thread_time() - started
+    return made
+
+
+@dataclass
+class Settling:
+    """What settling cost, of all runs."""
+
+    runs: int = 0
+    """Those that had to be looked at again."""
+    rewritten: int = 0
+    """Those of them in which a form was left."""
+    spans: int = 0
+    """Spans that were rewritten."""
+    seconds: float = 0.0
+
+    def settle(self, rewriter: Rewriter, number: int, made: Redacted) -> None:
+        """Settle a run if it has to be."""
+        if not made.unsettled:
+            return
+        started = time.thread_time()
+        after = rewriter.rewrite(("", f"{number + 1:032x}"), made.sealed, made.spans)
+        self.seconds += time.thread_time() - started
+        changed = sum(one is not before for one, before in zip(after, made.spans, strict=True))
+        self.runs, self.rewritten, self.spans = self.runs + 1, self.rewritten + (changed > 0), self.spans + changed
 
 
 def memory(seal: Seal, folder: Path) -> dict[str, float]:
@@ -120,11 +163,13 @@ def main() -> None:
         plain_s = cast_s = 0.0
         collect_rarely()  # as the collector does
         spans = found = late = size = 0
+        settling, rewriter = Settling(), Rewriter(keys, lambda: policies, stage=lambda: with_cast)
         for number, run in enumerate(load_runs()[: arguments.runs]):
             of_run = list(spans_of(number, run))
-            plain_s += seconds(without, of_run)[0]
-            took, new, told_late = seconds(with_cast, of_run)
-            cast_s, found, late = cast_s + took, found + new, late + told_late
+            plain_s += redacted(without, of_run).seconds
+            made = redacted(with_cast, of_run)
+            cast_s, found, late = cast_s + made.seconds, found + made.found, late + made.late
+            settling.settle(rewriter, number, made)
             spans += len(of_run)
             size += sum(len(str(span.attributes[genai.REQUEST_BODY])) for span in of_run)
         result = {
@@ -135,6 +180,10 @@ def main() -> None:
             "ratio": round(cast_s / plain_s, 2),
             "findings_per_run": round(found / arguments.runs, 1),
             "late_findings_per_run": round(late / arguments.runs, 1),
+            "settled_share": round(settling.runs / arguments.runs, 2),
+            "rewritten_share": round(settling.rewritten / arguments.runs, 2),
+            "rewritten_spans_share": round(settling.spans / spans, 3),
+            "settling_us_per_run": round(settling.seconds / max(1, settling.runs) * 1e6),
             **memory(Seal(keys), Path(folder) / "wal"),
         }
     for name, value in result.items():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,9 +26,10 @@ from freezeframe_collector.processors.seal import Sealer
 from freezeframe_collector.settings.config import CastConfig, RedactionConfig, WalConfig
 from freezeframe_collector.settings.policies import load_policies
 from freezeframe_collector.wal.log import Log
-from freezeframe_redaction.casts.book import Cast, Member
+from freezeframe_redaction.casts.book import Cast, Member, texts_of
 from freezeframe_redaction.keyring.keys import KeyRing, TenantKey
 from freezeframe_redaction.keyring.vault import Vault
+from freezeframe_redaction.redactor import Redactor
 from freezeframe_redaction.rewrite import redact_run
 from freezeframe_schemas import genai
 from freezeframe_schemas.otlp.decode import NO_LIMITS
@@ -203,6 +205,44 @@ def test_a_cast_is_destroyed_when_its_grace_time_is_over_or_its_run_is_deleted(t
     book.forget([("", f"{1:032x}")])
     assert [known.of(("", f"{number:032x}")).number for number in range(3)] == [0, 0, 1]
     assert [saved.run[1] for saved in CastFile(tmp_path / "casts.db").load_all()] == [f"{2:032x}"]
+
+
+def test_a_process_knows_the_same_of_what_it_sealed_itself_as_of_what_another_one_did() -> None:
+    run = ("", TRACE)
+    own, other = KnownCasts(Seal(KEYS), 100), KnownCasts(Seal(KEYS), 100)
+    names = ["Keller", "Maria", "Wisniewski"]
+    for number in range(1, 4):
+        known = own.of(run)
+        members = tuple(Member(class_="PERSON", spelling=name, spreads=number > 2) for name in names[:number])
+        sealed = own.close(run, known, known.cast.joined(Cast(members=members, pairs=(tuple(names[:number]),))))
+        own.learn(run, number, sealed)
+        other.learn(run, number, sealed)
+        assert own.of(run) == other.of(run)
+        assert own.of(run).number == number
+
+
+def test_what_a_later_span_of_a_request_reveals_is_replaced_in_the_history_that_it_repeats() -> None:
+    filler = [
+        {"role": "user", "content": f"question {number} about the weather, and nothing of anybody"} for number in range(40)
+    ]
+    said = [
+        *filler,
+        {"role": "user", "content": "the folder maria_keller is gone"},
+        {"role": "user", "content": "next"},
+        {"role": "user", "content": TELLS[0]},
+    ]
+    spans = [
+        span(number, "").with_attributes({genai.INPUT_MESSAGES: json.dumps(said[:count]), "answer": answer})
+        for number, (count, answer) in enumerate([(40, HOLDS[2]), (40, "log of maria_keller"), (41, ""), (42, ""), (43, "")])
+    ]
+    stage = RedactStage(POLICIES, KEYS, casts=KnownCasts(Seal(KEYS), 100))
+    request = stage.begin()
+    made = [request.finish(one, "") for one in [request(one, "") for one in spans]]
+    redactor = Redactor(POLICIES.of(""), KEYS.current("default"), hot=True)
+    cast = redactor.redact_in_run(spans[-1], Cast())[1]
+    assert made == [redactor.redact_in_run(one, cast)[0] for one in spans]
+    assert not any("maria_keller" in text for one in made for text in texts_of(one))
+    assert made[0].attributes["answer"] == HOLDS[2]
 
 
 def test_with_too_many_open_runs_the_settled_ones_are_forgotten_first_and_the_others_settled_at_once(tmp_path: Path) -> None:

@@ -35,26 +35,39 @@ class KnownCasts:
         self._limit = runs
         self._lock = threading.Lock()
         self._known: OrderedDict[RunKey, Known] = OrderedDict()
+        self._made: OrderedDict[RunKey, tuple[bytes, Known]] = OrderedDict()
+        """What this process sealed last of a run, and what it will know once that is on disk: it need not open its own seal."""
 
     def of(self, run: RunKey) -> Known:
         with self._lock:
             return self._known.get(run) or Known()
 
+    def close(self, run: RunKey, known: Known, cast: Cast) -> bytes:
+        """Return what the cast holds beyond what was known, sealed."""
+        sealed = self.seal.close(run, cast.beyond(known.cast))
+        with self._lock:
+            self._made[run] = sealed, Known(cast=cast, number=known.number + 1)
+            if len(self._made) > self._limit:
+                self._made.popitem(last=False)
+        return sealed
+
     def learn(self, run: RunKey, number: int, sealed: bytes) -> None:
         """Take a finding; number 0: the run's cast was destroyed. One out of order is ignored: `Known.number` stays behind."""
         with self._lock:
+            made, learnt = self._made.pop(run, (b"", None))
             if not number:
                 self._known.pop(run, None)
                 return
             known = self._known.get(run) or Known()
             if number != known.number + 1:
                 return
-            try:
-                cast = known.cast.joined(self.seal.open(run, [sealed]))
-            except StoreError as error:
-                _LOG.error("%s", error.message)
-                return
-            self._known[run] = Known(cast=cast, number=number)
+            if learnt is None or made != sealed or learnt.number != number:
+                try:
+                    learnt = Known(cast=known.cast.joined(self.seal.open(run, [sealed])), number=number)
+                except StoreError as error:
+                    _LOG.error("%s", error.message)
+                    return
+            self._known[run] = learnt
             self._known.move_to_end(run)
             if len(self._known) > self._limit:
                 self._known.popitem(last=False)

@@ -26,6 +26,8 @@ from freezeframe_schemas.span import SpanRecord
 
 _LOG = logging.getLogger(__name__)
 
+_LONG: Final = 2_000
+"""Characters of a text that a later span of the request may repeat."""
 _WARM_UP: Final = SpanRecord(
     trace_id="1" * 32,
     span_id="1" * 16,
@@ -165,6 +167,9 @@ class RequestRedaction:
         redacted, run.cast = self._stage.redact(span, tenant, self._allowance, run.cast)
         run.ended |= ends_run(span)
         run.spans.append((span, run.cast))
+        for name, value in redacted.attributes.items():
+            if isinstance(value, str) and len(value) >= _LONG:
+                run.searched[name] = value, run.cast
         return redacted
 
     def finish(self, span: SpanRecord, tenant: str) -> SpanRecord:
@@ -180,7 +185,8 @@ class RequestRedaction:
         if since is run.cast or genai.REDACTION_UNREAD in span.attributes:
             return span
         redactor = self._stage.redactor_of(tenant)
-        if not redactor.may_hold(span, run.cast, since):
+        searched = {name: text for name, (text, cast) in run.searched.items() if cast is run.cast}
+        if not redactor.may_hold(span, run.cast, since, searched):
             return span
         # What the span holds is remembered: to read it again costs less than to look for forms in what it became.
         again, run.cast = redactor.redact_in_run(original, run.cast)
@@ -197,7 +203,7 @@ class RequestRedaction:
                 tenant=key[0],
                 trace_id=key[1],
                 based_on=run.known.number,
-                sealed=b"" if run.cast is run.known.cast else casts.seal.close(key, run.cast.beyond(run.known.cast)),
+                sealed=b"" if run.cast is run.known.cast else casts.close(key, run.known, run.cast),
                 ended=run.ended,
                 waits=run.cast.waits,
             )
@@ -206,11 +212,13 @@ class RequestRedaction:
 
 
 class _RunOfRequest:
-    __slots__ = ("cast", "ended", "known", "spans")
+    __slots__ = ("cast", "ended", "known", "searched", "spans")
 
     def __init__(self, known: Known) -> None:
         self.known = known
         self.cast = known.cast
         self.spans = deque[tuple[SpanRecord, Cast]]()
         """Each of its spans, and the cast after it."""
+        self.searched = dict[str, tuple[str, Cast]]()
+        """Attribute -> its latest long text, redacted, and the cast that was searched for in it: later histories repeat it."""
         self.ended = False

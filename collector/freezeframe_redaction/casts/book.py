@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
 from itertools import chain
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 import orjson
 
@@ -30,9 +30,11 @@ _SMALL: Final = re.compile(r"(?<![\w.@/+'-])[^\W\d_A-Z]{2,}(?![\w@/+'-])")
 _T = TypeVar("_T", bound=Hashable)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
-    """One private value: what a detector found, as it was written. Its `repr` is an original: it is never printed."""
+class Member(NamedTuple):
+    """One private value: what a detector found, as it was written. Its `repr` is an original: it is never printed.
+
+    A tuple, because it is a key many times for each span.
+    """
 
     class_: str
     spelling: str
@@ -117,7 +119,7 @@ class Cast:
         names = tuple(words for words in self.unsure if is_name(words, small))
         doubtful = {word for words in self.unsure for word in words}.difference(chain.from_iterable((*names, *self.pairs)))
         members = tuple(
-            replace(one, spreads=True)
+            one._replace(spreads=True)
             if not one.spreads and one.spelling not in doubtful and spreads_alone(one.spelling, small)
             else one
             for one in self.members

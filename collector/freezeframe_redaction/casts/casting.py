@@ -18,6 +18,7 @@ from freezeframe_redaction.casts.forms import (
     forms_of,
     forms_of_name,
     hashes_of,
+    is_needle,
     is_telling,
     last_four,
     longest_run,
@@ -56,35 +57,64 @@ _Blocked = Callable[[str], Sequence[tuple[int, int]]]
 _NO_NEEDLES: Final = Needles(())
 
 
+_Order = tuple[int | str, ...]
+_Rank = tuple[int, _Order]
+_WHOLE: Final = 0
+_VALUE: Final = 1
+_NAME: Final = 2
+"""A value itself, another form of one, a form of a name of several words: the first of them decides what replaces it."""
+_Places = tuple[tuple[int, int], ...]
+"""How much of a form is before its longest run of letters and digits, and how long the form is."""
+
+
+class _Form(NamedTuple):
+    """What replaces a form."""
+
+    made: str
+    class_: str
+    rank: _Rank
+    is_part: bool = False
+    """The last four digits, a name cut at a length: a form where the text speaks of an end, or is nothing else."""
+
+
 class _Forms:
     """The forms of one value, with what replaces them."""
 
-    def __init__(self, class_: str, olds: Iterable[str], news: Iterable[str]) -> None:
-        self.held: dict[str, tuple[str, int, tuple[str, str]]] = {}
-        """Form -> its longest run of letters and digits, how much is before that, and what replaces it, with its class."""
+    def __init__(self, class_: str, order: _Order, kind: int, olds: Iterable[str], news: Iterable[str]) -> None:
+        self.held: dict[str, _Form] = {}
+        self.by_run: dict[str, _Places] = {}
+        """Longest run of letters and digits -> where the forms with it are around it."""
+        self._rank: _Rank = kind, order
+        self._class = class_
+        self._needles = set[str]()
+        # what a detector finds by itself has its own surrogate in whichever order spans come
+        first = (_WHOLE, order) if kind == _VALUE else self._rank
         for old, new in zip(olds, news, strict=True):
-            if len(old) < _LEAST or not new or old == new or old in self.held or not is_telling(class_, old):
-                continue
-            run, before = (old, 0) if old.isalnum() else longest_run(old)
-            if run:
-                self.held[old] = run, before, (new, class_)
+            if len(old) >= _LEAST and is_telling(class_, old):
+                self._add(old, new, self._rank if self.held else first)
         self.plain: Final = [form for form in self.held if walk.is_plain(form) and form not in COMMON]
         """Those that the walk drops where they are whole values; common words stay dropped."""
-        self.whole: Final = next(iter(self.held), "")
-        """The value itself."""
-        self.parts: Final = set[str]()
-        """The last four digits, a name cut at a length: forms where the text speaks of an end, or is nothing else."""
+
+    def _add(self, old: str, new: str, rank: _Rank, *, is_part: bool = False) -> None:
+        if not new or old == new or old in self.held:
+            return
+        run, before = (old, 0) if old.isalnum() else longest_run(old)
+        if run:
+            self.held[old] = _Form(new, self._class, rank, is_part)
+            others = self.by_run.get(run, ())
+            self.by_run[run] = *others, (before, len(old))
+            if not others or not is_needle(old, run):
+                self._needles.add(needle_of(old, run))
 
     @cached_property
     def needles(self) -> tuple[str, ...]:
         """Return what a raw text contains if one of the forms is in it: as few as possible."""
-        return shortest(needle_of(form, run) for form, (run, _, _) in self.held.items())
+        return shortest(self._needles)
 
-    def add_part(self, class_: str, old: str, new: str) -> None:
+    def add_part(self, old: str, new: str) -> None:
         """Add a part of the value, as long as that of the surrogate."""
-        if len(old) >= _END and new and old != new and old not in self.held:
-            self.parts.add(old)
-            self.held[old] = *longest_run(old), (new, class_)
+        if len(old) >= _END:
+            self._add(old, new, self._rank, is_part=True)
 
 
 class Casting:
@@ -169,7 +199,7 @@ class Indexes:
         held = self._needles.get(place)
         if held is None:
             fresh, loses = cast.beyond(known), _loses(known, cast)
-            forms = self._forms_of_all(fresh)
+            forms = self.forms_of_all(fresh)
             hashed = [(one.class_, one.spelling) for one in fresh.members if one.spreads and one.class_ != NAME]
             hashed += [(NAME, " ".join(words)) for words in fresh.pairs]
             held = (None if loses else Needles(chain.from_iterable(one.needles for one in forms), hashed),)
@@ -178,10 +208,11 @@ class Indexes:
 
     def plain_since(self, known: Cast, cast: Cast) -> tuple[str, ...]:
         """Return what JSON holds if a whole value in it is a form that a walk drops, of what is new in a cast."""
-        words = chain.from_iterable(one.plain for one in self._forms_of_all(cast.beyond(known)))
+        words = chain.from_iterable(one.plain for one in self.forms_of_all(cast.beyond(known)))
         return tuple(f'"{word}{quote}' for word in dict.fromkeys(words) for quote in '"\\')
 
-    def _forms_of_all(self, cast: Cast) -> list[_Forms]:
+    def forms_of_all(self, cast: Cast) -> list[_Forms]:
+        """Return the forms of each value of a cast."""
         forms = [self.forms_of(one) for one in cast.members if one.spreads]
         return [*forms, *map(self.forms_of_name, cast.pairs)]
 
@@ -189,9 +220,10 @@ class Indexes:
         """Return the forms of a value, with what replaces them."""
         forms = self._forms.get(one)
         if forms is None:
-            made = self._maker.make(one.class_, one.kind, one.spelling)
-            forms = _Forms(one.class_, forms_of(one.class_, one.spelling), forms_of(one.class_, made))
-            forms.add_part(one.class_, last_four(one.class_, one.spelling), last_four(one.class_, made))
+            class_, old = one.class_, one.spelling
+            new = self._maker.make(class_, one.kind, old)
+            forms = _Forms(class_, (len(old), class_, old), _VALUE, forms_of(class_, old), forms_of(class_, new))
+            forms.add_part(last_four(class_, old), last_four(class_, new))
             self._forms.put({one: forms}, _FORM * len(forms.held))
         return forms
 
@@ -210,10 +242,10 @@ class Indexes:
         forms = self._names.get(words)
         if forms is None:
             made = tuple(self._maker.make(NAME, "", word) for word in words)
-            forms = _Forms(NAME, forms_of_name(words), forms_of_name(made))
+            forms = _Forms(NAME, (0, *words), _NAME, forms_of_name(words), forms_of_name(made))
             name, new = " ".join(words), " ".join(made)
             for length in range(len(words[0]) + 1, len(name)):  # cut in the first word it may be any word
-                forms.add_part(NAME, name[:length], new[:length])
+                forms.add_part(name[:length], new[:length])
             self._names.put({words: forms}, _FORM * len(forms.held))
         return forms
 
@@ -228,21 +260,14 @@ class Index:
             known, before = NOTHING, None
         self.cast: Final = cast
         self._indexes = indexes
-        self._held: dict[str, tuple[str, str]] = {} if before is None else before._held.copy()
-        self._ranks: dict[str, _Rank] = {} if before is None else before._ranks.copy()
-        self._by_run: dict[str, tuple[tuple[int, int], ...]] = {} if before is None else before._by_run.copy()
-        """Longest run of letters and digits -> how much of a form is before it, and how long the form is."""
+        self._held: dict[str, _Form] = {} if before is None else before._held.copy()
+        self._by_run: dict[str, _Places] = {} if before is None else before._by_run.copy()
         self.plain: Final = set[str]() if before is None else before.plain.copy()
         """Forms that the walk drops where they are whole values."""
-        self._parts = set[str]() if before is None else before._parts.copy()
         self._keys: tuple[KeyContexts, KeyContexts] | None = None
         self._has_hashes = False
-        fresh = cast.beyond(known)
-        for one in fresh.members:
-            if one.spreads:
-                self._add(indexes.forms_of(one), _VALUE, _order(one))
-        for words in fresh.pairs:
-            self._add(indexes.forms_of_name(words), _NAME, (0, *words))
+        for forms in indexes.forms_of_all(cast.beyond(known)):
+            self._add(forms)
 
     def keys(self, keys: KeyContexts) -> KeyContexts:
         """Return the same for a walk that sees `plain`."""
@@ -258,27 +283,18 @@ class Index:
     def without_forms(self, names: Mapping[str, str]) -> dict[str, str]:
         """Return the names but those that are forms and become the same; scripts without spaces have other borders."""
         held = self._held
-        return {word: made for word, made in names.items() if word not in held or held[word][0] != made or not word.isascii()}
+        return {word: made for word, made in names.items() if word not in held or held[word].made != made or not word.isascii()}
 
-    def _add(self, forms: _Forms, kind: int, order: _Order) -> None:
+    def _add(self, forms: _Forms) -> None:
         """Add forms. Which of two values a form belongs to does not depend on which of them was found first."""
         self.plain.update(forms.plain)
-        rank = kind, order
-        for old, (run, before, new) in forms.held.items():
-            # what a detector finds by itself has its own surrogate in whichever order spans come
-            mine = (_WHOLE, order) if kind == _VALUE and old == forms.whole else rank
-            held = self._ranks.get(old)
-            if held is None:
-                place = before, len(old)
-                others = self._by_run.get(run)
-                if others is None:
-                    self._by_run[run] = (place,)
-                elif place not in others:
-                    self._by_run[run] = (*others, place)
-            elif held <= mine:
-                continue
-            self._held[old], self._ranks[old] = new, mine
-            (self._parts.add if old in forms.parts else self._parts.discard)(old)
+        held = self._held
+        stay = {old: held[old] for old in held.keys() & forms.held.keys() if held[old].rank <= forms.held[old].rank}
+        held.update(forms.held)
+        held.update(stay)
+        for run, places in forms.by_run.items():
+            others = self._by_run.get(run)
+            self._by_run[run] = places if others is None else tuple(dict.fromkeys((*others, *places)))
 
     def _add_hashes(self) -> None:
         """Add the hashes of the values, which few texts hold: once it is done twice, nothing changes."""
@@ -287,7 +303,7 @@ class Index:
         for class_, pairs in hashes:
             for old, new in pairs:
                 if old not in self._held:
-                    self._held[old], self._by_run[old] = (new, class_), ((0, len(old)),)
+                    self._held[old], self._by_run[old] = _Form(new, class_, (_NAME, ())), ((0, len(old)),)
         self._has_hashes = True
 
     def find(self, texts: Sequence[str], blocked: _Blocked) -> Iterator[tuple[int, list[Hit]]]:
@@ -324,33 +340,31 @@ class Index:
         return self._hits_outside(text, begins, taken) if taken else hits
 
     def _hits_outside(self, text: str, begins: Sequence[tuple[int, str]], blocked: Sequence[tuple[int, int]]) -> list[Hit]:
+        matches: list[tuple[int, int, _Form]] = []
+        for at, word in begins:
+            for before, length in self._by_run[word]:
+                start = at - before
+                end = start + length
+                new = self._held.get(text[start:end]) if start >= 0 and end <= len(text) else None
+                if new is not None and not (text[start - 1 : start].isalnum() or text[end : end + 1].isalnum()):
+                    matches.append((start, -end, new))
+        matches.sort()
         found: list[Hit] = []
-        held, parts = self._held, self._parts
         past = 0
-        spans = {(at - before, at - before + length) for at, word in begins for before, length in self._by_run[word]}
-        for start, end in sorted(spans, key=lambda span: (span[0], -span[1])):
-            form = text[start:end] if start >= 0 and past < end <= len(text) else ""
-            new = held.get(form)
-            if new is None or text[start - 1 : start].isalnum() or text[end : end + 1].isalnum():
+        for start, minus_end, new in matches:
+            end = -minus_end
+            if end <= past:
                 continue
             if blocked and any(start < last and first < end for first, last in blocked):
                 continue
-            if form in parts and not (len(form) in (len(text), _END) and speaks_of_an_end(text, start, end)):
+            if new.is_part and not (end - start in (len(text), _END) and speaks_of_an_end(text, start, end)):
                 continue
             if start >= past:
-                found.append(Hit(start, end, *new))
+                found.append(Hit(start, end, new.made, new.class_))
             else:
                 found[-1] = found[-1]._replace(end=end)
             past = end
         return found
-
-
-_Order = tuple[int | str, ...]
-_Rank = tuple[int, _Order]
-_WHOLE: Final = 0
-_VALUE: Final = 1
-_NAME: Final = 2
-"""A value itself, another form of one, a form of a name of several words: the first of them decides what replaces it."""
 
 
 def _loses(known: Cast, cast: Cast) -> bool:
@@ -371,10 +385,6 @@ def _places(word: str, text: str) -> Iterator[int]:
         if not (text[at - 1 : at].isalnum() or text[at + size : at + size + 1].isalnum()):
             yield at
         at = text.find(word, at + size)
-
-
-def _order(one: Member) -> tuple[int, str, str]:
-    return len(one.spelling), one.class_, one.spelling
 
 
 def merged(edits: Sequence[walk.Span], hits: Sequence[Hit]) -> list[walk.Span]:

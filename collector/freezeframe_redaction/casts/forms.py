@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from itertools import repeat
 from typing import Final
 from urllib.parse import quote
@@ -184,7 +184,12 @@ def needle_of(form: str, run: str) -> str:
     """
     if form[-1] == "=":
         return form.lower()
-    return run.lower() if len(run) >= _LEAST_RUN or run == form else max(_SPELLED.split(form.lower()), key=len)
+    return run.lower() if is_needle(form, run) else max(_SPELLED.split(form.lower()), key=len)
+
+
+def is_needle(form: str, run: str) -> bool:
+    """Return whether the run is the needle of every form with it."""
+    return form[-1] != "=" and (len(run) >= _LEAST_RUN or run == form)
 
 
 def longest_run(form: str) -> tuple[str, int]:
@@ -193,10 +198,10 @@ def longest_run(form: str) -> tuple[str, int]:
     return run, form.find(run)
 
 
-def shortest(texts: Iterable[str]) -> tuple[str, ...]:
+def shortest(texts: Collection[str]) -> tuple[str, ...]:
     """Return the texts without those that hold another one."""
     kept: list[str] = []
-    for one in sorted(set(texts), key=len):
+    for one in sorted(texts, key=len):
         if not any(shorter in one for shorter in kept):
             kept.append(one)
     return tuple(kept)

@@ -16,7 +16,7 @@ from typing import Any, Final, cast
 
 import orjson
 
-from freezeframe_redaction.casts.book import NOTHING, Cast
+from freezeframe_redaction.casts.book import LONGEST, NOTHING, Cast
 from freezeframe_redaction.leaves import splice, walk
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.redacting.repeats import Repeats
@@ -25,6 +25,9 @@ _MOST_OF_A_RUN: Final = 4
 """Texts kept of one attribute of one run: agents that work in parallel each have their own history."""
 _WHITE: Final = " \t\r\n"
 _NOWHERE: Final = -1
+
+_LONGEST_FORM: Final = 3 * LONGEST
+"""Characters: a value with each of its letters percent-encoded."""
 
 LEAST: Final = 400
 """Characters; reading a shorter text takes less time than comparing it."""
@@ -210,6 +213,11 @@ def _common(one: str, other: str) -> int:
         else:
             high = middle - 1
     return low
+
+
+def beyond(text: str, other: str) -> str:
+    """Return the text from where it differs from the other one, and before that as much as a form is long."""
+    return text[max(0, _common(text, other) - _LONGEST_FORM) :]
 
 
 def _key_of_list(raw: str, at: int, key: str) -> str | None:

@@ -172,10 +172,10 @@ class Work:
         if casting is None or (settled.has_edits and not settled.cast):  # that cast has not learnt what is in it
             return [None]
         needles = casting.needles(settled.cast if since is None else since)
-        if needles is not None and not needles.occur_in(original):
-            return []
-        if needles is None or text.growth is None:
+        if needles is None:
             return [None]
+        if text.growth is None:
+            return [None] if needles.occur_in(original) else []
         return [at for at, (raw, _) in enumerate(text.growth.texts()) if needles.occur_in(raw)]
 
     def attributes(self, attributes: Attributes, planned: Sequence[str] = ()) -> dict[str, AttributeValue]:
