@@ -174,8 +174,9 @@ async def _receive(original: Any, socket: Any, *args: Any, **options: Any) -> An
 
 
 async def _send(original: Any, socket: Any, data: Any, *args: Any, **options: Any) -> None:
-    await original(socket, data, *args, **options)  # raises if the client is gone
-    _tell(socket._req, {"type": "websocket.send", **({"text": data} if isinstance(data, str) else {"bytes": bytes(data)})})
+    talk, send = _talks.get(id(socket._req)), partial(original, socket, data, *args, **options)
+    message = {"type": "websocket.send", "text" if isinstance(data, str) else "bytes": data}
+    await (send() if talk is None else talk.pass_on(message, send))
 
 
 async def _close_socket(original: Any, socket: Any, *, code: int = 1000, **options: Any) -> Any:

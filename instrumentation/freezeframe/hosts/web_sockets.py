@@ -1,7 +1,8 @@
 """A WebSocket to an application as a run: what came and went, in order.
 
 A run's input is the handshake and each message of the client, with how many messages the application had sent before it
-came; so a replay can send it at the same point. Its output is what the application sent, and how the connection was closed.
+came; so a replay can send it at the same point. What the application tried to send once it was closed, or the client was gone,
+belongs to the input, too: how the server refuses it. Its output is what it sent, and how it closed the connection.
 """
 
 from __future__ import annotations
@@ -28,29 +29,53 @@ class Talk:
 
     scope: EntryScope
     received: list[list[Any]]
-    """``[messages sent before, text or bytes]``; the client's leaving is ``[messages sent before, {"left": code}]``."""
+    """``[messages sent before, text or bytes]``. Instead of the text, the client's leaving is ``{"left": code, "reason": text}``,
+    and a message that the server refuses ``{"raised": exception, "type": of the message, "gone": is it an OSError}``."""
     accepted: dict[str, Any] = field(default_factory=dict[str, Any])
     sent: list[Any] = field(default_factory=list[Any])
+    tried: int = 0
+    """How many messages the application sent or tried to send."""
     closed: int | None = None
 
     @property
     def has_left(self) -> bool:
         """Return whether the client has left."""
-        return bool(self.received) and isinstance(self.received[-1][1], dict)
+        return any(isinstance(what, dict) and "left" in what for _, what in self.received[-2:])
 
     def hear(self, message: Message) -> None:
         """Note a message of the client."""
         if message["type"] == "websocket.receive":
-            text = message.get("text")
-            self.received.append([len(self.sent), message.get("bytes") if text is None else text])
+            self.received.append([self.tried, _data(message)])
         elif message["type"] == "websocket.disconnect":
-            self.received.append([len(self.sent), {"left": message.get("code", 1005)}])
+            reason = {"reason": message["reason"]} if "reason" in message else {}
+            self.received.append([self.tried, {"left": message.get("code", 1005), **reason}])
+
+    async def pass_on(self, message: Message, send: Callable[[], Awaitable[Any]]) -> Any:
+        """Send a message of the application, noted before the client can answer it."""
+        tried, closed = self.tried, self.closed
+        with guard("socket.send"):
+            self.tell(message)
+        try:
+            return await send()
+        except Exception as error:
+            with guard("socket.refuse"):
+                refused = {
+                    "raised": values.encode_exception(error),
+                    "type": message["type"],
+                    "gone": isinstance(error, OSError),
+                }
+                self.received.append([tried, refused])
+                self.closed = closed
+                if message["type"] == "websocket.send":
+                    data = _data(message)
+                    del self.sent[max(place for place, sent in enumerate(self.sent) if sent == data)]
+            raise
 
     def tell(self, message: Message) -> None:
         """Note a message of the application."""
         if message["type"] == "websocket.send":
-            text = message.get("text")
-            self.sent.append(message.get("bytes") if text is None else text)
+            self.sent.append(_data(message))
+            self.tried += 1
         elif message["type"] == "websocket.accept":
             self.accepted = {"subprotocol": message.get("subprotocol")}
         elif message["type"] == "websocket.close":
@@ -66,6 +91,11 @@ class Talk:
             if error is None and (payload is not None or switch.serving() is not None):
                 output = values.encode({"accepted": self.accepted, "sent": self.sent, "closed": self.closed})
         self.scope.finish(output=output, error=error)
+
+
+def _data(message: Message) -> Any:
+    text, data = message.get("text"), message.get("bytes")
+    return text if data is None else bytes(data)
 
 
 def begin_talk(app: Any, scope: Message, asked: Callable[[], Asked]) -> Talk:
@@ -86,9 +116,7 @@ async def talk_inside(talk: Talk, call: Callable[..., Awaitable[Any]], receive: 
         return message
 
     async def watched_send(message: Message) -> None:
-        with guard("socket.send"):
-            talk.tell(message)
-        await send(message)
+        await talk.pass_on(message, partial(send, message))
 
     try:
         with talk.scope.inside():

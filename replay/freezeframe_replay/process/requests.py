@@ -103,7 +103,8 @@ class _Talker:
 
     def __init__(self, messages: list[list[Any]], *, cancels: bool) -> None:
         self._cancels = asyncio.current_task() if cancels else None
-        self._left = deque(messages)
+        self._refused = [(sent, what) for sent, what in messages if isinstance(what, dict) and "raised" in what]
+        self._left = deque(found for found in messages if (*found,) not in self._refused)
         self._sent = 0
         self._changed = asyncio.Event()
         self._is_connected = False
@@ -119,7 +120,11 @@ class _Talker:
             await self._changed.wait()
         _, data = self._left.popleft()
         if isinstance(data, dict):
-            return {"type": "websocket.disconnect", "code": data["left"]}
+            return {
+                "type": "websocket.disconnect",
+                "code": data["left"],
+                **{name: data[name] for name in data if name == "reason"},
+            }
         return {"type": "websocket.receive", "text" if isinstance(data, str) else "bytes": data}
 
     def leave(self, code: int) -> None:
@@ -128,9 +133,14 @@ class _Talker:
         self._changed.set()
 
     async def send(self, message: Message) -> None:
-        """Take a message of the application."""
+        """Take a message of the application, or refuse it as the server did."""
+        refused = next((one for one in self._refused if (one[0], one[1]["type"]) == (self._sent, message["type"])), None)
         self._sent += message["type"] == "websocket.send"
         self._changed.set()
+        if refused is not None:
+            self._refused.remove(refused)
+            error = values.decode_exception(refused[1]["raised"])  # the server's own class is not imported
+            raise OSError(str(error)) if refused[1]["gone"] and not isinstance(error, OSError) else error
 
 
 class _Client:
@@ -248,22 +258,11 @@ def _request_of_aiohttp(method: str, given: Mapping[str, Any], headers: Mapping[
 
 async def _talk_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) -> None:
     """Let aiohttp's own WebSocket talk with a client that gives its frames to the parser."""
-    from aiohttp import web
+    from aiohttp import web, web_ws
 
     runner = web.AppRunner(app)
     await runner.setup()
-    accepted = (values.decode(output) if output else {}).get("accepted") or {}
-    handshake = {
-        "Upgrade": "websocket",
-        "Connection": "upgrade",
-        "Sec-WebSocket-Version": "13",
-        "Sec-WebSocket-Key": "A" * 22 + "==",
-    }
-    if accepted.get("subprotocol"):
-        handshake["Sec-WebSocket-Protocol"] = accepted["subprotocol"]
-    request = _request_of_aiohttp("GET", given, {**given["headers"], **handshake})
-    request._message = request._message._replace(upgrade=True)
-    request[RECEIVED] = given["received"]
+    request = _handshake(given, (values.decode(output) if output else {}).get("accepted") or {})
     talker = _Talker(given["received"], cancels=output is None)
     await talker.receive()  # the handshake
     parsers: list[Any] = []
@@ -276,8 +275,16 @@ async def _talk_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) 
     request.protocol._drain_helper = AsyncMock()
 
     async def received(original: Any, socket: Any, timeout: float | None = None) -> Any:
-        if parsers and not socket.closed and socket.close_code is None:
-            message = await asyncio.wait_for(talker.receive(), timeout or socket._receive_timeout)
+        if parsers and not socket.closed and socket.close_code is None and not socket._waiting:
+            socket._waiting = True  # so that another task's `close` ends the wait as it does
+            try:
+                message = await asyncio.wait_for(talker.receive(), timeout or socket._receive_timeout)
+            finally:
+                socket._waiting = False
+            if socket._close_wait is not None:
+                socket._set_closing(web_ws.WSCloseCode.OK)
+                socket._close_wait.set_result(None)
+                return web_ws.WS_CLOSING_MESSAGE
             if message.get("code") == _LOST:
                 parsers[0].feed_eof()
             else:
@@ -285,8 +292,8 @@ async def _talk_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) 
         return await original(socket, timeout)
 
     async def sent(original: Any, socket: Any, *args: Any, **options: Any) -> None:
-        await original(socket, *args, **options)
         await talker.send({"type": "websocket.send"})
+        await original(socket, *args, **options)
 
     async def closed(original: Any, socket: Any, *, code: int = 1000, **options: Any) -> Any:
         if parsers:  # clients answer with the same code
@@ -306,6 +313,21 @@ async def _talk_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) 
     finally:
         patches.undo()
         await runner.cleanup()
+
+
+def _handshake(given: Mapping[str, Any], accepted: Mapping[str, Any]) -> Any:
+    own = {
+        "Upgrade": "websocket",
+        "Connection": "upgrade",
+        "Sec-WebSocket-Version": "13",
+        "Sec-WebSocket-Key": "A" * 22 + "==",
+    }
+    if accepted.get("subprotocol"):
+        own["Sec-WebSocket-Protocol"] = accepted["subprotocol"]
+    request = _request_of_aiohttp("GET", given, {**given["headers"], **own})
+    request._message = request._message._replace(upgrade=True)
+    request[RECEIVED] = given["received"]
+    return request
 
 
 def _frame(message: Message) -> bytes:
