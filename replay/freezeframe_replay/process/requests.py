@@ -258,7 +258,8 @@ def _request_of_aiohttp(method: str, given: Mapping[str, Any], headers: Mapping[
 
 async def _talk_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) -> None:
     """Let aiohttp's own WebSocket talk with a client that gives its frames to the parser."""
-    from aiohttp import web, web_ws
+    from aiohttp import WSCloseCode, web
+    from aiohttp.http import WS_CLOSING_MESSAGE
 
     runner = web.AppRunner(app)
     await runner.setup()
@@ -282,9 +283,9 @@ async def _talk_aiohttp(app: Any, given: Mapping[str, Any], output: str | None) 
             finally:
                 socket._waiting = False
             if socket._close_wait is not None:
-                socket._set_closing(web_ws.WSCloseCode.OK)
+                socket._set_closing(WSCloseCode.OK)
                 socket._close_wait.set_result(None)
-                return web_ws.WS_CLOSING_MESSAGE
+                return WS_CLOSING_MESSAGE
             if message.get("code") == _LOST:
                 parsers[0].feed_eof()
             else:
