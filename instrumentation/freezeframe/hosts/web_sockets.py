@@ -29,8 +29,8 @@ class Talk:
 
     scope: EntryScope
     received: list[list[Any]]
-    """``[messages sent before, text or bytes]``. In place of the text, the client leaves with ``{"left": code, "reason": text}``;
-    a message that the server refuses is ``{"raised": exception, "type": of the message, "gone": is it an OSError}``."""
+    """``[messages sent before, text or bytes]``; that the client leaves is ``{"left": code, "reason": text}``, that the server
+    refuses a message ``{"raised": exception, "type": of the message, "gone": is it an OSError}``, in place of the text."""
     accepted: dict[str, Any] = field(default_factory=dict[str, Any])
     sent: list[Any] = field(default_factory=list[Any])
     tried: int = 0
