@@ -311,6 +311,10 @@ REACHES = {
         body="async def work(): await asyncio.open_connection('127.0.0.1', int(os.environ['PORT']))\nasyncio.run(work())\nlook(1)",
         gap=GapKind.CONNECTION, text="connects to 127.0.0.1:", do="mark an_asynchronous_connection.<locals>.work (agent.py:",
     ),
+    "a_connection_made_in_c": Reaches(
+        body="import psycopg\ntry: psycopg.connect('host=127.0.0.1 port=1')\nexcept psycopg.Error: look(1)",
+        gap=GapKind.DATABASE, text="connects to the database postgresql",
+    ),
     "a_program": Reaches(
         body="look(subprocess.run(['git', 'status', '--secret=abc'], capture_output=True).returncode)",
         gap=GapKind.PROCESS, text="starts git, outside",

@@ -53,6 +53,10 @@ def _connects(original: Any) -> Any:
             own = {name: kwargs[name] for name in _OWN if name in kwargs}
             to = f"host=127.0.0.1 port={_stub().port()} user=replay dbname=replay sslmode=disable gssencmode=disable"
             return original.__func__(cls, to, **own)
+        if not statements.is_recorded():
+            statements.tell(
+                statements.asked(SYSTEM, "connect"), "connects to the database"
+            )  # libpq is C: no audit hook sees it
         return statements.beside(original.__func__, cls, conninfo, **kwargs)
 
     return classmethod(connect)

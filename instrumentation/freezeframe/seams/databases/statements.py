@@ -151,11 +151,11 @@ def _to_the_end(coroutine: Coroutine[Any, Any, _T]) -> _T:
     raise RuntimeError("a plain call was awaited")
 
 
-def tell(describe: calls.Describe) -> None:
-    """Note that the run queries a database that is not recorded."""
+def tell(describe: calls.Describe, verb: str = "queries the database") -> None:
+    """Note that the run uses a database that is not recorded."""
     if switch.recorder() is not None and not current_place().inside_call:
         with guard("databases.tell"):
-            sights.note(GapKind.DATABASE, "queries the database", describe().name.partition(" ")[0])
+            sights.note(GapKind.DATABASE, verb, describe().name.partition(" ")[0])
 
 
 # -- results of statements --------------------------------------------------------------------------------------------------
