@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,9 +11,11 @@ from pathlib import Path
 import pytest
 
 from freezeframe_redaction import load_or_create_keys
+from freezeframe_replay.local import checkup as checkup_module
 from freezeframe_replay.local import daemon
 from freezeframe_replay.local.checkup import CheckResult, Grade, checkup
 from freezeframe_replay.local.home import Home
+from freezeframe_schemas.data_directory import remember_data_directory
 
 
 def findings(directory: Path, environ: Mapping[str, str] | None = None) -> dict[str, CheckResult]:
@@ -90,6 +94,25 @@ def test_an_environment_that_spoils_recording_is_named(tmp_path: Path, name: str
     assert finding.grade is grade
     if grade is not Grade.OK:
         assert name in finding.found
+
+
+@pytest.mark.parametrize(("folder", "grade"), [("b", Grade.WARN), ("c", Grade.OK)])
+def test_doctor_names_the_collector_that_spans_would_go_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, grade: Grade
+) -> None:
+    """Project b has a data directory of its own, folder c has none."""
+    another, own = tmp_path / "a" / ".freezeframe", tmp_path / "b" / ".freezeframe"
+    for made in (another, own, tmp_path / "c"):
+        made.mkdir(parents=True)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    (another / "ports.json").write_text(json.dumps({"http": 45001, "pid": os.getpid()}))
+    remember_data_directory(another)
+    monkeypatch.setattr(checkup_module, "USUAL_ENDPOINT", "http://127.0.0.1:45001")
+    monkeypatch.chdir(tmp_path / folder)
+    finding = findings(own)["instrument()"]
+    assert finding.grade is grade
+    assert f"the collector of {another}" in finding.found
+    assert (f"spans of this project ({own}) are not sent there" in finding.found) is (grade is Grade.WARN)
 
 
 def test_a_taken_port_names_its_holder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -311,7 +311,7 @@ def _environment(environ: Mapping[str, str]) -> Iterable[CheckResult]:
         do = f"unset {variable} to send to the collector of `freezeframe up`"
         yield _warn("instrument()", f"{variable}={shown_address(environ[variable])}: spans are sent there", do)
     if not found:
-        own = find_data_directory().resolve()
+        own = find_data_directory(environ=environ).resolve()
         url = environ[variable] if variable else collector_url(own) or USUAL_ENDPOINT
         owner = whose_port(urlsplit(url).hostname or "", urlsplit(url).port or 0)
         if owner in (None, own) or variable or not is_chosen(own, environ=environ):
