@@ -13,7 +13,10 @@ from handmade_runs import make_run, tool_call
 from yarl import URL
 
 from freezeframe_replay.local.home import Home
+from freezeframe_replay.service import list_routes
 from freezeframe_replay.service.app import make_app
+from freezeframe_replay.sources.labels import Label
+from freezeframe_replay.sources.run_list import RunPage
 from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_replay.web.pages import error_page
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
@@ -186,6 +189,18 @@ async def test_a_refusal_and_a_fault_are_pages_for_people_too(client: Client, mo
     assert (fault.status, fault.content_type) == (500, "text/html")
     assert "Content-Security-Policy" in fault.headers
     assert "secret" not in await fault.text()
+
+
+async def test_an_empty_list_says_how_to_record_into_its_data_directory(
+    client: Client, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def listed(_: Request) -> tuple[RunPage, dict[str, Label]]:
+        return RunPage(), {}
+
+    monkeypatch.setattr(list_routes, "_list", listed)
+    page = await (await client.get("/")).text()
+    assert f"export FREEZEFRAME_DATA={tmp_path}\nfreezeframe run -- python" in page
+    assert "FREEZEFRAME_DATA" not in await (await client.get("/?service=nobody")).text()
 
 
 def test_an_error_links_the_runs_and_sets_the_commands_that_it_names() -> None:

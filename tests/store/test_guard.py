@@ -75,3 +75,8 @@ def test_a_node_that_is_not_in_the_list_is_refused(handle: Any, monkeypatch: pyt
 def test_a_sign_that_sql_does_not_have_is_refused_outside_quotes(handle: Any, sign: str) -> None:
     assert "Syntax error" in refusal(handle, f"SELECT 1 {sign} 1")
     assert not refusal(handle, f"SELECT '{sign.replace(chr(92), chr(92) * 2)}'")
+
+
+def test_a_syntax_error_names_the_place_in_the_statement(handle: Any) -> None:
+    assert "failed at position 7 (1)" in refusal(handle, "SELEC 1")
+    assert "failed at position 10 (1) (line 2, col 3)" in refusal(handle, "SELECT\n* 1")

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from freezeframe_collector.readers.errors import ClickHouseError, denied, unknown_function
+from freezeframe_collector.readers.errors import ClickHouseError, denied, from_engine, unknown_function
 from freezeframe_collector.readers.functions import ELSE, is_allowed, refused_among
 
 DATABASES: Final = frozenset({"system", "information_schema"})
@@ -33,6 +33,8 @@ NODES: Final = STATEMENTS | {
     *("ColumnsExceptTransformer", "ColumnsReplaceTransformer", "ColumnsReplaceTransformer::Replacement"),
 }
 """All that a tree may be made of."""
+_PARSE: Final = "EXPLAIN AST "
+_PLACE: Final = re.compile(r"(failed at position |\(line 1, col )(\d+)")
 EXPLAINED: Final = frozenset(
     {
         *("EXPLAIN", "EXPLAIN PIPELINE", "EXPLAIN QUERY TREE", "EXPLAIN SYNTAX", "EXPLAIN ESTIMATE", "EXPLAIN AST"),
@@ -178,7 +180,11 @@ class Guard:
         return Checked(sql=sql, format=None, select=False, control=True)
 
     def _parse(self, sql: str, parameters: Mapping[str, str]) -> str:
-        return self._handle.query(f"EXPLAIN AST {sql}", "TSVRaw", params=dict(parameters)).bytes().decode(errors="replace")
+        try:
+            return self._handle.query(f"{_PARSE}{sql}", "TSVRaw", params=dict(parameters)).bytes().decode(errors="replace")
+        except RuntimeError as error:  # its places count what stands before the statement
+            said = _PLACE.sub(lambda found: f"{found[1]}{int(found[2]) - len(_PARSE)}", str(error))
+            raise from_engine(RuntimeError(said)) from error
 
     def _walk(self, tree: str, words: list[bytes]) -> str | None:
         """Refuse what a reader may not touch; return the FORMAT."""

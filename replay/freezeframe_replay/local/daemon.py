@@ -17,7 +17,7 @@ from typing import Any, Final
 from freezeframe_replay.local import processes
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, make_home, pages_port, read_ports
 from freezeframe_replay.local.processes import Note
-from freezeframe_replay.local.stopped_store import has_store, open_stopped_store, waiting_bytes
+from freezeframe_replay.local.stopped_store import has_store, open_stopped_store
 from freezeframe_replay.sources.http_door import LOOPBACK, opener
 from freezeframe_schemas.data_directory import VARIABLE, remember_data_directory
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
@@ -183,9 +183,6 @@ def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
     if port and collector_answers(home):
         return f"clickhouse://default:{read_token(home.directory, READER) or ''}@127.0.0.1:{port}/freezeframe"
     if has_store(home):
-        waiting = waiting_bytes(home)
-        held = f"; {waiting:,} bytes in its log are not stored yet, so not shown" if waiting else ""
-        print(f"note: no collector is running for {home.directory}, reading its files{held}", file=sys.stderr)
         return open_stopped_store(home.directory)
     raise ConfigError(
         f"no store: no collector is running for {home.directory}, and nothing was recorded there",

@@ -23,19 +23,18 @@ def has_store(home: Home) -> bool:
     return any((home.directory / "store" / "clickhouse" / "metadata").glob("*.sql"))
 
 
-def waiting_bytes(home: Home) -> int:
-    """Return how much the collector had accepted but not stored when it ended: its next start stores it."""
-    return sum(file.stat().st_size for file in (home.directory / "wal").glob("*") if file.is_file())
-
-
 @functools.cache
 def open_stopped_store(directory: Path) -> str:
-    """Return the URL of the store in a data directory, served until this process ends.
+    """Return the URL of the store in a data directory, served until this process ends. Say so, and what may be missing.
 
     Raises:
         ConfigError: the collector is not installed here.
         PermanentStoreError: the store cannot be opened.
     """
+    # what the collector had accepted but not stored when it ended; its next start stores it
+    waiting = sum(file.stat().st_size for kind in ("open", "wal") for file in (directory / "wal").glob(f"*.{kind}"))
+    held = f"; up to {waiting:,} bytes in its log are not stored yet, so not shown" if waiting else ""
+    print(f"note: no collector is running for {directory}, reading its files{held}", file=sys.stderr)
     command = [sys.executable, "-m", "freezeframe_collector", "--read", "--data", str(directory)]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdin is not None

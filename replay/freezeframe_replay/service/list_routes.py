@@ -7,6 +7,7 @@ import datetime as dt
 import hashlib
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final, cast
@@ -58,6 +59,7 @@ async def show_runs(request: web.Request) -> web.Response:
             views=views,
             wrong_views=wrong,
             token=request.app[TOKEN],
+            data=shlex.quote(str(request.app[HOME].directory)),
         )
     )
     if version:

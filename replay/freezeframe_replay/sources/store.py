@@ -175,7 +175,7 @@ def _store_errors() -> Generator[None]:
     except OperationalError as error:
         raise RetryableStoreError(f"store: {str(error)[:500]}") from error
     except Error as error:
-        said = _ITS_OWN.sub(r"\1", str(error).replace("\n", " "))
+        said = _ITS_OWN.sub(r"\1", str(error).replace("\n", " ").replace(" FORMAT Native", ""))
         raise PermanentStoreError(f"store: {said[:2000]}") from error
 
 

@@ -50,7 +50,8 @@ def find_trend(store: RunStore, query: RunQuery, now: dt.datetime) -> Sequence[M
     # one statement: each runs in a separate process, and opening the store there takes longer than this
     _, rows = store.sql(
         f"SELECT intDiv(toUnixTimestamp(start_time), {width}) AS part, count(), countIf({STATUSES['failed']}), "
-        f"quantileExact(0.5)(ms), quantileExact(0.95)(ms), sum(paid.usd), sum(paid.unknown) FROM ({runs}) AS found "
+        "quantileExactInclusive(0.5)(ms), quantileExactInclusive(0.95)(ms), sum(paid.usd), sum(paid.unknown) "
+        f"FROM ({runs}) AS found "
         f"LEFT JOIN (SELECT trace_id AS run, sumIf(cost_usd, known) AS usd, countIf(NOT known) AS unknown FROM ({calls}) "
         f"GROUP BY run) AS paid ON found.trace_id = paid.run GROUP BY part",
         parameters,

@@ -64,6 +64,7 @@ def _first(hits: Hits, begin: int) -> int:
 
 def _line(text: str, start: int, stop: int) -> Markup:
     before, hit, after = (
-        printable(part) for part in (text[max(start - _AROUND, 0) : start], text[start:stop], text[stop : stop + _AROUND])
+        printable(re.sub(r"\s+", " ", part))
+        for part in (text[max(start - _AROUND, 0) : start], text[start:stop], text[stop : stop + _AROUND])
     )
     return Markup("{}<mark>{}</mark>{}").format(before, hit, after)

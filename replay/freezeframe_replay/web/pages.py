@@ -62,6 +62,7 @@ def runs_page(
     views: Mapping[str, str] = {},
     wrong_views: str = "",
     token: str = "",
+    data: str = "",
 ) -> str:
     """Return a page of the list below the form that filters it.
 
@@ -75,6 +76,7 @@ def runs_page(
         views: name -> what was filtered, sorted and shown when somebody kept it.
         wrong_views: why the views cannot be read.
         token: what the form that keeps a view sends back.
+        data: the data directory, which a program that is recorded has to know.
     """
     kept = {name: filters.get(name, "") for name in FILTERS}
     sort = kept["sort"] or NEWEST
@@ -85,6 +87,7 @@ def runs_page(
     return render(
         "runs.html",
         page=page,
+        data=data,
         filters=kept,
         asked=any(text for name, text in kept.items() if name not in ("sort", "columns", "live")),
         now=now,
