@@ -23,7 +23,7 @@ from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.run import Run, readiness
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
 
 _HEAD = """
 import datetime, os

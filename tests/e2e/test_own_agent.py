@@ -52,6 +52,7 @@ def call(*command: str, cwd: Path, environment: dict[str, str]) -> subprocess.Co
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize("lines", ["import freezeframe; freezeframe.instrument()", ""], ids=["one line", "no line"])
 def test_a_script_of_openai_agents_is_one_run_that_replays(lines: str, tmp_path: Path, provider: dict[str, str]) -> None:
     """Its framework loads half a web server (by way of mcp), but it is still a script."""

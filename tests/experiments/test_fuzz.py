@@ -106,6 +106,7 @@ def test_no_two_perturbations_are_alike_and_none_is_the_recorded_run() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
     agent: Folder,
     recordings: tuple[Fixture, Fixture],
@@ -130,6 +131,7 @@ def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_code_that_leaves_the_recording_by_itself_is_not_fuzzed(
     agent: Folder, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -141,6 +143,7 @@ def test_code_that_leaves_the_recording_by_itself_is_not_fuzzed(
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_a_run_with_fewer_perturbations_than_were_asked_for_says_so(
     agent: Folder, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -36,7 +36,7 @@ def runs(store: Store, facade_url: str) -> Iterator[RunStore]:
     stamp = {genai.REDACTION_POLICY: "strict@0123456789ab"}
     listed = [{**stamp, genai.REDACTION_SURROGATES: json.dumps(found)} for found in surrogates]
     spans = [
-        span.with_attributes(listed[number % 2] | in_chunks(span)) for number, span in enumerate(agent_loops.agent_runs(0, 60))
+        span.with_attributes(listed[number % 2] | in_chunks(span)) for number, span in enumerate(agent_loops.agent_runs(0, 20))
     ]
     store.insert(spans, token="cookbook")
     # a run as another vendor's instrumentation sends it, without exchanges, by a model that has no price
