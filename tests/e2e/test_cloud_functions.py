@@ -17,7 +17,7 @@ from recorded_tasks import recorded, replays
 from freezeframe_schemas import values
 from freezeframe_schemas.lifecycle import RunStatus
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
 
 _FUNCTIONS = """
 import os

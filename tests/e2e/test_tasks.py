@@ -24,7 +24,7 @@ from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.run import EntryKind, readiness
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
 
 _ASK = """
 import os

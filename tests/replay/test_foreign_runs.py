@@ -43,7 +43,7 @@ from freezeframe_schemas.span import AttributeValue, Resource, SpanRecord
 from freezeframe_schemas.vendors.normalise import normalise
 from freezeframe_schemas.verdict import Verdict, headline, judged_to_json, verdict
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 TESTS = Path(__file__).parents[1]
 RECORDED = TESTS / "data" / "otlp"

@@ -33,7 +33,7 @@ from freezeframe_schemas.keys import request_key
 from freezeframe_schemas.run import Entry
 from freezeframe_schemas.verdict import Verdict, headline, verdict
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 HOST = "127.0.0.2"
 """On loopback, and none of the hosts that a program calls past its proxy."""

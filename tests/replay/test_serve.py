@@ -30,7 +30,7 @@ from freezeframe_schemas.run import Entry, build_run
 from freezeframe_schemas.verdict import Verdict, headline, verdict
 from freezeframe_schemas.wire import find_dialect
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 
 @freezeframe.tool

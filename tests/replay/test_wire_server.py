@@ -30,7 +30,7 @@ from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 TOOLS: Any = [{"type": "function", "function": {"name": "ship", "parameters": {"type": "object", "properties": {}}}}]
 
