@@ -59,9 +59,7 @@ _NO_NEEDLES: Final = Needles(())
 
 _Order = tuple[int | str, ...]
 _Rank = tuple[int, _Order]
-_WHOLE: Final = 0
-_VALUE: Final = 1
-_NAME: Final = 2
+_WHOLE, _VALUE, _NAME = range(3)
 """A value itself, another form of one, a form of a name of several words: the first of them decides what replaces it."""
 _Places = tuple[tuple[int, int], ...]
 """How much of a form is before its longest run of letters and digits, and how long the form is."""
@@ -315,10 +313,9 @@ class Index:
         joined = "\0".join(texts)
         if not self._has_hashes and may_hold_a_hash(joined):
             self._add_hashes()
-        places = [(at, word) for word in self._by_run.keys() & _runs_in(joined) for at in _places(word, joined)]
+        places = sorted((at, word) for word in self._by_run.keys() & _runs_in(joined) for at in _places(word, joined))
         if not places:
             return
-        places.sort()
         begin, number = 0, 0
         end = len(texts[0])
         begins: list[tuple[int, str]] = []
