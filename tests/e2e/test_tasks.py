@@ -5,6 +5,7 @@ The tasks run under their real workers in a process of their own, and ask a prov
 
 from __future__ import annotations
 
+import asyncio
 import json
 import subprocess
 import sys
@@ -17,12 +18,15 @@ from typing import Any
 import pytest
 from recorded_tasks import Worked, recorded, replays
 
+import freezeframe
+from freezeframe.hosts import workers
+from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_schemas import values
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.lifecycle import RunStatus
-from freezeframe_schemas.run import EntryKind, readiness
+from freezeframe_schemas.run import EntryKind, build_run, readiness
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
 
@@ -308,3 +312,33 @@ def test_each_event_is_a_run_that_was_delivered_before_the_answer(aws_lambda: Wo
         assert values.decode(run.entry.output or "")["asked"] == context["aws_request_id"] == run.entry.run_id
         assert (run.entry.name, run.entry.target, run.gaps) == ("shop", "tasks:handler", ())
         assert replays(aws_lambda, run)
+
+
+def test_what_a_task_of_arq_takes_from_the_workers_start_is_a_gap() -> None:
+    from arq.worker import Worker
+
+    @freezeframe.tool
+    def find(user: str) -> str:
+        return user
+
+    async def answer(context: dict[str, Any], user: str) -> str:
+        return f"{find(user)} {context['prefix']} {context['job_try']}"
+
+    with capture() as captured:
+        workers.install(lambda: None)
+        try:
+            loop = asyncio.new_event_loop()
+            asyncio.set_event_loop(loop)
+            worker = Worker([answer], handle_signals=False)
+            context = {"prefix": "dear", "client": object(), "redis": object(), "job_id": "1", "job_try": 1}
+            (function,) = worker.functions.values()
+            coroutine: Any = function.coroutine
+            assert loop.run_until_complete(coroutine(context, "maria")) == "maria dear 1"
+            loop.close()
+        finally:
+            workers.uninstall()
+            asyncio.set_event_loop(None)
+        run = build_run(captured.spans)
+    assert [gap.text for gap in run.gaps if "context" in gap.text] == [
+        "the task uses prefix of its context, which a replay does not have"
+    ]

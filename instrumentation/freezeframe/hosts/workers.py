@@ -15,7 +15,7 @@ import functools
 import importlib
 import inspect
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from types import ModuleType
@@ -32,6 +32,7 @@ from freezeframe.seams.functions.marked import named
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import IMPORT_HOOK, Patches
 from freezeframe_schemas import values
+from freezeframe_schemas.gaps import Gap, GapKind
 from freezeframe_schemas.run import EntryKind
 
 
@@ -87,6 +88,7 @@ def begin(
     attempt: int = 0,
     session: str | None = None,
     where: tuple[str, str | None] | None = None,
+    lacks: Iterable[Gap] = (),
 ) -> Task | None:
     """Begin what may be a run; None if it is part of one, or nothing is recorded.
 
@@ -100,6 +102,7 @@ def begin(
         attempt: how many there were before.
         session: the id of what tasks belong together in.
         where: what a replay calls, and its file, if that is not the function by its name.
+        lacks: what the arguments hold that is not recorded.
     """
     if current_place().run is not None or switch.recorder() is None:
         return None
@@ -114,7 +117,7 @@ def begin(
         target=target,
         file=file,
         input=values.encode(given),
-        gaps=tuple(input_gaps(arguments)),
+        gaps=(*input_gaps(arguments), *lacks),
         reach=None if where else _reach(function).gaps,
     )
     scope = EntryScope(point, RunContext(name=name, id=task_id, session=session, is_implied=True))
@@ -321,10 +324,25 @@ def _recorded(coroutine: Any, name: str) -> Any:
             about = {key: context.get(key) for key in ARQ_CONTEXT}
             tried = (about["job_try"] or 1) - 1
             task_id = str(about["job_id"])
-            task = begin(coroutine, (about, *args), kwargs, by="arq", name=name, task_id=task_id, attempt=tried)
+            lacks = _made_at_startup(coroutine, context)
+            task = begin(coroutine, (about, *args), kwargs, by="arq", name=name, task_id=task_id, attempt=tried, lacks=lacks)
         return await attempt_async(task, functools.partial(coroutine, context, *args, **kwargs))
 
     return called
+
+
+def _made_at_startup(coroutine: Any, context: dict[str, Any]) -> list[Gap]:
+    """Return a gap for each part of the context that the task's own code names, if a replay lacks it."""
+    code = getattr(coroutine, "__code__", None)
+    named = set(getattr(code, "co_consts", ())) & context.keys() - {*ARQ_CONTEXT, "redis"}
+    return [
+        Gap(
+            kind=GapKind.INPUT_OPAQUE,
+            text=f"the task uses {key} of its context, which a replay does not have",
+            do="make it in the task, or a global of the module",
+        )
+        for key in sorted(named)
+    ]
 
 
 # -- messages and results ------------------------------------------------------------------------------------------------
