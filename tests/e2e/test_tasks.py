@@ -321,8 +321,8 @@ def test_what_a_task_of_arq_takes_from_the_workers_start_is_a_gap() -> None:
     def find(user: str) -> str:
         return user
 
-    async def answer(context: dict[str, Any], user: str) -> str:
-        return f"{find(user)} {context['prefix']} {context['job_try']}"
+    async def answer(ctx: dict[str, Any], user: str) -> str:
+        return f"{find(user)} {ctx['prefix']} {ctx['job_try']}"
 
     with capture() as captured:
         workers.install(lambda: None)
