@@ -168,22 +168,16 @@ def _make_folder() -> Path:
     for left in Path(tempfile.gettempdir()).glob(f"{_FOLDER}*"):
         with suppress(OSError):  # in use, or just removed
             if left.lstat().st_uid == os.geteuid():
-                lock = _lock(left)
+                _lock(left)
                 shutil.rmtree(left, ignore_errors=True)
-                os.close(lock)
     made = Path(tempfile.mkdtemp(prefix=_FOLDER))
     _lock(made)
     return made
 
 
-def _lock(folder: Path) -> int:
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(opened)
-        raise
-    return opened
+def _lock(folder: Path) -> None:
+    """Lock a folder until this process and its readers are gone."""
+    fcntl.flock(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW), fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def main() -> None:
