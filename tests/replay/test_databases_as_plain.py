@@ -6,6 +6,7 @@ Drawn sequences of calls, each asked of the real server plainly, then recorded, 
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import Callable, Generator
 from typing import Any
@@ -26,6 +27,7 @@ from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.run import build_run
 
 pytestmark = pytest.mark.long
@@ -220,3 +222,20 @@ def test_whatever_a_program_does_with_redis_is_the_same_while_it_is_recorded(
             return [told(lambda given=given: step(client, *given)) for given in steps]
 
     same(prepare, case)
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_a_database_that_cannot_be_reached_is_a_gap_though_databases_are_recorded(is_async: bool) -> None:
+    """In a replay the connection succeeds."""
+    unreachable = "host=127.0.0.1 port=1"
+
+    @freezeframe.run
+    def agent() -> None:
+        called("begin")
+        with contextlib.suppress(psycopg.Error):
+            asyncio.run(psycopg.AsyncConnection.connect(unreachable)) if is_async else psycopg.connect(unreachable)
+
+    with capture(record_databases=True) as captured:
+        agent()
+    (gap,) = (gap for gap in build_run(captured.spans).gaps if gap.kind is GapKind.CONNECTION)
+    assert "cannot connect to the database postgresql, outside any tool" in gap.text

@@ -19,7 +19,9 @@ from freezeframe.seams.databases.postgres_stub import PostgresStub
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.responder import Feed
+from freezeframe.seams.unmarked.sights import note
 from freezeframe_schemas import values
+from freezeframe_schemas.gaps import GapKind
 
 SYSTEM: Final = "postgresql"
 _FEED: Final = "psycopg parameters"
@@ -38,8 +40,8 @@ _OWN: Final = ("autocommit", "prepare_threshold", "context", "row_factory", "cur
 
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``psycopg``."""
-    for connection in (module.Connection, module.AsyncConnection):
-        patches.replace(connection, "connect", _connects)
+    for connection, form in zip((module.Connection, module.AsyncConnection), statements.both(_connect), strict=True):
+        patches.replace(connection, "connect", partial(_connects, form))
     patches.replace(module, "connect", lambda _: module.Connection.connect)
     for name, hook in (("execute", _execute), ("executemany", _executemany)):
         for cursor, form in zip((module.Cursor, module.AsyncCursor), statements.both(hook), strict=True):
@@ -47,7 +49,7 @@ def install(module: ModuleType, patches: Patches) -> None:
     values.keep_state(module.Error, _diagnostics, _diagnose)
 
 
-def _connects(original: Any) -> Any:
+def _connects(form: Callable[..., Any], original: Any) -> Any:
     def connect(cls: Any, conninfo: str = "", **kwargs: Any) -> Any:
         if statements.is_served():
             own = {name: kwargs[name] for name in _OWN if name in kwargs}
@@ -57,9 +59,18 @@ def _connects(original: Any) -> Any:
             statements.tell(
                 statements.asked(SYSTEM, "connect"), "connects to the database"
             )  # libpq is C: no audit hook sees it
-        return statements.beside(original.__func__, cls, conninfo, **kwargs)
+        return form(partial(statements.beside, original.__func__), cls, conninfo, **kwargs)
 
     return classmethod(connect)
+
+
+async def _connect(_: Any, original: Any, *args: Any, **kwargs: Any) -> Any:
+    try:
+        return await original(*args, **kwargs)
+    except Exception:
+        if statements.is_recorded():  # no step says so, and the stub of a replay answers
+            note(GapKind.CONNECTION, "cannot connect to the database", SYSTEM)
+        raise
 
 
 @cache
