@@ -10,6 +10,7 @@ VARIANTS = ["sync", "langgraph", *(pytest.param(variant, marks=pytest.mark.soak)
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_at_3pm_the_agent_answers_with_another_customers_order(shop: Shop, variant: str) -> None:
     """Three candidates came back and the newest was taken; the price is missing; each tool ran once."""
@@ -21,6 +22,7 @@ def test_at_3pm_the_agent_answers_with_another_customers_order(shop: Shop, varia
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_in_the_healed_world_the_same_agent_is_right(shop: Shop, variant: str) -> None:
     """The fault is gone: one candidate, a price, the customer's own order."""
@@ -31,6 +33,7 @@ def test_in_the_healed_world_the_same_agent_is_right(shop: Shop, variant: str) -
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_the_fix_is_right_at_3pm(shop: Shop, variant: str, tmp_path: Path) -> None:
     """The patch that comes with the example applies, and fixes the agent in every style."""
@@ -42,6 +45,7 @@ def test_the_fix_is_right_at_3pm(shop: Shop, variant: str, tmp_path: Path) -> No
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_the_agent_says_what_to_set_when_it_has_no_provider(shop: Shop) -> None:
     """Without addresses it names the two variables, and calls no one."""
     with pytest.raises(AssertionError, match="set OPENAI_BASE_URL and ANTHROPIC_BASE_URL"):
@@ -50,6 +54,7 @@ def test_the_agent_says_what_to_set_when_it_has_no_provider(shop: Shop) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_the_busy_pricing_api_sends_half_of_what_it_announces(shop: Shop) -> None:
     """429, a JSON body cut in the middle, the connection closed; a client sees a protocol error."""
     with httpx.stream("GET", f"{shop.environment['PRICING_URL']}/prices/KT-20") as response:
@@ -63,6 +68,7 @@ def test_the_busy_pricing_api_sends_half_of_what_it_announces(shop: Shop) -> Non
 
 
 @pytest.mark.long
+@pytest.mark.usefixtures("warm_python")
 def test_the_healed_pricing_api_quotes(shop: Shop) -> None:
     """A known article has a price, an unknown one is a 404 in whole JSON."""
     shop.set("healed")
