@@ -118,6 +118,19 @@ def test_a_module_over_400_lines_says_why_it_is_long() -> None:
     assert long == {}
 
 
+@pytest.mark.long
+def test_no_function_has_over_60_lines_and_no_line_over_160_characters() -> None:
+    read = {name(path): path.read_text() for path in MODULES}
+    functions = [
+        f"{path}: {node.name}"
+        for path, text in read.items()
+        for node in ast.walk(ast.parse(text))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and (node.end_lineno or 0) - node.lineno >= 60
+    ]
+    assert functions == []
+    assert [path for path, text in read.items() if max(map(len, text.splitlines()), default=0) > 160] == []
+
+
 def test_every_package_is_typed() -> None:
     """Without the marker a user's type checker reads none of the annotations."""
     assert [name(package) for package in PACKAGES if not (package / "py.typed").is_file()] == []

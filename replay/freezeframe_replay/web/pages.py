@@ -73,13 +73,12 @@ def runs_page(
         wrong: what is wrong with a filter.
         labels: trace id -> what a reader said of the run.
         version: what the script asks by whether there is something new; empty if the page shows what it showed.
-        views: name -> what was filtered, sorted and shown when somebody kept it.
+        views: name -> what was filtered, sorted and shown when it was kept.
         wrong_views: why the views cannot be read.
         token: what the form that keeps a view sends back.
         data: the data directory, which a program that is recorded has to know.
     """
     kept = {name: filters.get(name, "") for name in FILTERS}
-    sort = kept["sort"] or NEWEST
     rows = page.rows
     named = [name for name in kept["columns"].split(",") if name in _COLUMNS] or _SHOWN
     shown = [name for name in _COLUMNS if name in named or name in _ALWAYS]
@@ -95,7 +94,7 @@ def runs_page(
         labels=labels,
         version=version,
         may_follow=may_follow(filters),
-        columns=[_column(name, _COLUMNS[name], sort, kept) for name in shown],
+        columns=[_column(name, _COLUMNS[name], kept["sort"] or NEWEST, kept) for name in shown],
         choices=[{"name": name, "chosen": name in shown, "link": _with(kept, name, shown)} for name in [*_COLUMNS][2:]],
         views=[{"name": name, "query": query, "chosen": here == f"/?{query}"} for name, query in views.items()],
         wrong_views=wrong_views,

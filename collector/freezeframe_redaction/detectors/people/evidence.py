@@ -251,10 +251,10 @@ def features(around: Surroundings, key: str, words: Sequence[Span], index: int) 
     word = text[start:end]
     low, lists = word.lower(), _lists(word)
     last = len(words) - 1
+    before2 = behind2 = "+"
     if index:
         previous, gap = text[slice(*words[index - 1])], text[words[index - 1][1] : start]
         before, before_lists = previous.lower(), _lists(previous) + "+"
-        before2 = "+"
     else:
         near, *far = around.before(start)
         (before, gap), before2 = near, far[0][0] if far else _NOTHING
@@ -262,7 +262,6 @@ def features(around: Surroundings, key: str, words: Sequence[Span], index: int) 
     if index < last:
         following, gap2 = text[slice(*words[index + 1])], text[end : words[index + 1][0]]
         behind, behind_lists = following.lower(), _lists(following) + "+"
-        behind2 = "+"
     else:
         near, *far = around.behind(end)
         (behind, gap2), behind2 = near, far[0][0] if far else _NOTHING
@@ -304,11 +303,14 @@ def features(around: Surroundings, key: str, words: Sequence[Span], index: int) 
         found += [f"two behind={behind} {behind2}", f"second behind={behind2}"]
     if ":" in gap or "=" in gap:
         found += [f"label={before}", f"label,lists={before},{lists[:2]}"]
+    return [*found, *_of_the_name(around, key, words, lists)]
+
+
+def _of_the_name(around: Surroundings, key: str, words: Sequence[Span], lists: str) -> Iterator[str]:
     if key:
-        found += [f"key={key}", f"key,lists={key},{lists[:2]}", f"key ends={re.split(r'[ _.-]', key)[-1]}"]
+        yield from (f"key={key}", f"key,lists={key},{lists[:2]}", f"key ends={re.split(r'[ _.-]', key)[-1]}")
     if words[0][0] == around.low and words[-1][1] == around.high:
-        found.append(f"alone={last + 1}")
-    return found
+        yield f"alone={len(words)}"
 
 
 def key_of(prefix: str) -> str:
