@@ -84,6 +84,8 @@ class _Forms:
         """Longest run of letters and digits -> where the forms with it are around it."""
         self._rank: _Rank = kind, order
         self._class = class_
+        self.hashed: tuple[str, str] | None = None
+        """The value and its surrogate, if programs make hashes of it."""
         self._needles = set[str]()
         # what a detector finds by itself has its own surrogate in whichever order spans come
         first = (_WHOLE, order) if kind == _VALUE else self._rank
@@ -108,6 +110,12 @@ class _Forms:
     def needles(self) -> tuple[str, ...]:
         """Return what a raw text contains if one of the forms is in it: as few as possible."""
         return shortest(self._needles)
+
+    def hashes(self) -> Iterator[tuple[str, _Form]]:
+        """Yield the hashes of the value, each with what replaces it."""
+        if self.hashed is not None:
+            old, new = (hashes_of(self._class, one) for one in self.hashed)
+            yield from ((one, _Form(made, self._class, self._rank)) for one, made in zip(old, new, strict=True))
 
     def add_part(self, old: str, new: str) -> None:
         """Add a part of the value, as long as that of the surrogate."""
@@ -155,7 +163,8 @@ class Casting:
 
     def plain_since(self, known: Cast) -> tuple[str, ...]:
         """Return what JSON holds if a whole value in it is a form that a walk drops, of what is new since then."""
-        return self._indexes.plain_since(known, self.cast)
+        words = chain.from_iterable(one.plain for one in self._indexes.forms_of_all(self.cast.beyond(known)))
+        return tuple(f'"{word}{quote}' for word in dict.fromkeys(words) for quote in '"\\')
 
     def without_forms(self, names: Mapping[str, str]) -> Mapping[str, str]:
         """Return the words of names, with their surrogates, that are not replaced as forms anyhow."""
@@ -198,16 +207,12 @@ class Indexes:
         if held is None:
             fresh, loses = cast.beyond(known), _loses(known, cast)
             forms = self.forms_of_all(fresh)
-            hashed = [(one.class_, one.spelling) for one in fresh.members if one.spreads and one.class_ != NAME]
-            hashed += [(NAME, " ".join(words)) for words in fresh.pairs]
-            held = (None if loses else Needles(chain.from_iterable(one.needles for one in forms), hashed),)
+            needles = Needles(
+                chain.from_iterable(one.needles for one in forms), lambda: (old for one in forms for old, _ in one.hashes())
+            )
+            held = (None if loses else needles,)
             self._needles.put({place: held}, _FORM * len(fresh.members))
         return held[0]
-
-    def plain_since(self, known: Cast, cast: Cast) -> tuple[str, ...]:
-        """Return what JSON holds if a whole value in it is a form that a walk drops, of what is new in a cast."""
-        words = chain.from_iterable(one.plain for one in self.forms_of_all(cast.beyond(known)))
-        return tuple(f'"{word}{quote}' for word in dict.fromkeys(words) for quote in '"\\')
 
     def forms_of_all(self, cast: Cast) -> list[_Forms]:
         """Return the forms of each value of a cast."""
@@ -222,18 +227,9 @@ class Indexes:
             new = self._maker.make(class_, one.kind, old)
             forms = _Forms(class_, (len(old), class_, old), _VALUE, forms_of(class_, old), forms_of(class_, new))
             forms.add_part(last_four(class_, old), last_four(class_, new))
+            forms.hashed = None if class_ == NAME else (old, new)
             self._forms.put({one: forms}, _FORM * len(forms.held))
         return forms
-
-    def hashes_of(self, one: Member) -> Iterator[tuple[str, str]]:
-        """Yield the hashes of a value, each with what replaces it."""
-        made = self._maker.make(one.class_, one.kind, one.spelling)
-        return zip(hashes_of(one.class_, one.spelling), hashes_of(one.class_, made), strict=True)
-
-    def hashes_of_name(self, words: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-        """Yield the hashes of a name of several words, each with what replaces it."""
-        made = (self._maker.make(NAME, "", word) for word in words)
-        return zip(hashes_of(NAME, " ".join(words)), hashes_of(NAME, " ".join(made)), strict=True)
 
     def forms_of_name(self, words: tuple[str, ...]) -> _Forms:
         """Return the forms of a name of several words, with what replaces them."""
@@ -241,7 +237,7 @@ class Indexes:
         if forms is None:
             made = tuple(self._maker.make(NAME, "", word) for word in words)
             forms = _Forms(NAME, (0, *words), _NAME, forms_of_name(words), forms_of_name(made))
-            name, new = " ".join(words), " ".join(made)
+            name, new = forms.hashed = " ".join(words), " ".join(made)
             for length in range(len(words[0]) + 1, len(name)):  # cut in the first word it may be any word
                 forms.add_part(name[:length], new[:length])
             self._names.put({words: forms}, _FORM * len(forms.held))
@@ -296,12 +292,10 @@ class Index:
 
     def _add_hashes(self) -> None:
         """Add the hashes of the values, which few texts hold: once it is done twice, nothing changes."""
-        hashes = [(one.class_, self._indexes.hashes_of(one)) for one in self.cast.members if one.spreads and one.class_ != NAME]
-        hashes += [(NAME, self._indexes.hashes_of_name(words)) for words in self.cast.pairs]
-        for class_, pairs in hashes:
-            for old, new in pairs:
+        for forms in self._indexes.forms_of_all(self.cast):
+            for old, new in forms.hashes():
                 if old not in self._held:
-                    self._held[old], self._by_run[old] = _Form(new, class_, (_NAME, ())), ((0, len(old)),)
+                    self._held[old], self._by_run[old] = new, ((0, len(old)),)
         self._has_hashes = True
 
     def find(self, texts: Sequence[str], blocked: _Blocked) -> Iterator[tuple[int, list[Hit]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
 from itertools import repeat
 from typing import Final
 from urllib.parse import quote
@@ -210,12 +210,12 @@ def shortest(texts: Collection[str]) -> tuple[str, ...]:
 class Needles:
     """What is looked for in raw texts to see whether a form may be in them: it may say so too often, never too rarely."""
 
-    def __init__(self, found: Iterable[str], hashed: Sequence[tuple[str, str]] = ()) -> None:
-        """`hashed` are classes and values of which a hash may stand there."""
+    def __init__(self, found: Iterable[str], hashes: Callable[[], Iterable[str]] = tuple) -> None:
+        """`hashes` makes the hashes that may stand there, too."""
         self._found = tuple(dict.fromkeys(found))
         self._plain = tuple(one for one in self._found if one[-1] != "=")
         self._padded = tuple(one for one in self._found if one[-1] == "=")
-        self._hashed = hashed
+        self._hashes = hashes
         self._escaped = _ESCAPED if all(one.isascii() for one in self._found) else _ANY_ESCAPED
 
     def occur_in(self, text: str) -> bool:
@@ -227,9 +227,5 @@ class Needles:
             any(one in small for one in self._plain)
             or ("=" in text and any(one in small for one in self._padded))
             or ("\\u" in text and self._escaped.search(text) is not None)
-            or (
-                bool(self._hashed)
-                and may_hold_a_hash(small)
-                and any(made in small for value in self._hashed for made in hashes_of(*value))
-            )
+            or (may_hold_a_hash(small) and any(made in small for made in self._hashes()))
         )
