@@ -423,7 +423,7 @@ _, status = os.waitpid(child, 0)
 sys.exit(0 if os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGTERM else 1)
 """
     process = hold(agent, text)
-    [child] = [int(line) for line in subprocess.check_output(["ps", "-o", "pid=", "--ppid", str(process.pid)]).split()]
+    [child] = map(int, Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split())
     os.kill(child, signal.SIGTERM)
     assert process.wait(60) == 0
     assert agent.rows("status, toUInt32(exchanges)") == [["unfinished", 2]]
