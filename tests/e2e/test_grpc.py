@@ -389,7 +389,9 @@ def test_calls_that_stream_requests_are_recorded_and_compared_once_they_have_end
     changed = source.replace("MODULE", "shopr_pb2").replace('text="pan"', 'text="pot"')
     (tmp_path / "shopr.py").write_text(changed)
     for run in runs:
-        first = reenact(freeze(run), cwd=tmp_path).divergences[0]
+        report = reenact(freeze(run), cwd=tmp_path)
+        assert report.divergences, report
+        first = report.divergences[0]
         assert (first.kind, first.name, first.step) == (DivergenceKind.REQUEST_CHANGED, "/shopr_pb2.Shop/Sum sent", 6)
 
 

@@ -248,7 +248,7 @@ def test_views_that_cannot_be_read_are_named_above_the_list(pages: Pages) -> Non
     file.write_text("{")
     try:
         text = pages.open("/?service=listed")
-        assert f"{file}: not in the format freezeframe-views/1" in text and "mend the file, or remove it" in text
+        assert f"{file}: not in the format freezeframe-views/1" in text and "fix the file, or remove it" in text
         assert f"1–100 of {LISTED}" in text
         assert pages.browser.run("document.getElementById('views')") is None
         assert file.read_text() == "{"
