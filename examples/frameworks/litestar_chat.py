@@ -20,13 +20,10 @@ freezeframe.instrument()
 
 @dataclass
 class Question:
-    """What a user asks."""
-
     text: str
 
 
 async def ask(text: str) -> str:
-    """Ask the model."""
     async with httpx.AsyncClient(timeout=60) as client:
         answer = await client.post(
             f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
