@@ -32,7 +32,7 @@ from freezeframe_schemas.run import EntryKind, Run, build_run
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.verdict import Verdict, verdict
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
+pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
 _SYNC = """
 import grpc
