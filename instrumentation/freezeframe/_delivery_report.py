@@ -69,7 +69,7 @@ def _spool(settings: Settings) -> Iterable[DeliveryReport]:
     waiting, where = exporter.waiting, f"in {directory}, protected by: {settings.spool_protection}"
     if waiting:
         do = "freezeframe drain, or let the next process deliver them"
-        yield DeliveryReport(subject="spool", ok=False, found=f"{waiting} batches wait {where}", do=do)
+        yield DeliveryReport(subject="spool", ok=False, found=f"batches waiting: {waiting}, {where}", do=do)
     else:
         yield DeliveryReport(subject="spool", ok=True, found=f"empty, {where}")
 

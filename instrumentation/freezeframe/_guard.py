@@ -32,7 +32,7 @@ def _has_open_streams(record: logging.LogRecord) -> bool:
     for handler in usable:
         if record.levelno >= handler.level:
             handler.handle(record)
-    if not usable and sys.stderr is not None and not _is_closed(sys.stderr):
+    if not usable and record.levelno >= logging.WARNING and sys.stderr is not None and not _is_closed(sys.stderr):
         print(record.getMessage(), file=sys.stderr)
     return False
 

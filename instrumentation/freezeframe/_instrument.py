@@ -315,7 +315,7 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
         ConfigError: a library for the protocol is not installed, or the files for TLS cannot be used.
     """
     from freezeframe.export.compression import make_compression
-    from freezeframe.export.delivery import CollectorExporter
+    from freezeframe.export.delivery import CollectorExporter, Destination
     from freezeframe.export.tls import TlsFiles
 
     compression = make_compression(settings.compression, settings.protocol)
@@ -326,14 +326,15 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
     endpoint = settings.endpoint or (own and collector_url(own, grpc=settings.protocol == "grpc")) or USUAL_ENDPOINT
     if endpoint.startswith("https:"):
         tls.check()
+    to = Destination(endpoint=endpoint, headers=settings.headers, encoding=compression.name, tls=tls, own=own)
     if settings.protocol == "grpc":
         from freezeframe.export.otlp_grpc import GrpcWire
 
-        wire = GrpcWire(endpoint=endpoint, headers=settings.headers, encoding=compression.name, tls=tls, own=own)
+        wire = GrpcWire(to)
     else:
         from freezeframe.export.otlp_http import HttpWire
 
-        wire = HttpWire(endpoint=endpoint, headers=settings.headers, encoding=compression.name, tls=tls, own=own)
+        wire = HttpWire(to)
     return CollectorExporter(wire, compression.compress)
 
 

@@ -62,7 +62,7 @@ def collector_url(directory: Path, *, grpc: bool = False) -> str | None:
 
 
 def is_chosen(directory: Path, *, environ: Mapping[str, str] = os.environ) -> bool:
-    """Return whether somebody chose this project's data directory: it exists, or the environment names it."""
+    """Return whether this project's data directory was chosen: it exists, or the environment names it."""
     return directory.is_dir() or bool(environ.get(VARIABLE, "").strip())
 
 

@@ -159,7 +159,7 @@ def test_doctor_says_what_waits_and_where(home: Path) -> None:
     assert (report.ok, report.found) == (True, f"empty, in {directory}, protected by: encrypt")
     Spool(directory, limit_bytes=1000).put(Header(protection="encrypt", key="0", spans=1), b"x")
     [report] = [item for item in delivery_reports(settings) if item.subject == "spool"]
-    assert (report.ok, report.found) == (False, f"1 batches wait in {directory}, protected by: encrypt")
+    assert (report.ok, report.found) == (False, f"batches waiting: 1, in {directory}, protected by: encrypt")
 
 
 def test_without_what_seals_it_doctor_and_a_warning_say_that_spans_are_lost(home: Path) -> None:

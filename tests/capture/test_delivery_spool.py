@@ -321,7 +321,7 @@ def test_doctor_says_what_waits_and_what_to_do(receiver: Receiver, spool: Path, 
     monkeypatch.setenv("FREEZEFRAME_SPOOL", str(spool))
     monkeypatch.setenv("FREEZEFRAME_SAMPLE", "0.25")
     said = {report.subject: report for report in delivery_reports()}
-    assert (said["spool"].ok, said["spool"].found) == (False, f"1 batches wait in {spool}, protected by: encrypt")
+    assert (said["spool"].ok, said["spool"].found) == (False, f"batches waiting: 1, in {spool}, protected by: encrypt")
     assert "freezeframe drain" in said["spool"].do
     assert said["sampling"].found == "25.0% of runs are kept"
     monkeypatch.setenv("FREEZEFRAME_SPOOL_KEY", str(spool))

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from freezeframe.export.delivery import Unreachable
+from freezeframe.export.delivery import Destination, Unreachable
 from freezeframe.export.otlp_grpc import GrpcWire
 from freezeframe_schemas.data_directory import remember_data_directory
 from freezeframe_schemas.local_tokens import SENDER, load_or_create_token
@@ -114,7 +114,7 @@ def test_a_folder_without_a_data_directory_uses_the_usual_collector_and_says_who
 
 def test_over_grpc_too_a_project_sends_nothing_to_the_collector_of_another(tmp_path: Path, another: Collector) -> None:
     own = tmp_path / "b"
-    wire = GrpcWire(endpoint=f"http://127.0.0.1:{another.server_port}", headers=(), own=own)
+    wire = GrpcWire(Destination(endpoint=f"http://127.0.0.1:{another.server_port}", own=own))
     with pytest.raises(Unreachable, match=f"this project's data directory is {own} "):
         wire.send(b"", 1.0)
     wire.close()

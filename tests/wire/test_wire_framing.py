@@ -179,7 +179,7 @@ def test_a_body_that_unpacks_beyond_the_limit_is_refused(coding: str) -> None:
     packed = _packed(coding, body)
     tracemalloc.start()
     try:
-        with pytest.raises(UnpacksTooFarError, match="more than 1048576 bytes"):
+        with pytest.raises(UnpacksTooFarError, match="more than 1,048,576 bytes"):
             decode_body(packed, headers, limit=1 << 20)
         assert tracemalloc.get_traced_memory()[1] < len(body) / 4
     finally:

@@ -15,18 +15,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Final, Protocol
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, Protocol
 
 from freezeframe._guard import say_once
 from freezeframe.export.otlp import encode_request
 from freezeframe.export.pipeline import Deadline, Fate
+from freezeframe.export.tls import TlsFiles
 from freezeframe_schemas.data_directory import is_chosen
 from freezeframe_schemas.exchange import without_bodies
 from freezeframe_schemas.local_tokens import SENDER, bearer, read_token, whose_port
 from freezeframe_schemas.span import SpanRecord
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _FIRST_WAIT_S: Final = 1.0
 _LONGEST_WAIT_S: Final = 8.0
@@ -75,13 +75,26 @@ class Wire(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Destination:
+    """Where batches go, and how they are sent."""
+
+    endpoint: str
+    headers: Sequence[tuple[str, str]] = ()
+    encoding: str = "none"
+    """How batches are compressed."""
+    tls: TlsFiles = field(default_factory=TlsFiles)
+    own: Path | None = None
+    """This project's data directory if the address was not configured: the collector there may be another project's."""
+
+
 def show_token(host: str, port: int, own: Path | None) -> dict[str, str]:
-    """Return the header that lets us into the collector of this user that listens there; empty if there is none.
+    """Return the header that lets us into this user's collector on that port; empty if there is none.
 
     Args:
         host: where we send to.
         port: where we send to.
-        own: this project's data directory if the address was not configured: it may be another project's collector's.
+        own: see `Destination.own`.
 
     Raises:
         Unreachable: it is another project's collector.

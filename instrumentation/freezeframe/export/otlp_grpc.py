@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable
+from typing import Any, Final
 
-from freezeframe.export.delivery import DeliveryError, Refused, TooLarge, TryAgain, Unreachable, show_token
+from freezeframe.export.delivery import DeliveryError, Destination, Refused, TooLarge, TryAgain, Unreachable, show_token
 from freezeframe.export.otlp_http import HOW_TO_GET_IN, rejected_spans
-from freezeframe.export.tls import TlsFiles
 from freezeframe_schemas.errors import ConfigError
-
-if TYPE_CHECKING:
-    from pathlib import Path
 
 _METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
@@ -24,29 +20,21 @@ _RETRY_INFO: Final = "google.rpc.RetryInfo"
 class GrpcWire:
     """One channel, opened at the first batch and again after a fork: a channel does not survive a fork."""
 
-    def __init__(
-        self,
-        *,
-        endpoint: str,
-        headers: Sequence[tuple[str, str]],
-        encoding: str = "none",
-        tls: TlsFiles | None = None,
-        own: Path | None = None,
-    ) -> None:
+    def __init__(self, to: Destination) -> None:
         try:
             import grpc
         except ImportError:
             raise ConfigError("protocol grpc: grpcio is not installed", do="pip install 'freezeframe[grpc]'") from None
         from urllib.parse import urlsplit
 
-        parts = urlsplit(endpoint)
+        parts = urlsplit(to.endpoint)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 4317
         self.target = f"{self._host}:{self._port}"
-        self._own = own
+        self._own = to.own
         self._secure = parts.scheme == "https"
-        self._tls = tls or TlsFiles()
-        self._metadata = tuple((name.lower(), value) for name, value in headers)
-        self._compression: Any = grpc.Compression.NoCompression if encoding == "none" else grpc.Compression.Gzip
+        self._tls = to.tls
+        self._metadata = tuple((name.lower(), value) for name, value in to.headers)
+        self._compression: Any = grpc.Compression.NoCompression if to.encoding == "none" else grpc.Compression.Gzip
         self._channel: Any = None
         self._parents: list[Any] = []
         """Channels of the parent process: never used, never closed: closing would wait for threads that do not exist here."""

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from freezeframe._guard import guard, logger
-from freezeframe.export.delivery import Refused, TooLarge, TryAgain, Unreachable, show_token
-from freezeframe.export.tls import TlsFiles
-
-if TYPE_CHECKING:
-    from pathlib import Path
+from freezeframe.export.delivery import Destination, Refused, TooLarge, TryAgain, Unreachable, show_token
 
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _TOO_LARGE: Final = 413
@@ -27,30 +22,22 @@ _BATCH_IS_WRONG: Final = frozenset({400, 415, 422})
 class HttpWire:
     """One connection, kept open."""
 
-    def __init__(
-        self,
-        *,
-        endpoint: str,
-        headers: Sequence[tuple[str, str]],
-        encoding: str = "none",
-        tls: TlsFiles | None = None,
-        own: Path | None = None,
-    ) -> None:
+    def __init__(self, to: Destination) -> None:
         from urllib.parse import urlsplit
 
-        parts = urlsplit(endpoint)
+        parts = urlsplit(to.endpoint)
         self._secure = parts.scheme == "https"
-        self._tls = tls or TlsFiles()
+        self._tls = to.tls
         self._host = parts.hostname or "127.0.0.1"
         self._port = parts.port or (443 if self._secure else 4318 if self._host == "127.0.0.1" else 80)
         path = parts.path.rstrip("/")
         self._path = path if path.endswith("/v1/traces") else f"{path}/v1/traces"
         self.target = f"{self._host}:{self._port}{self._path}"
-        self._headers = {"Content-Type": "application/x-protobuf", "User-Agent": "freezeframe", **dict(headers)}
-        self._own = own
+        self._headers = {"Content-Type": "application/x-protobuf", "User-Agent": "freezeframe", **dict(to.headers)}
+        self._own = to.own
         self._is_given = any(name.lower() == "authorization" for name in self._headers)
-        if encoding != "none":
-            self._headers["Content-Encoding"] = encoding
+        if to.encoding != "none":
+            self._headers["Content-Encoding"] = to.encoding
         self._connection: Any = None
         self._pid = os.getpid()
 

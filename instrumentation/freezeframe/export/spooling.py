@@ -123,7 +123,7 @@ class SpoolingExporter:
 
     def _rest(self, error: Unreachable) -> None:
         """Leave the collector alone for a while, longer each time."""
-        say_once("spool.begin", "freezeframe: %s; spans are kept in %s until it is back", error, self._spool.directory)
+        say_once("spool.begin", "freezeframe: %s; spans wait in %s and are delivered later", error, self._spool.directory)
         self._expire()
         self._rest_s = min(max(self._rest_s * 2, _FIRST_REST_S), _LONGEST_REST_S)
         self._rest_until_s = time.monotonic() + self._rest_s

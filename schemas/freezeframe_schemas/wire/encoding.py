@@ -62,7 +62,7 @@ def _joined(pieces: Iterator[bytes], body: bytes, coding: str, limit: int) -> by
         for piece in pieces:
             out += piece
             if len(out) > limit:
-                raise UnpacksTooFarError(f"content-encoding: {len(body)} bytes of {coding} unpack to more than {limit} bytes")
+                raise UnpacksTooFarError(f"content-encoding: {len(body)} bytes of {coding} unpack to more than {limit:,} bytes")
     except WireError:
         raise
     except Exception as error:  # each library has its own error class, known only if it is installed

@@ -56,9 +56,8 @@ def _connects(form: Callable[..., Any], original: Any) -> Any:
             to = f"host=127.0.0.1 port={_stub().port()} user=replay dbname=replay sslmode=disable gssencmode=disable"
             return original.__func__(cls, to, **own)
         if not statements.is_recorded():
-            statements.tell(
-                statements.asked(SYSTEM, "connect"), "connects to the database"
-            )  # libpq is C: no audit hook sees it
+            # libpq is C: no audit hook sees it
+            statements.tell(statements.asked(SYSTEM, "connect"), "connects to the database")
         return form(partial(statements.beside, original.__func__), cls, conninfo, **kwargs)
 
     return classmethod(connect)

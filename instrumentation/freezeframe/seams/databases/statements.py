@@ -148,6 +148,10 @@ def _to_the_end(coroutine: Coroutine[Any, Any, _T]) -> _T:
         coroutine.send(None)
     except StopIteration as end:
         return end.value
+    except RuntimeError as error:  # Python raises it in place of a StopIteration of the library
+        if isinstance(error.__cause__, StopIteration) and str(error) == "coroutine raised StopIteration":
+            raise error.__cause__ from None
+        raise
     raise RuntimeError("a plain call was awaited")
 
 
