@@ -415,7 +415,7 @@ def test_without_a_script_a_run_is_read_replayed_and_stepped_through(pages: Page
         pages.browser.click("a.button")
         assert "'where is mislaid'" in pages.browser.click("[rel=next]")
         assert "Before call 1 of 2" in pages.browser.click("[rel=prev]")
-        assert "answer" in pages.open("/sql?q=SELECT+name+FROM+runs+LIMIT+1")
+        assert "answer" in pages.open(f"/sql?q=SELECT+name+FROM+runs+WHERE+trace_id='{pages.runs['failed']}'")
     finally:
         pages.browser.do(("Emulation.setScriptExecutionDisabled", {"value": False}))
 
