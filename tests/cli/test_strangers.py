@@ -163,7 +163,7 @@ def read_by(browser: Chromium, site: Site, origin: str, urls: list[str]) -> list
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt install chromium)")
 def test_a_page_of_somebody_elses_reads_nothing_from_any_port(project: Project, site: Site, browser: Chromium) -> None:
     """Neither before nor after the link was used in that browser, on another port of the same host or on another host.
 
@@ -182,7 +182,7 @@ def test_a_page_of_somebody_elses_reads_nothing_from_any_port(project: Project, 
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt install chromium)")
 def test_a_link_opens_the_pages_once(project: Project, browser: Chromium, tmp_path: Path) -> None:
     link = page_link(Home(directory=project.root / ".freezeframe"))
     assert link is not None
@@ -197,7 +197,7 @@ def test_a_link_opens_the_pages_once(project: Project, browser: Chromium, tmp_pa
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium")
+@pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt install chromium)")
 def test_such_a_page_reads_what_is_open(site: Site, browser: Chromium) -> None:
     """What the other test looks for can be found."""
 

@@ -14,7 +14,7 @@ from browser import CHROMIUM
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt install chromium)"),
 ]
 
 

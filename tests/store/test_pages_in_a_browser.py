@@ -23,7 +23,7 @@ from freezeframe_schemas.span import SpanRecord, StatusCode
 pytestmark = [
     pytest.mark.long,
     pytest.mark.timeout(400),
-    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium"),
+    pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt install chromium)"),
 ]
 
 AGAIN = "make the pictures again: tests/support/page_pictures.py"
