@@ -15,7 +15,7 @@ from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.process.surroundings import Interpreter, surroundings_warnings
+from freezeframe_replay.process.surroundings import Interpreter, compare_commits, surroundings_warnings
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FixtureError, ReplayError
@@ -115,7 +115,7 @@ def test_a_time_that_cannot_be_read_is_refused(repository: tuple[Path, Fixture])
 def test_what_is_otherwise_here_is_said_in_a_line_each(repository: tuple[Path, Fixture]) -> None:
     folder, fixture = repository
     (only_the_commit,) = surroundings_warnings(fixture, folder, Interpreter())
-    assert only_the_commit.startswith("recorded at commit ")
+    assert only_the_commit.startswith("recorded at commit ") and " (1 commit ahead)" in only_the_commit
     packages = {**json.loads(fixture.environment[genai.PACKAGES]), "httpx": "0.1", "no-such-package": "1"}
     other = {
         genai.RUNTIME_VERSION: "3.9.1",
@@ -130,6 +130,31 @@ def test_what_is_otherwise_here_is_said_in_a_line_each(repository: tuple[Path, F
     assert "httpx 0.1 (here " in versions and "no-such-package 1 (here none)" in versions
     assert "uv.lock sha256:0, replayed with requirements.txt sha256:" in lock
     assert ", with uncommitted changes, and replayed at " in commit
+
+
+@pytest.mark.long
+def test_commits_are_compared_whatever_became_of_the_recorded_one(repository: tuple[Path, Fixture], tmp_path: Path) -> None:
+    """Behind, on another branch, with changes here, not in this repository, or not a commit but an option of git."""
+    origin, fixture = repository
+    recorded = fixture.environment[genai.VCS_REVISION]
+    folder = tmp_path / "clone" / "agents"
+    git(tmp_path, "clone", "--quiet", str(origin.parent), "clone")
+    later = git(folder, "rev-parse", "HEAD")
+    git(folder, "switch", "--quiet", "--detach", recorded)
+
+    def said(revision: str) -> str:
+        return compare_commits({genai.VCS_REVISION: revision}, folder)[0].partition(" and replayed at ")[2]
+
+    assert said(later) == f"{recorded[:12]} (1 commit behind)"
+    assert said(recorded[:7]) == "the same commit"
+    (folder / "agent.py").write_text("")
+    assert said(recorded) == "the same commit, with uncommitted changes"
+    git(folder, "commit", "--quiet", "-a", "-m", "aside")
+    assert "(1 commit ahead, 1 commit behind)" in said(later)
+    assert "(the recorded one is not in this repository)" in said("0" * 40)
+    assert "(the recorded one is not in this repository)" in said("--output=written")
+    assert not (folder / "written").exists()
+    assert compare_commits({}, folder) == compare_commits({genai.VCS_REVISION: later}, tmp_path) == ("", False)
 
 
 def test_a_commit_that_is_not_here_is_said_with_what_to_do(repository: tuple[Path, Fixture], tmp_path: Path) -> None:

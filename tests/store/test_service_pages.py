@@ -83,11 +83,17 @@ if __name__ == "__main__":
 """
 
 
+def git(folder: Path, *arguments: str) -> None:
+    subprocess.run(["git", "-c", "user.name=t", "-c", "user.email=t@example.com", *arguments], cwd=folder, check=True)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("project")
     (folder / "agent.py").write_text(AGENT)
     (folder / ".freezeframe").mkdir()
+    for arguments in (["init", "--quiet"], ["add", "agent.py"], ["commit", "--quiet", "-m", "as recorded"]):
+        git(folder, *arguments)
     return folder
 
 
@@ -222,7 +228,9 @@ async def test_the_button_replays_the_run_with_the_code_beside_the_data_director
     (token,) = set(re.findall(r'name="token" value="([^"]+)"', page))
     origin = {"Origin": str(client.make_url("")).rstrip("/")}
     answer = await client.post(f"{path}/replay", data={"token": token}, headers=origin)
-    assert '<span class="status good">identical</span>' in await ended(client, answer)
+    same = await ended(client, answer)
+    assert '<span class="status good">identical</span>' in same and "and replayed at the same commit.</p>" in same
+    git(folder, "commit", "--quiet", "--allow-empty", "-m", "otherwise")
     source = (folder / "agent.py").read_text()
     try:
         (folder / "agent.py").write_text(source.replace("find_orders(question)[0]", "find_orders(question)[1]"))
@@ -230,6 +238,7 @@ async def test_the_button_replays_the_run_with_the_code_beside_the_data_director
     finally:
         (folder / "agent.py").write_text(source)
     assert "REPLAY-101 at step 2: tool track" in diverged
+    assert re.findall(r"\(1 commit ahead\), with uncommitted changes(.)", diverged) == ["."]
     assert re.search(r"&lt;b&gt;AC-(<b>)?2", diverged) and "<b>AC-2</b>" not in diverged
     page = await text(client, path)
     listed = page.partition('<p class="replays">')[2]

@@ -12,7 +12,8 @@ from importlib.metadata import Distribution
 from pathlib import Path
 
 from freezeframe.context.environment import lock_file
-from freezeframe_replay.sources.git import checked_out, git_text
+from freezeframe_replay.report.render import counted
+from freezeframe_replay.sources.git import checked_out, git, git_text
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.fixture import Fixture
@@ -70,17 +71,46 @@ def _lock_file(recorded: str, directory: Path) -> str:
 
 
 def _commit(recorded: Mapping[str, str], directory: Path) -> str:
+    text, is_other = compare_commits(recorded, directory)
+    return f"{text} (--at-commit takes the recorded code)" if is_other else ""
+
+
+def compare_commits(recorded: Mapping[str, str], directory: Path) -> tuple[str, bool]:
+    """Return the commit of a recording next to that of the code here, and whether it is another one.
+
+    Args:
+        recorded: the recorded environment.
+        directory: where the code is that is replayed.
+
+    Returns:
+        For example ``recorded at commit 1f4aa9f and replayed at 77c0d1e (3 commits ahead), with uncommitted changes``; empty
+        if no commit was recorded, or there is none here.
+    """
     revision = recorded.get(genai.VCS_REVISION, "")
     try:
         here = git_text(directory, "rev-parse", "HEAD") if revision else ""
-    except ConfigError:  # no repository: nothing to compare
-        return ""
-    if revision == here:
-        return ""
+        changed = here and git(directory, "status", "--porcelain", "--untracked-files=no")
+    except ConfigError:  # no repository, or no commit in it: nothing to compare
+        return "", False
+    if not here:
+        return "", False
+    apart = _apart(directory, revision, here)
     dirty = ", with uncommitted changes," if recorded.get(genai.VCS_DIRTY) == "true" else ""
-    return (
-        f"recorded at commit {revision[:_DIGITS]}{dirty} and replayed at {here[:_DIGITS]} (--at-commit takes the recorded code)"
-    )
+    place = f"{here[:_DIGITS]} ({apart})" if apart else "the same commit"
+    dirty_here = ", with uncommitted changes" if changed else ""
+    return f"recorded at commit {revision[:_DIGITS]}{dirty} and replayed at {place}{dirty_here}", bool(apart)
+
+
+def _apart(directory: Path, revision: str, here: str) -> str:
+    """Return how many commits apart two are, seen from the recorded one; empty if they are the same."""
+    try:
+        # the recorded name is somebody else's text: it is no option
+        counts = git_text(directory, "rev-list", "--left-right", "--count", "--end-of-options", f"{revision}...{here}")
+    except ConfigError:
+        return "" if revision == here else "the recorded one is not in this repository"
+    behind, ahead = map(int, counts.split())
+    words = [f"{counted(number, 'commit')} {way}" for number, way in ((ahead, "ahead"), (behind, "behind")) if number]
+    return ", ".join(words)
 
 
 @contextlib.contextmanager

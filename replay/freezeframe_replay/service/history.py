@@ -51,6 +51,7 @@ class _Kept:
     """Of what was replayed."""
     served: int
     folder: str
+    code: str = ""
     edit: str
     """What was changed, as JSON; empty if nothing was."""
     spent: Spent | None
@@ -95,6 +96,7 @@ class History:
             digest=_digest(job.origin),
             served=job.served,
             folder=str(job.folder),
+            code=job.code,
             edit="" if edit is None else json.dumps({**asdict(edit), "value": redacted.value(edit.value)}),
             spent=job.spent,
             error="" if error is None else redacted.text(error.message),
@@ -149,6 +151,7 @@ class History:
             fixture=origin if edit is None else fork(origin, [edit]),
             edit=edit,
             folder=Path(kept.folder),
+            code=kept.code,
             changed=None if edit is None else edit.step,
             served=kept.served,
             report=found,

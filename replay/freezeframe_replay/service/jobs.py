@@ -17,6 +17,7 @@ from freezeframe_replay.engine.policy import Policy
 from freezeframe_replay.experiments.fork import Edit
 from freezeframe_replay.process.kept import kept_run, live_run, live_steps
 from freezeframe_replay.process.reenact import reenact
+from freezeframe_replay.process.surroundings import compare_commits
 from freezeframe_replay.report.spent import spent_on
 from freezeframe_replay.service.history import MOST_KEPT, History
 from freezeframe_replay.service.job import Job
@@ -143,6 +144,7 @@ def _reenact(job: Job, keys: Path, on_look: Callable[[Mapping[int, Served]], Non
     """Replay, and note what it found, and what it made for real."""
     if job.cancelled.is_set():
         raise ReplayError("the replay was cancelled")
+    job.code, _ = compare_commits(job.fixture.environment, job.folder)
     policy = Policy(keep_frames=True, live=frozenset({Kind.MODEL} if job.live else ()))
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         spans = Path(scratch, "spans.jsonl") if job.live else None

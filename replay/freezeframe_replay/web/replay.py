@@ -82,6 +82,8 @@ class Replay:
     fixture: Fixture
     folder: Path
     """Where the code runs."""
+    code: str = ""
+    """Its commit there, next to the recorded one; empty if one of them is not known."""
     started: dt.datetime
     is_fork: bool = False
     changed: int | None = None
@@ -180,6 +182,7 @@ def replay_page(replay: Replay, report: Report, *, token: str = "") -> str:
         # if our own exception ended the program, the divergence above has said so
         outcome="" if outcome.startswith("raised ReplayMiss") else outcome,
         text=report_text(report),
+        warnings=[line for line in report.warnings if not replay.code or replay.code not in line],
         token=token if _asks_model(report) else "",
         likely=likely_cost(replay.fixture, but=[item.step for item in report.served]),
         spent=_spent(replay, report),
