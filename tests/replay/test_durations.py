@@ -136,3 +136,14 @@ def test_what_a_program_computes_of_a_duration_is_named_as_what_may_differ(tmp_p
     other = replayed(fixture, tmp_path, source.replace("per s", "in a second"))
     assert other.first is not None
     assert "only numbers" not in other.first.note
+
+
+def test_a_duration_that_the_code_holds_as_a_number_too_is_named_as_what_may_differ(tmp_path: Path) -> None:
+    """It stays a divergence: a number of the code that was changed looks the same."""
+    held = "# " + " ".join(f"{tenths / 10}" for tenths in range(5, 100))
+    measured = "later = perf_counter()\nfor each in range(4): track(each)\nreport(f'took {perf_counter() - begun:.1f}')\n"
+    source = f"{MEASURED}{held}\n{measured}"
+    fixture = record(tmp_path, source)
+    report = replayed(fixture, tmp_path, source.replace("() - begun", "() - later"))
+    assert report.first is not None
+    assert "may be a duration that the program measured, but the program's code" in report.first.note

@@ -32,5 +32,5 @@ def test_numbers_that_may_be_computed_from_a_duration_are_named(recorded: str, l
 @pytest.mark.parametrize(("live", "named"), [("It took 33 ms.", True), ("It took 331 ms.", False), ("It took 1 ms.", False)])
 def test_a_number_that_the_program_measured_is_named_if_it_is_far_from_that_of_the_run(live: str, named: bool) -> None:
     changed = Divergence(kind=DivergenceKind.REQUEST_CHANGED, step=2, lane="", recorded="It took 1 ms.", live=live)
-    (first,) = with_reason([changed], [], {"33", "1"})
-    assert ("33 may be a duration that the program measured" in first.note) is named
+    (first,) = with_reason([changed], [], {"33": "too far", "1": "too far"})
+    assert ("33 may be a duration that the program measured, too far" in first.note) is named

@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any, Final
 
 from freezeframe.seams import Call
@@ -193,14 +194,14 @@ def _in_words(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def with_reason(
-    divergences: Sequence[Divergence], gaps: Iterable[str], measured: Collection[str] = ()
+    divergences: Sequence[Divergence], gaps: Iterable[str], measured: Mapping[str, str] = MappingProxyType({})
 ) -> tuple[Divergence, ...]:
     """Return the divergences, the first one with the reasons for which unchanged code may diverge, too.
 
     Args:
         divergences: of a replay.
         gaps: of the run.
-        measured: numbers that the program measured, and that are not near enough to the recorded ones.
+        measured: number that the program may have measured -> why it is not taken for the recorded one.
     """
     if not divergences or divergences[0].kind not in _MAY_COME_OF_A_GAP:
         return tuple(divergences)
@@ -214,13 +215,11 @@ def with_reason(
     return (replace(first, note="; ".join(filter(None, notes))), *divergences[1:])
 
 
-def _measured(divergence: Divergence, measured: Collection[str]) -> str:
+def _measured(divergence: Divergence, measured: Mapping[str, str]) -> str:
     """Return the note for two texts that differ in a duration, or only in numbers that may be: nearly equal, or exact."""
     recorded, live = str(divergence.recorded), str(divergence.live)
     if apart := set(_NUMBER.findall(live)).intersection(measured) - set(_NUMBER.findall(recorded)):
-        return (
-            f"{min(apart)} may be a duration that the program measured, too far from that of the run; round it, or leave it out"
-        )
+        return f"{min(apart)} may be a duration that the program measured, {measured[min(apart)]}"
     if (
         recorded == live
         or not _MAY_BE_MEASURED.search(recorded)

@@ -38,9 +38,14 @@ _TINY_S: Final = 0.001
 """Shorter ones may differ by half only: nearly any number is some of the microseconds between two reads of a clock."""
 _TIMES: Final = 100
 """Times that one may be as long as the other: seconds are not taken for milliseconds."""
+_FAR: Final = "too far from that of the run; round it, or leave it out"
+_SHORT: Final = "but so short a number is compared as it is: leave it out"
+_OWN: Final = "but the program's code, its environment or what it was given holds the number too: leave it out"
 
-Measured = Callable[[str, Sequence[int]], float]
-"""(number, how many ns each used step took) -> how many of its units are a second; 0 if the program did not measure it."""
+Measured = Callable[[str, Sequence[int]], tuple[float, bool]]
+"""(number, how many ns each used step took) -> how many of its units are a second, 0 if the program did not measure it; and
+whether its code, its environment or its command line holds the number, too.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,14 +64,14 @@ class Moments:
     """The moments of one replay: which live one matches which recorded one. A request also holds those of earlier ones.
 
     Args:
-        measured: returns how many of its units are a second (1 or 1000, say) if the program measured a number; else 0.
+        measured: see `Measured`.
     """
 
-    def __init__(self, measured: Callable[[str], float] = lambda _: 0) -> None:
+    def __init__(self, measured: Callable[[str], tuple[float, bool]] = lambda _: (0, False)) -> None:
         self._measured = measured
         self._known: set[tuple[str, str]] = set()
-        self.apart: set[str] = set()
-        """Numbers that the program measured, and that are not near enough to the recorded ones."""
+        self.apart: dict[str, str] = {}
+        """Number that the program may have measured, and that is not taken for the recorded duration -> why not."""
 
     def settle(self, recorded: Any, live: Any, slack: Slack) -> Any:
         """Return the live JSON value with each of its moments replaced by the recorded one at its place, if near enough.
@@ -97,10 +102,10 @@ class Moments:
         if recorded == live or (recorded, live) in self._known:
             return True
         was, now = _seconds(recorded), _seconds(live)
-        if slack.is_content(recorded):
-            return False
         if was is None or now is None:
             is_same = self._lasted(recorded, live, slack, form)
+        elif slack.is_content(recorded):
+            return False
         else:
             apart = abs(was - now)
             if ":" in recorded and "-" not in recorded:  # a time of day: midnight lies between 23:59:59 and 00:00:00
@@ -113,16 +118,20 @@ class Moments:
 
     def _lasted(self, recorded: str, live: str, slack: Slack, form: re.Pattern[str]) -> bool:
         """Return whether two numbers are one duration, as the run and as the replay measured it."""
-        if not (scale := self._measured(live)):
+        scale, is_own = self._measured(live)
+        if not scale:
             return False
         was_s, now_s = float(recorded) / scale, float(live) / scale
         longest_s = max(was_s, now_s)
         off_by_s = longest_s / 2 if longest_s < _TINY_S else max(_SHORT_S, longest_s / 2)
         unit_s = 10.0 ** -len(recorded.partition(".")[2]) / scale  # what rounds to nothing may be up to a unit
         is_near = abs(was_s - now_s) <= min(slack.within_s, off_by_s) and longest_s <= _TIMES * (min(was_s, now_s) + unit_s)
-        if is_near and (form.fullmatch(recorded) or form.fullmatch(live)):
+        is_own = is_own or slack.is_content(recorded)
+        has_form = form.fullmatch(recorded) or form.fullmatch(live)
+        if is_near and has_form and not is_own:
             return True
-        self.apart.add(live)
+        if is_near or not is_own:
+            self.apart[live] = _OWN if is_own else _SHORT if is_near else _FAR
         return False
 
 

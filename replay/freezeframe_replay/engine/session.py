@@ -62,7 +62,7 @@ class ReplaySession:
         fixture: the recording to answer from.
         policy: what is relaxed, and what may be made for real.
         on_time: called with the time of the run whenever it advances (moves the clock).
-        measured: returns whether the program measured a number.
+        measured: see `Measured`.
         on_enter: called when the program has reached its entry point.
         on_leave: called when it is about to leave it.
         on_divergence: called when the program has left the recording, before it is reported.
@@ -76,7 +76,7 @@ class ReplaySession:
         *,
         policy: Policy = _STRICT,
         on_time: Callable[[int], None] = lambda _: None,
-        measured: Measured = lambda _, __: 0,
+        measured: Measured = lambda _, __: (0, False),
         on_enter: Callable[[], None] | None = None,
         on_leave: Callable[[], None] | None = None,
         on_divergence: Callable[[], None] | None = None,

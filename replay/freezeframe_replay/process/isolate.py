@@ -156,10 +156,11 @@ class RecordedClock:
 
         return tell
 
-    def measured(self, number: str, took_ns: Sequence[int]) -> float:
-        """Return in which part of a second the program measured a number (1000: in thousandths); 0 if it did not.
+    def measured(self, number: str, took_ns: Sequence[int]) -> tuple[float, bool]:
+        """Return in which part of a second the program measured a number (1000: in thousandths), 0 if it did not, and
+        whether the program itself holds the number.
 
-        It did if this is the time between two of its first or last reads, or that of a step, and the number is not in its code.
+        It may have measured it if this is the time between two of its first or last reads, or that of a step.
         """
         value, _, exponent = number.lower().partition("e")
         decimals = len(value.partition(".")[2])
@@ -168,8 +169,8 @@ class RecordedClock:
             sought_ns, unit_ns = float(number) / scale * 1e9, off_by / scale * 1e9
             for lasted_ns, least_ns in self._durations(took_ns):
                 if sought_ns > 100 * least_ns and abs(abs(lasted_ns) - sought_ns) <= max(unit_ns, least_ns):
-                    return 0 if _is_of_program_itself(number) else scale
-        return 0
+                    return scale, _is_of_program_itself(number)
+        return 0, False
 
     def _durations(self, took_ns: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Yield the durations that the program may have measured, and how far each may be off."""
