@@ -107,13 +107,16 @@ class Scanner:
                 found = [(self._claimed(batch, candidate), name) for candidate, name in found]
             candidates = [*found, *self._known_in(batch, floor, high)]
             kept = settle(candidates, _PRIORITY, deadline)
-            doubted = {one.item for one in self.judged(batch, kept, leaves[index][1], floor, high) if not one.is_name}
+            judged = self.judged(batch, kept, leaves[index][1], floor, high)
+            doubted = {one.item for one in judged if not one.is_name}
+            named = {one.item: one.named for one in judged if one.is_name}
             if doubted:
                 # A proposal that was not judged is none.
                 gone = doubted | ({one for one in candidates if one[1] == evidence.PROPOSED} - {*kept})
                 kept = settle([item for item in candidates if item not in gone], _PRIORITY, deadline)
             held: list[evidence.Item] = []
-            for candidate, name in kept:
+            for item in kept:
+                candidate, name = named.get(item, item[0]), item[1]
                 if candidate.start >= floor and (candidate.class_[0] != CLAIM or (report_known and candidate.class_ == _KNOWN)):
                     moved = self._moved(batch, candidate, floor)
                     if moved is not None:

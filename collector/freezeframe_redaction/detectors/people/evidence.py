@@ -56,6 +56,8 @@ PROPOSED: Final = "name: given name by evidence"
 """What no rule accepts, and only the evidence can."""
 LEAST_PROPOSED: Final = -0.5
 """A proposal with a lower score is not a name; chosen on projects that the weights were not learned from."""
+LEAST_AT_AN_EDGE: Final = -2.0
+"""A first or last word of three and more with a lower score of its own is none of the name: ``Andrea Jung Biography``."""
 JUDGED: Final = frozenset(["name: given name and surname", "name: announced", "name: given name alone", PROPOSED])
 """Detectors that are wrong often enough for a second opinion. Those of keys and labels are not among them."""
 _CERTAIN: Final = frozenset(["said", "titled", "greeted", "signature", "mention"])
@@ -71,6 +73,8 @@ class Judgement:
     """What the evidence says about one name. Features hold words of the text: for its owner's eyes only."""
 
     item: Item
+    named: Candidate
+    """The name without the words at its edges that are none of it."""
     score: float
     """The bias and all features: the mean over the words."""
     bias: float
@@ -100,8 +104,28 @@ class Evidence:
         words = words_of(around.text, candidate.start, candidate.end) if is_judged(detector, candidate.kind, name) else ()
         if not words:
             return None
-        score, parts = self.score([features(around, key, words, index) for index in range(len(words))])
-        return Judgement(item=item, score=score, bias=self.bias, least=self.least_of(detector), features=parts)
+        found = [features(around, key, words, index) for index in range(len(words))]
+        score, parts = self.score(found)
+        first, last = self._edges(around.text, words, found) if len(words) > 2 else (0, len(words))
+        named = candidate
+        if last - first < len(words):
+            start = words[first][0] if first else candidate.start
+            end = words[last - 1][1] if last < len(words) else candidate.end
+            named = candidate._replace(start=start, end=end, shown=None)
+        return Judgement(item=item, named=named, score=score, bias=self.bias, least=self.least_of(detector), features=parts)
+
+    def _edges(self, text: str, words: Sequence[Span], found: Sequence[Sequence[str]]) -> Span:
+        """Return which words are the name, two at least: those at its edges have to be names by their own score."""
+        first, last = 0, len(words)
+        while last - first > 2 and self._is_apart(text, words[last - 2 : last], found[last - 1]):
+            last -= 1
+        while last - first > 2 and self._is_apart(text, words[first : first + 2], found[first]):
+            first += 1
+        return first, last
+
+    def _is_apart(self, text: str, two: Sequence[Span], word: Sequence[str]) -> bool:
+        """Whether one of two words in a row, of which these are the features, is none of the name of the other one."""
+        return text[two[0][1] : two[1][0]].isspace() and self.score([word])[0] < LEAST_AT_AN_EDGE
 
     def least_of(self, detector: str) -> float:
         """Return the least score of a name that the detector found."""
