@@ -33,6 +33,8 @@ THINGS = (
     "Dr Pepper has no vitamin D. However, see Appendix A. Introduction\nA. Paris\nB. Washington",
     "Tejas Networks Ltd., Sheela Foam Ltd. and Hudson Yards",
     '{"fullName": "Virtual Reality", "full_name": "International Space Station"}',
+    "Robert Gordon University and the Amon Carter Museum",
+    "I was at O'Jung's Tavern. Dad joke idea: use it. The capital is **Sana'a**.",
 )
 """Things whose words are on the lists of names, or that follow a title (``Bay``)."""
 PEOPLE = (
@@ -46,6 +48,23 @@ PEOPLE = (
     ("Spoke to Dr. Quayle on Monday, and seen by Mrs. Quayle. She waits.", ("Quayle",)),
     ("Dr A. Mukherjee GMC 7012345 signed, the wristband says T. Achterberg", ("Mukherjee", "Achterberg")),
 )
+
+
+def test_a_word_at_the_edge_that_is_none_of_the_name_stays() -> None:
+    made = REDACTOR.redact("1. [Alex Gorsky Biography](x) Given Cheryl Jamison's accolades. I'm Sophia Silva.")
+    assert all(word in str(made.value) for word in ("Biography", "Given", "I'm"))
+    assert not any(word in str(made.value) for word in ("Gorsky", "Cheryl", "Jamison", "Sophia", "Silva"))
+    assert again(REDACTOR, made) == made.value
+
+
+def test_a_surname_of_two_words_is_not_cut() -> None:
+    assert "Dhomhnaill" not in str(REDACTOR.redact("Siobhán Ní Dhomhnaill signed the inventory.").value)
+
+
+def test_in_a_list_of_names_each_is_whole() -> None:
+    made = str(REDACTOR.redact("Passengers: Omar Davis, Fatima Patel, Raj Sanchez").value)
+    assert made.startswith("Passengers: ")
+    assert not any(word in made for word in ("Omar", "Davis", "Fatima", "Patel", "Raj", "Sanchez"))
 
 
 @pytest.mark.parametrize("text", THINGS)

@@ -84,6 +84,8 @@ def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if _PACKAGE.match(domain) or text[match.end() : match.end() + 1] == "(":
             return ()
         spelled = "." not in domain and domain.partition(" ")[0].lower() in _PROVIDERS
+        if not any(map(str.isalpha, local)):
+            return ()  # "4.1.2 at SourceForge.net"
         if (
             spelled
             or _SIGN_SAID.match(text, match.end(1), high)

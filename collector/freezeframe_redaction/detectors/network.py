@@ -16,7 +16,7 @@ from freezeframe_redaction.rules.read import Rules
 _RULES = Rules("network")
 _PRIVATE, _USERINFO, _TEMPLATE = map(_RULES.form, ("private", "userinfo", "template"))
 _VERSION, _NO_PERSON = map(_RULES.form, ("version", "no_person"))
-_SECTION, _HOST = map(_RULES.form, ("section", "host"))
+_SECTION, _HOST, _PACKAGE, _SHORT_VERSION = map(_RULES.form, ("section", "host", "package", "short_version"))
 
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _IPV4 = re.compile(rf"(?<![\w.%]){_OCTET}(?:\.{_OCTET}){{3}}(?![\w]|\.[0-9]|-(?:alpha|beta|rc|dev|pre|snapshot|final|post)\b)")
@@ -40,7 +40,28 @@ def _ipv4(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     before = text[max(low, match.start() - 40) : match.start()].lower()
     if _VERSION.search(before[-12:]) or (_SECTION.match(text, match.start(), high) and not _HOST.search(before)):
         return (Candidate(match.start(), match.end(), ""),)
+    if _is_under_versions(text, low, high, match.start()):
+        return (Candidate(match.start(), match.end(), ""),)
     return (Candidate(match.start(), match.end(), _PRIVATE_IP if _PRIVATE.match(value) else "IP", "v4"),)
+
+
+def _is_under_versions(text: str, low: int, high: int, start: int) -> bool:
+    """Whether a line near by has a version of two or three parts in the same column, as the packages of ``pip list`` have."""
+    line = above = text.rfind("\n", low, start) + 1 or low
+    if start - line > _WIDEST or not _PACKAGE.fullmatch(text, line, start):
+        return False
+    below = start
+    for _ in range(_LINES_OF_A_TABLE):
+        above = text.rfind("\n", low, above - 1) + 1 or low
+        below = text.find("\n", below, high) + 1 or high
+        columns = ((at, at + start - line) for at in (above, below))
+        if any(_PACKAGE.fullmatch(text, at, column) and _SHORT_VERSION.match(text, column, high) for at, column in columns):
+            return True
+    return False
+
+
+_LINES_OF_A_TABLE = 3
+_WIDEST = 80
 
 
 def _ipv6(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:

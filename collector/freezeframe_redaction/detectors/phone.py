@@ -39,7 +39,7 @@ def is_announced(run: runs.NumberRun) -> bool:
 
 def has_area_in_brackets(run: runs.NumberRun) -> bool:
     """Whether the run is written in a way that only phone numbers are: ``(21) 3333-4444``."""
-    return run.raw[0] == "(" and len(run.groups) == 3 and len(run.digits) >= 10
+    return run.raw[0] == "(" and ")" in run.raw and len(run.groups) == 3 and len(run.digits) >= 10
 
 
 def is_labelled_behind(text: str, end: int, high: int) -> bool:

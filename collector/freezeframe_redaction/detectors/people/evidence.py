@@ -58,6 +58,8 @@ LEAST_PROPOSED: Final = -0.5
 """A proposal with a lower score is not a name; chosen on projects that the weights were not learned from."""
 LEAST_AT_AN_EDGE: Final = -2.0
 """A first or last word of three and more with a lower score of its own is none of the name: ``Andrea Jung Biography``."""
+_LONGEST_JOINING: Final = 3
+"""Letters of a word that may join two of a surname: ``Siobhán Ní Dhomhnaill``."""
 JUDGED: Final = frozenset(["name: given name and surname", "name: announced", "name: given name alone", PROPOSED])
 """Detectors that are wrong often enough for a second opinion. Those of keys and labels are not among them."""
 _CERTAIN: Final = frozenset(["said", "titled", "greeted", "signature", "mention"])
@@ -125,7 +127,8 @@ class Evidence:
 
     def _is_apart(self, text: str, two: Sequence[Span], word: Sequence[str]) -> bool:
         """Whether one of two words in a row, of which these are the features, is none of the name of the other one."""
-        return text[two[0][1] : two[1][0]].isspace() and self.score([word])[0] < LEAST_AT_AN_EDGE
+        (start, end), (behind, _) = two
+        return end - start > _LONGEST_JOINING and text[end:behind].isspace() and self.score([word])[0] < LEAST_AT_AN_EDGE
 
     def least_of(self, detector: str) -> float:
         """Return the least score of a name that the detector found."""

@@ -61,6 +61,8 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     kept = names.trimmed(text, tokens[index : index + 5])
     if len(kept) < 2:
         return ()
+    if len(kept) < len(tokens) and _NAMED_AFTER.match(text, kept[-1][1], min(high, kept[-1][1] + 24)):
+        return (Candidate(tokens[0][0], tokens[-1][0], ""),)  # "Robert Gordon University"
     return (*_spouse(text, low, kept[0][0]), *names.accept(text, kept, "lexicon"))
 
 
@@ -183,6 +185,8 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
         return ()  # "Den Haag, Rio Grande" are places
     if before[:1].isupper() and before.lower() in names.TECHNICAL:
         return ()  # "Dart Sass, Ruby on Rails"
+    if before[:1].isupper() and names.is_given(before) and not names.is_ordinary(before):
+        return ()  # "Shelley Berman, Jimmy Carr"
     if before and names.is_brand([before, text[begin:comma]]):
         return ()  # "Harley Davidson, Johnson Controls"
     if text[max(low, begin - 2) : begin] == "& ":

@@ -50,6 +50,8 @@ def _is_alone(text: str, low: int, high: int, start: int, end: int) -> bool:
         return False
     if (first == "." and behind[1:2].isalnum()) or (first == " " and behind[1:2].isupper()):
         return False
+    if first in "'’" and behind[1:2].isalpha() and behind[1:2] != "s":
+        return False  # "Sana'a"
     if not (before + behind).strip() or (first == '"' and before.rstrip(" ")[-1:] == '"'):
         return False
     following = behind.removeprefix("'s").partition("\n")[0].split(maxsplit=1)
@@ -59,7 +61,7 @@ def _is_alone(text: str, low: int, high: int, start: int, end: int) -> bool:
     if _NAMED_AFTER.match(behind) or names.is_title(text[start:end]):
         return False  # "Nash equilibrium", "Captain"
     previous = before.rpartition("\n")[2].rpartition(" ")[0].rpartition(" ")[2] if last == " " else ""
-    previous = previous.lstrip("'\"“‘([")
+    previous = previous.lstrip("'\"“‘([*_\\")
     if previous in names.PLACE_PREFIXES or previous.lower() in _DIRECTIONS:
         return False
     if not previous[:1].isupper():

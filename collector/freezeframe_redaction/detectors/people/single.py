@@ -25,7 +25,8 @@ _BEGIN_WITH_THEM = tuple("Both Copy Call With Hired Congratulations Tell Ask Is 
 _RULES = Rules("people_single", {"leads_to": "|".join((*_LEADS_TO, *_BEGIN_WITH_THEM))})
 _SPEAKS, _FIRST_HALF = map(_RULES.form, ("speaks", "first_half"))
 _NAMED_AFTER = Rules("people_pairs").form("named_after")
-_HUMAN, _ASKED_ABOUT, _LISTED = map(_RULES.form, ("human", "asked_about", "listed"))
+_HUMAN, _ASKED_ABOUT, _LISTED, _OWNS_A_NAME = map(_RULES.form, ("human", "asked_about", "listed", "owns_a_name"))
+_CAPITAL_BEFORE = _RULES.form("capital_before")
 _TOWARDS = frozenset(_LEADS_TO) | frozenset(phrases("single.towards"))
 
 
@@ -39,6 +40,8 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     word = names.WORD.match(text, start, min(high, start + 40))
     if word is None or (start > low and (text[start - 1].isalnum() or text[start - 1] in "_./-#$<`")):
         return ()
+    if text[start - 1 : start] in ("'", "’") and text[max(low, start - 2) : start - 1].isupper():
+        return ()  # "O'Jung's", but "l'Anna"
     name = word.group()
     end = word.end() - (2 if name[-2:] in ("'s", "'S") else 0)
     name = text[start:end]
@@ -81,8 +84,8 @@ def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: s
     previous = before.rpartition(" ")[2].rpartition("\n")[2].lower().strip("\"'(,>")
     after = following.removeprefix("'s").lstrip(" ,").partition("\n")[0].split(" ", 1)[0].lower().rstrip('.,!?:;"\\')
     opens = not before or before[-1] in '.!?\n"“:>;,'
-    if following[:3] == "'s " and after in names.NAMED_AFTER_NOUNS:
-        return False
+    if following[:3] == "'s " and (after in names.NAMED_AFTER_NOUNS or _OWNS_A_NAME.match(following)):
+        return False  # "Anderson's Martial Arts"
     if following[:3] == "'s " and (after in _BELONGINGS or previous in _TOWARDS or (len(name) > 5 and after.islower())):
         return True
     if before[-1:] == "(" and following[:1] in (")", ",", " "):
@@ -133,6 +136,8 @@ def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         spans = [one.span() for one in names.WORD.finditer(text, match.start(), match.end())]
         spans = [span for span in spans if text[span[0]].isupper() and text[span[0] + 1 : span[1]].islower()]
         words = [text[a:b] for a, b in spans]
+        if words and not names.is_given(words[0]) and _CAPITAL_BEFORE.search(text, max(low, spans[0][0] - 24), spans[0][0]):
+            spans, words = spans[1:], words[1:]  # "Mexicana Restaurant, Mary & Tito's"
         given = sum(names.is_plainly_given(word) for word in words)
         # "Jones, Smith and Davis" are a company more often than three people.
         if (

@@ -42,6 +42,8 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         and first not in names.SHORT_WORDS
     ):
         return names.accept(text, spans, "small")
+    if first in names.ORDINARY_NAMES and not strong and not titled:
+        return ()  # "Dad joke"
     if len(first) > 2 and (names.is_plainly_given(first) or (titled and first in SURNAMES and first not in COMMON)):
         return names.accept(text, spans[:1], "small")
     return ()
