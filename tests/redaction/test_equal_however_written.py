@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import quopri
 
 import pytest
 from redacted_again import again
@@ -89,3 +90,34 @@ def test_two_strings_in_a_list_are_a_header_only_where_the_first_names_something
     made = json.loads(str(redactor.redact(json.dumps({"phones": pair})).value))
     assert pair[1] != made["phones"][1]
     assert (pair[0] == made["phones"][0]) == (pair[0] == "x-api-key")
+
+
+_TOKEN = ".".join(
+    [
+        "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9",
+        "eyJzdWIiOiIxMjM0NTY3ODkwIiwibmFtZSI6IkpvaG4gRG9lIn0",
+        "dozjgNryP4J3jVmNHl0w5N_XgL0n3I9PlFUP0THsR8U",
+    ]
+)
+
+
+@pytest.mark.parametrize("dot", [".\n", ".\n    ", "\n  .", ".\r\n"])
+def test_a_token_in_parts_becomes_its_surrogate_in_parts(redactor: Redactor, dot: str) -> None:
+    """Broken at its dots, as people and wikis do."""
+    whole = str(redactor.redact(f"token {_TOKEN} ok").value)
+    assert _TOKEN[-43:] not in whole
+    made = redactor.redact(f"token {_TOKEN.replace('.', dot)} ok")
+    assert made.value == whole.replace(".", dot)
+    assert again(redactor, made) == made.value
+
+
+def test_a_mail_in_quoted_printable_decodes_to_what_the_mail_becomes(redactor: Redactor) -> None:
+    """Its soft breaks cut values anywhere."""
+    mail = (
+        "Dear team, please note that the client who called this morning about the invoice can be reached under +49 30 90182055 or"
+        " under his mail address, which is katarzyna.wisniewska@acme-corp.de, and the IBAN is DE21 5001 0517 3905 9327 67, he says."
+    )
+    whole = str(redactor.redact(mail).value)
+    assert not any(value in whole for value in ("90182055", "wisniewska", "3905"))
+    made = str(redactor.redact(quopri.encodestring(mail.encode()).decode()).value)
+    assert quopri.decodestring(made.encode()).decode() == whole

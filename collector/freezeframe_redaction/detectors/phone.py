@@ -57,9 +57,12 @@ def rule(run: runs.NumberRun) -> Candidate | None:
             return None
         if length == 11 and run.digits[0] == "1" and _is_fictional(run.digits):
             return Candidate(run.start, run.end, CLAIM)
-        if is_assigned(run.digits) or is_announced(run):
+        if is_assigned(run.digits):
             return _extended(run, "international")
-        return None
+        first = run.groups[0]
+        if _LEAST_ABROAD <= first < length and run.raw[0] == "+" and is_assigned(run.digits[:first]):
+            return Candidate(run.start, run.start + 1 + first, CLASS, "international")  # "%2B525512348890 200 34ms" of a log
+        return _extended(run, "international") if is_announced(run) else None
     if run.hints & context.HINT_ORDER and context.is_order(run.before):
         return None
     if run.digits[:2] == "00" and length >= 10 and set(run.groups) != {2} and is_assigned(run.digits[2:]):
@@ -94,6 +97,8 @@ def _is_someones(run: runs.NumberRun) -> bool:
 
 
 _LEAST_NATIONAL = 9
+_LEAST_ABROAD = 10
+"""Digits of a number with its country code that is written without groups."""
 _IS_FIRST, _IS_LAST = map(test_of, ("title | given !common | invented", "may_be !common | invented"))
 
 

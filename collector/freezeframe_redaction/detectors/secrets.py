@@ -12,8 +12,8 @@ from freezeframe_redaction.surrogates.marks import is_marked_secret
 
 CLASS = "SECRET"
 _RULES = Rules("secrets")
-_RUN_OF_LETTERS, _JWT, _JWT_LINE, _LINE_BREAK, _PEM_BEGIN = map(
-    _RULES.form, ("run_of_letters", "jwt", "jwt_line", "line_break", "pem_begin")
+_RUN_OF_LETTERS, _JWT, _JWT_IN_PARTS, _JWT_LINE, _LINE_BREAK, _PEM_BEGIN = map(
+    _RULES.form, ("run_of_letters", "jwt", "jwt_in_parts", "jwt_line", "line_break", "pem_begin")
 )
 _PUTTY_LINES, _BASE64_LINE, _ITS_KEY, _NOT_ITS_KEY = map(_RULES.form, ("putty_lines", "base64_line", "its_key", "not_its_key"))
 _PEM_LINES, _NAMED = map(_RULES.form, ("pem_lines", "named"))
@@ -88,7 +88,11 @@ def _jwt(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if start < 0 or (start > low and (text[start - 1].isalnum() or text[start - 1] in "_-+/")):
         return ()
     match = _JWT.match(text, start, high)
-    end = _end_of_wrapped(text, start, high) or (match.end() if match else start)
+    in_parts = _JWT_IN_PARTS.match(text, start, high)
+    if in_parts is not None and "\n" in in_parts.group():
+        end = in_parts.end()
+    else:
+        end = _end_of_wrapped(text, start, high) or (match.end() if match else start)
     if end == start:
         return ()
     marked = ".eyJyZHgiOi" in "".join(text[start:end].split())

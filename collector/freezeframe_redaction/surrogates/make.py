@@ -14,6 +14,7 @@ import base64
 import ipaddress
 import re
 from dataclasses import replace
+from itertools import chain, zip_longest
 
 from freezeframe_redaction.model import SurrogateClass
 from freezeframe_redaction.prf import BASE32, BASE62, DIGITS, HEX, Prf, permute, spell
@@ -222,10 +223,14 @@ def number_for(prf: Prf, made: str, value: str) -> str:
 
 
 _LINE_BREAK = re.compile(r"\r?\n[ \t]*")
+_JWT_DOT = re.compile(r"\s*\.\s*")
 
 
 def _jwt(prf: Prf, value: str) -> str:
     breaks = _LINE_BREAK.search(value)
+    if breaks is not None and _LINE_BREAK.search(_JWT_DOT.sub(".", value)) is None:  # in parts: the surrogate is, too
+        made = _jwt(prf, _LINE_BREAK.sub("", value))
+        return "".join(chain.from_iterable(zip_longest(made.split("."), _JWT_DOT.findall(value), fillvalue="")))
     if breaks is not None:  # over lines of one width: the surrogate is, too
         made, width = _jwt(prf, _LINE_BREAK.sub("", value)), breaks.start()
         return breaks.group().join(made[at : at + width] for at in range(0, len(made), width))

@@ -3,7 +3,7 @@
 Detectors read the view only, so each is written once, for plain characters: what is spelled as an HTML entity, percent-encoded
 (once or twice) or as ``\\u0040`` is read as what it spells, full-width and mathematical letters and digits become ASCII, every
 digit of every script becomes 0-9, every dash ``-``, every arrow ``:``, every space a space; zero-width and bidirectional
-controls disappear. Plain ASCII text is its own view, at no cost.
+controls and the soft breaks of quoted-printable disappear. Plain ASCII text is its own view, at no cost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,16 @@ _FIELD: Final = re.compile(r"[^&;]+")
 _PIECE: Final = re.compile(r"[A-Za-z0-9/]{12,}")
 
 _Spelled = tuple[int, int, str]
-"""Start, end, and the one character that is spelled there."""
+"""Start, end, and the one character that is spelled there, or none."""
+
+
+# Source: RFC 2045, section 6.7, rule 5. Encoders fill their lines; other lines of that length rarely end like that.
+_SOFT_BREAK: Final = re.compile(r"(?m)^[^\r\n]{66,75}(=\r?\n)(?=\S)")
+
+
+def _soft_breaks(text: str) -> list[_Spelled]:
+    """Return the line ends that quoted-printable adds to long lines, in a mail that is pasted as text: they spell nothing."""
+    return [(*match.span(1), "") for match in _SOFT_BREAK.finditer(text)]
 
 
 def _entities(text: str) -> list[_Spelled]:
@@ -107,8 +116,13 @@ def _spelled(text: str) -> list[_Spelled]:
         *(_entities(text) if "&" in text else ()),
         *(_percents(text) if "%" in text else ()),
         *(_escapes(text) if "\\u" in text else ()),
+        *(_soft_breaks(text) if _has_soft_breaks(text) else ()),
     ]
     return sorted(one for one in out if one[2] >= " " or one[2] in "\t\n\r") if out else out
+
+
+def _has_soft_breaks(text: str) -> bool:
+    return "=\n" in text or "=\r\n" in text
 
 
 class _Fold(dict[int, int]):
@@ -157,7 +171,13 @@ class View:
 
 def may_differ(text: str) -> bool:
     """Whether the view of the text may differ from the text; also right for joined texts."""
-    return not text.isascii() or "&" in text or "%" in text or "\\u" in text or ("+" in text and "=" in text)
+    return (
+        not text.isascii()
+        or "&" in text
+        or "%" in text
+        or "\\u" in text
+        or ("=" in text and ("+" in text or _has_soft_breaks(text)))
+    )
 
 
 def is_form(text: str) -> bool:
@@ -202,7 +222,8 @@ def _without_spellings(text: str, spelled: list[_Spelled]) -> tuple[str, list[in
     for start, end, char in spelled:
         parts += (text[last:start], char)
         origin.extend(range(last, start))
-        origin.append(start)
+        if char:
+            origin.append(start)
         last = end
     parts.append(text[last:])
     origin.extend(range(last, len(text) + 1))

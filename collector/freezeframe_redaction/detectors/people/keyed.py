@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.lexicon import SURNAMES, phrases
+from freezeframe_redaction.detectors.lexicon import GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
-from freezeframe_redaction.detectors.people.classes import test_of
+from freezeframe_redaction.detectors.people.classes import by_words, test_of
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
@@ -181,10 +181,17 @@ def _is_login(login: str) -> bool:
     return all(map(_IN_LOGIN, words)) and (any(map(_GIVEN_IN_LOGIN, words)) if len(words) > 1 else _ALONE_IN_LOGIN(words[0]))
 
 
+def _is_nick(nick: str) -> bool:
+    """Whether a nick is made of a name: ``siobhan_w``, or an initial and a surname of the lists."""
+    return _is_login(nick) if "_" in nick or "." in nick else nick in GIVEN or _SURNAME_IN_NICK(nick[1:])
+
+
 _IN_LOGIN, _ALONE_IN_LOGIN, _GIVEN_IN_LOGIN = map(test_of, ("!common !technical !not_name !office", ">4 | known", "known"))
+_SURNAME_IN_NICK = test_of(">4 surname !common")
 
 DETECTORS = made_of(
     _RULES,
     {"keyed": _keyed, "loose": _loose, "labelled": _labelled},
-    {"is_login": _is_login},
+    {"is_login": _is_login, "is_nick": _is_nick},
+    by_words=by_words,
 )
