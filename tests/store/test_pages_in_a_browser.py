@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import random
 from dataclasses import replace
@@ -12,7 +13,7 @@ from urllib.parse import urlencode, urlsplit
 import httpx
 import pytest
 from browsed_pages import HOSTILE, LISTED, MARKED, Pages, handmade, named
-from browser import CHROMIUM
+from browser import CHROMIUM, Command
 from handmade_runs import make_run, model_call, tool_call
 from page_pictures import SHAPE, SHAPES, WIDTH
 
@@ -394,6 +395,28 @@ def test_the_colours_that_a_reader_chooses_stay_without_a_script(pages: Pages) -
         assert pages.browser.run(ground) == dark
     finally:
         pages.browser.show_as(width=1280)
+
+
+def test_times_are_the_readers_and_without_a_script_utc(pages: Pages) -> None:
+    """The start of a run, and how long ago it was; the instant in UTC stays in the title."""
+    spans = named(make_run(tool_call("look", 1, 1)), "713e" * 8)
+    pages.store.insert(spans, token="browser-time")
+    found = "[...document.querySelectorAll('.facts time, .runs time')].map(time => [time.textContent, time.title])"
+
+    def times(path: str, *commands: Command) -> list[list[str]]:
+        # one command: the zone ends with the connection
+        page = ("Page.navigate", {"url": f"{pages.origin}{path}"})
+        return pages.browser.do(*commands, page, run=found, until=("Page.loadEventFired", {}))
+
+    utc = dt.datetime.fromtimestamp(spans[0].start_time_unix_nano // 10**9, dt.UTC)
+    there = utc.astimezone(dt.timezone(dt.timedelta(hours=5, minutes=30)))
+    both = f"{utc:%Y-%m-%d %H:%M:%S} UTC", f"{there:%Y-%m-%d %H:%M:%S} GMT+5:30"
+    kolkata = ("Emulation.setTimezoneOverride", {"timezoneId": "Asia/Kolkata"})
+    assert times(f"/runs/{'713e' * 8}", kolkata) == [[both[1], both[0]]]
+    ((_, title),) = times(f"/?words={'713e' * 8}", kolkata)
+    assert title == f"{both[1]}, {both[0]}"
+    off = ("Emulation.setScriptExecutionDisabled", {"value": True})
+    assert times(f"/runs/{'713e' * 8}", kolkata, off) == [[both[0], both[0]]]
 
 
 def test_without_a_script_a_run_is_read_replayed_and_stepped_through(pages: Pages) -> None:

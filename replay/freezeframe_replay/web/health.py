@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from freezeframe_replay.report.render import duration, moment, size_text
+from freezeframe_replay.report.render import duration, size_text
 from freezeframe_replay.web.markup import render
 
 
@@ -45,6 +45,7 @@ def health_page(health: Health) -> str:
         "health.html",
         health=health,
         strip=_strip(status) if status else {},
+        up_since=dt.datetime.now(dt.UTC) - dt.timedelta(seconds=float(status.get("uptime_s") or 0)),
         facts=_facts(status) if status else {},
         why=str(status.get("not_ready_because") or ""),
         ready=bool(status.get("ready")),
@@ -64,7 +65,6 @@ def _strip(status: Mapping[str, Any]) -> dict[str, str]:
         "log": size_text(int(log.get("bytes", 0))),
         "rejected": f"{spans.get('rejected', 0):,} spans",
         "missing": f"{spans.get('missing', 0) or 0:,} spans",
-        "up since": moment(dt.datetime.now(dt.UTC) - dt.timedelta(seconds=float(status.get("uptime_s") or 0))),
     }
 
 

@@ -122,9 +122,9 @@ def _environment() -> Environment:
         "cost_sum": _cost_sum,
         "count": _count,
         "tokens": _tokens,
-        "moment": moment,
         "plural": counted,
-        "ago": _ago,
+        "clock": _clock,
+        "utc": _utc,
         "linked": _linked,
         "marked": _marked,
         "apart": words_apart,
@@ -164,10 +164,21 @@ def _cost_sum(paid: Cost) -> str:
     return cost_sum(paid.usd, calls=paid.calls, unknown=paid.unknown)
 
 
+def _utc(time: dt.datetime) -> str:
+    return f"{moment(time).removesuffix('Z')} UTC"
+
+
+def _clock(time: dt.datetime, now: dt.datetime | None = None) -> Markup:
+    """Return a time as an element: in UTC, or how long before `now` it was. The script writes it in the reader's time zone."""
+    utc = time.replace(tzinfo=dt.UTC) if time.tzinfo is None else time.astimezone(dt.UTC)
+    named = _utc(utc)
+    return Markup('<time datetime="{}" title="{}">{}</time>').format(
+        utc.isoformat(timespec="milliseconds"), named, named if now is None else _ago(utc, now)
+    )
+
+
 def _ago(time: dt.datetime, now: dt.datetime) -> str:
     """Return how long ago a time was, in its largest unit; its day, if that is longer ago than anybody counts."""
-    if time.tzinfo is None:
-        time = time.replace(tzinfo=dt.UTC)
     seconds = max((now - time).total_seconds(), 0)
     if seconds > _COUNTED_S:
         return f"{time:%Y-%m-%d}"

@@ -1,5 +1,5 @@
-// What a page of the service adds for those who run scripts: copy buttons, keys, names in SQL, and what is new of a run
-// that goes on. It sends nothing, and reads no page but its own again.
+// What a page of the service adds for those who run scripts: copy buttons, keys, local times, names in SQL, and what is new of
+// a run that goes on. It sends nothing, and reads no page but its own again.
 "use strict";
 
 // What the keys j and k go through: runs, spans, parts of the transcript, pairs of a comparison.
@@ -24,6 +24,17 @@ function addCopyButtons(page) {
       button.textContent = (await copy(text)) ? "Copied" : "Not allowed";
     });
     place.after(button);
+  }
+}
+
+// Write the times of a page in the reader's time zone; the titles have UTC.
+function localise(page) {
+  for (const time of page.querySelectorAll("time")) {
+    const date = new Date(time.dateTime);
+    const zone = new Intl.DateTimeFormat("en", { timeZoneName: "short" }).formatToParts(date);
+    const local = `${date.toLocaleString("sv")} ${zone.find((part) => part.type === "timeZoneName").value}`;
+    if (time.textContent === time.title) time.textContent = local;
+    else time.title = `${local}, ${time.title}`;
   }
 }
 
@@ -137,6 +148,7 @@ async function follow(version, wait) {
       const known = new Set([...document.querySelectorAll(STOPS)].map((stop) => stop.id));
       const newest = versionOf(page);
       addCopyButtons(page);
+      localise(page);
       renew(document.querySelector("main"), page.querySelector("main"));
       const fresh = [...document.querySelectorAll(STOPS)].filter((stop) => !known.has(stop.id));
       fresh.forEach((stop) => stop.classList.add("fresh"));
@@ -287,6 +299,7 @@ function addKeys() {
 
 document.addEventListener("DOMContentLoaded", () => {
   addCopyButtons(document);
+  localise(document);
   addKeys();
   addCompletion();
   document.querySelectorAll("svg.plot").forEach(addBrush);

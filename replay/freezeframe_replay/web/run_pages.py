@@ -11,7 +11,7 @@ from typing import Any, Final
 from freezeframe_replay.report.failure import find_failure
 from freezeframe_replay.report.messages import Said
 from freezeframe_replay.report.outline import Node, Outline
-from freezeframe_replay.report.render import ID_DIGITS, cost_sum, how_far, ledger_lines, took, when
+from freezeframe_replay.report.render import ID_DIGITS, cost_sum, how_far, ledger_lines, took
 from freezeframe_replay.report.transcript import Call, Transcript, Turn, make_transcript
 from freezeframe_replay.sources.costs import Cost, sum_of
 from freezeframe_replay.sources.labels import Label
@@ -143,6 +143,7 @@ def _head(run: Run, outline: Outline, links: Links, costs: Mapping[str, float | 
         "failure": failure,
         "strip": _strip(run, outline, len(failure.steps) if failure is not None else 0, sum_of(costs)),
         "costs": costs,
+        "started": dt.datetime.fromtimestamp(outline.start_time_unix_nano / 1e9, dt.UTC),
         "facts": _facts(outline),
         "environment": outline.environment,
         "place": place_of,
@@ -213,7 +214,6 @@ def _strip(run: Run, outline: Outline, failed: int, paid: Cost | None) -> dict[s
 
 def _facts(outline: Outline) -> dict[str, str]:
     rows = {
-        "started": when(outline.start_time_unix_nano),
         "reached": how_far(outline),
         "entry": f"{outline.entry_target or outline.name}{f' ({outline.entry_kind})' if outline.entry_kind else ''}",
         "input": outline.called_with or "not recorded",
