@@ -12,7 +12,7 @@ from urllib.parse import urlencode, urlsplit
 
 import httpx
 import pytest
-from browsed_pages import HOSTILE, LISTED, MARKED, Pages, handmade, named
+from browsed_pages import ADDRESS, HOSTILE, LISTED, MARKED, Pages, handmade, named
 from browser import CHROMIUM, Command
 from handmade_runs import make_run, model_call, tool_call
 from page_pictures import SHAPE, SHAPES, WIDTH
@@ -346,8 +346,9 @@ def test_everything_can_be_read(pages: Pages) -> None:
         pages.run("failed"),
         f"{pages.run('wordy')}?tab=kit",
         f"{pages.run('lanes')}?tab=timeline",
-        f"{pages.run('wordy')}?tab=raw",
-        f"{pages.run('wordy')}/steps/1",
+        pages.run("private"),
+        f"{pages.run('private')}?tab=raw",
+        f"{pages.run('private')}/steps/1",
         f"{pages.run('wordy')}/fork?step=2",
         f"/diff?before={pages.runs['wordy']}&after={pages.runs['other']}",
         "/nowhere",
@@ -395,6 +396,20 @@ def test_the_colours_that_a_reader_chooses_stay_without_a_script(pages: Pages) -
         assert pages.browser.run(ground) == dark
     finally:
         pages.browser.show_as(width=1280)
+
+
+def test_surrogates_are_tinted_with_their_class_wherever_a_text_of_the_run_has_one(pages: Pages) -> None:
+    """In the transcript, bodies as trees and raw spans; nothing else is, and no run without surrogates has any."""
+    tinted = "[...document.querySelectorAll('i[title]')].map(found => [found.title, found.textContent])"
+    for path, least in (("", 4), ("/steps/1", 2), ("/steps/2", 2), ("?tab=raw", 2)):
+        pages.open(f"{pages.run('private')}{path}")
+        found = pages.browser.run(tinted)
+        assert len(found) >= least, path
+        assert {title for title, _ in found} == {"surrogate: EMAIL"}
+        (surrogate,) = {text for _, text in found}
+        assert surrogate not in (ADDRESS, "")
+    pages.open(pages.run("wordy"))
+    assert pages.browser.run(tinted) == []
 
 
 def test_times_are_the_readers_and_without_a_script_utc(pages: Pages) -> None:

@@ -21,6 +21,7 @@ from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.deleting import delete_rows
+from freezeframe_redaction import TenantKey, load_policy, redact_run
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.dataset import Dataset, write_dataset
 from freezeframe_replay.experiments.experiment import ExperimentVerdict, Result, RowResult, result_to_json
@@ -29,6 +30,7 @@ from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.spent import Spent
 from freezeframe_replay.service.app import make_app
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
 from freezeframe_schemas.span import SpanRecord
@@ -66,6 +68,7 @@ HOSTILE = (
 )
 MARKED = "кетцалькоатль"
 """A word that stands in one payload only, far from where a preview ends, and not in ASCII."""
+ADDRESS = "mara.voss@voss-freight.de"
 LISTED = 120
 IN_SET = 200
 
@@ -138,6 +141,11 @@ def named(spans: list[SpanRecord], trace_id: str, *, after_s: int = 0) -> list[S
     ]
 
 
+def redacted(*exchanges: Exchange) -> list[SpanRecord]:
+    """Return a run as the collector stores it."""
+    return list(redact_run(make_run(*exchanges), load_policy(), TenantKey(id="default/1", secret=b"k" * 32)))
+
+
 def handmade() -> dict[str, list[SpanRecord]]:
     """Return runs with what is hard to show."""
     wordy = f"{'an order of some length. ' * 40}{MARKED} was here"
@@ -149,6 +157,10 @@ def handmade() -> dict[str, list[SpanRecord]]:
         "wordy": make_run(model_call("Where?", "It is in Lyon."), tool_call("track", {"place": "Lyon"}, order=wordy)),
         "other": make_run(
             model_call("Where is it?", "In Bonn. " * 30), tool_call("track", {"place": "Bonn " * 30}, order="AC-2")
+        ),
+        "private": redacted(
+            model_call(f"Write to {ADDRESS}, please.", f"I wrote to {ADDRESS}."),
+            tool_call("send", {"to": ADDRESS, "text": "two\nlines"}, ADDRESS),
         ),
         "lanes": make_run(*(tool_call("search", number, lane=(number % 3,)) for number in range(6))),
     }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -26,6 +26,7 @@ _SHORT: Final = 1000
 _OPEN: Final = 2
 """Levels that are unfolded in a longer one."""
 _PREVIEW: Final = 100
+Shown = Callable[[str], str]
 _ESCAPE: Final = re.compile(r'(\\[n"\\])')
 
 
@@ -42,32 +43,35 @@ def read_json(text: str, path: str = "") -> Any:
     return value
 
 
-def json_tree(value: Any, link: str, path: str = "") -> Markup | None:
+def json_tree(value: Any, link: str, path: str = "", tinted: Shown = block) -> Markup | None:
     """Return a value as a tree; None for a text, and for a list or an object of too many items.
 
     Args:
         value: an object or a list.
         link: address of a page that shows a part of it, without the part's path.
         path: of the value itself.
+        tinted: gives what the page shows of a text.
     """
     if not isinstance(value, dict | list) or len(value) > _MOST_ITEMS:
         return None
     text = _compact(value)
-    return Markup("").join(_lines("", value, text, "", _ROOM, path, link, _DEEPEST if len(text) <= _SHORT else _OPEN))
+    return Markup("").join(_lines("", value, text, "", _ROOM, path, link, tinted, _DEEPEST if len(text) <= _SHORT else _OPEN))
 
 
-def _lines(lead: str, value: Any, text: str, comma: str, room: float, path: str, link: str, unfolded: int) -> Iterator[Markup]:
+def _lines(
+    lead: str, value: Any, text: str, comma: str, room: float, path: str, link: str, tinted: Shown, unfolded: int
+) -> Iterator[Markup]:
     """Yield the lines of a value, which is `text`, after its key; each begins with as many spaces as `lead` does."""
     indent = " " * (len(lead) - len(lead.lstrip()) + 2)
     if not isinstance(value, dict | list):
         if len(text) > max(room, _LEAST_ROOM):
             yield _left_out(lead, text, path, link)
         else:
-            yield Markup("{}{}{}\n").format(lead, _unescaped(text), comma)
+            yield Markup("{}{}{}\n").format(lead, _unescaped(text, tinted), comma)
         return
     is_flat = not any(isinstance(item, dict | list | str) for item in value)
     if len(text) <= _ONE_LINE or (isinstance(value, list) and is_flat and len(text) <= room):
-        yield Markup("{}{}{}\n").format(lead, _unescaped(text), comma)
+        yield Markup("{}{}{}\n").format(lead, _unescaped(text, tinted), comma)
     elif len(indent) > 2 * _DEEPEST or (len(text) > room and (room < _LEAST_ROOM or len(value) > _MOST_ITEMS)):
         yield _left_out(lead, text, path, link)
     else:
@@ -77,9 +81,9 @@ def _lines(lead: str, value: Any, text: str, comma: str, room: float, path: str,
         items = [(*pair, _compact(pair[1])) for pair in (value.items() if isinstance(value, dict) else enumerate(value))]
         share = _share(room, [len(written) for _, _, written in items])
         for at, (name, item, written) in enumerate(items, 1):
-            key = f"{indent}{block(_compact(name))}: " if isinstance(value, dict) else indent
+            key = Markup("{}{}: ").format(indent, tinted(_compact(name))) if isinstance(value, dict) else indent
             part = f"{path}/{str(name).replace('~', '~0').replace('/', '~1')}"
-            yield from _lines(key, item, written, "," if at < len(items) else "", share, part, link, unfolded - 1)
+            yield from _lines(key, item, written, "," if at < len(items) else "", share, part, link, tinted, unfolded - 1)
         yield Markup("{}{}{}\n</details>").format(indent[2:], text[-1], comma)
 
 
@@ -97,14 +101,14 @@ def _left_out(lead: str, text: str, path: str, link: str) -> Markup:
     return Markup('{}<a href="{}{}">{}</a> {:,} characters\n').format(lead, link, quote(path), preview, len(text))
 
 
-def _unescaped(text: str) -> Markup:
+def _unescaped(text: str, tinted: Shown) -> Markup:
     """Return JSON with the lines and quotes of its texts as they read; the backslashes are there for who copies it."""
     pieces = _ESCAPE.split(text)
     reads = [
         Markup("<s>{}</s>{}").format(piece, Markup("<br>")) if piece == "\\n" else Markup("<s>\\</s>{}").format(piece[1:])
         for piece in pieces[1::2]
     ]
-    return Markup("").join(part for pair in zip(map(block, pieces[::2]), [*reads, ""], strict=True) for part in pair)
+    return Markup("").join(part for pair in zip(map(tinted, pieces[::2]), [*reads, ""], strict=True) for part in pair)
 
 
 def _compact(value: Any) -> str:

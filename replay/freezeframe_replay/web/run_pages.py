@@ -21,6 +21,7 @@ from freezeframe_replay.web.markup import policy_of_a_file, render
 from freezeframe_replay.web.replay import Noted
 from freezeframe_replay.web.step_pages import steps_of_a_file
 from freezeframe_replay.web.timeline import ROWS, Scale, timeline
+from freezeframe_replay.web.tint import Tint
 from freezeframe_schemas.run import Run
 
 TABS: Final = {"transcript": "Transcript", "timeline": "Timeline", "kit": "Replay kit", "raw": "Raw"}
@@ -138,14 +139,16 @@ def page_of_a_file(run: Run, outline: Outline, *, named: str) -> str:
 def _head(run: Run, outline: Outline, links: Links, costs: Mapping[str, float | None]) -> dict[str, Any]:
     """Return what every page of a run begins with."""
     failure = find_failure(run, outline)
+    tinted = Tint(run.spans)
     return {
+        "tinted": tinted,
         "outline": outline,
         "failure": failure,
         "strip": _strip(run, outline, len(failure.steps) if failure is not None else 0, sum_of(costs)),
         "costs": costs,
         "started": dt.datetime.fromtimestamp(outline.start_time_unix_nano / 1e9, dt.UTC),
         "facts": _facts(outline),
-        "environment": outline.environment,
+        "environment": {**outline.environment, **tinted.facts},
         "place": place_of,
         "anchor": anchor_of,
         "step_link": links.step,

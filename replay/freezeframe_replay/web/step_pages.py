@@ -14,6 +14,7 @@ from freezeframe_replay.web.find import find_words, listed, marked_text
 from freezeframe_replay.web.json_tree import json_tree, read_json
 from freezeframe_replay.web.links import Links, place_of
 from freezeframe_replay.web.markup import render
+from freezeframe_replay.web.tint import Tint
 from freezeframe_schemas import genai
 from freezeframe_schemas.body_text import read_text
 from freezeframe_schemas.errors import WireError
@@ -58,12 +59,14 @@ def step_page(
     steps = [item for item in outline.nodes if item.step is not None] if exchange is not None else list(outline.nodes)
     steps.sort(key=lambda item: item.step or 0)
     at = steps.index(node)
-    parts = _step(run, node, span, exchange, shown, links)
+    tinted = Tint(run.spans)
+    parts = _step(run, node, span, exchange, shown, links, tinted)
     if node.span_id in costs:
         parts["facts"]["cost"] = cost(costs[node.span_id]) or "unknown"
     return render(
         "step.html",
         **parts,
+        tinted=tinted,
         run_id=run.trace_id,
         label=label,
         token=token,
@@ -78,12 +81,13 @@ def step_page(
 def steps_of_a_file(run: Run, outline: Outline, links: Links) -> tuple[list[dict[str, Any]], int]:
     """Return the steps for a page that holds all of them, in the order of the run, and how many it has no room for."""
     spans = {span.span_id: span for span in run.spans}
+    tinted = Tint(run.spans)
     exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
     nodes = sorted(outline.nodes, key=lambda node: (node.step is None, node.step or 0))
     shown: list[dict[str, Any]] = []
     left = _ALONE_CHARACTERS
     for node in nodes:
-        made = _step(run, node, spans[node.span_id], exchanges.get(node.span_id), {}, links)
+        made = _step(run, node, spans[node.span_id], exchanges.get(node.span_id), {}, links, tinted)
         left -= _weight(made)
         if left < 0:
             break
@@ -92,14 +96,14 @@ def steps_of_a_file(run: Run, outline: Outline, links: Links) -> tuple[list[dict
 
 
 def _step(
-    run: Run, node: Node, span: SpanRecord, exchange: Exchange | None, shown: Mapping[str, str], links: Links
+    run: Run, node: Node, span: SpanRecord, exchange: Exchange | None, shown: Mapping[str, str], links: Links, tinted: Tint
 ) -> dict[str, Any]:
     """Return what is shown of a step."""
     return {
         "place": place_of(node),
         "node": node,
         "facts": _step_facts(run, node, span, exchange),
-        "bodies": [] if exchange is None else list(_bodies(exchange, shown, links.step(node), alone=links.alone)),
+        "bodies": [] if exchange is None else list(_bodies(exchange, shown, links.step(node), tinted, alone=links.alone)),
         "attributes": _attributes(span, whole=exchange is None),
     }
 
@@ -132,7 +136,7 @@ def _step_facts(run: Run, node: Node, span: SpanRecord, exchange: Exchange | Non
     return {name: text for name, text in rows.items() if text}
 
 
-def _bodies(exchange: Exchange, shown: Mapping[str, str], link: str, *, alone: bool) -> Iterator[dict[str, Any]]:
+def _bodies(exchange: Exchange, shown: Mapping[str, str], link: str, tinted: Tint, *, alone: bool) -> Iterator[dict[str, Any]]:
     for key, part in (("request", exchange.request), ("response", exchange.response)):
         text, note = body_text(part)
         find = shown.get("find", "")
@@ -141,7 +145,7 @@ def _bodies(exchange: Exchange, shown: Mapping[str, str], link: str, *, alone: b
         is_long = len(text) > _PAGE_BYTES and not alone
         value = None if alone or hits else read_json(text, slash + rest)
         path = "" if value is None else slash + rest
-        tree = json_tree(value, f"?{key}=1", path) if number == "1" else None
+        tree = json_tree(value, f"?{key}=1", path, tinted) if number == "1" else None
         if tree is not None:
             note = "indented here, its texts unescaped"
         elif path:
