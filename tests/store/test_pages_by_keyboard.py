@@ -100,6 +100,19 @@ def test_by_keys_alone_from_200_runs_of_a_set_to_the_three_that_a_candidate_chan
     assert walk.end(record_property) == 3
 
 
+def test_by_keys_alone_runs_of_the_list_become_a_set(pages: Pages, record_property: Callable[[str, object], None]) -> None:
+    """Two are chosen, one of them is taken back and chosen again, and the set is named."""
+    pages.open("/?service=listed")
+    walk = Walk(pages)
+    walk.press("j", "v", "j", "v", "v")
+    assert "2 chosen" in walk.press("v")
+    walk.press("a")
+    walk.type("by-hand")
+    assert walk.press("Enter", loads=True).startswith("/sets/by-hand")
+    assert pages.browser.run("document.querySelectorAll('tbody tr').length") == 2
+    assert walk.end(record_property) == 8
+
+
 def test_from_a_question_in_sql_to_the_run_it_found(pages: Pages) -> None:
     """Typed, asked by keys, and its id clicked."""
     pages.open("/sql")

@@ -27,7 +27,7 @@ from yarl import URL
 
 from freezeframe_collector.store import Store
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.experiments.dataset import write_dataset
+from freezeframe_replay.experiments.dataset import load_dataset, write_dataset
 from freezeframe_replay.experiments.experiment import result_to_json, run_experiment
 from freezeframe_replay.experiments.gates import Gates
 from freezeframe_replay.local.home import Home
@@ -481,6 +481,37 @@ async def test_a_set_is_a_grid_of_its_runs_by_the_candidates_that_were_tried(
     assert (listed["name"], listed["runs"], sorted(listed["candidates"])) == ("week", 2, ["base", "reworded"])
     for path in ("/sets/none", "/api/v1/sets/none", "/sets/..%2f..", "/sets/.freezeframe"):
         assert (await client.get(URL(path, encoded=True))).status == 404
+
+
+async def test_runs_that_are_chosen_in_the_list_become_a_set_and_are_added_to_one(
+    client: Client, runs: dict[str, Run], folder: Path
+) -> None:
+    """Each once, redacted as they are stored; only for a form of our own page, and only in the folder of sets."""
+    token, origin = await own_form(client, runs["good"])
+    good, failed = runs["good"].trace_id, runs["failed"].trace_id
+
+    async def add(name: str, *chosen: str, headers: dict[str, str] = origin) -> tuple[int, str]:
+        form = [("name", name), *token.items(), *(("run", run) for run in chosen)]
+        answer = await client.post("/sets", data=form, headers=headers)
+        return answer.status, answer.url.path if answer.status == 200 else await answer.text()
+
+    assert await add("picked", good) == (200, "/sets/picked")
+    assert await add("picked", failed, good) == (200, "/sets/picked")
+    dataset = load_dataset(folder / "sets" / "picked")
+    assert [(row.run_id, row.note) for row in dataset.rows] == [(good, "not redacted"), (failed, "not redacted")]
+    assert [dataset.load(row).run_id for row in dataset.rows] == [good, failed]
+    assert dataset.chosen_by == "by hand in the list of runs"
+    assert '<option value="picked">' in await text(client, "/")
+    assert (await add("gone", good, "f" * 32))[0] == 404
+    for name, chosen, said in (
+        ("../out", good, "expected a name"),
+        (".hidden", good, "expected a name"),
+        ("picked", None, "tick"),
+    ):
+        status, page = await add(name, *filter(None, [chosen]))
+        assert (status, said in page) == (400, True)
+    assert (await add("picked", good, headers={}))[0] == 403
+    assert [path.name for path in (folder / "sets").iterdir() if path.name != "week"] == ["picked"]
 
 
 @pytest.mark.parametrize("title", COOKBOOK)

@@ -72,28 +72,30 @@ class Dataset:
         return fixture
 
 
-def write_dataset(directory: Path, runs: Iterable[tuple[Fixture, str]], *, chosen_by: str) -> Dataset:
+def write_dataset(directory: Path, runs: Iterable[tuple[Fixture, str]], *, chosen_by: str, kept: Iterable[Row] = ()) -> Dataset:
     """Write fixtures, each with a note, and then the manifest that pins them. Existing fixtures stay on disk.
+
+    `kept`: rows that the dataset has already, and goes on to have.
 
     Raises:
         FixtureError: there are no runs, or the folder cannot be written.
     """
-    rows: list[Row] = []
+    rows = {row.name: row for row in kept}
     try:
         for fixture, note in runs:
             name = fixture.run_id[:_NAME_DIGITS]
             folder = directory / "runs" / name
             write_fixture(fixture, folder)
-            rows.append(Row(name=name, run_id=fixture.run_id, digest=_digest_of(folder), note=note))
+            rows[name] = Row(name=name, run_id=fixture.run_id, digest=_digest_of(folder), note=note)
         if not rows:
             raise FixtureError(f"{directory}: no runs were chosen, so there is nothing to write")
-        manifest = {"format": FORMAT, "version": VERSION, "chosen_by": chosen_by, "rows": [asdict(row) for row in rows]}
+        manifest = {"format": FORMAT, "version": VERSION, "chosen_by": chosen_by, "rows": [*map(asdict, rows.values())]}
         partial = directory / f"{MANIFEST}.partial"
         partial.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
         os.replace(partial, directory / MANIFEST)
     except OSError as error:
-        raise FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another directory with -o") from error
-    return Dataset(directory=directory, rows=tuple(rows), chosen_by=chosen_by)
+        raise FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another directory") from error
+    return Dataset(directory=directory, rows=tuple(rows.values()), chosen_by=chosen_by)
 
 
 def load_dataset(directory: Path) -> Dataset:
@@ -124,14 +126,19 @@ def load_dataset(directory: Path) -> Dataset:
 
 
 def result_file(directory: Path, name: str) -> Path:
-    """Return where a dataset keeps the result of the candidate with this name.
+    """Return where a dataset keeps the result of the candidate with this name; raises as `check_name` does."""
+    check_name(name)
+    return directory / "results" / f"{name}.json"
+
+
+def check_name(name: str) -> None:
+    """Check the name of a dataset, or of a candidate.
 
     Raises:
-        FixtureError: the name is not one for a file.
+        FixtureError: it is not one for a file.
     """
     if not re.fullmatch(r"[\w.+-]{1,60}", name) or name.startswith("."):
         raise FixtureError(f"{name!r}: expected a name of letters, digits, '.', '_', '+' and '-', at most 60 characters")
-    return directory / "results" / f"{name}.json"
 
 
 def _check_names(path: Path, rows: Sequence[Row]) -> None:

@@ -17,6 +17,7 @@ from aiohttp import web
 
 from freezeframe_replay.local.daemon import flush
 from freezeframe_replay.service.replay_routes import own_form
+from freezeframe_replay.service.set_routes import set_names
 from freezeframe_replay.service.state import COSTS, HOME, LABELS, STORE, TOKEN, html
 from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.sources.run_list import RunPage, find_runs
@@ -59,6 +60,7 @@ async def show_runs(request: web.Request) -> web.Response:
             views=views,
             wrong_views=wrong,
             token=request.app[TOKEN],
+            sets=await asyncio.to_thread(set_names, request.app),
             data=shlex.quote(str(request.app[HOME].directory)),
         )
     )

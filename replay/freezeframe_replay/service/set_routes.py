@@ -1,29 +1,34 @@
-"""The pages of datasets, which are folders of `sets` next to the data directory."""
+"""The pages of datasets, which are folders of `sets` next to the data directory. A form of the list adds runs to one."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from aiohttp import web
 
-from freezeframe_replay.experiments.dataset import MANIFEST, Dataset, Row, load_dataset
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.experiments.dataset import MANIFEST, Dataset, Row, check_name, load_dataset, write_dataset
 from freezeframe_replay.experiments.experiment import FORMAT, VERSION
 from freezeframe_replay.report.answered_rows import csv_text
 from freezeframe_replay.report.outline import outline_fixture
 from freezeframe_replay.report.spent import spent_by
-from freezeframe_replay.service.replay_routes import folder_of
-from freezeframe_replay.service.state import HOME, download, html
+from freezeframe_replay.service.replay_routes import folder_of, own_form
+from freezeframe_replay.service.state import HOME, STORE, download, html
+from freezeframe_replay.sources.passing_on import is_bare
+from freezeframe_replay.web.redirects import see
 from freezeframe_replay.web.sets import SetInList, SetRow, grid_values, set_page, sets_page
 from freezeframe_schemas.errors import FixtureError
 
 ROUTES: Final = web.RouteTableDef()
 
 _SETS: Final = "sets"
+_BY_HAND: Final = "by hand in the list of runs"
 _MOST_SETS: Final = 200
 _MOST_CANDIDATES: Final = 12
 
@@ -33,6 +38,40 @@ async def show_sets(request: web.Request) -> web.Response:
     """List the datasets."""
     found = await asyncio.to_thread(list_sets, request.app)
     return html(sets_page(found, folder=str(folder_of(request.app[HOME]) / _SETS)))
+
+
+@ROUTES.post("/sets")
+async def add_to_set(request: web.Request) -> web.Response:
+    """Write the runs that were chosen in our own page's form into a dataset, a new one if none has the name; lead to it.
+
+    Raises:
+        web.HTTPBadRequest: no run was chosen, or the name is not one for a folder.
+    """
+    form = await own_form(request)
+    name, chosen = str(form.get("name", "")).strip(), [str(run) for run in (await request.post()).getall("run", [])]
+    if not chosen:
+        raise web.HTTPBadRequest(text="no run was chosen; tick runs in the list first")
+    try:
+        check_name(name)
+    except FixtureError as error:
+        raise web.HTTPBadRequest(text=f"name of the set: {error.message}") from None
+    await asyncio.to_thread(_add, request.app, name, dict.fromkeys(chosen))
+    return see(f"/sets/{quote(name)}")
+
+
+def _add(app: web.Application, name: str, chosen: Iterable[str]) -> None:
+    """Add runs to a dataset; those that it has are written anew.
+
+    Raises:
+        RunError: one is not stored, or cannot be a fixture. Nothing was changed.
+        FixtureError: the folder is no dataset that can be read, or cannot be written.
+    """
+    directory = folder_of(app[HOME]) / _SETS / name
+    fixtures = [freeze(app[STORE].load(run)) for run in chosen]
+    dataset = load_dataset(directory) if (directory / MANIFEST).is_file() else Dataset(directory=directory, rows=())
+    chosen_by = ", ".join(dict.fromkeys(filter(None, (dataset.chosen_by, _BY_HAND))))
+    noted = [(fixture, "not redacted" if is_bare(fixture) else "") for fixture in fixtures]
+    write_dataset(directory, noted, chosen_by=chosen_by, kept=dataset.rows)
 
 
 @ROUTES.get("/sets/{name}")
@@ -91,20 +130,26 @@ def _directory(request: web.Request) -> Path:
     return directory
 
 
+def set_names(app: web.Application) -> list[str]:
+    """Return the names of the datasets."""
+    folder = folder_of(app[HOME]) / _SETS
+    found = sorted(folder.iterdir())[:_MOST_SETS] if folder.is_dir() else ()
+    return [directory.name for directory in found if (directory / MANIFEST).is_file()]
+
+
 def list_sets(app: web.Application) -> list[SetInList]:
     """Return the datasets, each with the names of its results; for one that is not readable, what is wrong with it."""
     folder = folder_of(app[HOME]) / _SETS
     found: list[SetInList] = []
-    for directory in sorted(folder.iterdir())[:_MOST_SETS] if folder.is_dir() else ():
-        if (directory / MANIFEST).is_file():
-            try:
-                dataset = load_dataset(directory)
-            except FixtureError as error:
-                found.append(SetInList(name=directory.name, runs=0, chosen_by=error.message, candidates=()))
-                continue
-            names = [path.stem for path in _result_files(directory)]
-            item = SetInList(name=directory.name, runs=len(dataset.rows), chosen_by=dataset.chosen_by, candidates=names)
-            found.append(item)
+    for name in set_names(app):
+        directory = folder / name
+        try:
+            dataset = load_dataset(directory)
+        except FixtureError as error:
+            found.append(SetInList(name=name, runs=0, chosen_by=error.message, candidates=()))
+            continue
+        candidates = [path.stem for path in _result_files(directory)]
+        found.append(SetInList(name=name, runs=len(dataset.rows), chosen_by=dataset.chosen_by, candidates=candidates))
     return found
 
 

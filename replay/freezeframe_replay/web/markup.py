@@ -61,6 +61,8 @@ KEYS: Final = {
     "Ctrl+Enter": "replay what was changed",
     "x": "download the fixture, of a replay with a test",
     "c": "mark a run of the list; the second opens the comparison",
+    "v": "choose a run of the list for a set",
+    "a": "name the set that the chosen runs are added to",
     "n p": "next or previous page, step, or call of a replay",
     "u": "up, from a step or a replay to its run",
     "y": "copy the link to this place",

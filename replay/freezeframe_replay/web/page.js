@@ -98,6 +98,15 @@ function mark() {
   location.assign(`/diff?before=${other}&after=${id}`);
 }
 
+// Choose a run of the list for a set, or take that back.
+function pick() {
+  const box = chosen()?.querySelector(".pick input");
+  if (!box) return;
+  box.click();
+  const number = document.querySelectorAll(".pick :checked").length;
+  say(`${number} chosen. Press a to add to a set.`);
+}
+
 // Change the answer of the chosen step; where none is chosen, what the page offers to change.
 function change() {
   const step = chosen() && [...chosen().querySelectorAll("a")].find((link) => /\/steps\/\d+$/.test(link.pathname));
@@ -118,6 +127,7 @@ const ACTIONS = {
   "[": () => turnTab(-1),
   "]": () => turnTab(1),
   c: mark,
+  v: pick,
   f: change,
   y: copyLink,
 };
@@ -126,7 +136,7 @@ const ACTIONS = {
 function press(event) {
   if (event.key === "Enter" && event.ctrlKey && event.target.matches("textarea")) return event.target.form.requestSubmit();
   if (event.ctrlKey || event.altKey || event.metaKey || event.isComposing) return;
-  const typing = event.target.closest("input, textarea, select, dialog[open]");
+  const typing = event.target.closest("input:not([type=checkbox]), textarea, select, dialog[open]");
   if (event.key === "Escape" && typing && !typing.matches("dialog")) return typing.blur();
   if (typing || (localStorage.getItem(OFF) && event.key !== "?")) return;
   const named = document.querySelector(`[data-key="${CSS.escape(event.key)}"]`);

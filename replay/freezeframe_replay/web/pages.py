@@ -62,6 +62,7 @@ def runs_page(
     views: Mapping[str, str] = {},
     wrong_views: str = "",
     token: str = "",
+    sets: Sequence[str] = (),
     data: str = "",
 ) -> str:
     """Return a page of the list below the form that filters it.
@@ -75,7 +76,8 @@ def runs_page(
         version: what the script asks by whether there is something new; empty if the page shows what it showed.
         views: name -> what was filtered, sorted and shown when it was kept.
         wrong_views: why the views cannot be read.
-        token: what the form that keeps a view sends back.
+        token: what the forms that keep a view, and that add runs to a set, send back.
+        sets: names of the datasets that there are.
         data: the data directory, which a program that is recorded has to know.
     """
     kept = {name: filters.get(name, "") for name in FILTERS}
@@ -100,6 +102,7 @@ def runs_page(
         wrong_views=wrong_views,
         query=here.removeprefix("/").removeprefix("?"),
         token=token,
+        sets=sets,
         statuses=_statuses(page.counts, kept),
         facets=[facet for name, values in page.facets.items() if (facet := _facet(name, values, kept))],
         links={
