@@ -102,7 +102,7 @@ async def _said(model: RuleModel, wire: Wire, made: Answer, asked: JsonObject, b
         input_tokens=_count_tokens(body.decode()),
         output_tokens=_count_tokens(reply.text + json.dumps([call.arguments for call in reply.calls])),
     )
-    document = wire.dialect.compose(answer, asked)
+    document = wire.dialect.documents.compose(answer, asked)
     if wire.dialect is openai_chat.DIALECT:
         fingerprint = f"fp_{RANDOM.getrandbits(40):010x}"
         document |= {"created": int(time.time()), "service_tier": "default", "system_fingerprint": fingerprint}
@@ -116,7 +116,7 @@ def _embedded(made: Answer, asked: JsonObject) -> JsonObject:
     if not texts:
         raise RequestRefused(400, "invalid_request_error", "'$.input' is invalid.", param="input")
     tokens = sum(map(_count_tokens, texts))
-    document = openai_embeddings.DIALECT.compose(Answer(model=made.model, vectors=list(map(_embedding, texts))), asked)
+    document = openai_embeddings.compose(Answer(model=made.model, vectors=list(map(_embedding, texts))), asked)
     return {**document, "usage": {"prompt_tokens": tokens, "total_tokens": tokens}}
 
 

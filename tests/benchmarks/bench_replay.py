@@ -17,17 +17,15 @@ import subprocess
 import sys
 import sysconfig
 import tempfile
-import threading
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
-from http.server import ThreadingHTTPServer
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from loopback import QuietHandler
+from loopback import QuietHandler, listening, send_json
 
 HERE = Path(__file__).parent
 PEERS = {"vcrpy": "vcrpy", "cassetter": "cassetter[httpx2]", "replex": "replex"}
@@ -58,8 +56,8 @@ def provider() -> Generator[str]:
         def do_POST(self) -> None:
             asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
             number = next(numbers)
-            self.send_response_only(200)
             if asked.get("stream"):
+                self.send_response_only(200)
                 self.send_header("content-type", "text/event-stream")
                 self.send_header("transfer-encoding", "chunked")
                 self.end_headers()
@@ -67,22 +65,10 @@ def provider() -> Generator[str]:
                     self.wfile.write(b"%x\r\n%b\r\n" % (len(event), event))
                 self.wfile.write(b"0\r\n\r\n")
                 return
-            body = json.dumps(_completion(number)).encode()
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            send_json(self, json.dumps(_completion(number)).encode())
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Handler) as url:
+        yield url
 
 
 def _completion(number: int) -> dict[str, Any]:

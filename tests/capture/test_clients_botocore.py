@@ -5,13 +5,12 @@ from __future__ import annotations
 import binascii
 import json
 import struct
-import threading
 from collections.abc import Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
 from capture_replay import replaying
+from loopback import QuietHandler, listening
 
 from freezeframe.seams import Call
 from freezeframe.testing import capture
@@ -34,14 +33,10 @@ def event(name: str, payload: dict[str, Any]) -> bytes:
     return message + struct.pack(">I", binascii.crc32(message))
 
 
-class Bedrock(BaseHTTPRequestHandler):
-    protocol_version = "HTTP/1.1"
+class Bedrock(QuietHandler):
     count = 0
     faults: list[str] = []  # noqa: RUF012 - set by each test
     asked: list[tuple[Any, dict[str, str]]] = []  # noqa: RUF012 - cleared by the test that reads it
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Keep quiet."""
 
     def do_POST(self) -> None:
         Bedrock.asked.append((json.loads(self.rfile.read(int(self.headers["content-length"]))), dict(self.headers)))
@@ -77,12 +72,8 @@ class Bedrock(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def bedrock() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Bedrock)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
+    with listening(Bedrock) as url:
+        yield url
 
 
 def make_client(url: str) -> Any:

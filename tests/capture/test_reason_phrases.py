@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Awaitable, Callable, Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from typing import Any
 
 import aiohttp
@@ -12,6 +11,7 @@ import httpx
 import pytest
 import requests
 from capture_replay import replaying
+from loopback import listening
 
 import freezeframe
 from freezeframe.testing import capture
@@ -34,13 +34,8 @@ class _Shop(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def shop() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _Shop)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_address[1]}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with listening(_Shop) as url:
+        yield url
 
 
 async def by_httpx(url: str) -> str:

@@ -6,11 +6,10 @@ import base64
 import gzip
 import json
 import shutil
-import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
@@ -20,6 +19,7 @@ import pytest
 from arbitrary import exchanges, spans
 from followed_page import ROOT, copy_package, follow, run_with
 from hypothesis import given
+from loopback import listening
 
 import freezeframe_replay
 from freezeframe_replay.cli import main
@@ -82,15 +82,8 @@ def answering(answer: Callable[[str, Mapping[str, str]], tuple[int, bytes]]) -> 
 
         def log_message(self, format: str, *args: Any) -> None: ...  # noqa: A002  # the name is the standard library's
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Handler) as url:
+        yield url.removeprefix("http://")
 
 
 def test_a_run_that_phoenix_kept_is_the_run_that_was_sent(tmp_path: Path) -> None:

@@ -6,12 +6,11 @@ import ast
 import gzip
 import json
 import re
-import threading
 from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from arbitrary import spans as arbitrary_spans
 from followed_page import ROOT
 from hypothesis import given
 from hypothesis import strategies as st
+from loopback import listening
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.report.render import counted
@@ -341,15 +341,8 @@ def receiving(status: list[int]) -> Generator[tuple[str, list[tuple[str, dict[st
 
         def log_message(self, format: str, *args: Any) -> None: ...  # noqa: A002  # the name is the standard library's
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
-    thread.start()
-    try:
-        yield f"127.0.0.1:{server.server_port}", got
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Handler) as url:
+        yield url.removeprefix("http://"), got
 
 
 ASKED: Mapping[str, tuple[str, str, dict[str, str]]] = {

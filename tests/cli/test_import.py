@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from loopback import QuietHandler, QuietServer, send_json
+from loopback import QuietHandler, listening, send_json
 from running_collector import CollectorProcess, span
 
 from freezeframe_replay.cli import main
@@ -73,13 +72,11 @@ class _Phoenix(QuietHandler):
 
 @pytest.mark.long
 def test_the_runs_of_a_backend_are_imported_redacted(collector: CollectorProcess, capsys: pytest.CaptureFixture[str]) -> None:
-    with QuietServer(("127.0.0.1", 0), _Phoenix) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        url = f"http://me:word@127.0.0.1:{server.server_port}"
+    with listening(_Phoenix) as url:
+        url = url.replace("//", "//me:word@")
         assert main(["import", "phoenix", url, "--dry-run", "--json"]) == 0
         assert [row["run"] for row in json.loads(capsys.readouterr().out)] == [KEPT]
         assert main(["import", "phoenix", url, "--data", str(collector.data)]) == 0
-        server.shutdown()
     told = capsys.readouterr()
     assert KEPT in told.out
     assert "word" not in told.err

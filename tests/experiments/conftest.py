@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from agent_folder import Folder
-from loopback import send_json
+from loopback import listening, send_json
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.sources.span_file import load_run_of_file
@@ -106,16 +105,8 @@ def _handler(provider: Provider) -> type[BaseHTTPRequestHandler]:
 def serving() -> Generator[Provider]:
     """Serve a model on loopback."""
     provider = Provider()
-    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(provider))
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    provider.url = f"http://127.0.0.1:{server.server_address[1]}"
-    try:
+    with listening(_handler(provider)) as provider.url:
         yield provider
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 @pytest.fixture

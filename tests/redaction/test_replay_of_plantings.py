@@ -8,16 +8,14 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from loopback import QuietHandler
+from loopback import QuietHandler, listening
 
 import freezeframe
 from freezeframe import seams
@@ -118,17 +116,9 @@ def world() -> Iterator[_World]:
             self.end_headers()
             self.wfile.write(body)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    made = _World(url=f"http://127.0.0.1:{server.server_address[1]}")
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
+    with listening(Handler) as url:
+        made = _World(url=url)
         yield made
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
 
 
 def _agent(world: _World, question: dict[str, Any]) -> Callable[[], str]:

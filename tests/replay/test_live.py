@@ -6,15 +6,14 @@ import json
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from http.server import BaseHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
 import pytest
 from handmade_runs import make_run, model_call, tool_call
-from loopback import send_json
+from loopback import listening, send_json
 
 from freezeframe.seams import Call
 from freezeframe_replay.cli import main
@@ -90,14 +89,9 @@ class Echo(BaseHTTPRequestHandler):
 def provider(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The model on loopback; what it was asked."""
     asked: list[str] = []
-    server = ThreadingHTTPServer(("127.0.0.1", 0), type("Handler", (Echo,), {"asked": asked}))
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    monkeypatch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_address[1]}")
-    yield asked
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with listening(type("Handler", (Echo,), {"asked": asked})) as url:
+        monkeypatch.setenv("OPENAI_BASE_URL", url)
+        yield asked
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 from any_provider import AnyProvider
-from loopback import QuietHandler, QuietServer, send_json
+from loopback import QuietHandler, listening, send_json
 from node_packages import node_folder
 from running_collector import CollectorProcess
 
@@ -164,11 +164,8 @@ def test_calls_one_after_another_do_not_overlap_however_late_the_proxy_is(
 
     monkeypatch.setattr(ProgramRecorder, "begin", begin_noted)
     monkeypatch.setattr(ProgramRecorder, "add", add_late)
-    with QuietServer(("127.0.0.1", 0), _Whole) as server:
-        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-        own = {"OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1"}
-        run, _ = record([sys.executable, "-c", IN_TURN], tmp_path, monkeypatch, own)
-        server.shutdown()
+    with listening(_Whole) as url:
+        run, _ = record([sys.executable, "-c", IN_TURN], tmp_path, monkeypatch, {"OPENAI_BASE_URL": f"{url}/v1"})
     assert slots == [0, 0]
     assert [exchange.lane for exchange in run.exchanges] == [(), ()]
 

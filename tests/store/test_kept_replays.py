@@ -10,7 +10,6 @@ import re
 import subprocess
 import sys
 import tarfile
-import threading
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import asynccontextmanager
 from http.server import BaseHTTPRequestHandler
@@ -19,7 +18,7 @@ from pathlib import Path
 import pytest
 from aiohttp.test_utils import TestClient, TestServer
 from aiohttp.web import Application, Request
-from loopback import QuietHandler, QuietServer, send_json
+from loopback import QuietHandler, listening, send_json
 
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.deleting import delete
@@ -83,15 +82,9 @@ def provider() -> Iterator[list[str]]:
             said = {"model": "gpt-4o-mini", "choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}
             send_json(self, json.dumps({**said, "usage": usage}).encode())
 
-    server = QuietServer(("127.0.0.1", 0), Echo)
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("OPENAI_BASE_URL", f"http://127.0.0.1:{server.server_address[1]}")
+    with listening(Echo) as url, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("OPENAI_BASE_URL", url)
         yield asked
-    server.shutdown()
-    server.server_close()
-    thread.join()
 
 
 @pytest.fixture

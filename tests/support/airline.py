@@ -9,18 +9,16 @@ from __future__ import annotations
 import gzip
 import itertools
 import json
-import threading
 from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import openai
-from loopback import QuietHandler
+from loopback import QuietHandler, listening, send_json
 
 import freezeframe
 from freezeframe.seams import serve, stop_serving
@@ -170,22 +168,10 @@ def provider() -> Generator[tuple[str, deque[Message]]]:
                     "usage": {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2},
                 }
             ).encode()
-            self.send_response_only(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            send_json(self, body)
 
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True)
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}", due
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with listening(Handler) as url:
+        yield url, due
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

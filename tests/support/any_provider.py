@@ -6,10 +6,8 @@ Every answer is different from the one before, so that a replay that went live w
 from __future__ import annotations
 
 import itertools
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
-from typing import Any
+
+from loopback import LoopbackProvider, QuietHandler
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Request, Response
@@ -17,34 +15,18 @@ from freezeframe_schemas.wire import find_dialect
 from freezeframe_schemas.wire.answer import Answer, ToolCall
 
 
-class AnyProvider:
+class AnyProvider(LoopbackProvider):
     """The server; `asked` counts what came."""
 
     def __init__(self) -> None:
+        super().__init__(_Handler)
         self.asked = 0
         self.numbers = itertools.count(1)
-        handler = type("Handler", (_Handler,), {"provider": self})
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
 
     def variables(self) -> dict[str, str]:
         """Return what leads SDKs here."""
         keys = {"OPENAI_API_KEY": "sk-test", "ANTHROPIC_API_KEY": "sk-test"}
         return {**keys, "OPENAI_BASE_URL": f"{self.url}/v1", "ANTHROPIC_BASE_URL": self.url}
-
-    def __enter__(self) -> AnyProvider:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
     def answer(self, request: Request) -> Response:
         """Return the answer: a call of the first tool offered, until the request holds a result of one."""
@@ -61,12 +43,8 @@ class AnyProvider:
         return match.dialect.write_answer(Answer(pieces=pieces, tool_calls=calls, id=f"a_{number}", output_tokens=7), request)
 
 
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     provider: AnyProvider
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Keep quiet."""
 
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers.get("content-length") or 0))

@@ -7,57 +7,28 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
 import time
 from collections.abc import Iterable
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any
 
+from loopback import LoopbackProvider, QuietHandler
 
-class Provider:
+
+class Provider(LoopbackProvider):
     """The server; `requests` holds the paths asked for, `bodies` what was sent there.
 
     `faults` is what to do with the next requests instead of answering."""
 
     def __init__(self) -> None:
+        super().__init__(_Handler)
         self.requests: list[str] = []
         self.bodies: list[Any] = []
         self.faults: list[str] = []
         self.numbers = itertools.count(1)
-        handler = type("Handler", (_Handler,), {"provider": self})
-        self._server = _Server(("127.0.0.1", 0), handler)
-        self._server.daemon_threads = True
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> Provider:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """Refuse every later connection."""
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
 
 
-class _Server(ThreadingHTTPServer):
-    request_queue_size = 128  # fifty calls at once are one test
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     provider: Provider
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Keep quiet."""
 
     def do_GET(self) -> None:
         self._answer({})

@@ -14,54 +14,31 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from types import TracebackType
 from typing import Any, Final
+
+from loopback import LoopbackProvider, QuietHandler
 
 _DIRECTIVE: Final = re.compile(r"-(busy|down|tools)(\d)")
 _WORDS: Final = "the parcel was sent on Monday to the depot and waits for a free van 🙂 naïve ünïcode".split()
 _PEOPLE: Final = ("Maria Keller", "maria.keller@example.com", "+49 30 901820", "12 Elm Street, Springfield", "Tom O'Brien")
 
 
-class ChancyProvider:
+class ChancyProvider(LoopbackProvider):
     """The server; `url` is where it is."""
 
     def __init__(self) -> None:
+        super().__init__(_Handler)
         self.asked: Counter[str] = Counter()
         """Path and body -> how often that was asked."""
         self.stopped = threading.Event()
-        self._server = _Server(("127.0.0.1", 0), type("Handler", (_Handler,), {"provider": self}))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> ChancyProvider:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def stop(self) -> None:
         self.stopped.set()
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().stop()
 
 
-class _Server(ThreadingHTTPServer):
-    request_queue_size = 128
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """Do nothing: some agents are there to hang up."""
-
-
-class _Handler(BaseHTTPRequestHandler):
+class _Handler(QuietHandler):
     provider: ChancyProvider
-    protocol_version = "HTTP/1.1"
-
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
-        """Keep quiet."""
 
     def do_GET(self) -> None:
         self._json({"price": random.randrange(10**6)})

@@ -7,36 +7,17 @@ from __future__ import annotations
 
 import itertools
 import json
-import threading
-from types import TracebackType
 
-from loopback import QuietHandler, QuietServer
+from loopback import LoopbackProvider, QuietHandler
 
 
-class HttpCases:
+class HttpCases(LoopbackProvider):
     """The server; `seen` holds method, path, content type and body of each request, as they came."""
 
     def __init__(self) -> None:
+        super().__init__(_Handler)
         self.seen: list[tuple[str, str, str, bytes]] = []
         self.numbers = itertools.count(1)
-        handler = type("Handler", (_Handler,), {"cases": self})
-        self._server = QuietServer(("127.0.0.1", 0), handler)
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
-        self.url = f"http://127.0.0.1:{self._server.server_address[1]}"
-
-    def __enter__(self) -> HttpCases:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.stop()
-
-    def stop(self) -> None:
-        """Refuse every later connection."""
-        if self._thread.is_alive():
-            self._server.shutdown()
-            self._server.server_close()
-            self._thread.join()
 
     @property
     def bodies(self) -> list[bytes]:
@@ -45,18 +26,18 @@ class HttpCases:
 
 
 class _Handler(QuietHandler):
-    cases: HttpCases
+    provider: HttpCases
 
     def handle_any(self) -> None:
         body = self._body()
         path = self.path.partition("?")[0]
-        self.cases.seen.append((self.command, path, self.headers.get("content-type", ""), body))
-        number = next(self.cases.numbers)
+        self.provider.seen.append((self.command, path, self.headers.get("content-type", ""), body))
+        number = next(self.provider.numbers)
         if path.startswith("/moved-"):  # /moved-308-307/end goes to /moved-307/end, and then to /end
             hops, _, rest = path.removeprefix("/moved-").partition("/")
             status, _, left = hops.partition("-")
             self._answer(b"", int(status), {"location": f"/moved-{left}/{rest}" if left else f"/{rest}"})
-        elif path == "/flaky" and [asked for _, asked, _, _ in self.cases.seen].count(path) < 3:
+        elif path == "/flaky" and [asked for _, asked, _, _ in self.provider.seen].count(path) < 3:
             self._answer(b"busy %d" % number, 503, {"retry-after": "7"})
         elif path == "/cut-length":
             self._cut(b"", {"content-length": "100"}, b"%d: twenty bytes or so" % number)

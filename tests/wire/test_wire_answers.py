@@ -86,7 +86,7 @@ def test_what_a_recorded_answer_means_survives_being_written_whole_and_streamed(
             continue
         asked = {**as_object(parse(row.request)), "stream_options": {"include_usage": True}}
         request = Request(method=row.method, url=row.url, body=json.dumps(asked).encode())
-        for form in (Form.DOCUMENT, dialect.streams_as):
+        for form in (Form.DOCUMENT, dialect.streams.form):
             written = dialect.write_answer(told(first), request, form=form)
             content_type = dict(written.headers)["content-type"]
             again = dialect.response_attributes(written.body, content_type=content_type, status=200)

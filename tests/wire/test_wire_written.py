@@ -54,7 +54,7 @@ def test_a_recorded_answer_that_is_written_again_reads_the_same(exchanges: Seque
             row.response, content_type=row.content_type, status=row.status, headers=row.headers
         )
         document = dialect.response_document(row.response, content_type=row.content_type)
-        for form in (Form.DOCUMENT, dialect.streams_as, *([Form.EVENTS] if dialect.asks_for_events else ())):
+        for form in (Form.DOCUMENT, dialect.streams.form, *([Form.EVENTS] if dialect.streams.asks_for_events else ())):
             written = dialect.write(document, form=form, split=cutter(random.Random(row.id)))
             if read(dialect, written, row.headers) != normal(dict(read_first)):
                 differing.append(f"{row.id} {form.name}")
@@ -143,7 +143,7 @@ def test_signatures_citations_and_what_else_the_recordings_lack_survive_too(url:
     match = find_dialect("POST", url)
     assert match is not None
     first = read(match.dialect, match.dialect.write(SIGNED[url]))
-    for form in (match.dialect.streams_as, Form.DOCUMENT):
+    for form in (match.dialect.streams.form, Form.DOCUMENT):
         written = match.dialect.write(SIGNED[url], form=form, split=cutter(random.Random(url)))
         assert read(match.dialect, written) == first
     assert "Lyon" in str(first)

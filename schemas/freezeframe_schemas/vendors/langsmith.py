@@ -57,8 +57,8 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
 
 def _model_call(inputs: JsonObject, outputs: JsonObject, out: AttributeWriter) -> None:
     if outputs.get("object") == "response" or "input" in inputs:
-        openai_responses.DIALECT.read_request(inputs, out)
-        openai_responses.DIALECT.read_response(outputs, out)
+        openai_responses.read_request(inputs, out)
+        openai_responses.read_response(outputs, out)
         return
     if "choices" in outputs:
         openai_chat.read_request(inputs, out)

@@ -31,8 +31,8 @@ def _agents(span: SpanRecord, out: AttributeWriter) -> None:
     response = as_object(json_of(span, "response"))
     if response:
         given: JsonObject = {key: response[key] for key in ("instructions", "tools") if key in response}
-        openai_responses.DIALECT.read_request({**given, "input": json_of(span, "raw_input")}, out)
-        openai_responses.DIALECT.read_response(response, out)
+        openai_responses.read_request({**given, "input": json_of(span, "raw_input")}, out)
+        openai_responses.read_response(response, out)
     elif span.name.startswith("Function: "):
         out.text(genai.OPERATION_NAME, genai.OP_EXECUTE_TOOL)
         out.text(genai.TOOL_NAME, span.text("name"))

@@ -90,7 +90,7 @@ def _model_call(span: SpanRecord, out: AttributeWriter) -> None:
     if reason is None and dialect is not None:
         # Missing for OpenAI's Responses and in earlier versions; the answer itself has it.
         writer = AttributeWriter()
-        dialect.read_response(answer, writer)
+        dialect.documents.read_response(answer, writer)
         reasons = writer.attributes.get(genai.RESPONSE_FINISH_REASONS)
         out.texts(genai.RESPONSE_FINISH_REASONS, [str(reason) for reason in reasons] if isinstance(reasons, tuple) else None)
     out.messages(genai.INPUT_MESSAGES, [_message(item) for item in indexed(span.attributes, "llm.input_messages")])

@@ -13,7 +13,7 @@ from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, error_object, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Counts, Fields
-from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
+from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -308,15 +308,15 @@ DIALECT: Final = WireDialect(
     name="anthropic.messages",
     operation=genai.OP_CHAT,
     provider="anthropic",
+    documents=Documents(read_request, read_response, compose),
+    streams=Streams(
+        assemble,
+        ended_by_event("type", "message_stop", "error"),
+        disassemble,
+        error_frame=lambda error: _event("error", error=error),
+    ),
     transient_fields=frozenset({"metadata"}),
-    read_request=read_request,
-    read_response=read_response,
-    assemble=assemble,
-    has_ended=ended_by_event("type", "message_stop", "error"),
-    compose=compose,
-    disassemble=disassemble,
     error_body=_error_body,
-    error_frame=lambda error: _event("error", error=error),
     set_system=prompts.field("system"),
     honours_retry_after=True,
 )

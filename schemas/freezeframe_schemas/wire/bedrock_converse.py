@@ -13,7 +13,7 @@ from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter, Counts
-from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -343,16 +343,10 @@ DIALECT: Final = WireDialect(
     name="bedrock.converse",
     operation=genai.OP_CHAT,
     provider="aws.bedrock",
+    documents=Documents(read_request, read_response, compose),
+    streams=Streams(assemble, has_ended, disassemble, form=Form.AWS_EVENTS, error_frame=error_frame),
     transient_fields=frozenset({"requestMetadata"}),
-    read_request=read_request,
-    read_response=read_response,
-    assemble=assemble,
-    has_ended=has_ended,
-    compose=compose,
-    disassemble=disassemble,
-    streams_as=Form.AWS_EVENTS,
     error_body=error_body,
-    error_frame=error_frame,
     read_headers=read_headers,
     set_system=set_system,
     settings={"inferenceConfig": SETTINGS},

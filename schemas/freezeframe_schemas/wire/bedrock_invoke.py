@@ -17,7 +17,7 @@ from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.wire import anthropic_messages, bedrock_converse, cohere, cohere_v1, openai_chat, prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -61,7 +61,7 @@ def read_request(document: JsonObject, out: AttributeWriter) -> None:
     if maker is None:
         _read_completion_request(document, out)
     else:
-        maker.read_request(document, out)
+        maker.documents.read_request(document, out)
         out.attributes.pop(genai.OPENAI_API_TYPE, None)
 
 
@@ -113,7 +113,7 @@ def _answerer(document: JsonObject) -> WireDialect | None:
 def read_response(document: JsonObject, out: AttributeWriter) -> None:
     """Write the attributes of an answer in whichever format it has."""
     maker = _answerer(document)
-    (_read_completions if maker is None else maker.read_response)(document, out)
+    (_read_completions if maker is None else maker.documents.read_response)(document, out)
     metrics = as_object(document.get(METRICS))
     if metrics and genai.USAGE_DETAILS not in out.attributes:
         out.usage(metrics, bedrock_converse.COUNTS)
@@ -166,7 +166,7 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
     elif "messageStart" in first or "contentBlockDelta" in first:
         document = bedrock_converse.assemble(frames)
     elif "choices" in first:
-        document = openai_chat.DIALECT.assemble(frames)
+        document = openai_chat.DIALECT.streams.assemble(frames)
     elif "event_type" in first:
         document = cohere_v1.assemble(frames)
     else:
@@ -222,7 +222,7 @@ def compose(answer: Answer, request: JsonObject) -> JsonObject:
     """Return an answer in the format of the request."""
     maker = _maker(request)
     if maker is not None:
-        return maker.compose(answer, request)
+        return maker.documents.compose(answer, request)
     if answer.tool_calls:
         raise WireError("that completes a text cannot ask for a tool")
     model = as_text(request.get("model")) or ""
@@ -237,7 +237,7 @@ def disassemble(document: JsonObject, split: Split) -> Iterator[Frame]:
     if maker is None:
         events = list(_completion_pieces(document, split))
     else:
-        frames = [frame for frame in maker.disassemble(document, split) if frame is not DONE]
+        frames = [frame for frame in maker.streams.disassemble(document, split) if frame is not DONE]
         named = maker is bedrock_converse.DIALECT  # the name encloses the event
         events = [{frame.event or "": frame.value} if named else as_object(frame.value) for frame in frames]
     if events and METRICS not in events[-1]:
@@ -295,16 +295,10 @@ DIALECT: Final = WireDialect(
     name="bedrock.invoke",
     operation=genai.OP_CHAT,
     provider="aws.bedrock",
+    documents=Documents(read_request, read_response, compose),
+    streams=Streams(assemble, has_ended, disassemble, form=Form.AWS_EVENTS, error_frame=bedrock_converse.error_frame),
     transient_fields=frozenset({"metadata"}),
-    read_request=read_request,
-    read_response=read_response,
-    assemble=assemble,
-    has_ended=has_ended,
-    compose=compose,
-    disassemble=disassemble,
-    streams_as=Form.AWS_EVENTS,
     error_body=bedrock_converse.error_body,
-    error_frame=bedrock_converse.error_frame,
     read_headers=bedrock_converse.read_headers,
     set_system=_set_system,
     settings={"inferenceConfig": bedrock_converse.SETTINGS, "textGenerationConfig": _TITAN_SETTINGS},
@@ -314,9 +308,7 @@ EMBEDDINGS: Final = WireDialect(
     name="bedrock.embeddings",
     operation=genai.OP_EMBEDDINGS,
     provider="aws.bedrock",
-    read_request=read_embeddings_request,
-    read_response=read_embeddings_response,
-    compose=compose_embeddings,
+    documents=Documents(read_embeddings_request, read_embeddings_response, compose_embeddings),
     error_body=bedrock_converse.error_body,
     read_headers=bedrock_converse.read_headers,
     set_system=prompts.without,

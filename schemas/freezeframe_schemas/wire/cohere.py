@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter, Counts, Fields
-from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
+from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -235,12 +235,8 @@ DIALECT: Final = WireDialect(
     name="cohere.chat",
     operation=genai.OP_CHAT,
     provider="cohere",
-    read_request=read_request,
-    read_response=read_response,
-    assemble=assemble,
-    has_ended=has_ended,
-    compose=compose,
-    disassemble=disassemble,
+    documents=Documents(read_request, read_response, compose),
+    streams=Streams(assemble, has_ended, disassemble),
     error_body=error_body,
     set_system=prompts.message,
 )
@@ -249,9 +245,7 @@ EMBED: Final = WireDialect(
     name="cohere.embed",
     operation=genai.OP_EMBEDDINGS,
     provider="cohere",
-    read_request=read_embed_request,
-    read_response=read_embed_response,
-    compose=compose_embed,
+    documents=Documents(read_embed_request, read_embed_response, compose_embed),
     error_body=error_body,
     set_system=prompts.without,
 )

@@ -13,7 +13,7 @@ from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.cohere import COUNTS, SAMPLING_FIELDS, error_body, read_sampling, write_usage
-from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
+from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, make_object
 from freezeframe_schemas.wire.frames import Form, Frame
 from freezeframe_schemas.wire.messages import Message, Part, ToolCallPart, ToolCallResponsePart, finish_reason_of, texts
@@ -118,13 +118,8 @@ DIALECT: Final = WireDialect(
     name="cohere.chat_v1",
     operation=genai.OP_CHAT,
     provider="cohere",
-    read_request=read_request,
-    read_response=read_response,
-    assemble=assemble,
-    has_ended=ended_by_event("event_type", "stream-end"),
-    compose=compose,
-    disassemble=disassemble,
-    streams_as=Form.STREAM_JSON,
+    documents=Documents(read_request, read_response, compose),
+    streams=Streams(assemble, ended_by_event("event_type", "stream-end"), disassemble, form=Form.STREAM_JSON),
     error_body=error_body,
     set_system=prompts.field("preamble"),
 )

@@ -1,15 +1,16 @@
 """WireDialect: one wire format, and the machinery that all formats share, so that a format is a few functions and rows of data.
 
-A provider's module gives `read_request` (request document -> attributes), `read_response` (synchronous answer -> attributes),
-`assemble` (frames of a stream -> the synchronous answer that they add up to) and `has_ended` (whether its last event came).
-Streamed and synchronous answers give the same attributes because one reader handles both. Nothing here raises on any
-bytes.
+A provider's module gives `Documents`: `read_request` (request document -> attributes), `read_response` (synchronous answer ->
+attributes) and `compose` (an `Answer` -> the synchronous answer). If it streams, it also gives `Streams`: `assemble` (frames ->
+the synchronous answer that they add up to), `has_ended` (whether its last event came) and `disassemble`, which reverses
+`assemble`. Streamed and synchronous answers give the same attributes because one reader handles both. Nothing here raises on
+any bytes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Final, TypeAlias
 
 from freezeframe_schemas import genai
@@ -49,6 +50,31 @@ def _error_frame(error: JsonValue) -> Frame:
     return Frame(value={"error": error})
 
 
+@dataclass(frozen=True, slots=True)
+class Documents:
+    """The functions of a format's documents: request and synchronous answer."""
+
+    read_request: ReadDocument
+    read_response: ReadDocument
+    compose: Compose
+
+
+@dataclass(frozen=True, slots=True)
+class Streams:
+    """How a format streams an answer."""
+
+    assemble: Assemble = _last_object
+    has_ended: HasEnded = _never_shows
+    disassemble: Disassemble = in_one_piece
+    _: KW_ONLY
+    form: Form = Form.EVENTS
+    asks_for_events: str = ""
+    """The part of a URL that asks for server-sent events anyway."""
+    unasked: bool = False
+    """Answers are streamed unless the request says otherwise."""
+    error_frame: ErrorFrame = _error_frame
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WireDialect:
     """One wire format. `model` and `stream` are what the URL says, if it does.
@@ -62,19 +88,9 @@ class WireDialect:
     """``gen_ai.operation.name``."""
     provider: str
     """Provider name if the host does not show it."""
-    read_request: ReadDocument
-    read_response: ReadDocument
-    compose: Compose
-    assemble: Assemble = _last_object
-    has_ended: HasEnded = _never_shows
-    disassemble: Disassemble = in_one_piece
-    streams_as: Form = Form.EVENTS
-    asks_for_events: str = ""
-    """The part of a URL that asks for server-sent events anyway."""
-    streams_unasked: bool = False
-    """Answers are streamed unless the request says otherwise."""
+    documents: Documents
+    streams: Streams = Streams()
     error_body: ErrorBody = error_object
-    error_frame: ErrorFrame = _error_frame
     read_headers: ReadHeaders | None = None
     transient_fields: frozenset[str] = frozenset()
     """Top-level request fields that never decide the answer, and so are in no replay key."""
@@ -102,23 +118,24 @@ class WireDialect:
         out = AttributeWriter(self.operation)
         out.text(genai.REQUEST_MODEL, self.model)
         out.flag(genai.REQUEST_STREAM, self.stream)
-        self.read_request(as_object(parse(body)), out)
+        self.documents.read_request(as_object(parse(body)), out)
         return out.attributes
 
     def form_asked(self, request: Request) -> Form:
         """Return the form in which the request asks for its answer."""
         asked = as_object(parse(request.body)).get("stream")
-        streamed = self.stream if self.stream is not None else asked is True or (asked is None and self.streams_unasked)
+        streamed = self.stream if self.stream is not None else asked is True or (asked is None and self.streams.unasked)
         if not streamed:
             return Form.DOCUMENT
-        return Form.EVENTS if self.asks_for_events and self.asks_for_events in request.url else self.streams_as
+        by_url = self.streams.asks_for_events
+        return Form.EVENTS if by_url and by_url in request.url else self.streams.form
 
     def write(self, document: JsonObject, *, form: Form = Form.DOCUMENT, split: Split = whole) -> Response:
         """Return the response that carries a synchronous answer, or the stream that adds up to it."""
         if form is Form.DOCUMENT:
             return _response(200, form, [dump(document).encode()])
-        frames = list(self.disassemble(document, split)) if document else []
-        if (error := document.get("error")) and (last := self.error_frame(error)) is not None:
+        frames = list(self.streams.disassemble(document, split)) if document else []
+        if (error := document.get("error")) and (last := self.streams.error_frame(error)) is not None:
             frames = [*(frame for frame in frames if frame is not DONE), last]
         return _response(200, form, write_frames(frames, form))
 
@@ -134,7 +151,7 @@ class WireDialect:
                 raise WireError("gives vectors and nothing else" if not answer.vectors else "gives no vectors")
             if self.operation == genai.OP_TEXT_COMPLETION and answer.tool_calls:
                 raise WireError("cannot ask for a tool")
-            document = self.compose(answer, asked)
+            document = self.documents.compose(answer, asked)
         except WireError as error:
             raise WireError(f"an answer of {self.name} {error.message}") from None
         return self.write(document, form=self.form_asked(request) if form is None else form, split=answer.split)
@@ -154,7 +171,7 @@ class WireDialect:
         document = self.response_document(body, content_type=content_type)
         failed = status >= _FIRST_ERROR_STATUS
         if not failed:
-            self.read_response(document, out)
+            self.documents.read_response(document, out)
         if failed or document.get("error"):
             _read_error(document, status, out)
         if self.read_headers is not None:
@@ -174,7 +191,7 @@ class WireDialect:
         True: it did, whatever follows. False: it did not, even if the HTTP body ended properly. None: the bytes do not
         show it, and the answer is as complete as its HTTP body. `streamed` is what the request asked for.
         """
-        if self.has_ended is _never_shows:
+        if self.streams.has_ended is _never_shows:
             return None
         if (last := _last_event(body)) is not None and self._is_ended(read_body(last, "text/event-stream")):
             return True
@@ -188,10 +205,10 @@ class WireDialect:
         """Return whether the frames end as the protocol says, or with an error among them: nothing follows one."""
         if any(as_object(frame.value).get("error") for frame in body.frames or ()):
             return True
-        return self.has_ended(body)
+        return self.streams.has_ended(body)
 
     def _assemble(self, frames: Sequence[Frame]) -> JsonObject:
-        document = self.assemble(frames)
+        document = self.streams.assemble(frames)
         for frame in frames:
             if error := as_object(frame.value).get("error"):
                 return {**document, "error": error}

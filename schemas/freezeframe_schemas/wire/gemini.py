@@ -15,7 +15,7 @@ from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
 from freezeframe_schemas.wire.attributes import AttributeWriter, Counts, Fields
-from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -253,15 +253,9 @@ DIALECT: Final = WireDialect(
     name="gemini.generate_content",
     operation=genai.OP_GENERATE_CONTENT,
     provider="gcp.gemini",
+    documents=Documents(read_request, read_response, compose),
+    streams=Streams(assemble, has_ended, disassemble, form=Form.ARRAY, asks_for_events="alt=sse"),
     transient_fields=frozenset({"labels"}),
-    read_request=read_request,
-    read_response=read_response,
-    assemble=assemble,
-    has_ended=has_ended,
-    compose=compose,
-    disassemble=disassemble,
-    streams_as=Form.ARRAY,
-    asks_for_events="alt=sse",
     error_body=_error_body,
     set_system=prompts.field("systemInstruction", lambda text: {"parts": [{"text": text}]}),
     settings={"generationConfig": _CONFIGURED},
@@ -271,9 +265,7 @@ EMBEDDINGS: Final = WireDialect(
     name="gemini.embeddings",
     operation=genai.OP_EMBEDDINGS,
     provider="gcp.gemini",
-    read_request=read_embeddings_request,
-    read_response=read_embeddings_response,
-    compose=compose_embeddings,
+    documents=Documents(read_embeddings_request, read_embeddings_response, compose_embeddings),
     error_body=_error_body,
     set_system=prompts.without,
 )

@@ -10,7 +10,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire.answer import not_written
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.dialect import Documents, WireDialect
 from freezeframe_schemas.wire.document import JsonObject, as_object
 
 OPERATION: Final = "request"
@@ -34,7 +34,5 @@ DIALECT: Final = WireDialect(
     name="generic",
     operation=OPERATION,
     provider="unknown",
-    read_request=read_request,
-    read_response=read_response,
-    compose=not_written,
+    documents=Documents(read_request, read_response, not_written),
 )

@@ -14,7 +14,7 @@ from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
 from freezeframe_schemas.wire.attributes import AttributeWriter, Counts, Fields
-from freezeframe_schemas.wire.dialect import WireDialect, ended_by_event
+from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Form, Frame
 from freezeframe_schemas.wire.openai_content import read_tool
@@ -199,15 +199,9 @@ CHAT: Final = WireDialect(
     name="ollama.chat",
     operation=genai.OP_CHAT,
     provider="ollama",
+    documents=Documents(read_request, read_response, compose),
+    streams=Streams(assemble, ended_by_event("done", True), disassemble, form=Form.LINES, unasked=True),
     transient_fields=frozenset({"keep_alive"}),
-    read_request=read_request,
-    read_response=read_response,
-    assemble=assemble,
-    has_ended=ended_by_event("done", True),
-    compose=compose,
-    disassemble=disassemble,
-    streams_as=Form.LINES,
-    streams_unasked=True,
     error_body=_error_body,
     set_system=prompts.message,
     settings={"options": _OPTIONS},
@@ -225,10 +219,8 @@ EMBED: Final = WireDialect(
     name="ollama.embed",
     operation=genai.OP_EMBEDDINGS,
     provider="ollama",
+    documents=Documents(read_embed_request, read_embed_response, compose_embed),
     transient_fields=frozenset({"keep_alive"}),
-    read_request=read_embed_request,
-    read_response=read_embed_response,
-    compose=compose_embed,
     error_body=_error_body,
     set_system=prompts.without,
 )

@@ -15,7 +15,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
 from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Counts, Fields
-from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect
 from freezeframe_schemas.wire.document import JsonObject, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import METRICS
 from freezeframe_schemas.wire.messages import Message
@@ -161,13 +161,9 @@ DIALECT: Final = WireDialect(
     name="openai.chat",
     operation=genai.OP_CHAT,
     provider="openai",
+    documents=Documents(read_request, read_response, compose),
+    streams=Streams(assemble, has_ended, disassemble),
     transient_fields=TRANSIENT_FIELDS,
-    read_request=read_request,
-    read_response=read_response,
-    assemble=assemble,
-    has_ended=has_ended,
-    compose=compose,
-    disassemble=disassemble,
     set_system=prompts.message,
     call_path="/chat/completions",
     honours_retry_after=True,

@@ -11,7 +11,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Frame
 from freezeframe_schemas.wire.messages import GenericPart, Message, TextPart, answer_of
@@ -100,13 +100,9 @@ DIALECT: Final = WireDialect(
     name="openai.completions",
     operation=genai.OP_TEXT_COMPLETION,
     provider="openai",
+    documents=Documents(read_request, read_response, compose),
+    streams=Streams(assemble, has_ended, disassemble),
     transient_fields=TRANSIENT_FIELDS,
-    read_request=read_request,
-    read_response=read_response,
-    assemble=assemble,
-    has_ended=has_ended,
-    compose=compose,
-    disassemble=disassemble,
     call_path="/completions",
     honours_retry_after=True,
 )

@@ -15,7 +15,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
 from freezeframe_schemas.wire.attributes import AttributeWriter
-from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.dialect import Documents, WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects
 from freezeframe_schemas.wire.openai_chat import COUNTS, TRANSIENT_FIELDS
 
@@ -72,10 +72,8 @@ DIALECT: Final = WireDialect(
     name="openai.embeddings",
     operation=genai.OP_EMBEDDINGS,
     provider="openai",
+    documents=Documents(read_request, read_response, compose),
     transient_fields=TRANSIENT_FIELDS,
-    read_request=read_request,
-    read_response=read_response,
-    compose=compose,
     set_system=prompts.without,
     call_path="/embeddings",
     honours_retry_after=True,

@@ -13,7 +13,7 @@ from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Thought
 from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Counts, Fields
-from freezeframe_schemas.wire.dialect import WireDialect
+from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
     JsonValue,
@@ -239,14 +239,9 @@ DIALECT: Final = WireDialect(
     name="openai.responses",
     operation=genai.OP_CHAT,
     provider="openai",
+    documents=Documents(read_request, read_response, compose),
+    streams=Streams(assemble, has_ended, disassemble, error_frame=lambda error: None),
     transient_fields=TRANSIENT_FIELDS,
-    read_request=read_request,
-    read_response=read_response,
-    assemble=assemble,
-    has_ended=has_ended,
-    compose=compose,
-    disassemble=disassemble,
-    error_frame=lambda error: None,
     set_system=prompts.field("instructions"),
     call_path="/responses",
     honours_retry_after=True,

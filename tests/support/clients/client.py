@@ -11,13 +11,13 @@ import functools
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from clients.provider import Turn, cut
+from clients.provider import OVERLOADED, Turn, cut
 
 import freezeframe
 
@@ -83,6 +83,7 @@ class World:
         return freezeframe.tool(name=name)(work)
 
 
+Use = Callable[[World], Any]
 Server = Callable[[World], AbstractContextManager[str]]
 
 
@@ -90,7 +91,7 @@ Server = Callable[[World], AbstractContextManager[str]]
 class Trial:
     """One use of a client, and what the provider answers to it."""
 
-    use: Callable[[World], Any]
+    use: Use
     """Gives what the application got; may be a coroutine function."""
     script: tuple[Turn, ...] = ()
     """The provider's answers, in order."""
@@ -103,12 +104,16 @@ class Trial:
         return self.use.__name__
 
 
-def trial(use: Callable[[World], Any], *script: Turn, server: Server | None = None) -> Trial:
+def trial(use: Use, *script: Turn, server: Server | None = None) -> Trial:
     """Return a trial."""
     return Trial(use=use, script=script, server=server)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+Trials = Mapping[Column, tuple[Trial, ...] | str]
+"""For each column what is tried, or why it cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
 class Client:
     """One row of the table."""
 
@@ -118,8 +123,8 @@ class Client:
     environment: str = CORE
     requires: tuple[str, ...] = ()
     """What the environment installs for it."""
-    trials: Mapping[Column, tuple[Trial, ...] | str] = field(default_factory=dict[Column, "tuple[Trial, ...] | str"])
-    """For each column what is tried, or why it cannot be."""
+    _: KW_ONLY
+    trials: Trials
     note: str = ""
     """What a reader of the table should know."""
 
@@ -129,7 +134,7 @@ def load(module: str) -> Any:
     return importlib.import_module(module)
 
 
-def with_broken_tool(use: Callable[[World], Any]) -> Callable[[World], Any]:
+def with_broken_tool(use: Use) -> Use:
     """Return the same use with a tool that raises; the application catches what the framework lets through."""
 
     @functools.wraps(use)
@@ -163,7 +168,7 @@ def converse(world: World, messages: list[Any], ask: Callable[[list[Any]], Any])
             return messages
 
 
-def or_fail(use: Callable[[World], Any]) -> Callable[[World], Any]:
+def or_fail(use: Use) -> Use:
     """Return the same use by an application that catches what is raised."""
 
     @functools.wraps(use)
@@ -186,6 +191,33 @@ def failures(complete: Trial, streamed: Trial, refusal: Turn) -> tuple[Trial, ..
     """Return the trials of a call that the provider refuses, and of an answer and a stream that are cut."""
     use, stream = or_fail(complete.use), or_fail(streamed.use)
     return trial(use, refusal), trial(use, cut(*complete.script)), trial(stream, cut(*streamed.script))
+
+
+def usual_trials(
+    calls: tuple[Use, Use],
+    streams: tuple[Use, Use],
+    others: tuple[Use, Use, Use],
+    recordings: tuple[Turn, Turn, Sequence[Turn], Turn],
+) -> Trials:
+    """Return the trials of a provider's own SDK.
+
+    Args:
+        calls: sync, async.
+        streams: sync, async.
+        others: one that uses a tool, one that retries, one that abandons a stream.
+        recordings: a simple answer, a stream, the answers around a tool, a refusal.
+    """
+    use_tools, retry, abandon = others
+    simple, stream, tools, refusal = recordings
+    return {
+        Column.SYNC: (trial(calls[0], simple),),
+        Column.ASYNC: (trial(calls[1], simple),),
+        Column.STREAM: tuple(trial(use, stream) for use in streams),
+        Column.TOOLS: (trial(use_tools, *tools),),
+        Column.ERRORS: failures(trial(calls[0], simple), trial(streams[0], stream), refusal),
+        Column.RETRY: (trial(retry, OVERLOADED, simple),),
+        Column.ABANDONED: (trial(abandon, stream),),
+    }
 
 
 def outcome_of(call: Callable[[], Any]) -> Any:

@@ -10,17 +10,15 @@ import base64
 import gzip
 import json
 import socket
-import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Final
+from typing import Any, Final, Self
 
-from loopback import QuietHandler, QuietServer
+from loopback import LoopbackProvider, QuietHandler
 
 DATA: Final = Path(__file__).parents[2] / "data" / "exchanges" / "exchanges.jsonl.gz"
 _SEPARATORS: Final = {"text/event-stream": b"\n\n", "application/x-ndjson": b"\n"}
@@ -67,14 +65,13 @@ class Crossed:
     sent: bytes = b""
 
 
-class Provider:
+class Provider(LoopbackProvider):
     """A server for the length of a trial."""
 
     def __init__(self, script: Sequence[Turn]) -> None:
+        super().__init__(_Handler)
         self.crossed: list[Crossed] = []
         self.due = deque(script)
-        self._server = QuietServer(("127.0.0.1", 0), type("Handler", (_Handler,), {"provider": self}))
-        self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
         self._look_up = socket.getaddrinfo
 
     @property
@@ -82,19 +79,16 @@ class Provider:
         """Return where it listens."""
         return self._server.server_address[1]
 
-    def __enter__(self) -> Provider:
+    def __enter__(self) -> Self:
         def look_up(host: Any, *args: Any, **options: Any) -> Any:
             return self._look_up("127.0.0.1" if host is not None else host, *args, **options)
 
-        self._thread.start()
         socket.getaddrinfo = look_up
-        return self
+        return super().__enter__()
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def stop(self) -> None:
         socket.getaddrinfo = self._look_up
-        self._server.shutdown()
-        self._server.server_close()
-        self._thread.join()
+        super().stop()
 
 
 class _Handler(QuietHandler):

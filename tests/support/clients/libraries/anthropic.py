@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, failures, load, trial
-from clients.provider import OVERLOADED, recorded
+from clients.client import Client, World, load, usual_trials
+from clients.provider import recorded
 
 HOST: Final = "api.anthropic.com"
 SIMPLE, STREAM, BAD_REQUEST = recorded("9b3e6ec30dfcec7c", "87e9c720e0b42b5c", "564c06a0abc623b0")
@@ -73,16 +73,7 @@ def abandon(world: World) -> Any:
         return next(iter(stream.text_stream))
 
 
-CLIENT: Final = Client(
-    name="anthropic",
-    distribution="anthropic",
-    trials={
-        Column.SYNC: (trial(create, SIMPLE),),
-        Column.ASYNC: (trial(create_async, SIMPLE),),
-        Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
-        Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: failures(trial(create, SIMPLE), trial(stream, STREAM), BAD_REQUEST),
-        Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
-        Column.ABANDONED: (trial(abandon, STREAM),),
-    },
+TRIALS: Final = usual_trials(
+    (create, create_async), (stream, stream_async), (use_tools, retry, abandon), (SIMPLE, STREAM, TOOL, BAD_REQUEST)
 )
+CLIENT: Final = Client("anthropic", "anthropic", trials=TRIALS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial
+from clients.client import Client, Column, Trials, World, load, outcome_of, trial
 from clients.provider import OVERLOADED, cut, recorded
 
 HOST: Final = "bedrock-runtime.us-east-1.amazonaws.com"
@@ -83,20 +83,17 @@ def abandon(world: World) -> Any:
     return first
 
 
-CLIENT: Final = Client(
-    name="boto3 (Bedrock)",
-    distribution="boto3",
-    trials={
-        Column.SYNC: (trial(converse, SIMPLE),),
-        Column.ASYNC: "boto3 has no async client",
-        Column.STREAM: (trial(converse_stream, STREAM),),
-        Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: (
-            trial(converse_or_fail, NO_MODEL),
-            trial(converse_or_fail, cut(SIMPLE)),
-            trial(stream_or_fail, cut(STREAM)),
-        ),
-        Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
-        Column.ABANDONED: (trial(abandon, STREAM),),
-    },
-)
+TRIALS: Final[Trials] = {
+    Column.SYNC: (trial(converse, SIMPLE),),
+    Column.ASYNC: "boto3 has no async client",
+    Column.STREAM: (trial(converse_stream, STREAM),),
+    Column.TOOLS: (trial(use_tools, *TOOL),),
+    Column.ERRORS: (
+        trial(converse_or_fail, NO_MODEL),
+        trial(converse_or_fail, cut(SIMPLE)),
+        trial(stream_or_fail, cut(STREAM)),
+    ),
+    Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
+    Column.ABANDONED: (trial(abandon, STREAM),),
+}
+CLIENT: Final = Client("boto3 (Bedrock)", "boto3", trials=TRIALS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from clients.client import Client, Column, World, converse, load, outcome_of, trial
+from clients.client import Client, Column, Trials, World, converse, load, outcome_of, trial
 from clients.provider import OVERLOADED, cut, recorded
 
 HOST: Final = "api.cohere.com"
@@ -83,22 +83,17 @@ def abandon(world: World) -> Any:
     return first
 
 
-CLIENT: Final = Client(
-    name="cohere",
-    distribution="cohere",
-    environment="sdks",
-    requires=("cohere",),
-    trials={
-        Column.SYNC: (trial(chat, SIMPLE),),
-        Column.ASYNC: (trial(chat_async, SIMPLE),),
-        Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
-        Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: (
-            trial(chat_or_fail, NO_MODEL),
-            trial(chat_or_fail, cut(SIMPLE)),
-            trial(stream_or_fail, cut(STREAM)),
-        ),
-        Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
-        Column.ABANDONED: (trial(abandon, STREAM),),
-    },
-)
+TRIALS: Final[Trials] = {
+    Column.SYNC: (trial(chat, SIMPLE),),
+    Column.ASYNC: (trial(chat_async, SIMPLE),),
+    Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
+    Column.TOOLS: (trial(use_tools, *TOOL),),
+    Column.ERRORS: (
+        trial(chat_or_fail, NO_MODEL),
+        trial(chat_or_fail, cut(SIMPLE)),
+        trial(stream_or_fail, cut(STREAM)),
+    ),
+    Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
+    Column.ABANDONED: (trial(abandon, STREAM),),
+}
+CLIENT: Final = Client("cohere", "cohere", "sdks", ("cohere",), trials=TRIALS)

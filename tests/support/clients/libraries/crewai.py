@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any, Final
 
-from clients.client import Client, Column, World, failures, load, trial, with_broken_tool
+from clients.client import Client, Column, Trials, World, failures, load, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED, Turn
 
@@ -66,21 +66,16 @@ def retry(world: World) -> Any:
     return _llm(world, retries=2).call(_question())
 
 
-CLIENT: Final = Client(
-    name="crewai",
-    distribution="crewai",
-    environment="crewai",
-    requires=("crewai",),
-    trials={
-        Column.SYNC: (trial(kickoff, COUNTED, openai.SIMPLE),),
-        Column.ASYNC: (trial(kickoff_async, COUNTED, openai.SIMPLE),),
-        Column.STREAM: (trial(stream, openai.STREAM),),
-        Column.TOOLS: (
-            trial(kickoff, COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),
-            trial(with_broken_tool(kickoff), COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),
-        ),
-        Column.ERRORS: failures(trial(call, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
-        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
-        Column.ABANDONED: "CrewAI reads a stream to its end before it gives anything back",
-    },
-)
+TRIALS: Final[Trials] = {
+    Column.SYNC: (trial(kickoff, COUNTED, openai.SIMPLE),),
+    Column.ASYNC: (trial(kickoff_async, COUNTED, openai.SIMPLE),),
+    Column.STREAM: (trial(stream, openai.STREAM),),
+    Column.TOOLS: (
+        trial(kickoff, COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),
+        trial(with_broken_tool(kickoff), COUNTED, openai.TOOL[0], COUNTED, COUNTED, openai.TOOL[1]),
+    ),
+    Column.ERRORS: failures(trial(call, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
+    Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+    Column.ABANDONED: "CrewAI reads a stream to its end before it gives anything back",
+}
+CLIENT: Final = Client("crewai", "crewai", "crewai", ("crewai",), trials=TRIALS)

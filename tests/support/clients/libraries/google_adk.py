@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, trial, with_broken_tool
+from clients.client import Client, Column, Trials, World, load, trial, with_broken_tool
 from clients.libraries import google_genai
 from clients.provider import OVERLOADED, cut
 
@@ -106,26 +106,21 @@ async def abandon(world: World) -> Any:
     return await _run(world, streaming=True, stop_early=True)
 
 
-CLIENT: Final = Client(
-    name="google-adk",
-    distribution="google-adk",
-    environment="adk",
-    requires=("google-adk",),
-    trials={
-        Column.SYNC: (trial(run_sync, google_genai.SIMPLE),),
-        Column.ASYNC: (trial(run, google_genai.SIMPLE),),
-        Column.STREAM: (trial(stream, google_genai.STREAM),),
-        Column.TOOLS: (
-            trial(run, *google_genai.TOOL),
-            trial(stream, *google_genai.TOOL_STREAM),
-            trial(with_broken_tool(run), *google_genai.TOOL),
-        ),
-        Column.ERRORS: (
-            trial(run_or_fail, google_genai.NO_MODEL),
-            trial(run_or_fail, cut(google_genai.SIMPLE)),
-            trial(stream_or_fail, cut(google_genai.STREAM)),
-        ),
-        Column.RETRY: (trial(run, OVERLOADED, google_genai.SIMPLE),),
-        Column.ABANDONED: (trial(abandon, google_genai.STREAM),),
-    },
-)
+TRIALS: Final[Trials] = {
+    Column.SYNC: (trial(run_sync, google_genai.SIMPLE),),
+    Column.ASYNC: (trial(run, google_genai.SIMPLE),),
+    Column.STREAM: (trial(stream, google_genai.STREAM),),
+    Column.TOOLS: (
+        trial(run, *google_genai.TOOL),
+        trial(stream, *google_genai.TOOL_STREAM),
+        trial(with_broken_tool(run), *google_genai.TOOL),
+    ),
+    Column.ERRORS: (
+        trial(run_or_fail, google_genai.NO_MODEL),
+        trial(run_or_fail, cut(google_genai.SIMPLE)),
+        trial(stream_or_fail, cut(google_genai.STREAM)),
+    ),
+    Column.RETRY: (trial(run, OVERLOADED, google_genai.SIMPLE),),
+    Column.ABANDONED: (trial(abandon, google_genai.STREAM),),
+}
+CLIENT: Final = Client("google-adk", "google-adk", "adk", ("google-adk",), trials=TRIALS)

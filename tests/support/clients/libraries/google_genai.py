@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, failures, load, trial
-from clients.provider import OVERLOADED, recorded
+from clients.client import Client, World, load, usual_trials
+from clients.provider import recorded
 
 HOST: Final = "generativelanguage.googleapis.com"
 SIMPLE, STREAM, NO_MODEL = recorded("9018cac63d185e3d", "e111552f82ed3b89", "cdbfbed801889e44")
@@ -77,18 +77,7 @@ def abandon(world: World) -> Any:
     return first
 
 
-CLIENT: Final = Client(
-    name="google-genai",
-    distribution="google-genai",
-    environment="sdks",
-    requires=("google-genai", "aiohttp"),
-    trials={
-        Column.SYNC: (trial(generate, SIMPLE),),
-        Column.ASYNC: (trial(generate_async, SIMPLE),),
-        Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
-        Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: failures(trial(generate, SIMPLE), trial(stream, STREAM), NO_MODEL),
-        Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
-        Column.ABANDONED: (trial(abandon, STREAM),),
-    },
+TRIALS: Final = usual_trials(
+    (generate, generate_async), (stream, stream_async), (use_tools, retry, abandon), (SIMPLE, STREAM, TOOL, NO_MODEL)
 )
+CLIENT: Final = Client("google-genai", "google-genai", "sdks", ("google-genai", "aiohttp"), trials=TRIALS)

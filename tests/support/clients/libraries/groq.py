@@ -5,9 +5,9 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from clients.client import Client, Column, World, converse, failures, load, trial
+from clients.client import Client, World, converse, load, usual_trials
 from clients.libraries.openai import QUESTION, WEATHER, WRONG_KEY
-from clients.provider import OVERLOADED, recorded
+from clients.provider import recorded
 
 HOST: Final = "api.groq.com"
 SIMPLE, STREAM = recorded("0d2158072afefa9a", "145b8201bcefdfb3")
@@ -54,18 +54,7 @@ def abandon(world: World) -> Any:
     return first
 
 
-CLIENT: Final = Client(
-    name="groq",
-    distribution="groq",
-    environment="sdks",
-    requires=("groq",),
-    trials={
-        Column.SYNC: (trial(complete, SIMPLE),),
-        Column.ASYNC: (trial(complete_async, SIMPLE),),
-        Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
-        Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: failures(trial(complete, SIMPLE), trial(stream, STREAM), WRONG_KEY),
-        Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
-        Column.ABANDONED: (trial(abandon, STREAM),),
-    },
+TRIALS: Final = usual_trials(
+    (complete, complete_async), (stream, stream_async), (use_tools, retry, abandon), (SIMPLE, STREAM, TOOL, WRONG_KEY)
 )
+CLIENT: Final = Client("groq", "groq", "sdks", ("groq",), trials=TRIALS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, failures, load, trial, with_broken_tool
+from clients.client import Client, Column, Trials, World, failures, load, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED
 
@@ -68,21 +68,18 @@ def abandon(world: World) -> Any:
     return first
 
 
-CLIENT: Final = Client(
-    name="langgraph",
-    distribution="langgraph",
-    trials={
-        Column.SYNC: (trial(invoke, openai.SIMPLE),),
-        Column.ASYNC: (trial(invoke_async, openai.SIMPLE),),
-        Column.STREAM: (trial(stream, openai.STREAM), trial(stream_async, openai.STREAM)),
-        Column.TOOLS: (
-            trial(invoke, *openai.TOOL),
-            trial(invoke_async, *openai.TOOL),
-            trial(stream, *openai.TOOL_STREAM),
-            trial(with_broken_tool(invoke), *openai.TOOL),
-        ),
-        Column.ERRORS: failures(trial(invoke, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
-        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
-        Column.ABANDONED: (trial(abandon, openai.STREAM),),
-    },
-)
+TRIALS: Final[Trials] = {
+    Column.SYNC: (trial(invoke, openai.SIMPLE),),
+    Column.ASYNC: (trial(invoke_async, openai.SIMPLE),),
+    Column.STREAM: (trial(stream, openai.STREAM), trial(stream_async, openai.STREAM)),
+    Column.TOOLS: (
+        trial(invoke, *openai.TOOL),
+        trial(invoke_async, *openai.TOOL),
+        trial(stream, *openai.TOOL_STREAM),
+        trial(with_broken_tool(invoke), *openai.TOOL),
+    ),
+    Column.ERRORS: failures(trial(invoke, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
+    Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+    Column.ABANDONED: (trial(abandon, openai.STREAM),),
+}
+CLIENT: Final = Client("langgraph", "langgraph", trials=TRIALS)

@@ -6,7 +6,7 @@ import os
 from functools import partial
 from typing import Any, Final
 
-from clients.client import Client, Column, World, converse, failures, load, trial
+from clients.client import Client, Column, Trials, World, converse, failures, load, trial
 from clients.libraries import anthropic, openai
 from clients.provider import OVERLOADED
 
@@ -83,22 +83,19 @@ def abandon(world: World) -> Any:
     return _told(next(chunks))
 
 
+TRIALS: Final[Trials] = {
+    Column.SYNC: (trial(complete, openai.SIMPLE), trial(complete_by_anthropic, anthropic.SIMPLE)),
+    Column.ASYNC: (trial(complete_async, openai.SIMPLE), trial(complete_by_anthropic_async, anthropic.SIMPLE)),
+    Column.STREAM: (
+        trial(stream, openai.STREAM),
+        trial(stream_async, openai.STREAM),
+        trial(stream_by_anthropic_async, anthropic.STREAM),
+    ),
+    Column.TOOLS: (trial(use_tools, *openai.TOOL),),
+    Column.ERRORS: failures(trial(complete, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
+    Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+    Column.ABANDONED: (trial(abandon, openai.STREAM),),
+}
 CLIENT: Final = Client(
-    name="litellm",
-    distribution="litellm",
-    environment="sdks",
-    requires=("litellm", "mcp"),  # which it imports as soon as a call has tools
-    trials={
-        Column.SYNC: (trial(complete, openai.SIMPLE), trial(complete_by_anthropic, anthropic.SIMPLE)),
-        Column.ASYNC: (trial(complete_async, openai.SIMPLE), trial(complete_by_anthropic_async, anthropic.SIMPLE)),
-        Column.STREAM: (
-            trial(stream, openai.STREAM),
-            trial(stream_async, openai.STREAM),
-            trial(stream_by_anthropic_async, anthropic.STREAM),
-        ),
-        Column.TOOLS: (trial(use_tools, *openai.TOOL),),
-        Column.ERRORS: failures(trial(complete, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
-        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
-        Column.ABANDONED: (trial(abandon, openai.STREAM),),
-    },
-)
+    "litellm", "litellm", "sdks", ("litellm", "mcp"), trials=TRIALS
+)  # which it imports as soon as a call has tools

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, failures, load, trial, with_broken_tool
+from clients.client import Client, Column, Trials, World, failures, load, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED
 
@@ -59,18 +59,15 @@ def abandon(world: World) -> Any:
     return first
 
 
+TRIALS: Final[Trials] = {
+    Column.SYNC: (trial(chat, openai.SIMPLE),),
+    Column.ASYNC: (trial(chat_async, openai.SIMPLE),),
+    Column.STREAM: (trial(stream, openai.STREAM), trial(stream_async, openai.STREAM)),
+    Column.TOOLS: (trial(use_tools, *openai.TOOL), trial(with_broken_tool(use_tools), *openai.TOOL)),
+    Column.ERRORS: failures(trial(chat, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
+    Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+    Column.ABANDONED: (trial(abandon, openai.STREAM),),
+}
 CLIENT: Final = Client(
-    name="llama-index",
-    distribution="llama-index-core",
-    environment="sdks",
-    requires=("llama-index-core", "llama-index-llms-openai"),
-    trials={
-        Column.SYNC: (trial(chat, openai.SIMPLE),),
-        Column.ASYNC: (trial(chat_async, openai.SIMPLE),),
-        Column.STREAM: (trial(stream, openai.STREAM), trial(stream_async, openai.STREAM)),
-        Column.TOOLS: (trial(use_tools, *openai.TOOL), trial(with_broken_tool(use_tools), *openai.TOOL)),
-        Column.ERRORS: failures(trial(chat, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
-        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
-        Column.ABANDONED: (trial(abandon, openai.STREAM),),
-    },
+    "llama-index", "llama-index-core", "sdks", ("llama-index-core", "llama-index-llms-openai"), trials=TRIALS
 )

@@ -10,7 +10,7 @@ from collections.abc import Generator
 from contextlib import AsyncExitStack, contextmanager
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, trial
+from clients.client import Client, Column, Trials, World, load, trial
 
 _STDIO_SERVER: Final = """
 try:
@@ -126,17 +126,18 @@ async def at_once(world: World) -> Any:
         return [answer.model_dump() for answer in answers]
 
 
+TRIALS: Final[Trials] = {
+    Column.SYNC: "mcp has no sync client",
+    Column.ASYNC: (trial(by_http, server=over_http), trial(by_sse, server=over_sse), trial(by_stdio)),
+    Column.STREAM: "a call answers once; its progress notifications are not recorded",
+    Column.TOOLS: (trial(by_http, server=over_http), trial(at_once, server=over_http)),
+    Column.ERRORS: (trial(fail, server=over_http),),
+    Column.RETRY: "mcp clients do not retry a call",
+    Column.ABANDONED: "a call answers once",
+}
 CLIENT: Final = Client(
-    name="mcp",
-    distribution="mcp",
-    trials={
-        Column.SYNC: "mcp has no sync client",
-        Column.ASYNC: (trial(by_http, server=over_http), trial(by_sse, server=over_sse), trial(by_stdio)),
-        Column.STREAM: "a call answers once; its progress notifications are not recorded",
-        Column.TOOLS: (trial(by_http, server=over_http), trial(at_once, server=over_http)),
-        Column.ERRORS: (trial(fail, server=over_http),),
-        Column.RETRY: "mcp clients do not retry a call",
-        Column.ABANDONED: "a call answers once",
-    },
+    "mcp",
+    "mcp",
+    trials=TRIALS,
     note="Recorded as JSON-RPC method, parameters and result, whatever the transport; request ids are the connection's.",
 )

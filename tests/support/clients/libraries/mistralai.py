@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from clients.client import Client, Column, World, failures, load, trial
+from clients.client import Client, World, load, usual_trials
 from clients.provider import OVERLOADED, recorded
 
 HOST: Final = "api.mistral.ai"
@@ -73,18 +73,7 @@ def abandon(world: World) -> Any:
         return next(iter(events)).model_dump()
 
 
-CLIENT: Final = Client(
-    name="mistralai",
-    distribution="mistralai",
-    environment="sdks",
-    requires=("mistralai",),
-    trials={
-        Column.SYNC: (trial(complete, SIMPLE),),
-        Column.ASYNC: (trial(complete_async, SIMPLE),),
-        Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
-        Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: failures(trial(complete, SIMPLE), trial(stream, STREAM), OVERLOADED),
-        Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
-        Column.ABANDONED: (trial(abandon, STREAM),),
-    },
+TRIALS: Final = usual_trials(
+    (complete, complete_async), (stream, stream_async), (use_tools, retry, abandon), (SIMPLE, STREAM, TOOL, OVERLOADED)
 )
+CLIENT: Final = Client("mistralai", "mistralai", "sdks", ("mistralai",), trials=TRIALS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, failures, load, trial
+from clients.client import Client, Column, Trials, World, failures, load, trial
 from clients.provider import recorded
 
 HOST: Final = "ollama"
@@ -62,18 +62,13 @@ def abandon(world: World) -> Any:
     return first
 
 
-CLIENT: Final = Client(
-    name="ollama",
-    distribution="ollama",
-    environment="sdks",
-    requires=("ollama",),
-    trials={
-        Column.SYNC: (trial(chat, SIMPLE),),
-        Column.ASYNC: (trial(chat_async, SIMPLE),),
-        Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
-        Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: failures(trial(chat, SIMPLE), trial(stream, STREAM), NO_MODEL),
-        Column.RETRY: "the ollama SDK does not retry",
-        Column.ABANDONED: (trial(abandon, STREAM),),
-    },
-)
+TRIALS: Final[Trials] = {
+    Column.SYNC: (trial(chat, SIMPLE),),
+    Column.ASYNC: (trial(chat_async, SIMPLE),),
+    Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
+    Column.TOOLS: (trial(use_tools, *TOOL),),
+    Column.ERRORS: failures(trial(chat, SIMPLE), trial(stream, STREAM), NO_MODEL),
+    Column.RETRY: "the ollama SDK does not retry",
+    Column.ABANDONED: (trial(abandon, STREAM),),
+}
+CLIENT: Final = Client("ollama", "ollama", "sdks", ("ollama",), trials=TRIALS)

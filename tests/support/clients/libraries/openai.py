@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from clients.client import Client, Column, World, converse, failures, load, trial
-from clients.provider import OVERLOADED, recorded
+from clients.client import Client, World, converse, load, usual_trials
+from clients.provider import recorded
 
 HOST: Final = "api.openai.com"
 (SIMPLE,) = recorded("2e11503d9bd7f0db")
@@ -68,16 +68,7 @@ def abandon(world: World) -> Any:
     return first
 
 
-CLIENT: Final = Client(
-    name="openai",
-    distribution="openai",
-    trials={
-        Column.SYNC: (trial(complete, SIMPLE),),
-        Column.ASYNC: (trial(complete_async, SIMPLE),),
-        Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
-        Column.TOOLS: (trial(use_tools, *TOOL),),
-        Column.ERRORS: failures(trial(complete, SIMPLE), trial(stream, STREAM), WRONG_KEY),
-        Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
-        Column.ABANDONED: (trial(abandon, STREAM),),
-    },
+TRIALS: Final = usual_trials(
+    (complete, complete_async), (stream, stream_async), (use_tools, retry, abandon), (SIMPLE, STREAM, TOOL, WRONG_KEY)
 )
+CLIENT: Final = Client("openai", "openai", trials=TRIALS)

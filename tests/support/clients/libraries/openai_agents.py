@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, failures, load, trial, with_broken_tool
+from clients.client import Client, Column, Trials, World, failures, load, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED
 
@@ -53,20 +53,17 @@ async def abandon(world: World) -> Any:
     return None
 
 
-CLIENT: Final = Client(
-    name="openai-agents",
-    distribution="openai-agents",
-    trials={
-        Column.SYNC: (trial(run_sync, openai.SIMPLE),),
-        Column.ASYNC: (trial(run, openai.SIMPLE),),
-        Column.STREAM: (trial(stream, openai.STREAM),),
-        Column.TOOLS: (
-            trial(run, *openai.TOOL),
-            trial(stream, *openai.TOOL_STREAM),
-            trial(with_broken_tool(run), *openai.TOOL),
-        ),
-        Column.ERRORS: failures(trial(run, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
-        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
-        Column.ABANDONED: (trial(abandon, openai.STREAM),),
-    },
-)
+TRIALS: Final[Trials] = {
+    Column.SYNC: (trial(run_sync, openai.SIMPLE),),
+    Column.ASYNC: (trial(run, openai.SIMPLE),),
+    Column.STREAM: (trial(stream, openai.STREAM),),
+    Column.TOOLS: (
+        trial(run, *openai.TOOL),
+        trial(stream, *openai.TOOL_STREAM),
+        trial(with_broken_tool(run), *openai.TOOL),
+    ),
+    Column.ERRORS: failures(trial(run, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
+    Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+    Column.ABANDONED: (trial(abandon, openai.STREAM),),
+}
+CLIENT: Final = Client("openai-agents", "openai-agents", trials=TRIALS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, World, failures, load, trial, with_broken_tool
+from clients.client import Client, Column, Trials, World, failures, load, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED
 
@@ -67,21 +67,16 @@ def abandon(world: World) -> Any:
     return first
 
 
-CLIENT: Final = Client(
-    name="smolagents",
-    distribution="smolagents",
-    environment="sdks",
-    requires=("smolagents[openai]",),
-    trials={
-        Column.SYNC: (trial(ask, openai.SIMPLE),),
-        Column.ASYNC: "smolagents has no async agents",
-        Column.STREAM: (trial(stream, openai.STREAM),),
-        Column.TOOLS: (
-            trial(use_tools, *openai.TOOL, openai.TOOL[1]),
-            trial(with_broken_tool(use_tools), *openai.TOOL, openai.TOOL[1]),
-        ),
-        Column.ERRORS: failures(trial(ask, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
-        Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
-        Column.ABANDONED: (trial(abandon, openai.STREAM),),
-    },
-)
+TRIALS: Final[Trials] = {
+    Column.SYNC: (trial(ask, openai.SIMPLE),),
+    Column.ASYNC: "smolagents has no async agents",
+    Column.STREAM: (trial(stream, openai.STREAM),),
+    Column.TOOLS: (
+        trial(use_tools, *openai.TOOL, openai.TOOL[1]),
+        trial(with_broken_tool(use_tools), *openai.TOOL, openai.TOOL[1]),
+    ),
+    Column.ERRORS: failures(trial(ask, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
+    Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
+    Column.ABANDONED: (trial(abandon, openai.STREAM),),
+}
+CLIENT: Final = Client("smolagents", "smolagents", "sdks", ("smolagents[openai]",), trials=TRIALS)

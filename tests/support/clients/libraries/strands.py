@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import aclosing
 from typing import Any, Final
 
-from clients.client import Client, Column, World, load, outcome_of, trial, with_broken_tool
+from clients.client import Client, Column, Trials, World, load, outcome_of, trial, with_broken_tool
 from clients.libraries import openai
 from clients.provider import OVERLOADED, cut
 
@@ -75,19 +75,20 @@ async def abandon(world: World) -> Any:
     return None
 
 
+TRIALS: Final[Trials] = {
+    Column.SYNC: (trial(ask, openai.STREAM),),
+    Column.ASYNC: (trial(ask_async, openai.STREAM),),
+    Column.STREAM: (trial(stream, openai.STREAM),),
+    Column.TOOLS: (trial(ask, *openai.TOOL_STREAM), trial(with_broken_tool(ask), *openai.TOOL_STREAM)),
+    Column.ERRORS: (trial(ask_or_fail, openai.WRONG_KEY), trial(ask_or_fail, cut(openai.STREAM))),
+    Column.RETRY: (trial(retry, OVERLOADED, openai.STREAM),),
+    Column.ABANDONED: (trial(abandon, openai.STREAM),),
+}
 CLIENT: Final = Client(
-    name="strands",
-    distribution="strands-agents",
-    environment="strands",
-    requires=("strands-agents[openai]",),
-    trials={
-        Column.SYNC: (trial(ask, openai.STREAM),),
-        Column.ASYNC: (trial(ask_async, openai.STREAM),),
-        Column.STREAM: (trial(stream, openai.STREAM),),
-        Column.TOOLS: (trial(ask, *openai.TOOL_STREAM), trial(with_broken_tool(ask), *openai.TOOL_STREAM)),
-        Column.ERRORS: (trial(ask_or_fail, openai.WRONG_KEY), trial(ask_or_fail, cut(openai.STREAM))),
-        Column.RETRY: (trial(retry, OVERLOADED, openai.STREAM),),
-        Column.ABANDONED: (trial(abandon, openai.STREAM),),
-    },
+    "strands",
+    "strands-agents",
+    "strands",
+    ("strands-agents[openai]",),
+    trials=TRIALS,
     note="Strands asks its models for streams only.",
 )
