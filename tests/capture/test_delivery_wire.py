@@ -10,6 +10,7 @@ from typing import Any
 
 import grpc
 import pytest
+from bare_spans import bare_span
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
 from google.rpc.status_pb2 import Status
@@ -22,20 +23,12 @@ from freezeframe.export.compression import make_compression
 from freezeframe.export.delivery import CollectorExporter, Unreachable
 from freezeframe.export.pipeline import Deadline, Fate
 from freezeframe_schemas import genai
-from freezeframe_schemas.span import Resource, Scope, SpanRecord
+from freezeframe_schemas.span import Scope, SpanRecord
 
 
 def span(number: int, body: str = "") -> SpanRecord:
-    return SpanRecord(
-        trace_id=f"{1:032x}",
-        span_id=f"{number:016x}",
-        name=f"span {number}",
-        start_time_unix_nano=1,
-        end_time_unix_nano=2,
-        attributes={genai.REQUEST_BODY: body} if body else {},
-        resource=Resource(),
-        scope=Scope(name="test"),
-    )
+    attributes = {genai.REQUEST_BODY: body} if body else {}
+    return bare_span(attributes, span_id=f"{number:016x}", name=f"span {number}", scope=Scope(name="test"))
 
 
 def exporter_to(url: str, **options: Any) -> CollectorExporter:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bare_spans import bare_span
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -199,16 +200,7 @@ def test_message_events_on_a_span_are_read() -> None:
 
 
 def _span(attributes: dict[str, AttributeValue], scope: str = "", events: tuple[Event, ...] = ()) -> SpanRecord:
-    return SpanRecord(
-        trace_id="1" * 32,
-        span_id="1" * 16,
-        name="call",
-        start_time_unix_nano=1,
-        end_time_unix_nano=2,
-        attributes=attributes,
-        events=events,
-        scope=Scope(name=scope),
-    )
+    return bare_span(attributes, events=events, scope=Scope(name=scope))
 
 
 def test_an_exchange_span_without_attributes_is_filled_in() -> None:
@@ -337,15 +329,7 @@ def test_no_value_breaks_the_reading_of_a_coding_agents_record(span: SpanRecord,
 def test_two_spellings_of_one_index_are_read() -> None:
     """An index is a number, however it is written; having two of it is not a reason to lose the span."""
     attributes = {"gen_ai.prompt.0.role": "user", "gen_ai.prompt.0.content": "a", "gen_ai.prompt.00.content": "b"}
-    span = SpanRecord(
-        trace_id="1" * 32,
-        span_id="1" * 16,
-        name="chat",
-        start_time_unix_nano=1,
-        end_time_unix_nano=2,
-        attributes={**attributes, genai.OPERATION_NAME: "chat"},
-        scope=Scope(name="opentelemetry.instrumentation.openai"),
-    )
+    span = _span({**attributes, genai.OPERATION_NAME: "chat"}, "opentelemetry.instrumentation.openai")
     assert "a" in str(normalise(span).attributes[genai.INPUT_MESSAGES])
 
 

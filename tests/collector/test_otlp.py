@@ -7,6 +7,7 @@ import math
 from pathlib import Path
 
 import pytest
+from arbitrary import spans_of
 from hypothesis import given
 from hypothesis import strategies as st
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
@@ -19,63 +20,12 @@ from freezeframe_schemas.otlp.encode import encode_traces, request_parts
 from freezeframe_schemas.otlp.json_body import decode_json_traces
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
-from freezeframe_schemas.span import AttributeValue, Event, Link, Resource, Scope, SpanKind, SpanRecord, StatusCode
+from freezeframe_schemas.span import AttributeValue, SpanRecord
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp"
 
-_TEXT = st.text(st.characters(codec="utf-8"), max_size=150)
-_SCALARS = st.one_of(
-    _TEXT,
-    st.booleans(),
-    st.integers(-(2**63), 2**63 - 1),
-    st.floats(allow_nan=False),
-    st.binary(max_size=150),
-    st.none(),
-)
-_VALUES: st.SearchStrategy[AttributeValue] = st.recursive(
-    _SCALARS,
-    lambda inner: st.lists(inner, max_size=3).map(tuple) | st.dictionaries(_TEXT, inner, max_size=3),
-    max_leaves=6,
-)
-_ATTRIBUTES = st.dictionaries(_TEXT, _VALUES, max_size=4)
-_UINT32 = st.integers(0, 2**32 - 1)
-_TIMES = st.integers(0, 2**63 - 1)
-_TRACE_IDS = st.integers(1, 2**128 - 1).map(lambda number: f"{number:032x}")
-_SPAN_IDS = st.integers(1, 2**64 - 1).map(lambda number: f"{number:016x}")
-_EVENTS = st.builds(Event, time_unix_nano=_TIMES, name=_TEXT, attributes=_ATTRIBUTES, dropped_attributes_count=_UINT32)
-_LINKS = st.builds(
-    Link,
-    trace_id=_TRACE_IDS,
-    span_id=_SPAN_IDS,
-    trace_state=_TEXT,
-    attributes=_ATTRIBUTES,
-    dropped_attributes_count=_UINT32,
-    flags=_UINT32,
-)
-_SPANS = st.builds(
-    SpanRecord,
-    trace_id=_TRACE_IDS,
-    span_id=_SPAN_IDS,
-    parent_span_id=st.one_of(st.just(""), _SPAN_IDS),
-    name=_TEXT,
-    start_time_unix_nano=_TIMES,
-    end_time_unix_nano=_TIMES,
-    kind=st.sampled_from(SpanKind),
-    trace_state=_TEXT,
-    flags=_UINT32,
-    attributes=_ATTRIBUTES,
-    status_code=st.sampled_from(StatusCode),
-    status_message=_TEXT,
-    events=st.lists(_EVENTS, max_size=2).map(tuple),
-    links=st.lists(_LINKS, max_size=2).map(tuple),
-    resource=st.builds(Resource, attributes=_ATTRIBUTES, dropped_attributes_count=_UINT32, schema_url=_TEXT),
-    scope=st.builds(
-        Scope, name=_TEXT, version=_TEXT, attributes=_ATTRIBUTES, dropped_attributes_count=_UINT32, schema_url=_TEXT
-    ),
-    dropped_attributes_count=_UINT32,
-    dropped_events_count=_UINT32,
-    dropped_links_count=_UINT32,
-)
+_TEXTS = st.text(st.characters(codec="utf-8"), max_size=150)  # over 127 bytes, a length takes two
+_SPANS = spans_of(_TEXTS, times=st.integers(0, 2**63 - 1), leaves=6)
 
 
 @pytest.mark.long

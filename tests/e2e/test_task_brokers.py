@@ -8,28 +8,13 @@ from pathlib import Path
 
 import pytest
 from database_servers import redis_server
-from recorded_tasks import recorded, replays
+from recorded_tasks import ASK, recorded, replays
 
 from freezeframe_schemas.run import EntryKind
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
 
-_ASK = """
-import os
-
-import freezeframe
-
-freezeframe.instrument()
-
-import httpx
-
-
-def ask(prompt):
-    asked = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
-    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=asked, timeout=200)
-    return answer.json()["choices"][0]["message"]["content"]
-"""
-_CELERY = f"""{_ASK}
+_CELERY = f"""{ASK}
 from celery import Celery
 
 app = Celery("tasks", broker="memory://", backend="db+sqlite:///" + os.path.abspath("results.db"))
@@ -74,7 +59,7 @@ with start_worker(tasks.app, pool="threads", concurrency=1, perform_ping_check=F
     tasks.starts_another.delay("first").get(timeout=200)
     tasks.answer.delay("fail").get(timeout=200, propagate=False)
 """
-_RQ = f"""{_ASK}
+_RQ = f"""{ASK}
 import redis, rq
 
 queue = rq.Queue(connection=redis.Redis(port=int(os.environ["REDIS_PORT"])))
@@ -93,7 +78,7 @@ import rq, tasks
 tasks.queue.enqueue(tasks.starts_another, "first")
 rq.Worker([tasks.queue], connection=tasks.queue.connection).work(burst=True, logging_level="ERROR")
 """
-_DRAMATIQ = f"""{_ASK}
+_DRAMATIQ = f"""{ASK}
 import dramatiq
 from dramatiq.brokers.stub import StubBroker
 from dramatiq.middleware.asyncio import AsyncIO

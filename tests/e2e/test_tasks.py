@@ -16,7 +16,7 @@ from threading import Event, Thread
 from typing import Any
 
 import pytest
-from recorded_tasks import Worked, recorded, replays
+from recorded_tasks import ASK, Worked, recorded, replays
 
 import freezeframe
 from freezeframe.hosts import workers
@@ -30,22 +30,7 @@ from freezeframe_schemas.run import EntryKind, build_run, readiness
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(300), pytest.mark.usefixtures("warm_python")]
 
-_ASK = """
-import os
-
-import freezeframe
-
-freezeframe.instrument()
-
-import httpx
-
-
-def ask(prompt):
-    asked = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
-    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=asked, timeout=200)
-    return answer.json()["choices"][0]["message"]["content"]
-"""
-_CELERY = f"""{_ASK}
+_CELERY = f"""{ASK}
 from celery import Celery
 
 for name in ("results", "queue"):
@@ -95,7 +80,7 @@ sent += [tasks.stubborn.delay("again"), tasks.fail.delay("fail"), tasks.starts_a
 for task in (*sent, tasks.app.AsyncResult("started")):
     task.get(timeout=200, propagate=False)
 """
-_DRAMATIQ = f"""{_ASK}
+_DRAMATIQ = f"""{ASK}
 import dramatiq
 from dramatiq.brokers.stub import StubBroker
 
@@ -132,7 +117,7 @@ tasks.broker.join("default", timeout=200_000, fail_fast=False)
 worker.join()
 worker.stop()
 """
-_LAMBDA = f"""{_ASK}
+_LAMBDA = f"""{ASK}
 def handler(event, context):
     if event["text"] == "nothing":
         return "pong"

@@ -10,6 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
+from bare_spans import bare_span
 from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,14 +28,8 @@ TELLS = "Her name is Maria Keller, write to maria.keller@acme-corp.com"
 
 
 def _span(text: object, at: int = 1) -> SpanRecord:
-    return SpanRecord(
-        trace_id="1" * 32,
-        span_id=f"{at:016x}",
-        name="x",
-        start_time_unix_nano=at,
-        end_time_unix_nano=at,
-        attributes={"app.text": text if isinstance(text, str) else json.dumps(text)},
-    )
+    written = text if isinstance(text, str) else json.dumps(text)
+    return bare_span({"app.text": written}, span_id=f"{at:016x}", start_time_unix_nano=at, end_time_unix_nano=at)
 
 
 def test_a_later_span_holds_no_form_of_what_an_earlier_one_told() -> None:

@@ -10,6 +10,7 @@ from datetime import date
 from typing import Final
 
 import pytest
+from bare_spans import bare_span
 from derivations import DERIVED, DIFFERS, IN_SHORT_NAMES, MARIA, Person
 from effort import examples
 from hypothesis import given, settings
@@ -23,14 +24,7 @@ REDACTOR: Final = Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 3
 
 def _span(value: object, at: int) -> SpanRecord:
     text = json.dumps(value)
-    return SpanRecord(
-        trace_id="1" * 32,
-        span_id=f"{at:016x}",
-        name="x",
-        start_time_unix_nano=at,
-        end_time_unix_nano=at,
-        attributes={"app.value": text},
-    )
+    return bare_span({"app.value": text}, span_id=f"{at:016x}", start_time_unix_nano=at, end_time_unix_nano=at)
 
 
 def _value_of(span: SpanRecord) -> Person:

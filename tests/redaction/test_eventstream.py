@@ -9,11 +9,11 @@ import zlib
 from typing import Any
 
 import pytest
+from bare_spans import bare_span
 from botocore.eventstream import EventStreamBuffer
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_schemas import genai
-from freezeframe_schemas.span import SpanRecord
 
 REDACTOR = Redactor(load_policy(), TenantKey(id="test/1", secret=b"k" * 32))
 NAME = "Katarzyna Vogelsang"
@@ -40,18 +40,8 @@ def _invoke(text: str) -> bytes:
 
 
 def _through(body: bytes, sizes: tuple[int, ...]) -> dict[str, Any]:
-    span = SpanRecord(
-        trace_id="1" * 32,
-        span_id="2" * 16,
-        name="POST",
-        start_time_unix_nano=0,
-        end_time_unix_nano=1,
-        attributes={
-            genai.RESPONSE_BODY: body,
-            genai.RESPONSE_HEADERS: json.dumps([["Content-Type", "application/vnd.amazon.eventstream"]]),
-            genai.RESPONSE_CHUNK_SIZES: sizes,
-        },
-    )
+    headers = json.dumps([["Content-Type", "application/vnd.amazon.eventstream"]])
+    span = bare_span({genai.RESPONSE_BODY: body, genai.RESPONSE_HEADERS: headers, genai.RESPONSE_CHUNK_SIZES: sizes})
     return dict(REDACTOR.redact_span(span).attributes)
 
 

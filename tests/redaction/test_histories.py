@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from bare_spans import bare_span
 from effort import examples
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -70,9 +71,7 @@ _SPELLINGS: tuple[dict[str, Any], ...] = (
 
 
 def _span(name: str, text: str | bytes) -> SpanRecord:
-    return SpanRecord(
-        trace_id="5" * 32, span_id="6" * 16, name="chat", start_time_unix_nano=0, end_time_unix_nano=1, attributes={name: text}
-    )
+    return bare_span({name: text})
 
 
 @pytest.mark.long

@@ -9,6 +9,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from bare_spans import bare_span
 
 from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys, load_policy, redact_run
 from freezeframe_redaction.keyring.keys import find_key, keys_apart
@@ -38,14 +39,8 @@ def test_keys_are_made_once_kept_apart_and_readable_by_their_owner_only(tmp_path
 
 
 def _span(text: str, number: int) -> SpanRecord:
-    return SpanRecord(
-        trace_id="1" * 32,
-        span_id=f"{number:016x}",
-        name="chat",
-        start_time_unix_nano=1,
-        end_time_unix_nano=2,
-        attributes={genai.INPUT_MESSAGES: json.dumps([{"role": "user", "content": text}])},
-    )
+    messages = json.dumps([{"role": "user", "content": text}])
+    return bare_span({genai.INPUT_MESSAGES: messages}, span_id=f"{number:016x}")
 
 
 def test_a_stored_run_redacted_again_keeps_its_surrogates() -> None:

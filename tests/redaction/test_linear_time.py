@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from bare_spans import bare_span
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
 from freezeframe_redaction.detectors import ALL
@@ -190,15 +191,7 @@ def _person(number: int) -> str:
 
 
 def _span(attributes: dict[str, Any], events: tuple[Event, ...] = ()) -> SpanRecord:
-    return SpanRecord(
-        trace_id="a" * 32,
-        span_id="b" * 16,
-        name="x",
-        start_time_unix_nano=1,
-        end_time_unix_nano=2,
-        attributes=attributes,
-        events=events,
-    )
+    return bare_span(attributes, events=events)
 
 
 def _streamed(count: int) -> SpanRecord:

@@ -6,6 +6,7 @@ import json
 from dataclasses import replace
 
 import pytest
+from bare_spans import bare_span
 from redacted_again import again
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
@@ -21,9 +22,7 @@ def redactor() -> Redactor:
 
 
 def _span(**attributes: str | int) -> SpanRecord:
-    return SpanRecord(
-        trace_id="1" * 32, span_id="2" * 16, name="pay", start_time_unix_nano=1, end_time_unix_nano=2, attributes=attributes
-    )
+    return bare_span(attributes)
 
 
 def test_a_number_of_somebody_in_an_attribute_is_replaced_by_a_number(redactor: Redactor) -> None:

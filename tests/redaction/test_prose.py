@@ -9,6 +9,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
+from bare_spans import bare_span
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -49,14 +50,7 @@ class _Sink:
 
 
 def _span(text: object, policy: str = POLICY.label) -> SpanRecord:
-    return SpanRecord(
-        trace_id="1" * 32,
-        span_id="2" * 16,
-        name="chat",
-        start_time_unix_nano=0,
-        end_time_unix_nano=1,
-        attributes={genai.INPUT_MESSAGES: text, genai.REDACTION_POLICY: policy},  # type: ignore[dict-item]
-    )
+    return bare_span({genai.INPUT_MESSAGES: text, genai.REDACTION_POLICY: policy})
 
 
 @given(st.text(alphabet=" \n.aB", max_size=3000))

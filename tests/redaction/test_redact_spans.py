@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
+from bare_spans import bare_span
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_schemas import genai
@@ -26,9 +27,7 @@ def redactor() -> Redactor:
 
 
 def _span(**attributes: Any) -> SpanRecord:
-    return SpanRecord(
-        trace_id="1" * 32, span_id="2" * 16, name="call", start_time_unix_nano=1, end_time_unix_nano=2, attributes=attributes
-    )
+    return bare_span(attributes)
 
 
 def _exchange(body: str | bytes, sizes: tuple[int, ...], *headers: tuple[str, str]) -> SpanRecord:

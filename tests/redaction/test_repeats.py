@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
+from bare_spans import bare_span
 from hypothesis import given
 from hypothesis import strategies as st
 from redacted_again import again
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
 from freezeframe_schemas import genai
-from freezeframe_schemas.span import SpanRecord
 
 POLICY = load_policy("strict")
 REDACTOR = Redactor(POLICY, TenantKey.generate())
@@ -45,17 +45,8 @@ def test_redacting_again_changes_nothing() -> None:
 
 
 def test_the_outcome_of_a_run_is_cleaned_by_what_its_input_gives_away() -> None:
-    span = SpanRecord(
-        trace_id="a" * 32,
-        span_id="b" * 16,
-        name="answer",
-        start_time_unix_nano=1,
-        end_time_unix_nano=2,
-        attributes={
-            genai.ENTRY_INPUT: json.dumps({"args": ["Hi, this is Maria Keller."]}),
-            genai.ENTRY_OUTPUT: json.dumps("Welcome back, Maria!"),
-        },
-    )
+    told = json.dumps({"args": ["Hi, this is Maria Keller."]})
+    span = bare_span({genai.ENTRY_INPUT: told, genai.ENTRY_OUTPUT: json.dumps("Welcome back, Maria!")})
     redacted = REDACTOR.redact_span(span)
     assert "Maria" not in repr(redacted)
 

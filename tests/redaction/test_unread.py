@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bare_spans import bare_span
 
 from freezeframe_collector.batch import Appended, Batch
 from freezeframe_collector.front import build_pipeline, build_redaction
@@ -44,9 +45,7 @@ def _redactor(secret: bytes = b"k" * 32, steps: int = STEPS) -> Redactor:
 
 
 def _span(**attributes: Any) -> SpanRecord:
-    return SpanRecord(
-        trace_id="1" * 32, span_id="2" * 16, name="call", start_time_unix_nano=1, end_time_unix_nano=2, attributes=attributes
-    )
+    return bare_span(attributes)
 
 
 def test_the_longest_texts_become_keyed_hashes_and_the_others_are_redacted() -> None:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from bare_spans import bare_span
 
 from freezeframe.export.records import record_from_span
 from freezeframe.seams import Call
@@ -294,14 +295,7 @@ def retriever_span(query: str, *documents: dict[str, Any]) -> SpanRecord:
     attributes: dict[str, AttributeValue] = {"openinference.span.kind": "RETRIEVER", "input.value": query}
     for number, document in enumerate(documents):
         attributes |= {f"retrieval.documents.{number}.document.{name}": value for name, value in document.items()}
-    return SpanRecord(
-        trace_id="ab" * 16,
-        span_id="cd" * 8,
-        name="VectorStoreRetriever",
-        start_time_unix_nano=1,
-        end_time_unix_nano=2,
-        attributes=attributes,
-    )
+    return bare_span(attributes, name="VectorStoreRetriever")
 
 
 def test_a_retrieval_is_answered_by_its_query() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import agent_loops
 import pytest
 from arbitrary_spans import spans as arbitrary_spans
-from effort import examples
-from hypothesis import HealthCheck, Phase, given, settings
+from effort import against_a_service
+from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_collector.store import Store
@@ -150,12 +150,7 @@ def assert_all(found: Mapping[str, str], sent: Attributes) -> None:
 
 
 @pytest.mark.long
-@settings(
-    max_examples=examples(12),
-    deadline=None,
-    phases=(Phase.explicit, Phase.generate),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+@against_a_service(12)
 @given(batch=st.lists(arbitrary_spans(), min_size=1, max_size=4))
 def test_otel_traces_has_every_attribute_whole(store: Store, batch: list[SpanRecord]) -> None:
     """Of span, resource, events and links; long, short and empty, of every type."""

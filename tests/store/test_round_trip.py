@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from arbitrary_spans import spans
-from effort import examples
-from hypothesis import HealthCheck, Phase, given, settings
+from effort import against_a_service
+from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_collector.store import Store
@@ -44,12 +44,7 @@ def runs(facade_url: str) -> Any:
 
 
 @pytest.mark.long
-@settings(
-    max_examples=examples(10),
-    deadline=None,
-    phases=(Phase.explicit, Phase.generate),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+@against_a_service(10)
 @given(batch=st.lists(spans(), min_size=1, max_size=4))
 def test_every_span_comes_out_of_the_store_as_it_went_in(store: Store, runs: RunStore, batch: list[SpanRecord]) -> None:
     store.insert(batch, token=batch[0].trace_id)
@@ -58,12 +53,7 @@ def test_every_span_comes_out_of_the_store_as_it_went_in(store: Store, runs: Run
 
 
 @pytest.mark.long
-@settings(
-    max_examples=examples(6),
-    deadline=None,
-    phases=(Phase.explicit, Phase.generate),
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)
+@against_a_service(6)
 @given(kinds=st.lists(spans(), min_size=1, max_size=2))
 def test_spans_that_are_alike_come_out_as_they_went_in(store: Store, runs: RunStore, kinds: list[SpanRecord]) -> None:
     """Repeated values in a batch are written once for all its rows."""

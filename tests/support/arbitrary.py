@@ -118,53 +118,39 @@ def fixtures(draw: st.DrawFn) -> Fixture:
     )
 
 
-def _arrays(inner: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
-    return st.lists(inner, max_size=3).map(tuple) | st.dictionaries(text, inner, max_size=3)
-
-
-attribute_value: st.SearchStrategy[AttributeValue] = st.recursive(
-    st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | text | st.binary(max_size=20),
-    _arrays,
-    max_leaves=5,
-)
-attributes = st.dictionaries(text, attribute_value, max_size=3)
 counter = st.integers(0, 2**32 - 1)
-nanoseconds = st.integers(0, 2**64 - 1)
-resources = st.builds(Resource, attributes=attributes, dropped_attributes_count=counter, schema_url=text)
-scopes = st.builds(Scope, name=text, version=text, attributes=attributes, dropped_attributes_count=counter, schema_url=text)
-events = st.builds(Event, time_unix_nano=nanoseconds, name=text, attributes=attributes, dropped_attributes_count=counter)
-links = st.builds(
-    Link,
-    trace_id=trace_id,
-    span_id=span_id,
-    trace_state=text,
-    attributes=attributes,
-    dropped_attributes_count=counter,
-    flags=counter,
-)
-spans = st.builds(
-    SpanRecord,
-    trace_id=trace_id,
-    span_id=span_id,
-    name=text,
-    start_time_unix_nano=nanoseconds,
-    end_time_unix_nano=nanoseconds,
-    parent_span_id=st.just("") | span_id,
-    kind=st.sampled_from(SpanKind),
-    trace_state=text,
-    flags=counter,
-    attributes=attributes,
-    status_code=st.sampled_from(StatusCode),
-    status_message=text,
-    events=st.lists(events, max_size=2).map(tuple),
-    links=st.lists(links, max_size=2).map(tuple),
-    resource=resources,
-    scope=scopes,
-    dropped_attributes_count=counter,
-    dropped_events_count=counter,
-    dropped_links_count=counter,
-)
 
+
+def spans_of(text: st.SearchStrategy[str], *, times: st.SearchStrategy[int], leaves: int) -> st.SearchStrategy[SpanRecord]:
+    """Return spans whose every text is one of these, and whose values have at most this many leaves."""
+    scalars = st.none() | st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | text
+    values: st.SearchStrategy[AttributeValue] = st.recursive(
+        scalars | st.binary(max_size=150),
+        lambda inner: st.lists(inner, max_size=3).map(tuple) | st.dictionaries(text, inner, max_size=3),
+        max_leaves=leaves,
+    )
+    described = {"attributes": st.dictionaries(text, values, max_size=4), "dropped_attributes_count": counter}
+    linked = {**described, "trace_id": trace_id, "span_id": span_id, "trace_state": text, "flags": counter}
+    return st.builds(
+        SpanRecord,
+        **linked,
+        name=text,
+        start_time_unix_nano=times,
+        end_time_unix_nano=times,
+        parent_span_id=st.just("") | span_id,
+        kind=st.sampled_from(SpanKind),
+        status_code=st.sampled_from(StatusCode),
+        status_message=text,
+        events=st.lists(st.builds(Event, **described, time_unix_nano=times, name=text), max_size=2).map(tuple),
+        links=st.lists(st.builds(Link, **linked), max_size=2).map(tuple),
+        resource=st.builds(Resource, **described, schema_url=text),
+        scope=st.builds(Scope, **described, name=text, version=text, schema_url=text),
+        dropped_events_count=counter,
+        dropped_links_count=counter,
+    )
+
+
+spans = spans_of(text, times=st.integers(0, 2**64 - 1), leaves=5)
 moments = st.datetimes(timezones=st.none() | st.just(dt.UTC))
 
 

@@ -34,23 +34,12 @@ class _Handler(QuietHandler):
         self._answer({})
 
     def do_POST(self) -> None:
-        length = int(self.headers.get("content-length") or 0)
-        raw = self.rfile.read(length) if length else self._read_chunked()
+        raw = self.read_body()
         try:
             body = json.loads(raw)
         except ValueError:
             body = {}
         self._answer(body if isinstance(body, dict) else {})
-
-    def _read_chunked(self) -> bytes:
-        if self.headers.get("transfer-encoding") != "chunked":
-            return b""
-        data = b""
-        while size := int(self.rfile.readline(), 16):
-            data += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return data
 
     def _answer(self, body: dict[str, Any]) -> None:
         self.provider.requests.append(self.path)

@@ -29,7 +29,7 @@ class _Handler(QuietHandler):
     provider: HttpCases
 
     def handle_any(self) -> None:
-        body = self._body()
+        body = self.read_body()
         path = self.path.partition("?")[0]
         self.provider.seen.append((self.command, path, self.headers.get("content-type", ""), body))
         number = next(self.provider.numbers)
@@ -59,16 +59,6 @@ class _Handler(QuietHandler):
             self._answer(json.dumps({"number": number, "path": path, "size": len(body)}).encode())
 
     do_GET = do_POST = do_PUT = do_HEAD = handle_any  # noqa: N815 - the base class's names
-
-    def _body(self) -> bytes:
-        if "chunked" not in self.headers.get("transfer-encoding", ""):
-            return self.rfile.read(int(self.headers.get("content-length") or 0))
-        data = b""
-        while size := int(self.rfile.readline(), 16):
-            data += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return data
 
     def _answer(
         self, body: bytes, status: int = 200, headers: dict[str, str] | None = None, cookies: tuple[str, ...] = ()

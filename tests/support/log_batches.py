@@ -6,6 +6,8 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from bare_spans import bare_span
+
 from freezeframe_collector.batch import Batch
 from freezeframe_collector.encoded import encode_spans
 from freezeframe_collector.settings.config import WalConfig
@@ -23,16 +25,8 @@ RESOURCE, SCOPE = Resource(attributes={"service.name": "orders"}), Scope(name="t
 
 def span(number: int) -> SpanRecord:
     """Return a span whose number makes its ids."""
-    return SpanRecord(
-        trace_id=f"{number + 1:032x}",
-        span_id=f"{number + 1:016x}",
-        name=f"span-{number}",
-        start_time_unix_nano=1,
-        end_time_unix_nano=2,
-        attributes={"number": number},
-        resource=RESOURCE,
-        scope=SCOPE,
-    )
+    ids = {"trace_id": f"{number + 1:032x}", "span_id": f"{number + 1:016x}"}
+    return bare_span({"number": number}, **ids, name=f"span-{number}", resource=RESOURCE, scope=SCOPE)
 
 
 def batch(*numbers: int, rejected: Sequence[str] = ()) -> Batch:

@@ -63,6 +63,17 @@ class QuietHandler(BaseHTTPRequestHandler):
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class's name
         """Keep quiet."""
 
+    def read_body(self) -> bytes:
+        """Return what was sent, whole or in chunks."""
+        if self.headers.get("transfer-encoding") != "chunked":
+            return self.rfile.read(int(self.headers.get("content-length") or 0))
+        body = b""
+        while size := int(self.rfile.readline(), 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
 
 def send_json(handler: BaseHTTPRequestHandler, body: bytes) -> None:
     """Answer with a JSON document."""

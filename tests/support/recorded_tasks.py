@@ -18,6 +18,23 @@ from freezeframe_schemas import values
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.verdict import Verdict, verdict
 
+ASK = """
+import os
+
+import freezeframe
+
+freezeframe.instrument()
+
+import httpx
+
+
+def ask(prompt):
+    asked = {"model": "m", "messages": [{"role": "user", "content": prompt}]}
+    answer = httpx.post(os.environ["PROVIDER"] + "/v1/chat/completions", json=asked, timeout=200)
+    return answer.json()["choices"][0]["message"]["content"]
+"""
+"""The start of a module of tasks."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worked:

@@ -101,7 +101,7 @@ class _Handler(QuietHandler):
         self._answer()
 
     def _answer(self) -> None:
-        crossed = Crossed(path=self.path, request=self._read())
+        crossed = Crossed(path=self.path, request=self.read_body())
         self.provider.crossed.append(crossed)
         turn = self.provider.due.popleft() if self.provider.due else Turn(status=418, body=b"the script is at its end")
         status, headers, pieces = _written(turn)
@@ -125,16 +125,6 @@ class _Handler(QuietHandler):
                 self.connection.shutdown(socket.SHUT_RDWR)
             elif streamed:
                 self.wfile.write(b"0\r\n\r\n")
-
-    def _read(self) -> bytes:
-        if self.headers.get("transfer-encoding") != "chunked":
-            return self.rfile.read(int(self.headers.get("content-length") or 0))
-        body = b""
-        while size := int(self.rfile.readline(), 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return body
 
 
 def _written(turn: Turn) -> tuple[int, list[tuple[str, str]], list[bytes]]:
