@@ -163,7 +163,7 @@ class ByteBudget:
             lease.held_bytes -= size_bytes
             self._changed.notify_all()
 
-    def settle(self, lease: Lease) -> None:
+    def pin(self, lease: Lease) -> None:
         """Keep the lease's room until its end: its request is in progress.
 
         Raises:
@@ -172,7 +172,7 @@ class ByteBudget:
         with self._changed:
             if lease.is_evicted:
                 raise self._busy(0)
-            lease.is_settled = True
+            lease.is_pinned = True
 
     def end(self, lease: Lease) -> None:
         """Take the lease's room back."""
@@ -196,7 +196,7 @@ class ByteBudget:
             held[one.peer] += one.held_bytes
         own = held[lease.peer] + size_bytes
         now = time.monotonic()
-        movable = [one for one in self._leases if one is not lease and not one.is_settled]
+        movable = [one for one in self._leases if one is not lease and not one.is_pinned]
         worst = max(movable, key=lambda one: (held[one.peer], one.cost(now)), default=None)
         if worst is None or (worst.peer != lease.peer and held[worst.peer] <= own):
             return None
@@ -208,7 +208,7 @@ class ByteBudget:
 class Lease:
     """Room in a budget for one request on its way in; given back at the end of the block."""
 
-    __slots__ = ("_budget", "_since", "held_bytes", "is_evicted", "is_settled", "peer")
+    __slots__ = ("_budget", "_since", "held_bytes", "is_evicted", "is_pinned", "peer")
 
     def __init__(self, budget: ByteBudget, peer: str) -> None:
         self._budget = budget
@@ -217,7 +217,7 @@ class Lease:
         """The sender's address, with its tenant if it has one."""
         self.held_bytes = 0
         self.is_evicted = False
-        self.is_settled = False
+        self.is_pinned = False
 
     def cost(self, now: float, more_bytes: int = 0) -> float:
         """Return what the lease costs the others: bytes times seconds."""
@@ -275,13 +275,13 @@ class Lease:
         budget.end(self)
         return False
 
-    def settle(self) -> None:
+    def pin(self) -> None:
         """Keep the room until the end: the request is in progress.
 
         Raises:
             BusyError: the lease had to give up its room.
         """
-        self._budget.settle(self)
+        self._budget.pin(self)
 
     def __enter__(self) -> Self:
         return self

@@ -24,7 +24,7 @@ from freezeframe_redaction.policies.custom import custom_detectors
 from freezeframe_redaction.policies.policy import Policy
 from freezeframe_redaction.surrogates.known import Known
 from freezeframe_redaction.surrogates.shapes import bare
-from freezeframe_redaction.triggers.engine import Engine, settle
+from freezeframe_redaction.triggers.engine import Engine, resolve_overlaps
 from freezeframe_redaction.triggers.view import View, may_differ, view_of
 
 _PRIORITY = {name: entry.priority for name, entry in CLASSES.items()} | {encoded.CLASS: 10}
@@ -106,14 +106,14 @@ class Scanner:
             if self._rewritten:
                 found = [(self._claimed(batch, candidate), name) for candidate, name in found]
             candidates = [*found, *self._known_in(batch, floor, high)]
-            kept = settle(candidates, _PRIORITY, deadline)
+            kept = resolve_overlaps(candidates, _PRIORITY, deadline)
             judged = self.judged(batch, kept, leaves[index][1], floor, high)
             doubted = {one.item for one in judged if not one.is_name}
             named = {one.item: one.named for one in judged if one.is_name}
             if doubted:
                 # A proposal that was not judged is none.
                 gone = doubted | ({one for one in candidates if one[1] == evidence.PROPOSED} - {*kept})
-                kept = settle([item for item in candidates if item not in gone], _PRIORITY, deadline)
+                kept = resolve_overlaps([item for item in candidates if item not in gone], _PRIORITY, deadline)
             held: list[evidence.Item] = []
             for item in kept:
                 candidate, name = named.get(item, item[0]), item[1]
@@ -158,7 +158,7 @@ class Scanner:
             return
         read = self._read(self._engine, leaves)
         for index, (low, high) in enumerate(read.bounds):
-            kept = settle([one for one in read.found.get(index, []) if one[1] != evidence.PROPOSED], _PRIORITY)
+            kept = resolve_overlaps([one for one in read.found.get(index, []) if one[1] != evidence.PROPOSED], _PRIORITY)
             moved = [(one._replace(start=one.start - low, end=one.end - low), name) for one, name in kept if one.start >= low]
             yield read.text[low:high], moved
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from freezeframe._config import Settings, load_settings
-from freezeframe.export.pipeline import Counts
+from freezeframe.export.export_queue import Counts
 from freezeframe_schemas.errors import ConfigError
 
 

@@ -20,7 +20,7 @@ from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from freezeframe.export.delivery import CollectorExporter
-    from freezeframe.export.pipeline import Counts, Exporter, Pipeline
+    from freezeframe.export.export_queue import Counts, Exporter, ExportQueue
     from freezeframe.export.spooling import SpoolingExporter
     from freezeframe.export.tracing import CaptureProcessor
     from freezeframe.runs.process_root import ProcessRoot
@@ -37,14 +37,14 @@ class Handle:
         self,
         *,
         settings: Settings,
-        pipeline: Pipeline | None = None,
+        queue: ExportQueue | None = None,
         processor: CaptureProcessor | None = None,
         root: ProcessRoot | None = None,
         recorder: Recorder | None = None,
     ) -> None:
         self.settings = settings
         self._recorder = recorder
-        self._pipeline = pipeline
+        self._queue = queue
         self._processor = processor
         self._root = root
         self._closed = False
@@ -53,11 +53,11 @@ class Handle:
     @property
     def counts(self) -> Counts | None:
         """What became of the spans so far; None if a replay is on and nothing is exported."""
-        return None if self._pipeline is None else self._pipeline.counts
+        return None if self._queue is None else self._queue.counts
 
     def flush(self, timeout_s: float = 5.0) -> bool:
         """Deliver what is queued; return whether all of it was delivered in time."""
-        return True if self._pipeline is None else self._pipeline.flush(timeout_s)
+        return True if self._queue is None else self._queue.flush(timeout_s)
 
     def _at_end(self, deliver: Callable[[float], object], timeout_s: float) -> Callable[[], None]:
         """Return what to do when the process may end without any `atexit`: also deliver what runs that are over left open."""
@@ -72,15 +72,15 @@ class Handle:
 
     def watch_termination(self) -> None:
         """Deliver what is queued before SIGTERM ends this process, if the application has no handler for it."""
-        pipeline, timeout_s = self._pipeline, self.settings.terminate_timeout_s
-        if pipeline is not None and timeout_s > 0:
-            self._unwatch.append(flush_before_termination(self._at_end(pipeline.flush_for_the_end, timeout_s)))
+        queue, timeout_s = self._queue, self.settings.terminate_timeout_s
+        if queue is not None and timeout_s > 0:
+            self._unwatch.append(flush_before_termination(self._at_end(queue.flush_for_the_end, timeout_s)))
 
     def watch_exit(self) -> None:
         """Deliver what is queued before ``os._exit`` ends this process or one that it forks."""
-        pipeline, timeout_s = self._pipeline, self.settings.terminate_timeout_s
-        if pipeline is not None and timeout_s > 0:
-            self._unwatch.append(flush_before_exit(self._at_end(pipeline.flush_for_the_end, timeout_s)))
+        queue, timeout_s = self._queue, self.settings.terminate_timeout_s
+        if queue is not None and timeout_s > 0:
+            self._unwatch.append(flush_before_exit(self._at_end(queue.flush_for_the_end, timeout_s)))
 
     def uninstrument(self) -> None:
         """Restore every library, deliver what is queued, and stop."""
@@ -112,9 +112,9 @@ class Handle:
                 self._recorder.finish_all()
         if self._root is not None:
             self._root.end()
-        if self._pipeline is not None:
+        if self._queue is not None:
             with guard("close"):
-                self._pipeline.close(self.settings.exit_timeout_s)
+                self._queue.close(self.settings.exit_timeout_s)
         if self._processor is not None:
             self._processor.active = False
 
@@ -223,19 +223,19 @@ def _flush_forked_workers(handle: Handle) -> None:
 
 
 def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = None, environment: Any = None) -> Handle:
-    """Build recorder, processor and pipeline around an exporter, and switch the seams to recording."""
+    """Build recorder, processor and queue around an exporter, and switch the seams to recording."""
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
 
     from freezeframe.context.environment import environment_attributes, program_name
-    from freezeframe.export.pipeline import Pipeline
+    from freezeframe.export.export_queue import ExportQueue
     from freezeframe.export.sampling import RunSampler, RunSampling
     from freezeframe.export.tracing import CaptureProcessor, OwnIds, make_provider
     from freezeframe.runs.process_root import ProcessRoot
     from freezeframe.seams.recorder.recording import Recorder
     from freezeframe_schemas import genai
 
-    pipeline = Pipeline(
+    queue = ExportQueue(
         exporter=exporter,
         environment=environment or environment_attributes,
         max_queue_bytes=settings.max_queue_bytes,
@@ -246,7 +246,7 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     sampling = None
     if settings.sample < 1:
         sampling = RunSampling(share=settings.sample, keep_errors=settings.sample_errors)
-    processor = CaptureProcessor(pipeline, sampling)
+    processor = CaptureProcessor(queue, sampling)
     if provider is None:
         provider = trace.get_tracer_provider()
         if not isinstance(provider, TracerProvider):
@@ -268,8 +268,8 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     if switch.serving() is None:  # a replay has fences
         sights.start()
     if getattr(exporter, "waiting", 0):
-        pipeline.wake()  # deliver what an earlier process left without waiting for a span
-    return Handle(settings=settings, pipeline=pipeline, processor=processor, root=root, recorder=recorder)
+        queue.wake()  # deliver what an earlier process left without waiting for a span
+    return Handle(settings=settings, queue=queue, processor=processor, root=root, recorder=recorder)
 
 
 def record_replay(file: str, *, service_name: str, root: Root) -> None:

@@ -9,14 +9,14 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 from freezeframe_schemas.exchange import Exchange, exchange_from_span
-from freezeframe_schemas.lifecycle import settle
+from freezeframe_schemas.lifecycle import replace_pending
 from freezeframe_schemas.span import SpanRecord
 
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
     from freezeframe._instrument import Handle
-    from freezeframe.export.pipeline import Deadline, Fate
+    from freezeframe.export.export_queue import Deadline, Fate
 
 
 class MemoryExporter:
@@ -28,7 +28,7 @@ class MemoryExporter:
 
     def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
         """Keep the batch."""
-        from freezeframe.export.pipeline import Fate
+        from freezeframe.export.export_queue import Fate
 
         del deadline
         with self._lock:
@@ -56,7 +56,7 @@ class Captured:
     def spans(self) -> list[SpanRecord]:
         """Finished spans, in the order of their start, as recorded."""
         self.handle.flush(10)
-        return sorted(settle(self._exporter.records), key=lambda span: (span.start_time_unix_nano, span.span_id))
+        return sorted(replace_pending(self._exporter.records), key=lambda span: (span.start_time_unix_nano, span.span_id))
 
     @property
     def sent(self) -> list[SpanRecord]:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_replay.report.report_text import report_text
 from freezeframe_schemas.errors import FixtureError, ReplayMiss
@@ -136,7 +136,7 @@ class Cassette:
 
         if not fixture.askable and not self.may_be_empty:
             raise self._holds_nothing()
-        session = ReplaySession(fixture, policy=Policy(ignore=self.ignore))
+        session = ReplaySession(fixture, policy=ReplayPolicy(ignore=self.ignore))
         seams.serve(session)
         try:
             yield

@@ -118,12 +118,12 @@ class FrozenRun:
 
     def replay(self) -> Result:
         """Run the program again, offline, answered from the recording. A replay that cannot run fails the test."""
-        from freezeframe_replay.engine.policy import HERMETIC, Policy
+        from freezeframe_replay.engine.policy import HERMETIC, ReplayPolicy
         from freezeframe_replay.process.reenact import reenact
         from freezeframe_schemas.errors import FreezeframeError
         from freezeframe_schemas.fixture import load_fixture
 
-        policy = Policy(
+        policy = ReplayPolicy(
             ignore=self.ignore, fences=HERMETIC if self.hermetic else frozenset(), require_values=self.require_values
         )
         try:

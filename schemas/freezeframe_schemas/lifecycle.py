@@ -3,8 +3,8 @@
 OpenTelemetry knows a span only once it has ended, so a process that is killed would take its run's entry with it. A *pending
 span* goes out when an entry point begins. It is a child of the entry span, with its own id: a backend that keeps the
 first of two spans with one id would otherwise never show the entry's end. It holds what the entry point began with. Whenever
-we read a run, `settle` puts the entry span in its place. If that never came, the pending span replaces it, and the run is
-*unfinished*: still running, or killed.
+we read a run, `replace_pending` puts the entry span in its place. If that never came, the pending span replaces it, and the run
+is *unfinished*: still running, or killed.
 
 `status_of` and `status_sql` are generated from the same rows, `_RULES`.
 """
@@ -70,7 +70,7 @@ def is_pending(span: SpanRecord) -> bool:
     return genai.ENTRY_BEGUN in span.attributes
 
 
-def settle(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
+def replace_pending(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
     """Return the spans with each pending one left out, or in place of its entry span if that is missing."""
     received = list(spans)
     ended = {span.span_id for span in received if not is_pending(span)}
@@ -79,7 +79,7 @@ def settle(spans: Iterable[SpanRecord]) -> list[SpanRecord]:
 
 
 def unfinished_entries(settled: Iterable[SpanRecord]) -> Collection[str]:
-    """Return the ids of the entry spans, of those that `settle` returned, whose end was not recorded."""
+    """Return the ids of the entry spans, of those that `replace_pending` returned, whose end was not recorded."""
     return {span.span_id for span in settled if is_pending(span)}
 
 

@@ -18,7 +18,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.exchange import Exchange, Kind, exchange_from_span
 from freezeframe_schemas.gaps import Gap, GapKind, span_gaps
-from freezeframe_schemas.lifecycle import RunStatus, settle, status_of, unfinished_entries
+from freezeframe_schemas.lifecycle import RunStatus, replace_pending, status_of, unfinished_entries
 from freezeframe_schemas.span import Attributes, SpanRecord, StatusCode
 
 
@@ -123,7 +123,7 @@ def build_run(spans: Iterable[SpanRecord]) -> Run:
     traces = sorted({span.trace_id for span in received})
     if len(traces) != 1:
         raise RunError(f"expected the spans of one trace, found {len(traces)}: {', '.join(traces[:3]) or 'none'}")
-    by_id = {span.span_id: span for span in settle(received)}
+    by_id = {span.span_id: span for span in replace_pending(received)}
     ordered = tuple(sorted(by_id.values(), key=lambda span: (span.start_time_unix_nano, span.span_id)))
     exchanges = [exchange for span in ordered if (exchange := exchange_from_span(span)) is not None]
     exchanges.sort(key=lambda exchange: (exchange.sequence, exchange.start_time_unix_nano))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import subprocess
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -162,3 +163,19 @@ def test_no_file_names_this_machine() -> None:
             if MACHINE_PATHS.search(line) or TEMPORARY.search(line) or REGISTRY_HOSTS.search(line):
                 found.append(f"{name(path)}:{number}: {line.strip()[:100]}")
     assert found == []
+
+
+SHARED_CLASS_NAMES = set(
+    "Answer Asked Backend Batch Body Call Checked Counts Deadline Document Engine Entry Example Failure Found Frame Group Judgement "
+    "Kind Known Message Node Pair Part Place Plan Ports Recorded Redacted Request Result Route Row Rows Said Scope Seal Served "
+    "Service Store".split()
+)
+"""Public classes of two modules, which never meet in a third. This list may only become shorter."""
+
+
+def test_a_class_name_has_one_meaning() -> None:
+    """Who reads a name need not look at an import to know what it means."""
+    modules = [path for package in PACKAGES for path in package.rglob("*.py")]
+    names = [re.findall(r"^class ([A-Z]\w*)", path.read_text(), re.MULTILINE) for path in modules]
+    found = Counter(name for these in names for name in these)
+    assert {name for name, times in found.items() if times > 1} == SHARED_CLASS_NAMES

@@ -315,9 +315,9 @@ def test_a_miss_is_raised_through_a_broad_except() -> None:
 def test_a_recording_that_ends_inside_a_garbage_collection_does_not_lock_up() -> None:
     """A dropped response ends its recording wherever the collector happens to run, even inside freezeframe's own locks."""
     with capture() as captured:
-        pipeline = captured.handle._pipeline
-        assert pipeline is not None
-        with pipeline._changed:
+        queue = captured.handle._queue
+        assert queue is not None
+        with queue._changed:
             get_price("AC-1")
         assert [exchange.name for exchange in captured.exchanges] == ["get_price"]
 

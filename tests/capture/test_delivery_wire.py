@@ -21,7 +21,7 @@ from freezeframe._config import load_settings
 from freezeframe._instrument import make_collector_exporter
 from freezeframe.export.compression import make_compression
 from freezeframe.export.delivery import CollectorExporter, Unreachable
-from freezeframe.export.pipeline import Deadline, Fate
+from freezeframe.export.export_queue import Deadline, Fate
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import Scope, SpanRecord
 

@@ -20,7 +20,7 @@ from freezeframe.export import sampling as _sampling
 from freezeframe.export.sampling import HeldRuns, RunSampler, RunSampling, remote_parent
 from freezeframe.export.tracing import make_provider
 from freezeframe.testing import MemoryExporter
-from freezeframe_schemas.lifecycle import settle
+from freezeframe_schemas.lifecycle import replace_pending
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.span import SpanRecord
 
@@ -42,7 +42,7 @@ class Recording:
     def runs(self) -> Runs:
         self.handle.flush(10)
         found: Runs = {}
-        for record in settle(self.exporter.records):
+        for record in replace_pending(self.exporter.records):
             found.setdefault(record.trace_id, []).append(record)
         return found
 

@@ -17,7 +17,7 @@ from certificates import Certificates, issue_certificates
 from freezeframe._config import load_settings
 from freezeframe._instrument import make_collector_exporter
 from freezeframe.export.delivery import CollectorExporter, Unreachable
-from freezeframe.export.pipeline import Deadline
+from freezeframe.export.export_queue import Deadline
 from freezeframe_collector.settings.auth import read_tokens
 from freezeframe_collector.settings.config import TlsConfig
 from freezeframe_collector.settings.tls import grpc_credentials, http_context

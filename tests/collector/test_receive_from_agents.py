@@ -10,7 +10,7 @@ import pytest
 from freezeframe._config import load_settings
 from freezeframe._instrument import make_collector_exporter
 from freezeframe.export.delivery import CollectorExporter
-from freezeframe.export.pipeline import Deadline, Fate
+from freezeframe.export.export_queue import Deadline, Fate
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 

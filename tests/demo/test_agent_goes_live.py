@@ -6,7 +6,7 @@ import pytest
 from order_shop import Shop, copy_example, fix
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.exchange import Kind
@@ -30,7 +30,7 @@ def test_the_fixed_agent_reaches_the_right_answer_with_all_but_the_named_tools_f
         freeze(load_run_of_file(tmp_path / "spans.jsonl")),
         cwd=code,
         env=dict(shop.environment),
-        policy=Policy(live=frozenset({Kind.MODEL}), allow_tools=NEEDED),
+        policy=ReplayPolicy(live=frozenset({Kind.MODEL}), allow_tools=NEEDED),
     )
     assert "A-1042" in (report.outcome or ""), report
     assert {call.name for call in report.live if call.call_kind == "tool"} == NEEDED

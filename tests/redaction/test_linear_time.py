@@ -21,7 +21,7 @@ from bare_spans import bare_span
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
 from freezeframe_redaction.detectors import ALL
 from freezeframe_redaction.model import Candidate, Detector, Example
-from freezeframe_redaction.triggers.engine import settle
+from freezeframe_redaction.triggers.engine import resolve_overlaps
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import Event, SpanRecord
 
@@ -300,7 +300,7 @@ def test_a_text_may_hold_very_many_findings() -> None:
     def make(count: int) -> list[tuple[Candidate, str]]:
         return [(Candidate(40 * i, 40 * i + 10 + i * 7 % 29, "EMAIL"), "email") for i in range(count)]
 
-    assert _is_linear(lambda found: settle(found, {"EMAIL": 3}), make, 25_000)
+    assert _is_linear(lambda found: resolve_overlaps(found, {"EMAIL": 3}), make, 25_000)
 
 
 @pytest.mark.long

@@ -12,7 +12,7 @@ import pytest
 
 from freezeframe_replay.cli.command import make_parser
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
+from freezeframe_replay.engine.policy import HERMETIC, Fence, ReplayPolicy
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind, Report
@@ -152,20 +152,20 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Fixture:
     return freeze(load_run_of_file(folder / "spans.jsonl"))
 
 
-def replay(fixture: Fixture, folder: Path, act: str, policy: Policy) -> Report:
+def replay(fixture: Fixture, folder: Path, act: str, policy: ReplayPolicy) -> Report:
     """Make the program do one more thing, and replay it."""
     (folder / "agent.py").write_text(AGENT.replace("pass  # ACT", act))
     return reenact(fixture, cwd=folder, policy=policy)
 
 
 def test_the_recorded_program_replays_under_every_fence_with_its_tool_not_called(recorded: Fixture, tmp_path: Path) -> None:
-    report = replay(recorded, tmp_path, "pass", Policy(fences=frozenset(Fence)))
+    report = replay(recorded, tmp_path, "pass", ReplayPolicy(fences=frozenset(Fence)))
     assert verdict(report) is Verdict.IDENTICAL, report
     assert not (tmp_path / "touched").exists()
 
 
 def test_what_runs_into_a_fence_is_a_divergence_that_no_handler_swallows(recorded: Fixture, tmp_path: Path) -> None:
-    report = replay(recorded, tmp_path, "open('out', 'w')", Policy(fences=HERMETIC))
+    report = replay(recorded, tmp_path, "open('out', 'w')", ReplayPolicy(fences=HERMETIC))
     assert [(item.kind, item.call_kind, item.name) for item in report.divergences] == [
         (DivergenceKind.FENCED, "writes", "open out w")
     ]
@@ -175,10 +175,10 @@ def test_what_runs_into_a_fence_is_a_divergence_that_no_handler_swallows(recorde
 
 def test_a_program_is_named_with_its_arguments_and_may_be_allowed(recorded: Fixture, tmp_path: Path) -> None:
     act = "subprocess.run(['true', 'indeed'])"
-    first = replay(recorded, tmp_path, act, Policy(fences=HERMETIC)).first
+    first = replay(recorded, tmp_path, act, ReplayPolicy(fences=HERMETIC)).first
     assert first is not None
     assert (first.kind, first.call_kind, first.name) == (DivergenceKind.FENCED, "processes", "true indeed")
-    report = replay(recorded, tmp_path, act, Policy(fences=HERMETIC, allow_programs=frozenset({"true"})))
+    report = replay(recorded, tmp_path, act, ReplayPolicy(fences=HERMETIC, allow_programs=frozenset({"true"})))
     assert verdict(report) is Verdict.IDENTICAL
 
 
@@ -187,13 +187,13 @@ def test_a_file_from_elsewhere_is_named_where_reads_are_fenced(recorded: Fixture
     elsewhere.write_text("a fact that no span holds")
     folder.mkdir()
     act = f"open({str(elsewhere)!r}).read()"
-    report = replay(recorded, folder, act, Policy(fences=frozenset({Fence.READS})))
+    report = replay(recorded, folder, act, ReplayPolicy(fences=frozenset({Fence.READS})))
     assert [(item.call_kind, item.name) for item in report.divergences] == [("reads", f"open {elsewhere}")]
-    assert verdict(replay(recorded, folder, act, Policy(fences=HERMETIC))) is Verdict.IDENTICAL
+    assert verdict(replay(recorded, folder, act, ReplayPolicy(fences=HERMETIC))) is Verdict.IDENTICAL
 
 
 def test_without_the_fences_files_and_processes_are_left_alone(recorded: Fixture, tmp_path: Path) -> None:
-    report = replay(recorded, tmp_path, "subprocess.run(['true']); open('out', 'w').write('x')", Policy())
+    report = replay(recorded, tmp_path, "subprocess.run(['true']); open('out', 'w').write('x')", ReplayPolicy())
     assert verdict(report) is Verdict.IDENTICAL
     assert (tmp_path / "out").read_text() == "x"
 

@@ -16,7 +16,7 @@ from capture_provider import Provider
 from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys, load_policy
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.policy import HERMETIC, Policy
+from freezeframe_replay.engine.policy import HERMETIC, ReplayPolicy
 from freezeframe_replay.process.kept import kept_run
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
@@ -30,7 +30,7 @@ from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
-LIVE = Policy(live=frozenset({Kind.MODEL}))
+LIVE = ReplayPolicy(live=frozenset({Kind.MODEL}))
 
 AGENT = """
 import asyncio, datetime, os, random, uuid
@@ -116,7 +116,7 @@ def fix(folder: Path, old: str = '"keller")[0]', new: str = '"keller")[1]') -> N
     (folder / "agent.py").write_text(source.replace(old, new))
 
 
-def keep(origin: Fixture, folder: Path, policy: Policy = LIVE) -> tuple[Report, Fixture]:
+def keep(origin: Fixture, folder: Path, policy: ReplayPolicy = LIVE) -> tuple[Report, Fixture]:
     """Replay, and keep the result."""
     spans = folder / "kept.jsonl"
     report = reenact(origin, cwd=folder, policy=policy, spans=spans)

@@ -18,7 +18,7 @@ from loopback import listening, send_json
 from freezeframe.seams import Call
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.policy import Fence, Policy, policy_from_json, policy_to_json
+from freezeframe_replay.engine.policy import Fence, ReplayPolicy, policy_from_json, policy_to_json
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
@@ -123,7 +123,7 @@ def test_fixed_code_goes_on_live_and_reaches_the_right_answer_with_frozen_tools(
     recorded: Fixture, provider: list[str], tmp_path: Path
 ) -> None:
     fix(tmp_path, '("keller")[0]', '("keller")[1]')
-    report = reenact(recorded, cwd=tmp_path, policy=Policy(live=frozenset({Kind.MODEL})))
+    report = reenact(recorded, cwd=tmp_path, policy=ReplayPolicy(live=frozenset({Kind.MODEL})))
     assert report.outcome == '"AC-2 is in Lyon"', report
     assert provider == ["say that AC-2 is in Lyon"]
     assert not (tmp_path / "touched").exists()
@@ -134,11 +134,13 @@ def test_fixed_code_goes_on_live_and_reaches_the_right_answer_with_frozen_tools(
 
 def test_a_tool_runs_for_real_only_where_it_is_named(recorded: Fixture, provider: list[str], tmp_path: Path) -> None:
     fix(tmp_path, '"Lyon"  # track(order)', "track(order)")
-    refused = reenact(recorded, cwd=tmp_path, policy=Policy(live=frozenset({Kind.MODEL})))
+    refused = reenact(recorded, cwd=tmp_path, policy=ReplayPolicy(live=frozenset({Kind.MODEL})))
     assert not refused.live
     assert "--allow-tool track" in ((refused.first and refused.first.note) or "")
     assert not (tmp_path / "touched").exists()
-    allowed = reenact(recorded, cwd=tmp_path, policy=Policy(live=frozenset({Kind.MODEL}), allow_tools=frozenset({"track"})))
+    allowed = reenact(
+        recorded, cwd=tmp_path, policy=ReplayPolicy(live=frozenset({Kind.MODEL}), allow_tools=frozenset({"track"}))
+    )
     assert allowed.outcome == '"AC-1 is in Lyon"'
     assert (tmp_path / "touched").read_text() == "track "
     assert [(call.call_kind, call.name) for call in allowed.live] == [("tool", "track")]
@@ -146,7 +148,7 @@ def test_a_tool_runs_for_real_only_where_it_is_named(recorded: Fixture, provider
 
 
 def test_unchanged_code_asks_anew_from_the_named_step_on(recorded: Fixture, provider: list[str], tmp_path: Path) -> None:
-    report = reenact(recorded, cwd=tmp_path, policy=Policy(live=frozenset({Kind.MODEL}), live_from=2))
+    report = reenact(recorded, cwd=tmp_path, policy=ReplayPolicy(live=frozenset({Kind.MODEL}), live_from=2))
     assert provider == ["say that AC-1 is in Lyon"]
     assert [item.step for item in report.served] == [1, 2]
     assert [call.step for call in report.live] == [3]
@@ -166,7 +168,9 @@ def call_of(exchange: Exchange) -> Call:
 
 
 def test_only_hosts_that_were_asked_live_are_open() -> None:
-    session = ReplaySession(freeze(build_run(make_run(model_call("a", "1")))), policy=Policy(live=frozenset({Kind.MODEL})))
+    session = ReplaySession(
+        freeze(build_run(make_run(model_call("a", "1")))), policy=ReplayPolicy(live=frozenset({Kind.MODEL}))
+    )
     assert not session.is_open("api.openai.com")
     assert session.respond(call_of(model_call("other", ""))) is None
     assert session.is_open("api.openai.com")
@@ -177,7 +181,7 @@ def test_only_hosts_that_were_asked_live_are_open() -> None:
 
 def test_a_replay_stops_before_the_named_step_with_the_request_about_to_be_made() -> None:
     steps = model_call("a", "1"), tool_call("look", "Lyon", "AC-1"), model_call("b", "2")
-    session = ReplaySession(freeze(build_run(make_run(*steps))), policy=Policy(stop_before=2))
+    session = ReplaySession(freeze(build_run(make_run(*steps))), policy=ReplayPolicy(stop_before=2))
     order = "AC-1"
     assert session.respond(call_of(steps[0])) is not None
     with pytest.raises(ReplayMiss, match="stopped before step 2"):
@@ -193,7 +197,7 @@ def test_a_replay_stops_before_the_named_step_with_the_request_about_to_be_made(
 
 
 def test_a_policy_survives_its_way_to_the_replayed_process() -> None:
-    policy = Policy(
+    policy = ReplayPolicy(
         ignore=("body.model",),
         live=frozenset({Kind.MODEL}),
         live_from=3,

@@ -12,7 +12,7 @@ from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe.seams import Call
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Exchange
@@ -33,7 +33,7 @@ def line(
     exchange: Exchange, *, answer: Any = "here", live: Any = "here", asked: Exchange | None = None, ignore: tuple[str, ...] = ()
 ) -> str:
     """Return the headline of a replay that asks one thing and returns `live`."""
-    session = ReplaySession(freeze(build_run(make_run(exchange, answer=answer))), policy=Policy(ignore=ignore))
+    session = ReplaySession(freeze(build_run(make_run(exchange, answer=answer))), policy=ReplayPolicy(ignore=ignore))
     session.enter("agent:answer", INPUT)
     call = asked or exchange
     assert session.respond(Call(kind=call.kind, name=call.name, seam=call.seam, request=call.request, lane=call.lane))

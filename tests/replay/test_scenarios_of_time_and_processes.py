@@ -28,7 +28,7 @@ from freezeframe import seams
 from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.process.reenact import reenact
@@ -49,7 +49,7 @@ def record(agent: Callable[[], Any]) -> tuple[Fixture, Any]:
         return freeze(build_run(captured.spans)), outcome
 
 
-def replay(agent: Callable[[], Any], fixture: Fixture, policy: Policy = Policy()) -> tuple[Report, Any]:  # noqa: B008 - frozen
+def replay(agent: Callable[[], Any], fixture: Fixture, policy: ReplayPolicy = ReplayPolicy()) -> tuple[Report, Any]:  # noqa: B008 - frozen
     session = ReplaySession(fixture, policy=policy)
     outcome: Any = None
     serve(session, real_time=policy.real_time)
@@ -95,7 +95,7 @@ def test_a_stream_keeps_its_times_when_asked_to(asynchronous: bool) -> None:
     offsets = [chunk.offset_ns / 1e9 for chunk in fixture.steps[0].exchange.response.chunks]
     recorded = [after - before for before, after in itertools.pairwise(offsets)]
     gaps.clear()
-    report, _ = replay(agent, fixture, Policy(real_time=True))
+    report, _ = replay(agent, fixture, ReplayPolicy(real_time=True))
     assert verdict(report) is Verdict.IDENTICAL
     assert len(gaps) == len(recorded) + 1 or len(gaps) == len(recorded)
     assert sum(gaps) >= 0.8 * sum(recorded)
@@ -125,7 +125,7 @@ def test_a_race_of_tools_is_won_by_the_same_one_in_real_time() -> None:
 
     fixture, outcome = record(lambda: asyncio.run(main()))
     for _ in range(3):
-        report, again = replay(lambda: asyncio.run(main()), fixture, Policy(real_time=True))
+        report, again = replay(lambda: asyncio.run(main()), fixture, ReplayPolicy(real_time=True))
         assert verdict(report) is Verdict.IDENTICAL
         assert again[1] == outcome[1]
 

@@ -13,7 +13,7 @@ from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe.seams import Call
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_replay.report.report_text import report_text
 from freezeframe_schemas import genai, values
@@ -195,18 +195,18 @@ def test_values_that_python_calls_equal_are_not_the_same_argument(recorded: Any,
 
 
 def test_an_ignored_component_does_not_decide() -> None:
-    session = session_of(make_run(model_call("a", "1", model="old")), policy=Policy(ignore=("body.model",)))
+    session = session_of(make_run(model_call("a", "1", model="old")), policy=ReplayPolicy(ignore=("body.model",)))
     assert answer_to(session, call_of(model_call("a", "", model="new"))).response.status == 200
 
 
 def test_an_ignored_component_that_differed_before_the_run_left_the_recording_is_warned_of() -> None:
     run = make_run(model_call("a", "1", model="old"), model_call("b", "2", model="old"))
-    session = session_of(run, policy=Policy(ignore=("body.model",)))
+    session = session_of(run, policy=ReplayPolicy(ignore=("body.model",)))
     answer_to(session, call_of(model_call("a", "", model="new")))
     answer_to(session, call_of(model_call("b", "", model="new")))
     finish(session)
     assert session.report().warnings == ()
-    left = session_of(run, policy=Policy(ignore=("body.model", "body.seed")))
+    left = session_of(run, policy=ReplayPolicy(ignore=("body.model", "body.seed")))
     answer_to(left, call_of(model_call("a", "", model="new")))
     with pytest.raises(ReplayMiss):
         answer_to(left, call_of(model_call("c", "", model="new")))

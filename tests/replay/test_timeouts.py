@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import DivergenceKind, Report
@@ -99,9 +99,9 @@ def record(folder: Path, source: str) -> Fixture:
     return load_fixture(folder / "saved")
 
 
-def replayed(fixture: Fixture, folder: Path, source: str, policy: Policy | None = None) -> Report:
+def replayed(fixture: Fixture, folder: Path, source: str, policy: ReplayPolicy | None = None) -> Report:
     (folder / "agent.py").write_text(source)
-    return reenact(fixture, cwd=folder, policy=policy or Policy())
+    return reenact(fixture, cwd=folder, policy=policy or ReplayPolicy())
 
 
 def line(report: Report) -> str:
@@ -132,7 +132,7 @@ def test_a_timeout_that_was_removed_diverges_a_shorter_one_does_not_and_an_ignor
     assert report.first is not None
     assert "there is no timeout now" in report.first.note
     assert line(replayed(fixture, tmp_path, source.replace("LIMIT = 0.2", "LIMIT = 0.1"))).startswith("identical: ")
-    ignored = replayed(fixture, tmp_path, removed, Policy(ignore=("timeout",)))
+    ignored = replayed(fixture, tmp_path, removed, ReplayPolicy(ignore=("timeout",)))
     assert line(ignored) == "identical, except timeout in 1 step (ignored): 1 of 1 step and the outcome"
 
 

@@ -8,7 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.lifecycle import NO_PARENT, RunStatus, is_pending, settle, status_of, status_sql, unfinished_entries
+from freezeframe_schemas.lifecycle import (
+    NO_PARENT,
+    RunStatus,
+    is_pending,
+    replace_pending,
+    status_of,
+    status_sql,
+    unfinished_entries,
+)
 from freezeframe_schemas.span import SpanRecord
 
 
@@ -40,7 +48,7 @@ def test_each_entry_point_has_one_span_and_it_is_pending_only_where_no_end_came(
     spans = {number: entry_span(number, parent) for number, parent in began.items()}
     received = [span for number, span in spans.items() if ended[number]]
     received += [pending(span) for number, span in spans.items() if both[number] or not ended[number]]
-    settled = settle(iter(data.draw(st.permutations(received))))
+    settled = replace_pending(iter(data.draw(st.permutations(received))))
     found = {span.span_id: span for span in settled}
     assert len(settled) == len(found) == len(began)
     for number, span in spans.items():
@@ -50,7 +58,7 @@ def test_each_entry_point_has_one_span_and_it_is_pending_only_where_no_end_came(
 
 
 def test_a_pending_span_that_does_not_name_the_parent_of_its_entry_span_stands_for_one_without() -> None:
-    [settled] = settle([replace(pending(entry_span(1, 5)), attributes={genai.ENTRY_BEGUN: ""})])
+    [settled] = replace_pending([replace(pending(entry_span(1, 5)), attributes={genai.ENTRY_BEGUN: ""})])
     assert settled.parent_span_id == ""
 
 

@@ -11,7 +11,7 @@ import recorded_traffic
 from freezeframe_collector.store import Store
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas import genai
-from freezeframe_schemas.lifecycle import settle
+from freezeframe_schemas.lifecycle import replace_pending
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables.streams import FOLDED
 from freezeframe_schemas.tables.templates import CutMemory, cut, fill
@@ -43,6 +43,6 @@ def test_recorded_runs_come_out_of_the_store_as_they_went_in(store: Store, facad
     store.insert(day, token="recorded")
     opened = open_runs(facade_url)
     for trace_id, spans in runs.items():
-        expected = {span.span_id: span for span in settle(spans)}
-        assert {span.span_id: span for span in settle(opened.load_spans(trace_id))} == expected
+        expected = {span.span_id: span for span in replace_pending(spans)}
+        assert {span.span_id: span for span in replace_pending(opened.load_spans(trace_id))} == expected
     opened.close()

@@ -29,7 +29,7 @@ CORES: Final[dict[str, Sequence[str]]] = {
     "schemas/freezeframe_schemas/lifecycle.py": ["tests/schemas/test_lifecycle.py"],
     "schemas/freezeframe_schemas/run.py": ["tests/schemas/test_run.py"],
     "schemas/freezeframe_schemas/verdict.py": ["tests/schemas/test_verdict.py"],
-    "collector/freezeframe_redaction/triggers/engine.py:_rank settle _settled": ["tests/redaction/test_settle.py"],
+    "collector/freezeframe_redaction/triggers/engine.py:_rank resolve_overlaps _settled": ["tests/redaction/test_overlaps.py"],
     "collector/freezeframe_collector/wal/format.py": [
         "tests/collector/test_segment_bytes.py",
         "tests/collector/test_damage.py",

@@ -100,7 +100,7 @@ class _Receiving:
         message = self._next(messages, context, lease.peer)
         lease.grow(len(message))
         plain = decompress(message, _ENCODINGS.get(message[0], "") if message else "", self._max_message_bytes, lease.grow)
-        lease.settle()
+        lease.pin()
         return plain
 
     def _next(self, messages: _Messages, context: grpc.ServicerContext, sender: str) -> bytes:

@@ -188,12 +188,12 @@ class HttpReceiver:
 
         def work(limit_bytes: int) -> Outcome:
             plain = decompress(body, encoding, limit_bytes, lease.grow)
-            lease.settle()
+            lease.pin()
             return self._pipeline.export(plain, tenant=tenant, decode=decoder)
 
         try:
             if len(body) <= _SMALL_BYTES and not encoding:
-                lease.settle()
+                lease.pin()
                 outcome = await self._pipeline.export_small(body, tenant=tenant, decode=decoder)
             elif len(body) > SMALL_BYTES:
                 outcome = await run(self._workers_on_large, work, most)

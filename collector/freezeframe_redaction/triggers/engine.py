@@ -115,7 +115,7 @@ def _rank(class_: str, priority: Mapping[str, int]) -> int:
     return -len(class_) if class_[0] == "*" else priority.get(class_, _CUSTOM_PRIORITY)
 
 
-def settle(
+def resolve_overlaps(
     candidates: list[tuple[Candidate, str]],
     priority: Mapping[str, int],
     deadline: Deadline = NEVER,

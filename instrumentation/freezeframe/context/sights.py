@@ -70,13 +70,13 @@ class Sights:
         self._seen[sight.kind, f"{sight.by} {sight.verb} {sight.what}" if is_of_call else sight.what] = sight
 
     def keep(self, result: object, sight: Sight) -> None:
-        """Keep, until `settle`, a result and what it is like, if it is data; the sight counts if it changes."""
+        """Keep, until `note_changes`, a result and what it is like, if it is data; the sight counts if it changes."""
         if len(self._kept) >= _MAX_KEPT or any(kept is result for kept, _, _ in self._kept):
             return
         if len(text := values.encode(result)) < _LARGEST_KEPT and not values.is_opaque(text):
             self._kept.append((result, text, sight))
 
-    def settle(self) -> None:
+    def note_changes(self) -> None:
         """Note which of the results that were kept have changed: when the run ends."""
         while self._kept:
             result, text, sight = self._kept.pop()

@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from freezeframe._guard import say_once
+from freezeframe.export.export_queue import Deadline, Fate
 from freezeframe.export.otlp import encode_request
-from freezeframe.export.pipeline import Deadline, Fate
 from freezeframe.export.tls import TlsFiles
 from freezeframe_schemas.data_directory import is_chosen
 from freezeframe_schemas.exchange import without_bodies

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from freezeframe.export.pipeline import Deadline, Fate
+from freezeframe.export.export_queue import Deadline, Fate
 from freezeframe_schemas.span import SpanRecord
 
 

@@ -10,7 +10,7 @@ from typing import Final
 
 from freezeframe._guard import logger, say_once
 from freezeframe.export.delivery import CollectorExporter, Refused, Unreachable
-from freezeframe.export.pipeline import Deadline, Fate
+from freezeframe.export.export_queue import Deadline, Fate
 from freezeframe.export.seal import DamagedBatch, Seal
 from freezeframe.export.spool import Spool, SpoolFileError, SpoolFull
 from freezeframe_schemas.errors import ConfigError

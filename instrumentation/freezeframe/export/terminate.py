@@ -23,7 +23,7 @@ import threading
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from freezeframe._guard import guard
-from freezeframe.export.pipeline import is_importing
+from freezeframe.export.export_queue import is_importing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

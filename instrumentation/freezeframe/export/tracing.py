@@ -16,7 +16,7 @@ from opentelemetry.sdk.trace.sampling import Sampler
 
 from freezeframe._guard import guard
 from freezeframe.context.current import current_place
-from freezeframe.export.pipeline import Pipeline, size_of
+from freezeframe.export.export_queue import ExportQueue, size_of
 from freezeframe.export.sampling import HeldRuns, RunSampling, remote_parent
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.sink import Payload
@@ -85,8 +85,8 @@ def make_provider(service_name: str, sampler: Sampler | None = None) -> TracerPr
 class CaptureProcessor(SpanProcessor):
     """Stamps the run's context on each span at start; at its end joins it with its recording and queues it."""
 
-    def __init__(self, pipeline: Pipeline, sampling: RunSampling | None = None) -> None:
-        self._pipeline = pipeline
+    def __init__(self, queue: ExportQueue, sampling: RunSampling | None = None) -> None:
+        self._queue = queue
         self._sampling = sampling
         self._held = self._no_runs_held()
         self._requests = self._no_runs_held()
@@ -96,12 +96,12 @@ class CaptureProcessor(SpanProcessor):
         self._expected: dict[tuple[int, int], Payload] = {}
         self._exchanges: dict[int, int] = {}
         """Trace of a run in progress -> exchanges that have ended."""
-        self._lock = threading.RLock()  # reentrant, like the pipeline's
+        self._lock = threading.RLock()  # reentrant, like the queue's
         self.active = True
         os.register_at_fork(after_in_child=self._after_fork)
 
     def _no_runs_held(self) -> HeldRuns[tuple[ReadableSpan, Payload | None]]:
-        return HeldRuns(self._pipeline.max_queue_bytes)
+        return HeldRuns(self._queue.max_queue_bytes)
 
     def _after_fork(self) -> None:
         self._held = self._no_runs_held()
@@ -109,7 +109,7 @@ class CaptureProcessor(SpanProcessor):
         self._announced = OrderedDict()
         self._expected = {}
         self._exchanges = {}
-        self._lock = threading.RLock()  # reentrant, like the pipeline's
+        self._lock = threading.RLock()  # reentrant, like the queue's
 
     def expect(self, span: trace.Span, payload: Payload) -> None:
         """Keep the payload for the span that ends next with this id."""
@@ -142,7 +142,7 @@ class CaptureProcessor(SpanProcessor):
             with self._lock:
                 self._announced[context.trace_id] = None
             if context.trace_flags.sampled and (self._sampling is None or self._sampling.keeps(context.trace_id)):
-                self._pipeline.put(_pending(span, context), beginning, promptly=True)
+                self._queue.put(_pending(span, context), beginning, promptly=True)
 
     def on_start(self, span: Span, parent_context: Context | None = None) -> None:
         """Copy user, tenant, session and run id onto the span."""
@@ -169,7 +169,7 @@ class CaptureProcessor(SpanProcessor):
                 self._hold(self._sampling, context.trace_id, span, payload)
             elif context.trace_flags.sampled:
                 for kept in self._kept(context.trace_id, span, payload):
-                    self._pipeline.put(*kept)
+                    self._queue.put(*kept)
 
     def _kept(self, trace_id: int, span: ReadableSpan, payload: Payload | None) -> list[tuple[ReadableSpan, Payload | None]]:
         """Return what is to be queued now. Spans about a request wait until something else of its trace is, or are dropped."""
@@ -191,15 +191,15 @@ class CaptureProcessor(SpanProcessor):
         failed = span.status.status_code is trace.StatusCode.ERROR
         ends = _is_local_root(span)
         for kept in self._held.add(trace_id, (span, payload), size_of(span, payload), failed=failed, ends=ends):
-            self._pipeline.put(*kept)
+            self._queue.put(*kept)
 
     def shutdown(self) -> None:
         """Deliver what is queued: the provider shuts down."""
-        self._pipeline.flush(5.0)
+        self._queue.flush(5.0)
 
     def force_flush(self, timeout_millis: int = 30_000) -> bool:
         """Deliver what is queued."""
-        return self._pipeline.flush(timeout_millis / 1000)
+        return self._queue.flush(timeout_millis / 1000)
 
 
 def _pending(span: ReadableSpan, context: trace.SpanContext) -> ReadableSpan:

@@ -189,7 +189,7 @@ class EntryScope:
                 self._mark(span, failure)
             if payload is not None and self._recorder is not None:
                 self._recorder.finish_results(self.run)
-                payload.sights.settle()
+                payload.sights.note_changes()
                 payload.output = output
                 for what in unseen:
                     payload.add_gap(Gap(kind=GapKind.OUTCOME_PARTLY, text=NOT_COMPARED + what))

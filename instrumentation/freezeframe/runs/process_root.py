@@ -163,7 +163,7 @@ class ProcessRoot:
                         self._span.set_status(Status(StatusCode.ERROR, f"exit status {status}"))
                 if self._streams.read is not None:
                     self._payload.add_input("stdin", self._streams.read)
-                self._sights.settle()
+                self._sights.note_changes()
                 self._payload.exchanges = self._recorder.sink.counted(self._span)
                 self._payload.note_draws()
                 self._recorder.sink.expect(self._span, self._payload)

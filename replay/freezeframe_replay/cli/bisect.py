@@ -11,7 +11,7 @@ from typing import Final
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, option
 from freezeframe_replay.cli.progress import Progress
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.experiments.bisect import Bisection, Tried, bisect
 from freezeframe_replay.local.target import load_as_fixture
 from freezeframe_replay.report.render import printable, short
@@ -49,7 +49,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Bisect and name the commit; 125 if it is not known."""
     fixture = load_as_fixture(options.place_of(arguments), arguments.run)
     good = arguments.good or _recorded_commit(fixture)
-    trial = options.trial_of(arguments, Policy(ignore=tuple(arguments.ignore)))
+    trial = options.trial_of(arguments, ReplayPolicy(ignore=tuple(arguments.ignore)))
     quiet = arguments.quiet or arguments.json
     with Progress("replaying the first commit", quiet=quiet) as progress:
 

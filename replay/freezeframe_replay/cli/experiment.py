@@ -12,7 +12,7 @@ from freezeframe_replay.cli.colour import show
 from freezeframe_replay.cli.command import Command, flag, option, repeatable
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import write_whole
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_parameter
 from freezeframe_replay.experiments.dataset import load_dataset, result_file
 from freezeframe_replay.experiments.experiment import (
@@ -105,7 +105,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_CODES[result.finding]
 
 
-def _policy(arguments: argparse.Namespace) -> Policy:
+def _policy(arguments: argparse.Namespace) -> ReplayPolicy:
     edits = tuple(_edits(arguments))
     live = frozenset(Kind(name) for name in arguments.live)
     if edits and Kind.MODEL not in live:
@@ -113,7 +113,7 @@ def _policy(arguments: argparse.Namespace) -> Policy:
             f"{edits[0]} requires --live model: the recording holds no answer to an edited request",
             do="add --live model; it uses the API keys of your environment, at your cost",
         )
-    return Policy(
+    return ReplayPolicy(
         ignore=tuple(arguments.ignore),
         live=live,
         allow_tools=frozenset(arguments.allow_tool),

@@ -11,7 +11,7 @@ from typing import Final
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, flag, option, repeatable
 from freezeframe_replay.cli.progress import Progress
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.experiments.fuzz import Effect, Fuzzing, flips, fuzz, unknown
 from freezeframe_replay.experiments.perturb import Aim, Perturbation
 from freezeframe_replay.local.target import load_as_fixture
@@ -61,7 +61,7 @@ def execute(arguments: argparse.Namespace) -> int:
         seed=arguments.seed,
         rounds=arguments.rounds,
         aims=tuple(map(Aim, arguments.aim)) or tuple(Aim),
-        trial=options.trial_of(arguments, Policy(live=frozenset(map(Kind, arguments.live)))),
+        trial=options.trial_of(arguments, ReplayPolicy(live=frozenset(map(Kind, arguments.live)))),
     )
     with Progress("replaying the run as it is", quiet=arguments.quiet or arguments.json) as progress:
 

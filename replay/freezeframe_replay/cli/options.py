@@ -21,7 +21,7 @@ from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Kind
 
 if TYPE_CHECKING:
-    from freezeframe_replay.engine.policy import Policy
+    from freezeframe_replay.engine.policy import ReplayPolicy
     from freezeframe_replay.process.reenact import Trial
 
 TARGET_HELP = (
@@ -84,7 +84,7 @@ def home_of(arguments: argparse.Namespace) -> Home:
     return find_home(arguments.data)
 
 
-def trial_of(arguments: argparse.Namespace, policy: Policy) -> Trial:
+def trial_of(arguments: argparse.Namespace, policy: ReplayPolicy) -> Trial:
     """Return how the runs of an experiment are re-enacted, as the command line says."""
     from freezeframe_replay.process.reenact import Trial  # commands that replay nothing start without it
 

@@ -7,7 +7,7 @@ import os
 import sys
 from typing import Final
 
-from freezeframe.export.pipeline import Fate
+from freezeframe.export.export_queue import Fate
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.process.program_recorder import ProgramRecorder

@@ -16,7 +16,7 @@ from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.engine.begin import begin_at
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.policy import HERMETIC, Fence, Policy
+from freezeframe_replay.engine.policy import HERMETIC, Fence, ReplayPolicy
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_run, open_store, target_as_typed
 from freezeframe_replay.process.kept import kept_run
 from freezeframe_replay.process.packed_environment import make_environment
@@ -248,10 +248,10 @@ def _begin(fixture: Fixture | Path, number: int) -> Fixture:
     return begin_at(load_fixture(fixture) if isinstance(fixture, Path) else fixture, number)
 
 
-def _policy(arguments: argparse.Namespace) -> Policy:
+def _policy(arguments: argparse.Namespace) -> ReplayPolicy:
     if arguments.live_from is not None and not arguments.live:
         raise ConfigError("--live-from requires --live, for example --live model")
-    return Policy(
+    return ReplayPolicy(
         ignore=tuple(arguments.ignore),
         live=frozenset(Kind(name) for name in arguments.live),
         live_from=arguments.live_from,

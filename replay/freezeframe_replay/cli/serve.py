@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, flag, option
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.process.child import key_of
 from freezeframe_replay.process.mcp_stdio import answer_lines, hand_on_lines
@@ -111,7 +111,7 @@ def execute(arguments: argparse.Namespace) -> int:
 def _served(arguments: argparse.Namespace, named: str) -> ServedRun:
     fixture = load_as_fixture(options.place_of(arguments), named)
     live = frozenset({Kind.MODEL}) if arguments.live_miss else frozenset[Kind]()
-    policy = Policy(ignore=tuple(arguments.ignore), require_values=arguments.require_values, live=live)
+    policy = ReplayPolicy(ignore=tuple(arguments.ignore), require_values=arguments.require_values, live=live)
     return ServedRun(fixture, policy=policy, key=key_of(fixture, options.home_of(arguments).directory / KEYS))
 
 

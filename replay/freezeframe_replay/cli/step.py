@@ -7,7 +7,7 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of, positive, terminal_width, timeout, trial_of
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.local.target import load_as_fixture, target_as_typed
 from freezeframe_replay.report.report_text import report_text
 from freezeframe_replay.report.standstill import standstill_lines
@@ -51,7 +51,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Replay up to the step; 0 if the program stopped there."""
     fixture = load_as_fixture(place_of(arguments), arguments.run)
     _check(fixture, arguments.until)
-    report = trial_of(arguments, Policy(stop_before=arguments.until)).replay(fixture)
+    report = trial_of(arguments, ReplayPolicy(stop_before=arguments.until)).replay(fixture)
     if arguments.json:
         print(judged_to_json(report))
     elif report.stopped is None:

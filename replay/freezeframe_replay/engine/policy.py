@@ -1,4 +1,4 @@
-"""Policy: what a replay may do besides answering from the recording. The default is: nothing."""
+"""ReplayPolicy: what a replay may do besides answering from the recording. The default is: nothing."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ HERMETIC: Final = frozenset({Fence.PROCESSES, Fence.WRITES})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Policy:
+class ReplayPolicy:
     """How a session answers. Frozen: nothing changes it while a replay runs."""
 
     ignore: tuple[str, ...] = ()
@@ -70,11 +70,11 @@ class Policy:
         return self.live_from is not None and step >= self.live_from
 
 
-def policy_to_json(policy: Policy) -> str:
+def policy_to_json(policy: ReplayPolicy) -> str:
     """Return the policy as JSON text, for the replaying process."""
     return json.dumps(asdict(policy), default=sorted)
 
 
-def policy_from_json(text: str) -> Policy:
+def policy_from_json(text: str) -> ReplayPolicy:
     """Return the policy of JSON text that `policy_to_json` wrote."""
-    return from_json(Policy, json.loads(text), "policy")
+    return from_json(ReplayPolicy, json.loads(text), "policy")

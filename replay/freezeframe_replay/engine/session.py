@@ -29,7 +29,7 @@ from freezeframe_replay.engine.mcp_answers import server_of
 from freezeframe_replay.engine.miss import Recorded, about_step, miss_message, with_reason
 from freezeframe_replay.engine.moments import Measured
 from freezeframe_replay.engine.order import Order
-from freezeframe_replay.engine.policy import Fence, Policy
+from freezeframe_replay.engine.policy import Fence, ReplayPolicy
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_replay.engine.speak import about_the_run, in_meaning, not_asked_for, spoken
 from freezeframe_replay.engine.standstill import MOST_KEPT, frames_of_program, stop_before
@@ -52,7 +52,7 @@ from freezeframe_schemas.keys import RequestKey
 if TYPE_CHECKING:
     from freezeframe_redaction.keyring.keys import TenantKey
 
-_STRICT: Final = Policy()
+_STRICT: Final = ReplayPolicy()
 
 
 class ReplaySession:
@@ -74,7 +74,7 @@ class ReplaySession:
         self,
         fixture: Fixture,
         *,
-        policy: Policy = _STRICT,
+        policy: ReplayPolicy = _STRICT,
         on_time: Callable[[int], None] = lambda _: None,
         measured: Measured = lambda _, __: (0, False),
         on_enter: Callable[[], None] | None = None,

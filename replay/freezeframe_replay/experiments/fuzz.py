@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any, Final
 
 from freezeframe_replay.engine.compare import json_or_text, shorten
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.experiments.perturb import Aim, Perturbation, perturbations
 from freezeframe_replay.experiments.structure import Aspect, compare_structure
 from freezeframe_replay.process.reenact import Trial
@@ -90,7 +90,7 @@ def fuzz(
     return tuple(effects)
 
 
-def _held_to_its_words(policy: Policy) -> Policy:
+def _held_to_its_words(policy: ReplayPolicy) -> ReplayPolicy:
     return policy if Kind.MODEL in policy.live else replace(policy, ignore=(*policy.ignore, *CONVERSATION))
 
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from freezeframe.runs.streams import StandardStreams
     from freezeframe.seams import Answered
     from freezeframe_redaction import TenantKey
-    from freezeframe_replay.engine.policy import Policy
+    from freezeframe_replay.engine.policy import ReplayPolicy
     from freezeframe_replay.engine.session import ReplaySession
     from freezeframe_replay.process.fences import Fences
     from freezeframe_replay.process.isolate import RecordedClock
@@ -72,13 +72,13 @@ def activate() -> None:
     from freezeframe.hosts import applications
     from freezeframe.seams import serve
     from freezeframe.seams.frameworks.framework_state import BEGINNINGS
-    from freezeframe_replay.engine.policy import Policy, policy_from_json
+    from freezeframe_replay.engine.policy import ReplayPolicy, policy_from_json
     from freezeframe_replay.engine.request_edit import edit_request
     from freezeframe_replay.process.isolate import fence_sockets, keep_byte_code_of_settled_sources, restore_random
 
     keep_byte_code_of_settled_sources()
     fixture = load_fixture(Path(directory))
-    policy = policy_from_json(os.environ[POLICY_VARIABLE]) if POLICY_VARIABLE in os.environ else Policy()
+    policy = policy_from_json(os.environ[POLICY_VARIABLE]) if POLICY_VARIABLE in os.environ else ReplayPolicy()
 
     first = os.environ.setdefault(FIRST_VARIABLE, str(os.getpid())) == str(os.getpid())
     # A Python that the program starts is also in the replay, and not on the network.
@@ -123,7 +123,7 @@ def _where_answered(fixture: Fixture, variable: str, kind: Kind) -> Answered:
     return "in runs" if is_called(fixture) else "everywhere"
 
 
-def _open_session(fixture: Fixture, policy: Policy) -> tuple[ReplaySession, Fences, RecordedClock]:
+def _open_session(fixture: Fixture, policy: ReplayPolicy) -> tuple[ReplaySession, Fences, RecordedClock]:
     """Make what answers for the world, and keep it for as long as the process lives."""
     from freezeframe_replay.engine.session import ReplaySession
     from freezeframe_replay.process.fences import Fences

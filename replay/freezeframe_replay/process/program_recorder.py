@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from freezeframe.export.pipeline import Deadline, Exporter, Fate
+from freezeframe.export.export_queue import Deadline, Exporter, Fate
 from freezeframe.seams.recorder.enrich import describe_exchange
 from freezeframe_replay.engine.speak import plain
 from freezeframe_schemas import genai, values

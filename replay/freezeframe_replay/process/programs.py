@@ -16,8 +16,8 @@ from freezeframe._config import Settings, load_settings
 from freezeframe._instrument import make_exporter
 from freezeframe._version import __version__
 from freezeframe.context.environment import git_attributes, lock_file, recorded_environment, time_zone
-from freezeframe.export.pipeline import Fate
-from freezeframe_replay.engine.policy import Policy
+from freezeframe.export.export_queue import Fate
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.process.loopback_http import proxy_variables
 from freezeframe_replay.process.program_recorder import PROXIED, Program, ProgramRecorder
 from freezeframe_replay.process.record_proxy import Known, recording_proxy
@@ -131,7 +131,7 @@ def enact_program(
     argv: Sequence[str] | None,
     *,
     environment: Mapping[str, str],
-    policy: Policy,
+    policy: ReplayPolicy,
     key: TenantKey | None,
     timeout_s: float,
     quiet: bool,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import freezeframe
-from freezeframe_replay.engine.policy import Fence, Policy, policy_to_json
+from freezeframe_replay.engine.policy import Fence, ReplayPolicy, policy_to_json
 from freezeframe_replay.process.child import (
     FIXTURE_VARIABLE,
     KEPT_VARIABLE,
@@ -49,7 +49,7 @@ OnLook = Callable[[Mapping[int, Served]], None]
 class Trial:
     """How an experiment re-enacts each of its runs."""
 
-    policy: Policy = field(default_factory=Policy)
+    policy: ReplayPolicy = field(default_factory=ReplayPolicy)
     command: tuple[str, ...] = ()
     """The program to start in place of the recorded entry point."""
     cwd: Path | None = None
@@ -84,7 +84,7 @@ class _How:
 
     command: Sequence[str] | None
     cwd: Path | None
-    policy: Policy
+    policy: ReplayPolicy
     timeout_s: float
     quiet: bool
     keys: Path
@@ -98,7 +98,7 @@ def reenact(
     *,
     cwd: Path | None = None,
     env: Mapping[str, str] | None = None,
-    policy: Policy | None = None,
+    policy: ReplayPolicy | None = None,
     at_commit: bool = False,
     timeout_s: float = DEFAULT_TIMEOUT_S,
     quiet: bool = True,
@@ -136,7 +136,7 @@ def reenact(
         if at_commit:
             cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
         interpreter = interpreter or Interpreter()
-        policy, of_the_fence = _fenced(policy or Policy(), scratch, spans)
+        policy, of_the_fence = _fenced(policy or ReplayPolicy(), scratch, spans)
         variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **interpreter.variables}
         variables |= env or {}
         how = _How(
@@ -214,7 +214,7 @@ def _stopped(peers: Peers, fixture: Fixture) -> Report:
     )
 
 
-def _fenced(policy: Policy, scratch: Path, spans: Path | None) -> tuple[Policy, dict[str, str]]:
+def _fenced(policy: ReplayPolicy, scratch: Path, spans: Path | None) -> tuple[ReplayPolicy, dict[str, str]]:
     """Return the policy and the variables that give a program that must not write a place for temporary files."""
     if Fence.WRITES not in policy.fences:
         return policy, {}
@@ -295,7 +295,7 @@ def _environment(fixture: Fixture) -> dict[str, str]:
     return variables
 
 
-def _own(fixture: Fixture, policy: Policy) -> dict[str, str]:
+def _own(fixture: Fixture, policy: ReplayPolicy) -> dict[str, str]:
     """Return what overrides the recorded variables if calls go out: the caller's own keys and addresses."""
     recorded: dict[str, str] = json.loads(fixture.entry.environment or "{}")
     return {name: os.environ[name] for name in recorded if policy.goes_live and name in os.environ}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from freezeframe_replay.engine.mcp_answers import FUNCTIONS
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_replay.process.loopback_http import TO_PREFIX
 from freezeframe_replay.process.served_tools import MCP_METHODS, ServedTools, called_by_name
@@ -33,7 +33,7 @@ MCP_PATH: Final = "/-/mcp"
 AT_PREFIX: Final = "/-/at/"
 """Followed by a provider's name and the path of its API. Elsewhere, the host shows the provider."""
 
-_STRICT: Final = Policy()
+_STRICT: Final = ReplayPolicy()
 
 
 class ServedRun:
@@ -46,7 +46,7 @@ class ServedRun:
         FixtureError: the run holds nothing that a server could answer.
     """
 
-    def __init__(self, fixture: Fixture, *, policy: Policy = _STRICT, key: TenantKey | None = None) -> None:
+    def __init__(self, fixture: Fixture, *, policy: ReplayPolicy = _STRICT, key: TenantKey | None = None) -> None:
         self.fixture = servable(fixture)
         if not self.fixture.steps:
             raise FixtureError(f"run {fixture.run_id}: found no HTTP exchanges and no tools, so a server has nothing to answer")

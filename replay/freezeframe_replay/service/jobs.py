@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.engine.policy import Policy
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.experiments.fork import Edit
 from freezeframe_replay.process.kept import kept_run, live_run, live_steps
 from freezeframe_replay.process.reenact import reenact
@@ -145,7 +145,7 @@ def _reenact(job: Job, keys: Path, on_look: Callable[[Mapping[int, Served]], Non
     if job.cancelled.is_set():
         raise ReplayError("the replay was cancelled")
     job.code, _ = compare_commits(job.fixture.environment, job.folder)
-    policy = Policy(keep_frames=True, live=frozenset({Kind.MODEL} if job.live else ()))
+    policy = ReplayPolicy(keep_frames=True, live=frozenset({Kind.MODEL} if job.live else ()))
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         spans = Path(scratch, "spans.jsonl") if job.live else None
         report = reenact(job.fixture, cwd=job.folder, policy=policy, on_look=on_look, keys=keys, spans=spans)

@@ -234,7 +234,7 @@ class Recording:
     error: str | None = None
     _start_ns: int = field(default_factory=time.perf_counter_ns, init=False)
     _lock: threading.RLock = field(default_factory=threading.RLock, init=False)
-    """Reentrant, like the pipeline's."""
+    """Reentrant, like the queue's."""
     _done: bool = field(default=False, init=False)
 
     def __post_init__(self, limit_bytes: int) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from freezeframe_redaction.deadline import Deadline, OutOfTimeError
 from freezeframe_redaction.model import Candidate
-from freezeframe_redaction.triggers.engine import settle
+from freezeframe_redaction.triggers.engine import resolve_overlaps
 
 PRIORITY = {"SECRET": 0, "CARD": 1, "EMAIL": 4, "PHONE": 5}
 RANKS = {"**": -2, "*": -1, "OWN": 3, **PRIORITY}
@@ -45,7 +45,7 @@ def test_what_holds_is_what_the_rule_says(found: list[Item]) -> None:
     def places(settled: list[Item]) -> list[tuple[int, int, str]]:
         return [(item.start, item.end, item.class_) for item, _ in settled]
 
-    assert places(settle(found, PRIORITY)) == places(by_the_rule(found))
+    assert places(resolve_overlaps(found, PRIORITY)) == places(by_the_rule(found))
 
 
 @given(classes=st.lists(st.sampled_from(sorted({*RANKS} - {"*", "**"})), min_size=1, max_size=6), sizes=st.data())
@@ -55,14 +55,14 @@ def test_findings_that_touch_all_hold(classes: list[str], sizes: st.DataObject) 
     for class_ in classes:
         start, end = end, end + sizes.draw(st.integers(1, 3))
         found.append((Candidate(start, end, class_), class_))
-    assert settle(sizes.draw(st.permutations(found)), PRIORITY) == found
+    assert resolve_overlaps(sizes.draw(st.permutations(found)), PRIORITY) == found
 
 
 @pytest.mark.parametrize("looks", [1, 2, 3])
 def test_the_clock_is_looked_at_once_in_64_candidates(looks: int) -> None:
     times = iter([0.0, *[0.0] * (looks - 1), 2.0])
     many: list[Item] = [(Candidate(start, start + 1, "EMAIL"), "") for start in range(64 * looks)]
-    settle(many[: 64 * (looks - 1)], PRIORITY, Deadline(1.0, lambda: next(times)))
+    resolve_overlaps(many[: 64 * (looks - 1)], PRIORITY, Deadline(1.0, lambda: next(times)))
     times = iter([0.0, *[0.0] * (looks - 1), 2.0])
     with pytest.raises(OutOfTimeError):
-        settle(many, PRIORITY, Deadline(1.0, lambda: next(times)))
+        resolve_overlaps(many, PRIORITY, Deadline(1.0, lambda: next(times)))

@@ -1,4 +1,4 @@
-"""Pipeline: from a finished span to a batch on the wire or in a file, on its own thread.
+"""ExportQueue: from a finished span to a batch on the wire or in a file, on its own thread.
 
 The application's thread appends to a bounded queue and goes on. Nothing here blocks it, and nothing raises into it: what cannot
 be kept or sent is dropped, counted and reported. A forked child starts with an empty queue and its own thread.
@@ -78,7 +78,7 @@ class Fate:
 
 
 class Exporter(Protocol):
-    """The destination of batches. Only the pipeline's thread calls it."""
+    """The destination of batches. Only the queue's thread calls it."""
 
     def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
         """Deliver the batch before the deadline; raise if all of it failed."""
@@ -114,7 +114,7 @@ class Counts:
 _Item = tuple["ReadableSpan", "Payload | None", int]
 
 
-class Pipeline:
+class ExportQueue:
     """A bounded queue, a thread, and an exporter."""
 
     def __init__(
@@ -162,7 +162,7 @@ class Pipeline:
 
         The child would have the module half made and no thread to finish it: it could never export a span.
         """
-        with guard("pipeline.fork"):
+        with guard("export_queue.fork"):
             for _ in range(_IMPORT_MS):
                 if self._thread is None or not is_importing(self._thread):
                     break
@@ -189,7 +189,9 @@ class Pipeline:
                     self._changed.notify_all()
         if dropped:
             say_once(
-                "pipeline.dropped", "freezeframe: the queue is full (%d bytes), spans are being dropped", self.max_queue_bytes
+                "export_queue.dropped",
+                "freezeframe: the queue is full (%d bytes), spans are being dropped",
+                self.max_queue_bytes,
             )
 
     def wake(self) -> None:
@@ -290,8 +292,8 @@ class Pipeline:
                 elif not self._hurry:
                     more = self.exporter.idle()
             except Exception as error:
-                with guard("pipeline"):
-                    report("pipeline", error)
+                with guard("export_queue"):
+                    report("export_queue", error)
             finally:
                 with self._changed:
                     self._busy = False
@@ -336,7 +338,7 @@ class Pipeline:
         self.counts.spooled += fate.spooled
         self.counts.failed += fate.failed + len(batch) - len(records)
         if fate.failed:
-            say_once("pipeline.failed", "freezeframe: %d spans could not be delivered: %s", fate.failed, fate.why)
+            say_once("export_queue.failed", "freezeframe: %d spans could not be delivered: %s", fate.failed, fate.why)
 
     def _record(self, item: _Item) -> SpanRecord | None:
         from freezeframe.export.records import record_from_span
