@@ -148,6 +148,15 @@ def test_the_arguments_of_a_call_decide_each_by_name() -> None:
     assert call_key("AC-1").differing(call_key("AC-2")) == ("args",)
 
 
+def test_an_argument_that_is_left_to_its_default_is_the_same_as_one_that_is_given() -> None:
+    body = values.encode({"args": ["AC-1"], "kwargs": {"limit": 3}, "defaults": {"limit": 9, "page": 1}}).encode()
+    unsaid = request_key(Kind.TOOL, "lookup", Request(body=body))
+    assert unsaid == call_key("AC-1", limit=3, page=1)
+    assert unsaid != call_key("AC-1", limit=9, page=1)
+    told = key_of({"args": [], "kwargs": {}, "defaults": {"page": 1}})  # a model's: its body is not a call
+    assert told != key_of({"args": [], "kwargs": {"page": 1}})
+
+
 def test_an_argument_that_cannot_be_rebuilt_decides_by_its_class() -> None:
     """Its text may hold a memory address."""
     assert call_key(object()) == call_key(object())

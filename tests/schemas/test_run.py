@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import random
 from collections.abc import Mapping
 from dataclasses import replace
@@ -17,7 +18,19 @@ from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.exchange import Exchange, Kind, Request
 from freezeframe_schemas.gaps import CEILINGS, Gap, GapKind, gaps_to_json
 from freezeframe_schemas.lifecycle import NO_PARENT, RunStatus
-from freezeframe_schemas.run import KIT, LEVELS, NO_EXCHANGES, OPERATION_IN, KitField, Readiness, Scope, build_run, readiness
+from freezeframe_schemas.run import (
+    KIT,
+    LEVELS,
+    NO_EXCHANGES,
+    OPERATION_IN,
+    Entry,
+    EntryKind,
+    KitField,
+    Readiness,
+    Scope,
+    build_run,
+    readiness,
+)
 from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
 
 RETRIEVAL = Exchange(
@@ -246,6 +259,45 @@ def test_a_run_failed_where_its_entry_did() -> None:
     assert build_run([replace(spans[0], status_code=StatusCode.ERROR), *spans[1:]]).failed
     tool_failed = [replace(span, status_code=StatusCode.ERROR) if span.name == "lookup" else span for span in spans]
     assert not build_run(tool_failed).failed
+
+
+@pytest.mark.parametrize("kind", EntryKind)
+def test_only_a_command_and_a_program_are_whole_processes(kind: EntryKind) -> None:
+    assert kind.is_called == (kind not in {EntryKind.COMMAND, EntryKind.PROGRAM})
+
+
+@pytest.mark.parametrize(
+    ("entry", "outcome", "failed"),
+    [
+        (Entry(), None, False),
+        (Entry(kind=EntryKind.FUNCTION, output='{"exit": 1}'), '{"exit": 1}', False),
+        (Entry(kind=EntryKind.FUNCTION, output="1", error="2"), "2", True),
+        (Entry(kind=EntryKind.COMMAND), None, False),
+        (Entry(kind=EntryKind.COMMAND, output='{"exit": 0}'), '{"exit": 0}', False),
+        (Entry(kind=EntryKind.COMMAND, output='{"exit": 1}'), '{"exit": 1}', True),
+        (Entry(kind=EntryKind.PROGRAM, output='{"exit": 12}'), '{"exit": 12}', True),
+        (Entry(output='{"exit": 1}'), '{"exit": 1}', False),
+    ],
+)
+def test_an_entry_fails_by_its_exception_and_a_process_by_its_exit_status(
+    entry: Entry, outcome: str | None, failed: bool
+) -> None:
+    assert (entry.outcome, entry.failed) == (outcome, failed)
+
+
+def test_a_replay_begins_with_the_first_random_state_that_was_drawn_from() -> None:
+    entry, *others = complete_run()
+    entry = entry.with_attributes({genai.ENTRY_RANDOM_STATE: genai.RANDOM_UNUSED})
+    states = (genai.RANDOM_UNUSED, "[3, [1], null]", "[3, [2], null]")
+    drew = [span.with_attributes({genai.ENTRY_RANDOM_STATE: state}) for span, state in zip(others, states, strict=True)]
+    assert build_run([entry, *drew]).entry.random_state == "[3, [1], null]"
+    assert build_run(complete_run()).entry.random_state == "[3, [], null]"
+
+
+def test_the_random_state_of_a_run_that_drew_nothing_is_made_of_its_id() -> None:
+    entry, *others = complete_run()
+    run = build_run([entry.with_attributes({genai.ENTRY_RANDOM_STATE: genai.RANDOM_UNUSED}), *others])
+    assert json.loads(run.entry.random_state or "") == json.loads(json.dumps(random.Random(TRACE).getstate()))
 
 
 def test_the_run_is_known_by_its_trace() -> None:

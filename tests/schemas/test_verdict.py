@@ -87,6 +87,11 @@ def test_identical_is_said_only_where_something_was_compared_and_nothing_differe
         assert not (report.requires_values and report.uncompared)
 
 
+@pytest.mark.parametrize("said", Verdict)
+def test_two_verdicts_agree(said: Verdict) -> None:
+    assert said.agrees == (said in {Verdict.IDENTICAL, Verdict.SAME_IN_MEANING})
+
+
 @given(report=reports)
 def test_incomparable_has_a_reason_and_nothing_else_has(report: Report) -> None:
     assert (why_incomparable(report) is not None) == (verdict(report) is Verdict.INCOMPARABLE) == (exit_code(report) == 125)
@@ -184,6 +189,10 @@ def test_the_headline_is_one_line_that_begins_with_the_verdict_or_the_code(repor
             "2 of 2 steps and the outcome, run r1",
         ),
         (
+            {"served": tuple(Served(step=step, how="relaxed", relaxed=(Relaxed.TIMEOUT,)) for step in (1, 2))},
+            "identical, except the timeout of 2 calls (not known exactly): 2 of 2 steps and the outcome, run r1",
+        ),
+        (
             {"unfinished": True, "beyond": ("model chat", "model chat", "tool track")},
             "identical up to where the recording ends, except 3 calls beyond it (model chat, tool track): 2 of 2 steps and the "
             "outcome; the run never finished, run r1",
@@ -226,6 +235,11 @@ def test_what_was_not_compared_is_on_the_line_of_the_verdict(changes: dict[str, 
         (
             {"uncompared": (value(Why.KEY),), "requires_values": True},
             "every private value had to be compared; not compared: 1 private value that needs the key to compare",
+        ),
+        (
+            {"uncompared": (value(Why.COMPUTED), value(Why.KEY))},
+            "what differs may be derived from 1 private value (a length, a sum of digits, a part or an order), and is not "
+            "comparable without the original",
         ),
         ({"stopped": STOPPED}, "it was stopped before step 2, as asked"),
         ({"entered": False}, "the program never reached the recorded entry point"),
