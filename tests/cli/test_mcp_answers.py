@@ -12,17 +12,10 @@ from effort import examples
 from handmade_runs import make_run, model_call, tool_call
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from mcp_client import count_tokens
 
 from freezeframe_replay.cli import main
-from freezeframe_replay.mcp.answers import (
-    LEAST_TOKENS,
-    MOST_TOKENS,
-    USUAL_TOKENS,
-    answer_text,
-    count_tokens,
-    page_size,
-    page_text,
-)
+from freezeframe_replay.mcp.answers import LEAST_TOKENS, MOST_TOKENS, USUAL_TOKENS, answer_text, page_size, page_text
 from freezeframe_replay.mcp.index import TOOLS
 from freezeframe_replay.mcp.project import Project, option
 from freezeframe_replay.mcp.skill import PATH, skill_text

@@ -28,6 +28,14 @@ def test_the_lines_of_code_run(tmp_path: Path) -> None:
     assert "__main__:answer" in (tmp_path / "spans.jsonl").read_text()
 
 
+def test_the_readme_is_a_screen_and_a_half_with_one_picture() -> None:
+    """What does not fit is in the pages that it links."""
+    lines = README.splitlines()
+    assert len(lines) <= 60
+    assert max(map(len, lines)) <= 120
+    assert README.count("![") == 1
+
+
 def test_the_table_of_what_is_captured_names_every_seam() -> None:
     captured = CAPTURE.partition("## What is captured")[2].partition("## What is not")[0].lower()
     written = {"llama-index-core": "llamaindex", "langchain-core": "langchain", "pydantic-ai-slim": "pydantic-ai"}

@@ -21,11 +21,6 @@ _NOTICE: Final = 160
 """Bytes kept for the line that says what was left out."""
 
 
-def count_tokens(text: str) -> int:
-    """Return how many tokens the text counts as."""
-    return -(-len(_bytes(text)) // _BYTES)
-
-
 def answer_text(recorded: str, *, then: str, budget: int, mark: str, head: str = "", more: str = "") -> str:
     """Return an answer: our own words, the recording's between marks, and what to call next.
 

@@ -41,8 +41,6 @@ _STATUS_NAMES: Final = [code.name.capitalize() for code in StatusCode]
 
 StoredPieces = Mapping[str, AbstractSet[bytes]]
 """Trace id -> hashes of its payload pieces."""
-Refs = Mapping[str, Sequence[bytes]]
-"""Attribute -> hashes of its pieces, in order."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
