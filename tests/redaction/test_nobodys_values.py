@@ -135,6 +135,15 @@ def test_no_surrogate_of_a_phone_number_is_assigned(region: str) -> None:
     assert _assigned(region, 5) == []
 
 
+@pytest.mark.parametrize("number", ["131 6721 5999", "138 2345 6789", "159 4267 1234", "186 9382 4410", "173 3461 2090"])
+def test_no_surrogate_of_a_chinese_mobile_that_could_be_north_american_is_assigned(number: str) -> None:
+    """A million numbers of all countries were tried; these, with a 1 in front, were what was left."""
+    digits = digits_of(number)
+    values = [f"{digits[:-2]}{last:02}" for last in range(100)]
+    made = [digits_of(CLASSES["PHONE"].replace(_PRF, value, national_kind(value))) for value in values]
+    assert [one for one in made if _is_valid(one, "CN")] == []
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(5))
 def test_no_surrogate_of_a_phone_number_of_any_country_is_assigned(part: int) -> None:

@@ -26,8 +26,9 @@ _MOST_COMPARED: Final = 12
 """Attempts that no larger region assigns, of which the one is taken that the fewest others do."""
 _FREE_ATTEMPTS: Final = 24
 """Of these, those of a North American number that may have any area code of the form N9X."""
-_FREE_AREA: Final = "590"
-"""With which no other large plan has a number of ten digits that is written without a zero."""
+_FREE_AREAS: Final = "590", "490"
+"""With the first, no other large plan has a number of ten digits that is written without a zero, but China has one with a 1 in
+front; with the second, only India has some, and China none."""
 
 
 def make_phone(prf: Prf, digits: str, kind: str) -> str:
@@ -84,7 +85,7 @@ def _north_american(prf: Prf, digits: str, attempt: int) -> str:
     Source: NANPA, "area codes": codes with 9 in the middle are reserved for expansion.
     """
     number = prf.number("PHONE", again(digits, attempt))
-    area = f"{2 + number % 7}9{number // 7 % 10}" if attempt < _FREE_ATTEMPTS else _FREE_AREA
+    area = f"{2 + number % 7}9{number // 7 % 10}" if attempt < _FREE_ATTEMPTS else _FREE_AREAS[attempt % 2]
     return f"{area}{2 + number // 70 % 8}" + spell(number // 560, DIGITS, 6)
 
 
@@ -107,7 +108,7 @@ def _bare_head(digits: str, attempt: int) -> str | None:
     """
     if len(digits) > LONGEST_LOCAL and attempt < 4:
         return None
-    return _FREE_AREA if len(digits) == 10 and attempt >= _FREE_ATTEMPTS else "1"
+    return _FREE_AREAS[0] if len(digits) == 10 and attempt >= _FREE_ATTEMPTS else "1"
 
 
 _TWO_DIGIT_CODES = frozenset(
