@@ -66,3 +66,21 @@ def test_a_question_that_names_one_thing_reads_by_an_index(many: Store, question
     _, rows = many.query(f"EXPLAIN indexes = 1 {question.replace(f' FROM {view}', f' FROM {DATABASE}.{view}')}")
     plan = "\n".join(str(row[0]) for row in rows)
     assert index in plan, plan
+
+
+@pytest.mark.parametrize(
+    ("view", "by_index", "whole"),
+    [
+        ("steps", ["span_rows"], []),
+        ("model_calls", ["run_rows", "span_rows"], ["span_rows"]),  # for prices: the models of all spans
+        ("tool_calls", ["run_rows", "span_rows"], []),
+        ("retrievals", ["run_rows", "span_rows"], []),
+    ],
+)
+def test_what_one_run_did_is_told_without_the_other_runs(many: Store, view: str, by_index: list[str], whole: list[str]) -> None:
+    """Whether a run has exchanges is asked of this run: EXPLAIN would not show a set that is made of all."""
+    _, rows = many.query(f"EXPLAIN indexes = 1 SELECT * FROM {DATABASE}.{view} WHERE trace_id = '{ID}'")
+    reads = "\n".join(str(row[0]) for row in rows).split(f"ReadFromMergeTree ({DATABASE}.")[1:]
+    tables = sorted((read.partition(")")[0], "ix_trace" in read) for read in reads if "_rows" in read.partition(")")[0])
+    assert [table for table, indexed in tables if indexed] == by_index
+    assert [table for table, indexed in tables if not indexed] == whole

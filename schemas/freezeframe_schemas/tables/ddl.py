@@ -33,6 +33,10 @@ from freezeframe_schemas.tables.streams import unfolded_sql
 _NAME: Final = re.compile(r"\{([A-Z_]+)\}")
 UNFINISHED: Final = "NOT hasAll(mapKeys(r.marks), r.begun)"
 """Condition on a row `r` of `run_rows`: an entry span began, and did not end."""
+RUNS_WITHOUT_EXCHANGES: Final = (
+    "(SELECT tenant, trace_id FROM {db}.run_rows GROUP BY tenant, trace_id HAVING max(has_exchanges) = 0)"
+)
+"""To join, because the engine passes a condition on `trace_id` to both sides of a join, and not to the set of an IN."""
 RECOMPRESSED: Final = "toDate(run_hour) + toIntervalDay(2) RECOMPRESS CODEC(ZSTD(9))"
 """TTL rule of the large tables: hardly a span comes later, so a day is compressed well once, by a merge in the background."""
 _FOR_RUNS: Final = frozenset(
@@ -81,6 +85,7 @@ def _made_names() -> Mapping[str, str]:
         "MODEL_OPERATIONS": ", ".join(quoted(name) for name in sorted(genai.MODEL_OPERATIONS)),
         "REPORTS_MODEL_CALL": _reports_model_call(),
         "CALL_COLUMNS": ", ".join(column.name for column in REPORTED_COLUMNS),
+        "RUNS_WITHOUT_EXCHANGES": RUNS_WITHOUT_EXCHANGES,
         "IS_EVENT": _is_event(),
         "RUN_STATUS": status_sql(unfinished=UNFINISHED, failed="r.entry.failed", output="r.entry.output"),
         "RECOMPRESSED": RECOMPRESSED,

@@ -5,7 +5,7 @@ SELECT
     s.tenant AS tenant,
     s.trace_id AS trace_id,
     s.run_id AS run_id,
-    row_number() OVER (PARTITION BY s.tenant, s.trace_id ORDER BY s.sequence, s.start_time, s.span_id) AS step, -- Place in the run, from 1
+    s.step AS step, -- Place in the run, from 1
     s.kind AS kind, -- model, tool, retrieval, mcp, http, database or file
     s.title AS name, -- Tool, retriever, or method and path of the call
     if(s.failed, 'error', 'ok') AS status, -- error or ok
@@ -28,24 +28,31 @@ SELECT
     s.span_id AS span_id,
     s.parent_span_id AS parent_span_id
 FROM (
-    SELECT tenant, trace_id, run_id, span_id, parent_span_id, start_time, ms, http_status, input_tokens, output_tokens, error_type,
-        finish_reasons, ttft_s, input_preview, output_preview,
-        if(response_model != '', response_model, request_model) AS model, completion, lane, tool_call_id,
-        multiIf(exchange_kind != '', exchange_kind, operation = '{OP_EXECUTE_TOOL}', 'tool', 'retrieval') AS kind,
-        multiIf(exchange_kind = 'retrieval' AND data_source != '', data_source, tool_name != '', tool_name,
-            url != '', concat(http_method, ' ', path(url)), name) AS title,
-        status = 'Error' OR ifNull(http_status, 0) >= 400 OR mapContains(refs, '{ERROR_CHAIN}') AS failed,
-        ifNull(sequence, 0) AS sequence, ifNull(resend, 0) AS resend, toUInt8(exchange_kind != '') AS exact
-    FROM {db}.spans
-    WHERE exchange_kind != ''
-        OR (operation IN ('{OP_EXECUTE_TOOL}', '{OP_RETRIEVAL}')
-            AND trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1))
-    UNION ALL
-    SELECT tenant, trace_id, run_id, span_id, parent_span_id, start_time, ms, http_status, input_tokens, output_tokens, error_type,
-        finish_reasons, ttft_s, input_preview, output_preview,
-        if(response_model != '', response_model, request_model), '', '', '', 'model', name,
-        status = 'Error' OR ifNull(http_status, 0) >= 400, 0, 0, 0
-    FROM {db}.call_rows FINAL
-    WHERE shown AND trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1)
+    -- A window over the run, not an IN with a subquery over all runs: one run costs what it has itself. Exchanges come first, so that
+    -- what is left out below has no effect on their numbers.
+    SELECT
+        *,
+        max(exact) OVER (PARTITION BY tenant, trace_id) AS recorded,
+        row_number() OVER (PARTITION BY tenant, trace_id ORDER BY exact DESC, sequence, start_time, span_id) AS step
+    FROM (
+        SELECT tenant, trace_id, run_id, span_id, parent_span_id, start_time, ms, http_status, input_tokens, output_tokens, error_type,
+            finish_reasons, ttft_s, input_preview, output_preview,
+            if(response_model != '', response_model, request_model) AS model, completion, lane, tool_call_id,
+            multiIf(exchange_kind != '', exchange_kind, operation = '{OP_EXECUTE_TOOL}', 'tool', 'retrieval') AS kind,
+            multiIf(exchange_kind = 'retrieval' AND data_source != '', data_source, tool_name != '', tool_name,
+                url != '', concat(http_method, ' ', path(url)), name) AS title,
+            status = 'Error' OR ifNull(http_status, 0) >= 400 OR mapContains(refs, '{ERROR_CHAIN}') AS failed,
+            ifNull(sequence, 0) AS sequence, ifNull(resend, 0) AS resend, toUInt8(exchange_kind != '') AS exact
+        FROM {db}.spans
+        WHERE exchange_kind != '' OR operation IN ('{OP_EXECUTE_TOOL}', '{OP_RETRIEVAL}')
+        UNION ALL
+        SELECT tenant, trace_id, run_id, span_id, parent_span_id, start_time, ms, http_status, input_tokens, output_tokens, error_type,
+            finish_reasons, ttft_s, input_preview, output_preview,
+            if(response_model != '', response_model, request_model), '', '', '', 'model', name,
+            status = 'Error' OR ifNull(http_status, 0) >= 400, 0, 0, 0
+        FROM {db}.call_rows FINAL
+        WHERE shown
+    )
 ) AS s
+WHERE s.exact = s.recorded
 COMMENT 'The exchanges of each run in order: SELECT * FROM steps WHERE trace_id = ''...'' ORDER BY step';

@@ -31,8 +31,8 @@ FROM (
     UNION ALL
     SELECT {CALL_COLUMNS}, if(response_model != '', response_model, request_model) AS model, '' AS dialect,
         '' AS completion, '' AS url, toInt64(0) AS resend, toUInt8(0) AS exact
-    FROM {db}.call_rows FINAL
-    WHERE shown AND trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1)
+    FROM (SELECT * FROM {db}.call_rows FINAL WHERE shown) AS r
+    INNER JOIN {RUNS_WITHOUT_EXCHANGES} AS u USING (tenant, trace_id)
 ) AS c
 ASOF LEFT JOIN {db}.model_prices AS p ON c.model = p.model AND c.start_time >= p.valid_from
 COMMENT 'One row per model call: SELECT model, sum(cost_usd) FROM model_calls GROUP BY model';

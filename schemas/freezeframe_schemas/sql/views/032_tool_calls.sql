@@ -11,7 +11,7 @@ SELECT
     s.output_preview AS result, -- Start of its result
     CAST(s.exchange_kind != '', 'UInt8') AS exact -- True if it is an exchange, recorded byte for byte; false if another instrumentation reported it
 FROM {db}.spans AS s
-WHERE s.exchange_kind IN ('tool', 'mcp')
-    OR (s.exchange_kind = '' AND s.operation = '{OP_EXECUTE_TOOL}'
-        AND s.trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1))
+LEFT JOIN {RUNS_WITHOUT_EXCHANGES} AS u ON s.tenant = u.tenant AND s.trace_id = u.trace_id
+WHERE (s.exchange_kind IN ('tool', 'mcp') OR (s.exchange_kind = '' AND s.operation = '{OP_EXECUTE_TOOL}'))
+    AND (s.exchange_kind != '' OR u.trace_id != '')
 COMMENT 'One row per tool call: SELECT tool, count(), countIf(status = ''error'') FROM tool_calls GROUP BY tool';

@@ -10,7 +10,7 @@ SELECT
     s.attributes['{EMBEDDING_VERSION}'] AS embedding_version, -- Version of the embedding, if the span has it
     CAST(s.exchange_kind != '', 'UInt8') AS exact -- True if it is an exchange, recorded byte for byte; false if another instrumentation reported it
 FROM {db}.spans AS s
-WHERE s.exchange_kind = 'retrieval'
-    OR (s.exchange_kind = '' AND s.operation = '{OP_RETRIEVAL}'
-        AND s.trace_id NOT IN (SELECT trace_id FROM {db}.run_rows WHERE has_exchanges = 1))
+LEFT JOIN {RUNS_WITHOUT_EXCHANGES} AS u ON s.tenant = u.tenant AND s.trace_id = u.trace_id
+WHERE (s.exchange_kind = 'retrieval' OR (s.exchange_kind = '' AND s.operation = '{OP_RETRIEVAL}'))
+    AND (s.exchange_kind != '' OR u.trace_id != '')
 COMMENT 'One row per retrieval; the chunks whole are in contents';
