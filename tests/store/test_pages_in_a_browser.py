@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import os
 import random
 from dataclasses import replace
 from importlib.resources import files
 from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 
 import httpx
@@ -27,7 +30,45 @@ pytestmark = [
     pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt install chromium)"),
 ]
 
+SCREEN = """
+(() => {
+  const main = document.querySelector("main");
+  const shown = part => part && part.getClientRects().length;
+  const blocks = ["nav", "form", ".strip", ".facts", ".tabs", ".facets", ".why", ".transcript", ".turn", ".said", ".card",
+    ".beside", ".timeline", ".timeline .bar", ".lanes", "textarea", "table", ".runs .what", ".runs td.preview",
+    ".failures .what", ".grid td", ".pairs", ".pairs .part", ".pairs del", ".pairs ins", "aside", ".plot", ".pager",
+    "form.pick"];
+  const found = blocks.map(name => [name, main.querySelector(name)]).filter(([, part]) => shown(part));
+  const side = (number) => Math.round(number / innerWidth * 100);
+  const boxes = found.map(([name, part]) => [name, part.getBoundingClientRect()]);
+  const texts = [...main.querySelectorAll("h1, h2, h3, th, button, label")].filter(shown);
+  const said = texts.map(part => part.innerText.replace(/[0-9a-f]{8,12}|[0-9.,]+/g, "0").split("\\n")[0].trim());
+  return [boxes.map(([name, box]) => [name, side(box.left), side(box.width)]), [...new Set(said)].filter(Boolean)];
+})()
+"""
+"""Gives the blocks of a page, where each begins and how wide it is in percent of the page; and its headings and controls."""
 AGAIN = "make the pictures again: tests/support/page_pictures.py"
+
+
+def screens(pages: Pages) -> dict[str, str]:
+    """Return name -> address, of those that look the same whatever else is in the store."""
+    return {
+        "runs": "/?service=listed",
+        "runs, with a wrong filter": f"/?words={MARKED}&since=never",
+        "a run that failed": pages.run("failed"),
+        "a run": pages.run("private"),
+        "a kit": f"{pages.run('wordy')}?tab=kit",
+        "a timeline": f"{pages.run('lanes')}?tab=timeline",
+        "raw": f"{pages.run('private')}?tab=raw",
+        "a step": f"{pages.run('private')}/steps/1",
+        "a change": f"{pages.run('wordy')}/fork?step=2",
+        "two runs": f"/diff?before={pages.runs['wordy']}&after={pages.runs['other']}",
+        "failures": "/failures?since=3650d",
+        "trends": "/trends?since=3650d",
+        "an answer": "/sql?q=SELECT+number+AS+place,+number+*+2+AS+height+FROM+numbers(1,+10)",
+        "sets": "/sets",
+        "a set": "/sets/week",
+    }
 
 
 def test_a_click_on_the_button_replays_the_run(pages: Pages) -> None:
@@ -300,6 +341,37 @@ def test_the_pictures_of_the_docs_show_the_pages_as_they_are_laid_out_now(pages:
     assert not drawn, "each picture is compared"
 
 
+def test_each_screen_is_laid_out_as_its_golden_one(pages: Pages) -> None:
+    """On a screen and on a phone: its blocks where they were, give or take the fonts of a machine, with the same headings.
+
+    If a page was changed on purpose, write them anew with ``UPDATE_GOLDEN=1``, look at the pages, and read the diff.
+    """
+    file = Path(__file__).parents[1] / "golden" / "screens.json"
+    drawn: dict[str, list[list[Any]]] = {}
+    for name, path in screens(pages).items():
+        pages.browser.show_as(width=1280)
+        pages.open(path)
+        for width in (1280, 390):
+            pages.browser.show_as(width=width)
+            drawn[f"{name}, {width}"] = pages.browser.run(SCREEN)
+    if os.environ.get("UPDATE_GOLDEN"):
+        lines = [f"{json.dumps(name)}: {json.dumps(found)}" for name, found in drawn.items()]
+        file.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")
+    golden = json.loads(file.read_text(encoding="utf-8"))
+    assert golden.keys() == drawn.keys()
+    for name, (blocks, said) in golden.items():
+        assert drawn[name][1] == said, name
+        now = {block: sides for block, *sides in drawn[name][0]}
+        assert now.keys() == {block for block, *_ in blocks}, name
+        for block, *sides in blocks:
+            assert all(abs(one - other) <= 5 for one, other in zip(sides, now[block], strict=True)), (
+                name,
+                block,
+                sides,
+                now[block],
+            )
+
+
 def test_hostile_texts_stay_texts(pages: Pages) -> None:
     """Markup, scripts, direction marks, template marks and a line of 10 MB, on each page that shows them."""
     pages.browser.show_as(width=1280)
@@ -340,26 +412,7 @@ def test_everything_can_be_read(pages: Pages) -> None:
             assert pages.browser.run(contrast if dark else scan) == [], (screen, width, dark)
         pages.browser.show_as(width=1280)
 
-    for path in (
-        "/",
-        f"/?words={MARKED}&since=never",
-        pages.run("failed"),
-        f"{pages.run('wordy')}?tab=kit",
-        f"{pages.run('lanes')}?tab=timeline",
-        pages.run("private"),
-        f"{pages.run('private')}?tab=raw",
-        f"{pages.run('private')}/steps/1",
-        f"{pages.run('wordy')}/fork?step=2",
-        f"/diff?before={pages.runs['wordy']}&after={pages.runs['other']}",
-        "/nowhere",
-        "/failures?since=3650d",
-        "/trends?since=3650d",
-        "/sql?q=SELECT+name,+count()+AS+n,+any(trace_id)+FROM+runs+GROUP+BY+name+ORDER+BY+n",
-        "/sql?q=SELECT",
-        "/health",
-        "/sets",
-        "/sets/week",
-    ):
+    for path in ("/", "/nowhere", "/sql?q=SELECT", "/health", *screens(pages).values()):
         pages.browser.show_as(width=1280)
         pages.open(path)
         pages.browser.run("document.querySelectorAll('.facets details').forEach((part) => part.open = true)")

@@ -18,7 +18,7 @@ from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.local.daemon import collector_answers, flush
 from freezeframe_replay.local.home import Home, read_ports
 from freezeframe_replay.report.outline import Outline, outline_run
-from freezeframe_replay.report.render import ID_DIGITS, counted, ledger_lines
+from freezeframe_replay.report.render import ID_DIGITS, counted, ledger_lines, size_text
 from freezeframe_replay.sources.backends import BACKENDS, list_backend_runs, load_backend_spans
 from freezeframe_replay.sources.exports.endpoints import rejected_spans
 from freezeframe_replay.sources.http_door import deliver
@@ -143,10 +143,10 @@ def _send_all(files: list[Path | str], arguments: argparse.Namespace, home: Home
             if request.signal == METRICS:
                 sent["metrics"] += 1
                 continue
+            progress.say(f"{_shown(file)}: sending request {request.number:,}, {size_text(len(request.body))}")
             sent["rejected"] += _send(request, _shown(file), arguments.kind, home, port)
             sent["requests"] += 1
             runs.update(dict.fromkeys(request.runs))
-            progress.say(f"{_shown(file)}: {counted(sent['requests'], 'request')} sent")
 
     with Progress("reading", quiet=arguments.json) as progress:
         sent["unreadable"] = _each(files, send, progress)
