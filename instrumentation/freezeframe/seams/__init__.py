@@ -20,6 +20,7 @@ from freezeframe.seams.order import lanes, races
 from freezeframe.seams.recorder.patching import IMPORT_HOOK, Patches
 from freezeframe.seams.recorder.responder import Call, EditRequest, Responder
 from freezeframe.seams.recorder.switch import Answered, serving, start_serving, stop_serving
+from freezeframe.seams.unmarked.drivers import DRIVERS
 
 __all__ = [
     "SEAMS",
@@ -134,6 +135,8 @@ def install(*, files: bool = False) -> None:
         IMPORT_HOOK.when_imported("uuid_utils.compat", lambda module: uuids.install_compat(module, _patches))
         for name, installer in _OTHERS:
             IMPORT_HOOK.when_imported(name, functools.partial(_install_other, installer))
+        for name in DRIVERS:
+            IMPORT_HOOK.when_imported(name, functools.partial(_install_other, "unmarked.drivers"))
         for seam in SEAMS:
             IMPORT_HOOK.when_imported(seam.module, functools.partial(_install, seam))
 

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from freezeframe.context.draws import is_of_program
 from freezeframe.seams.draws.shared_random import SHARED
+from freezeframe.seams.unmarked.drivers import CONNECTS
 from freezeframe_replay.engine.moments import holds
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.run import Entry
@@ -45,8 +46,8 @@ def fence_sockets(on_try: Callable[[str], BaseException], is_open: Callable[[str
 
     Connections to a host that `is_open` names are let through, by its name or by its resolved addresses.
 
-    Unix sockets and socket pairs stay open: event loops and multiprocessing need them. Clients that do not use Python's
-    sockets (gRPC's C core) are not stopped.
+    Unix sockets and socket pairs stay open: event loops and multiprocessing need them. Of clients that do not use Python's
+    sockets, only those with a row in `freezeframe.seams.unmarked.drivers` are stopped.
     """
 
     resolved: set[str] = set()
@@ -59,6 +60,11 @@ def fence_sockets(on_try: Callable[[str], BaseException], is_open: Callable[[str
 
         return fenced
 
+    def hear(event: str, arguments: tuple[Any, ...]) -> None:
+        if event == CONNECTS and not is_open(""):
+            raise on_try(f"by {arguments[0]}")
+
+    sys.addaudithook(hear)
     for name in ("connect", "connect_ex", "sendto"):
         setattr(socket.socket, name, guard(getattr(socket.socket, name)))
 

@@ -4,9 +4,10 @@ One audit hook (PEP 578) sees them whatever library they go through. It cannot b
 returns at once; it never raises into the program. Each thing counts once, when first seen: kind, name and line of code.
 Never a value; of a path, the part below the working directory, else only the file's name.
 
-Not seen: what code written in C does by itself (libpq, gRPC), what goes over a connection that was opened before the run, and
-threads that were started before it. Not reported: what Python, its packages and the operating system read for themselves,
-imports, logging, the run's own temporary files, and what a replay does not do: the inside of a tool, the call of a seam.
+Not seen: what code written in C does by itself (`drivers` and `sessions` name some of it), what goes over a connection that was
+opened before the run, and threads that were started before it. Not reported: what Python, its packages and the operating system
+read for themselves, imports, logging, the run's own temporary files, and what a replay does not do: the inside of a tool, the
+call of a seam.
 """
 
 from __future__ import annotations

@@ -1,0 +1,63 @@
+"""Drivers that connect, or open a database, in C, where no audit hook sees it: what a run does by them is a gap of that run.
+
+A row per driver names the functions that do it. In a replay those that connect are stopped, as Python's sockets are: they
+announce themselves as an audit event, `CONNECTS`. Not seen: queries over a connection that was opened before the run.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from types import ModuleType
+from typing import Any, Final
+
+from freezeframe.seams.recorder.patching import Patches
+from freezeframe.seams.unmarked.sights import note
+from freezeframe_schemas.gaps import GapKind
+
+CONNECTS: Final = "freezeframe.connect"
+"""Audit event; its argument is the name of the driver's module."""
+REMOTE: Final[Mapping[str, tuple[str, ...]]] = {
+    "psycopg2": ("connect",),
+    "MySQLdb": ("connect", "Connect", "Connection"),
+    "mariadb": ("connect",),
+    "oracledb": ("connect",),
+    "pyodbc": ("connect",),
+    "pymssql": ("connect",),
+    "ibm_db": ("connect", "pconnect"),
+    "curl_cffi.curl": ("Curl.perform",),
+    "curl_cffi.aio": ("AsyncCurl.add_handle",),
+    "pylibmc.client": ("Client.__init__",),
+    "zmq.sugar.socket": ("Socket.connect",),
+}
+"""Module -> its functions that connect to another process, and methods of its classes."""
+LOCAL: Final[Mapping[str, tuple[str, ...]]] = {
+    "duckdb": ("connect", "sql", "query", "execute", "read_csv", "read_json", "read_parquet"),
+    "chdb": ("connect", "query", "sql"),
+    "lmdb": ("open",),
+    "kuzu.database": ("Database.__init__",),
+}
+"""Module -> its functions that open a database of this machine, or read files."""
+DRIVERS: Final[Mapping[str, tuple[str, ...]]] = {**REMOTE, **LOCAL}
+
+
+def install(module: ModuleType, patches: Patches) -> None:
+    """Patch one of the drivers."""
+    hook = _connects if module.__name__ in REMOTE else _opens
+    for path in DRIVERS[module.__name__]:
+        owner_name, _, name = path.rpartition(".")
+        owner: Any = getattr(module, owner_name, None) if owner_name else module
+        if hasattr(owner, name):
+            patches.around(owner, name, partial(hook, module.__name__.partition(".")[0]))
+
+
+def _connects(driver: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    note(GapKind.CONNECTION, "connects by", driver)
+    sys.audit(CONNECTS, driver)
+    return original(*args, **kwargs)
+
+
+def _opens(driver: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    note(GapKind.CONNECTION, "opens a database by", driver)
+    return original(*args, **kwargs)
