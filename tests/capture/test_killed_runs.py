@@ -355,6 +355,26 @@ def test_sigterm_during_an_import_of_what_the_delivery_needs_loses_nothing(agent
     assert agent.rows("status, toUInt32(exchanges)") == [["ok", 1]]
 
 
+JOB = "import os, sys\nsys.modules['__main__'].work()\nos._exit(3)\n"
+
+
+def test_os_exit_during_an_import_loses_nothing(agent: Agent, tmp_path: Path) -> None:
+    (tmp_path / "job.py").write_text(JOB)
+    process = agent.start("\n@freezeframe.run\ndef work():\n    look(1)\n\nfreezeframe.instrument()\nimport job\n")
+    assert process.wait(60) == 3, process.communicate()
+    assert agent.rows("status, toUInt32(exchanges)") == [["ok", 1]]
+
+
+@pytest.mark.usefixtures("fresh_python")
+def test_os_exit_during_an_import_of_what_the_delivery_needs_ends_the_process_and_loses_what_is_queued(agent: Agent) -> None:
+    """The delivery waits for the import, and the call, which never returns, waits for the delivery as long as it may."""
+    process = agent.start(
+        IMPORTING.replace("os.kill(os.getpid(), signal.SIGTERM)", "os._exit(3)"), FREEZEFRAME_TERMINATE_TIMEOUT_S="0.5"
+    )
+    assert process.wait(60) == 3, process.communicate()
+    assert agent.rows("status") == []
+
+
 HANDLER = "signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(3))\n"
 CHAIN = """
 before = signal.getsignal(signal.SIGTERM)
