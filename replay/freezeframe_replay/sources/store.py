@@ -32,6 +32,7 @@ _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _HEX_PREFIX: Final = re.compile(r"[0-9a-f]{4,31}")
 _ITS_OWN: Final = re.compile(r".*?DB::Exception: (.*?)(?: \(for url \S+\))?$")
 """The store's own message within the driver's."""
+_SILENT: Final = "does not answer"
 _PLAIN: Final = {"String": "bytes", "FixedString": "bytes", "DateTime64": "int"}
 """Text as bytes, because clickhouse-connect turns non-UTF-8 text into hex; times as nanoseconds, because it truncates them."""
 
@@ -123,10 +124,9 @@ def connect(url: str, *, database: str) -> Client:
             client_name="freezeframe",
         )
     except Error as error:
-        raise RetryableStoreError(
-            f"store {parts.hostname}:{port}: {_why(error)}",
-            do="start it with `freezeframe up`, or name another with --store",
-        ) from error
+        why = _why(error)
+        do = "start it with `freezeframe up`" if why.startswith(_SILENT) else "try again if it was only busy"
+        raise RetryableStoreError(f"store {parts.hostname}:{port}: {why}", do=f"{do}, or name another with --store") from error
 
 
 def _why(error: BaseException) -> str:
@@ -135,7 +135,7 @@ def _why(error: BaseException) -> str:
     while cause is not None:
         found = re.search(r"\[Errno -?\d+\] ([A-Za-z ]+)", str(cause))
         if found is not None:
-            return f"does not answer: {found[1]}"
+            return f"{_SILENT}: {found[1]}"
         cause = cause.__cause__ or cause.__context__
     return str(error)[:300]
 
