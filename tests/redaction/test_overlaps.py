@@ -40,6 +40,7 @@ OVER_ALL = make_item(0, 12, "PHONE")
 
 @example(found=[OVER_ALL, make_item(0, 2, "CARD"), make_item(9, 2, "CARD"), make_item(5, 1, "EMAIL")])  # between two
 @example(found=[OVER_ALL, make_item(0, 2, "CARD"), make_item(4, 4, "CARD"), make_item(6, 4, "EMAIL")])  # into the nearest
+@example(found=[make_item(0, 2, "CARD"), make_item(1, 4, "CARD")])  # the longer of two
 @given(found=st.lists(items, max_size=12))
 def test_what_holds_is_what_the_rule_says(found: list[Item]) -> None:
     def places(settled: list[Item]) -> list[tuple[int, int, str]]:

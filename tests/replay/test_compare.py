@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_replay.engine.compare import differences, first_difference, shorten
+from freezeframe_replay.engine.compare import described, differences, first_difference, json_or_text, shorten
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=20),
@@ -129,3 +129,25 @@ def test_what_is_missing_on_one_side_is_said_to_be_absent() -> None:
     assert (found.recorded, found.live) == ("<absent>", "<absent>")
     assert shorten("<other>") == '"<other>"'
     assert shorten({"é": "<absent>"}) == '{"é": "<absent>"}'
+
+
+def test_a_described_difference_has_the_whole_texts_only_if_they_say_more() -> None:
+    assert described({"a": 1}, {"a": 1}) is None
+    assert described({"a": 1}, {"a": 2}) == {"path": "$.a", "recorded": "1", "live": "2"}
+    long = "x" * 400
+    found = described({"a": f"{long}1"}, {"a": f"{long}2"})
+    assert found is not None
+    assert (found["whole_recorded"], found["whole_live"]) == (json.dumps(f"{long}1"), json.dumps(f"{long}2"))
+    assert len(found["recorded"]) < 400
+
+
+def test_of_two_types_each_is_shown_at_twice_the_context() -> None:
+    (found,) = differences("x" * 500, ["y" * 500], context=50)
+    assert (found.recorded, found.live) == (shorten("x" * 500, 100), shorten(["y" * 500], 100))
+    (found,) = differences(10**150, 10**151, context=50)
+    assert (found.recorded, found.live) == (shorten(10**150, 100), shorten(10**151, 100))
+
+
+@pytest.mark.parametrize(("text", "value"), [('{"a": 1}', {"a": 1}), ("not JSON", "not JSON")])
+def test_a_text_that_is_not_json_stays_a_text(text: str, value: Any) -> None:
+    assert json_or_text(text) == value
