@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from freezeframe_replay.report.tagged import input_text
 from freezeframe_replay.sources.labels import Label
-from freezeframe_replay.sources.run_list import RunPage
+from freezeframe_replay.sources.run_list import RunPage, RunRow
 from freezeframe_replay.web.markup import render
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.tables.run_list import FACETS, MOST_VALUES, NEWEST, SORTS
@@ -105,15 +105,19 @@ def runs_page(
         sets=sets,
         statuses=_statuses(page.counts, kept),
         facets=[facet for name, values in page.facets.items() if (facet := _facet(name, values, kept))],
-        links={
-            "first": _link(kept),
-            "live": _link(kept, live="" if version else "1"),
-            "previous": _link(kept, before=rows[0].trace_id) if rows else "",
-            "next": _link(kept, after=rows[-1].trace_id) if rows else "",
-        },
+        links=_links(kept, rows, followed=bool(version)),
         inputs=[input_text(row.input)[:160] for row in rows],
         failed_steps=[max(row.errors - (row.status == RunStatus.FAILED), 0) for row in rows],  # the entry point is not a step
     )
+
+
+def _links(kept: Mapping[str, str], rows: Sequence[RunRow], *, followed: bool) -> dict[str, str]:
+    return {
+        "first": _link(kept),
+        "live": _link(kept, live="" if followed else "1"),
+        "previous": _link(kept, before=rows[0].trace_id) if rows else "",
+        "next": _link(kept, after=rows[-1].trace_id) if rows else "",
+    }
 
 
 def _statuses(counts: Mapping[str, int], kept: Mapping[str, str]) -> list[dict[str, object]]:
