@@ -41,7 +41,7 @@ def span(run: int, number: int, text: str, *, ends: bool = False) -> SpanRecord:
     )
 
 
-HELD, TOLD, END = "user maria_keller_77 asked", "My name is Maria Keller", "what was answered: mariakeller is known"
+HELD, TOLD, END = "for maria_keller/77 asked", "My name is Maria Keller", "what was answered: mariakeller is known"
 
 
 def texts(collector: CollectorProcess, run: int) -> list[str]:
@@ -100,7 +100,7 @@ def test_stored_spans_are_rewritten_once_the_run_has_ended_and_deleting_a_run_de
     assert settled(collector) == [1, 0, 1]
     held, told, end = texts(collector, 1)
     first, last = told.removeprefix("My name is ").split()
-    assert held == f"user {first}_{last}_77 asked".lower()
+    assert held == f"for {first}_{last}/77 asked".lower()
     assert end == f"what was answered: {first}{last} is known".lower()
     casts = collector.status()["casts"]
     assert (casts["unsettled_runs"], casts["rewritten_runs"], casts["failures"]) == (1, 1, 0)
@@ -139,7 +139,7 @@ def test_after_settling_no_file_of_the_data_directory_holds_a_form_in_any_encodi
 ) -> None:
     made.append(CollectorProcess(data, policy="strict", environment=CAST))
     long = json.dumps(
-        [{"role": "user", "content": f"{number} maria_keller_77 asked for order {number}"} for number in range(40)]
+        [{"role": "user", "content": f"{number} maria_keller/77 asked for order {number}"} for number in range(40)]
     )
     for number, text in enumerate((HELD, long, TOLD, END)):
         made[0].post([span(1, number + 1, text, ends=text is END)])
