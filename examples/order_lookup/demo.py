@@ -261,7 +261,7 @@ class Demo:
         activate = Path(sys.executable).with_name("activate")
         print(
             """
-Install freezeframe where your agent runs (README: "Point it at your own agent"), then:
+Install freezeframe where your agent runs (docs/start.md: "Point it at your own agent"), then:
 
   freezeframe up                                  # collector, store and replay on this machine
   freezeframe run -- python your_agent.py         # no change to the code; or one line in it:

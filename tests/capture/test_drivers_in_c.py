@@ -36,7 +36,6 @@ CONNECT: dict[str, Callable[[Any, int, Path], Any]] = {
     "ibm_db": lambda driver, port, _: driver.connect(f"DATABASE=d;HOSTNAME=127.0.0.1;PORT={port};UID=u;PWD=p;", "", ""),
     "curl_cffi": lambda driver, port, _: driver.requests.get(f"http://127.0.0.1:{port}", timeout=3),
     "pylibmc": lambda driver, port, _: driver.Client([f"127.0.0.1:{port}"]).get("key"),
-    "zmq": lambda driver, port, _: driver.Context().socket(driver.REQ).connect(f"tcp://127.0.0.1:{port}"),
     "duckdb": lambda driver, _, folder: driver.connect(str(folder / "orders.duckdb")),
     "chdb": lambda driver, _, __: driver.query("SELECT 1"),
     "lmdb": lambda driver, _, folder: driver.open(str(folder / "orders")),
@@ -102,6 +101,13 @@ def test_what_a_run_reaches_by_a_driver_in_c_is_a_gap_with_the_line_that_closes_
     assert gap.text.endswith(f" by {name}, outside any tool")
     assert "with @freezeframe.tool" in gap.do
     assert "not seen" not in str(gap)
+
+
+def test_a_driver_finds_the_variables_of_its_caller() -> None:
+    duckdb = pytest.importorskip("duckdb")
+    with capture():
+        numbers = duckdb.sql("SELECT 42")
+        assert duckdb.sql("SELECT * FROM numbers").fetchall() == numbers.fetchall()
 
 
 def test_a_replay_stops_a_driver_that_connects_in_c(tmp_path: Path) -> None:

@@ -29,16 +29,18 @@ REMOTE: Final[Mapping[str, tuple[str, ...]]] = {
     "curl_cffi.curl": ("Curl.perform",),
     "curl_cffi.aio": ("AsyncCurl.add_handle",),
     "pylibmc.client": ("Client.__init__",),
-    "zmq.sugar.socket": ("Socket.connect",),
 }
 """Module -> its functions that connect to another process, and methods of its classes."""
 LOCAL: Final[Mapping[str, tuple[str, ...]]] = {
-    "duckdb": ("connect", "sql", "query", "execute", "read_csv", "read_json", "read_parquet"),
+    "duckdb": ("connect", "read_csv", "read_json", "read_parquet"),
     "chdb": ("connect", "query", "sql"),
     "lmdb": ("open",),
     "kuzu.database": ("Database.__init__",),
 }
-"""Module -> its functions that open a database of this machine, or read files."""
+"""Module -> its functions that open a database of this machine, or read files.
+
+None that reads its caller's variables, as ``duckdb.sql("SELECT * FROM frame")`` does: the wrapper would be the caller.
+"""
 DRIVERS: Final[Mapping[str, tuple[str, ...]]] = {**REMOTE, **LOCAL}
 
 
