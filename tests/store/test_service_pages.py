@@ -238,7 +238,7 @@ async def test_the_button_replays_the_run_with_the_code_beside_the_data_director
     finally:
         (folder / "agent.py").write_text(source)
     assert "REPLAY-101 at step 2: tool track" in diverged
-    assert re.findall(r"\(1 commit ahead\), with uncommitted changes(.)", diverged) == ["."]
+    assert "(1 commit ahead), with uncommitted changes.</p>" in diverged and "<li>recorded at commit" not in diverged
     assert re.search(r"&lt;b&gt;AC-(<b>)?2", diverged) and "<b>AC-2</b>" not in diverged
     page = await text(client, path)
     listed = page.partition('<p class="replays">')[2]
@@ -500,7 +500,7 @@ async def test_runs_that_are_chosen_in_the_list_become_a_set_and_are_added_to_on
     dataset = load_dataset(folder / "sets" / "picked")
     assert [(row.run_id, row.note) for row in dataset.rows] == [(good, "not redacted"), (failed, "not redacted")]
     assert [dataset.load(row).run_id for row in dataset.rows] == [good, failed]
-    assert dataset.chosen_by == "by hand in the list of runs"
+    assert dataset.chosen_by == "hand, in the list of runs"
     assert '<option value="picked">' in await text(client, "/")
     assert (await add("gone", good, "f" * 32))[0] == 404
     for name, chosen, said in (

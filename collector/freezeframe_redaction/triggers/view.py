@@ -48,7 +48,7 @@ _FIELD: Final = re.compile(r"[^&;]+")
 _PIECE: Final = re.compile(r"[A-Za-z0-9/]{12,}")
 
 _Spelled = tuple[int, int, str]
-"""Start, end, and the one character that is spelled there, or none."""
+"""Start, end, and the one character that is spelled there; empty if what is there spells nothing."""
 
 
 # Source: RFC 2045, section 6.7, rule 5. Encoders fill their lines; other lines of that length rarely end like that.

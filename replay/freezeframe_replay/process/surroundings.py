@@ -72,7 +72,7 @@ def _lock_file(recorded: str, directory: Path) -> str:
 
 def _commit(recorded: Mapping[str, str], directory: Path) -> str:
     text, is_other = compare_commits(recorded, directory)
-    return f"{text} (--at-commit takes the recorded code)" if is_other else ""
+    return f"{text}; --at-commit takes the recorded code" if is_other else ""
 
 
 def compare_commits(recorded: Mapping[str, str], directory: Path) -> tuple[str, bool]:

@@ -28,7 +28,7 @@ from freezeframe_schemas.errors import FixtureError
 ROUTES: Final = web.RouteTableDef()
 
 _SETS: Final = "sets"
-_BY_HAND: Final = "by hand in the list of runs"
+_BY_HAND: Final = "hand, in the list of runs"
 _MOST_SETS: Final = 200
 _MOST_CANDIDATES: Final = 12
 
