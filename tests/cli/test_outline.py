@@ -208,6 +208,15 @@ def test_a_table_aligns_numbers_right_and_cuts_long_cells() -> None:
     )
 
 
+@given(st.lists(st.tuples(*[st.text(max_size=90)] * 4), min_size=1, max_size=4), st.integers(60, 120))
+def test_a_table_has_its_width_whatever_its_cells_hold(rows: list[tuple[str, ...]], width: int) -> None:
+    """Of 12 columns for the id, and as many texts as may be cut: the id stays whole."""
+    text = table_text(("run", "a", "b", "c", "d"), [("0123456789ab", *row) for row in rows], cut=(3, 1, 2, 4), width=width)
+    lines = text.splitlines()
+    assert max(map(len, lines)) <= width
+    assert all(line.startswith("0123456789ab") for line in lines[1:])
+
+
 NARROW = [
     (92, False, "   1  model    POST /v1/chat/completions  gpt-x   1.00 s  200     1,204 > 33  root"),
     (76, False, "   1  model    POST /v1/chat/completions  gpt-x   1.00 s  200     1,204 > 33"),

@@ -80,7 +80,7 @@ def _elsewhere(arguments: argparse.Namespace) -> int | None:
         )
         for run in found
     ]
-    print(table_text(header, rows, right=(4,), cell_width=60, cut=(3,), width=terminal_width()) if rows else "no runs")
+    print(table_text(header, rows, right=(4,), cell_width=60, cut=(3, 2, 4), width=terminal_width()) if rows else "no runs")
     return 0
 
 
@@ -103,4 +103,4 @@ def _table(runs: Sequence[RunRow]) -> str:
     ]
     if narrow:
         header, *rows = [(*row[:5], *row[6:]) for row in (header, *rows)]
-    return table_text(header, rows, right=(4, 5) if narrow else (4, 5, 6), cell_width=60, cut=(3,), width=width)
+    return table_text(header, rows, right=(4, 5) if narrow else (4, 5, 6), cell_width=60, cut=(3, 2, 5, 6), width=width)

@@ -109,16 +109,16 @@ def table_text(
         rows: one text for each column.
         right: right-aligned columns.
         cell_width: the width at which cells are cut.
-        cut: columns whose cells are cut further, in this order, but not below 14, until the table has its width.
+        cut: columns whose cells are cut further until the table has its width: in this order to 14, then to 8.
         width: of the table; as wide as its cells by default.
     """
     aligned = set(right)
     cells = [[short(cell, cell_width) for cell in row] for row in [header, *rows]]
     widths = [max(len(row[column]) for row in cells) for column in range(len(header))]
-    for column in cut:
+    for column, least in [(column, least) for least in (14, 8) for column in cut]:
         excess = 0 if width is None else sum(widths) + 2 * (len(widths) - 1) - width
         if excess > 0:
-            widths[column] = min(widths[column], max(14, widths[column] - excess))
+            widths[column] = min(widths[column], max(least, widths[column] - excess))
             for row in cells:
                 row[column] = short(row[column], widths[column])
     lines = [
