@@ -24,7 +24,6 @@ from freezeframe_redaction.redacting import histories
 from freezeframe_redaction.redacting.spans import SpanRedaction
 from freezeframe_redaction.redacting.texts import Texts
 from freezeframe_redaction.scanner import Scanner
-from freezeframe_redaction.surrogates.listed import surrogates_of
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 
 
@@ -61,7 +60,6 @@ class Redactor:
         self._spans = SpanRedaction(
             self._texts, policy_label=policy.label, key=key, deadline=lambda: Deadline(span_cpu_s, cpu_clock)
         )
-        self._known = surrogates
 
     def knowing(self, surrogates: Mapping[str, str]) -> Self:
         """Return a redactor that leaves these surrogates alone as well: to redact again what holds them.
@@ -71,7 +69,6 @@ class Redactor:
         made = copy.copy(self)
         made._texts = self._texts.knowing(surrogates)
         made._spans = self._spans.over(made._texts)
-        made._known = {**self._known, **surrogates}
         return made
 
     @property
@@ -106,7 +103,7 @@ class Redactor:
         Raises:
             FreezeframeError: even so it took too long, or the span's list of surrogates cannot be read.
         """
-        return self._spans_for(span).redact(span, allowance) if self.policy.redacts else self._spans.stamp(span)
+        return self._spans.redact(span, allowance) if self.policy.redacts else self._spans.stamp(span)
 
     def redact_in_run(self, span: SpanRecord, cast: Cast, allowance: Allowance = UNBOUNDED) -> tuple[SpanRecord, Cast]:
         """Return the span redacted as by `redact_span`, and the cast of its run with what was found in the span.
@@ -118,7 +115,7 @@ class Redactor:
         if not self.policy.redacts:
             return self._spans.stamp(span), cast
         casting = Casting(cast, self._indexes)
-        return self._spans_for(span).redact(span, allowance, casting), casting.cast
+        return self._spans.redact(span, allowance, casting), casting.cast
 
     def rewrite(self, span: SpanRecord, cast: Cast, since: Cast = NOTHING) -> SpanRecord:
         """Return a span that this redactor's key redacted with the forms replaced that are still in it.
@@ -130,7 +127,7 @@ class Redactor:
         """
         if not (self.policy.redacts and self.may_hold(span, cast, since)):
             return span
-        return self._spans_for(span).rewrite(span, Casting(cast, self._indexes, since=since))
+        return self._spans.rewrite(span, Casting(cast, self._indexes, since=since))
 
     def may_hold(self, span: SpanRecord, cast: Cast, since: Cast = NOTHING, searched: Mapping[str, str] = {}) -> bool:
         """Return whether a form of what is new in the cast since then may be in the span; if in doubt, True.
@@ -142,11 +139,6 @@ class Redactor:
         if rests:
             span = span.with_attributes(rests)
         return needles is None or needles.occur_in("\0".join(texts_of(span)))
-
-    def _spans_for(self, span: SpanRecord) -> SpanRedaction:
-        """Return what leaves the surrogates alone that the span lists."""
-        listed = surrogates_of([span])
-        return self._spans if listed.keys() <= self._known.keys() else self.knowing(listed)._spans
 
     def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str] | None]:
         """Return surrogate -> class and original of those made recently (see `Originals.of`); none unless `keep_originals`."""

@@ -82,7 +82,9 @@ class Scanner:
         """What a known surrogate is in any layout: programs write a number in other groups."""
 
     def knowing(self, known: Mapping[str, str]) -> Self:
-        """Return the same that knows more surrogates."""
+        """Return the same that knows these surrogates as well: itself, if it knows them all."""
+        if known.keys() <= self.known.keys():
+            return self
         made = copy.copy(self)
         made._know({**self.known, **known})
         return made

@@ -62,15 +62,20 @@ class SpanRedaction:
         )
 
     def over(self, texts: Texts) -> SpanRedaction:
-        """Return the same over other texts."""
+        """Return the same over these texts."""
+        if texts is self._texts:
+            return self
         return SpanRedaction(texts, policy_label=self._policy_label, key=self._key, deadline=self._deadline)
 
     def stamp(self, span: SpanRecord) -> SpanRecord:
         """Return the span unchanged, with policy and key."""
-        return with_plain_bodies(span).with_attributes(self._stamp(span))
+        return with_plain_bodies(span.with_attributes(self._stamp(span)))
 
     def redact(self, span: SpanRecord, allowance: Allowance = UNBOUNDED, casting: Casting | None = None) -> SpanRecord:
         """Return the span redacted and stamped (see `Redactor.redact_span`), with what the cast knows replaced."""
+        listed = surrogates_of([span])  # of an earlier pass: the span still holds them
+        if (knowing := self.over(self._texts.knowing(listed))) is not self:
+            return knowing.redact(span, allowance, casting)
         reason = why_unread(allowance)
         resource, of_resource = self._resources.get(span.resource, allowance)
         scope, of_scope = self._scopes.get(span.scope, allowance)
@@ -81,9 +86,7 @@ class SpanRedaction:
         made, surrogates = self._in_time(with_plain_bodies(span), redact, allowance)
         surrogates = {**surrogates, **of_resource, **of_scope}
         stamp = self._stamp(made)
-        # Surrogates of an earlier pass stay listed: the span still holds them.
-        listed = surrogates_of([made]) | surrogates
-        stamp[genai.REDACTION_SURROGATES] = orjson.dumps(listed, option=orjson.OPT_SORT_KEYS).decode()
+        stamp[genai.REDACTION_SURROGATES] = orjson.dumps(listed | surrogates, option=orjson.OPT_SORT_KEYS).decode()
         if UNREAD in surrogates.values():
             stamp[genai.REDACTION_UNREAD] = reason
         return replace(made, attributes={**made.attributes, **stamp}, resource=resource, scope=scope)
@@ -110,11 +113,12 @@ class SpanRedaction:
 
     def rewrite(self, span: SpanRecord, casting: Casting) -> SpanRecord:
         """Return a redacted span with what the cast knows replaced; the same object if that is nothing."""
-        made, surrogates = self._redact(span, NEVER, casting)
+        listed = surrogates_of([span])
+        made, surrogates = self.over(self._texts.knowing(listed))._redact(span, NEVER, casting)
         if not surrogates:
             return span
-        listed = orjson.dumps({**surrogates_of([span]), **surrogates}, option=orjson.OPT_SORT_KEYS).decode()
-        return made.with_attributes({genai.REDACTION_SURROGATES: listed})
+        text = orjson.dumps({**listed, **surrogates}, option=orjson.OPT_SORT_KEYS).decode()
+        return made.with_attributes({genai.REDACTION_SURROGATES: text})
 
     def _redact(self, span: SpanRecord, deadline: Deadline, casting: Casting | None = None) -> _Made[SpanRecord]:
         work = Work(self._texts, deadline, span.trace_id, casting)

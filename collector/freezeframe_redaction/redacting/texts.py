@@ -66,8 +66,7 @@ class Texts:
 
     def __init__(self, scanner: Scanner, maker: Maker, cache_characters: int) -> None:
         """`cache_characters` bounds the leaves, and as well the texts and the histories, that are remembered."""
-        self.keys = scanner.keys
-        self._scanner = scanner
+        self._scanner, self.keys = scanner, scanner.keys
         self.maker = maker
         self._cache_characters = cache_characters
         self._leaves = Memory[tuple[str, str], LeafOutcome](cache_characters)
@@ -75,8 +74,9 @@ class Texts:
         self.histories = Histories(cache_characters)
 
     def knowing(self, surrogates: Mapping[str, str]) -> Self:
-        """Return the same that leaves these surrogates alone as well, and remembers no text: what it makes of one differs."""
-        return type(self)(self._scanner.knowing(surrogates), self.maker, self._cache_characters)
+        """Return what leaves these surrogates alone as well: the same if it knew them, else one that remembers no text yet."""
+        scanner = self._scanner.knowing(surrogates)
+        return self if scanner is self._scanner else type(self)(scanner, self.maker, self._cache_characters)
 
     def keys_for(self, casting: Casting | None) -> KeyContexts:
         """Return what a walk knows of keys, and which words it shall see for the cast."""
