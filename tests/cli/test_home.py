@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 
 import pytest
+from loopback import QuietHandler, listening
 
-from freezeframe_replay.local.daemon import store_url
-from freezeframe_replay.local.home import Home, find_home, make_home, read_ports
+from freezeframe_replay.local.collector import flush, read_ports, store_url
+from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_schemas.data_directory import VARIABLE
 from freezeframe_schemas.errors import ConfigError
 
@@ -56,3 +58,25 @@ def test_a_ports_file_left_by_a_crash_is_not_believed(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="no collector is running"):
         store_url(Home(directory=tmp_path), environ={})
     assert store_url(Home(directory=tmp_path), environ={"FREEZEFRAME_STORE": "clickhouse://db"}) == "clickhouse://db"
+
+
+@pytest.mark.parametrize(("status", "is_there"), [(503, True), (504, True), (401, False), (404, False)])
+def test_a_busy_collector_is_there_and_another_process_on_its_port_is_not(tmp_path: Path, status: int, is_there: bool) -> None:
+    """Another directory's collector refuses the token, any other server knows no such page. No store is read through them."""
+
+    class Answer(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802 - the base class's name
+            self.send_response(status)
+            self.send_header("content-length", "0")
+            self.end_headers()
+
+    with listening(Answer) as url:
+        port = int(url.rpartition(":")[2])
+        (tmp_path / "ports.json").write_text(json.dumps({"http": port, "clickhouse": 2, "pid": os.getpid()}))
+        home = Home(directory=tmp_path)
+        assert flush(home) is is_there
+        if is_there:
+            assert store_url(home, environ={}).endswith("@127.0.0.1:2/freezeframe")
+        else:
+            with pytest.raises(ConfigError, match="no collector is running"):
+                store_url(home, environ={})

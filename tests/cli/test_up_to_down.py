@@ -23,6 +23,7 @@ from agent_folder import EPHEMERAL, Project
 
 from freezeframe_collector.readers.sandbox import why_no_sandbox
 from freezeframe_replay.local import daemon, processes
+from freezeframe_replay.local.collector import ask
 from freezeframe_replay.local.home import Home
 from freezeframe_schemas.fixture import load_fixture
 from freezeframe_schemas.local_tokens import SENDER, read_token
@@ -259,9 +260,9 @@ def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: 
     """It serves the same fixture that the command writes; pages name the run and run no script but our own."""
     base = f"http://127.0.0.1:{port_of(project, 'replay')}"
     home = Home(directory=project.root / ".freezeframe")
-    assert daemon.ask(home, f"{base}/healthz")["status"] == "ok"
-    assert good_run in [run["trace_id"] for run in daemon.ask(home, f"{base}/api/v1/runs", timeout_s=60)]
-    assert daemon.ask(home, f"{base}/api/v1/runs/{good_run[:12]}", timeout_s=60)["run_id"] == good_run
+    assert ask(home, f"{base}/healthz")["status"] == "ok"
+    assert good_run in [run["trace_id"] for run in ask(home, f"{base}/api/v1/runs", timeout_s=60)]
+    assert ask(home, f"{base}/api/v1/runs/{good_run[:12]}", timeout_s=60)["run_id"] == good_run
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     link = re.search(r"http://127\.0\.0\.1:\d+/enter\?code=\S+", run_command(project, "status"))
     assert link is not None
@@ -284,7 +285,7 @@ def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: 
 
 
 def test_a_collector_that_somebody_else_started_is_read_too(project: Project) -> None:
-    """A supervisor's or a container's: without a note from `up`, its own status says that it uses this directory."""
+    """A supervisor's or a container's: without a note from `up`, it answers to this directory's token."""
     note = project.root / ".freezeframe" / "processes" / "collector.json"
     text = note.read_text()
     note.unlink()

@@ -15,8 +15,8 @@ from typing import Any, Final
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import DATA, JSON, home_of, positive, print_json, terminal_width
 from freezeframe_replay.cli.progress import Progress
-from freezeframe_replay.local.daemon import collector_answers, flush
-from freezeframe_replay.local.home import Home, read_ports
+from freezeframe_replay.local.collector import flush, read_ports
+from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.outline import Outline, outline_run
 from freezeframe_replay.report.render import ID_DIGITS, counted, ledger_lines, size_text
 from freezeframe_replay.sources.backends import BACKENDS, list_backend_runs, load_backend_spans
@@ -131,7 +131,7 @@ def _shown(file: Path | str) -> str:
 def _send_all(files: list[Path | str], arguments: argparse.Namespace, home: Home) -> tuple[Counter[str], list[str]]:
     """Send every request of the files, from `--from` of the first file on; return what was done, and the runs' ids."""
     port = read_ports(home).get("http")
-    if not port or not collector_answers(home):
+    if not port or not flush(home):
         raise ConfigError(f"no collector is running for {home.directory}", do="start it with `freezeframe up`")
     sent: Counter[str] = Counter()
     runs: dict[str, None] = {}

@@ -12,8 +12,9 @@ from typing import Final
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import DATA, JSON, home_of, print_json
 from freezeframe_replay.local.agent_settings import AGENTS, Agent, Receiver
+from freezeframe_replay.local.collector import read_ports
 from freezeframe_replay.local.daemon import Ports
-from freezeframe_replay.local.home import Home, read_ports
+from freezeframe_replay.local.home import Home
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.local_tokens import SENDER, read_token
 

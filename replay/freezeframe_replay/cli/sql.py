@@ -6,13 +6,12 @@ import argparse
 import re
 import sys
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 from freezeframe_replay.cli.command import Command, option, repeatable
 from freezeframe_replay.cli.options import STORE, place_of, print_json
 from freezeframe_replay.local.target import open_store
-from freezeframe_replay.report.answered_rows import csv_text, is_number_column
-from freezeframe_replay.report.render import table_text
+from freezeframe_replay.report.answered_rows import csv_text, rows_text
 from freezeframe_schemas.errors import ConfigError
 
 _FORMAT = re.compile(r"\bFORMAT\s+(?!(?:ASC|DESC)\b)(\w+)\s*;?\s*\Z", re.IGNORECASE)
@@ -41,13 +40,14 @@ def execute(arguments: argparse.Namespace) -> int:
     if said := _FORMAT.search(query):
         # The driver appends its own format to the query; a second one is a syntax error that explains nothing.
         raise ConfigError(f"query: must not end with FORMAT {said[1]}", do="give --format table, json or csv")
-    columns, rows = open_store(place_of(arguments)).sql(query, _parameters(arguments.parameter))
+    parameters = _parameters(arguments.parameter)
+    columns, rows = open_store(place_of(arguments)).sql(query, parameters)
     if arguments.format == "json":
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     elif arguments.format == "csv":
         print(csv_text(columns, rows), end="")
     else:
-        print(_table(columns, rows, arguments.width))
+        print(rows_text(columns, rows, arguments.width))
     return 0
 
 
@@ -56,11 +56,3 @@ def _parameters(given: Sequence[str]) -> dict[str, str]:
     if faults:
         raise ConfigError(f"--parameter: found {faults[0]!r}, expected NAME=VALUE")
     return {name: value for name, _, value in (text.partition("=") for text in given)}
-
-
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int) -> str:
-    right = [index for index in range(len(columns)) if is_number_column(rows, index)]
-    cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
-    return (
-        f"{table_text(columns, cells, right=right, cell_width=max(width, 8))}\n({len(rows)} row{'' if len(rows) == 1 else 's'})"
-    )

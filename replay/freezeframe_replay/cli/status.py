@@ -9,6 +9,7 @@ from typing import Any, Final
 from freezeframe_replay.cli.command import Command
 from freezeframe_replay.cli.options import DATA, JSON, home_of, print_json
 from freezeframe_replay.local import daemon
+from freezeframe_replay.local.collector import ask
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.render import duration, printable
 
@@ -56,15 +57,14 @@ def execute(arguments: argparse.Namespace) -> int:
 
 def _figures(home: Home, service: daemon.Service) -> Any:
     """Return what the service reports about itself; None if it does not run."""
-    port = daemon.pages_port_of(home, service.name)
-    is_there = service.note is not None or (service.name == daemon.COLLECTOR and daemon.collector_answers(home))
-    if not is_there or port is None:
+    port, is_started = daemon.pages_port_of(home, service.name), service.note is not None
+    if port is None or not (is_started or service.name == daemon.COLLECTOR):
         return None
     path = "/status" if service.name == daemon.COLLECTOR else "/healthz"
     try:
-        return daemon.ask(home, f"http://127.0.0.1:{port}{path}")
+        return ask(home, f"http://127.0.0.1:{port}{path}")
     except (OSError, ValueError) as error:
-        return {"error": f"does not answer: {type(error).__name__}"}
+        return {"error": f"does not answer: {type(error).__name__}"} if is_started else None
 
 
 def _pid(service: daemon.Service, figures: Any) -> int | None:

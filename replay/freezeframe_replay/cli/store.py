@@ -18,8 +18,8 @@ from typing import Any, Final
 from freezeframe_replay.cli.command import Command, flag, one_of, option
 from freezeframe_replay.cli.options import JSON, STORE, home_of, place_of, positive, print_json
 from freezeframe_replay.cli.progress import Progress
-from freezeframe_replay.local import daemon
 from freezeframe_replay.local.administration import Answer, Order, administration
+from freezeframe_replay.local.collector import flush
 from freezeframe_replay.local.home import STORE_VARIABLE
 from freezeframe_replay.local.target import open_store
 from freezeframe_replay.report.render import size_text, table_text
@@ -134,7 +134,7 @@ def _order(arguments: argparse.Namespace) -> Order:
 
 def _named(arguments: argparse.Namespace) -> str:
     """Return the requested run: its trace id, if a store answers; a stopped one's files are searched for it later."""
-    if not (arguments.store or os.environ.get(STORE_VARIABLE, "").strip() or daemon.collector_answers(home_of(arguments))):
+    if not (arguments.store or os.environ.get(STORE_VARIABLE, "").strip() or flush(home_of(arguments))):
         return str(arguments.run)
     return open_store(place_of(arguments)).find(arguments.run)
 

@@ -14,7 +14,8 @@ from freezeframe._config import USUAL_ENDPOINT
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import DATA, home_of, limit, port
 from freezeframe_replay.local import daemon
-from freezeframe_replay.local.home import Home, read_ports
+from freezeframe_replay.local.collector import read_ports
+from freezeframe_replay.local.home import Home
 from freezeframe_schemas.data_directory import collector_url, find_data_directory, is_chosen
 from freezeframe_schemas.local_tokens import READER, SENDER
 

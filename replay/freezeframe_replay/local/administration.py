@@ -10,8 +10,8 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any, Final
 
-from freezeframe_replay.local import daemon
-from freezeframe_replay.local.home import Home, read_ports
+from freezeframe_replay.local.collector import flush, read_ports
+from freezeframe_replay.local.home import Home
 from freezeframe_replay.sources.http_door import LOOPBACK, opener
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError
 from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
@@ -32,8 +32,7 @@ def administration(home: Home, store: str = "") -> Callable[[Order], Answer]:
     """
     if store:
         return lambda order: _by_process(store, order)
-    if daemon.collector_answers(home):
-        daemon.flush(home)
+    if flush(home):
         port = read_ports(home).get("clickhouse")
         if not port:
             raise ConfigError("the running collector stores in a ClickHouse server", do="name the server with --store")

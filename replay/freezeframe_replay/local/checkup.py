@@ -19,7 +19,8 @@ from freezeframe._config import USUAL_ENDPOINT
 from freezeframe._delivery_report import delivery_reports
 from freezeframe_redaction.keyring.keys import read_key_file
 from freezeframe_replay.local import daemon
-from freezeframe_replay.local.home import Home, pages_port
+from freezeframe_replay.local.collector import ask, pages_port, store_url
+from freezeframe_replay.local.home import Home
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS, collector_url, find_data_directory, is_chosen
@@ -254,7 +255,7 @@ def _collector(home: Home) -> Iterable[CheckResult]:
 def _readers(home: Home) -> Iterable[CheckResult]:
     """Check whether the kernel sandboxes the processes that run SQL."""
     try:
-        status: Any = daemon.ask(home, f"http://127.0.0.1:{pages_port(home)}/status")
+        status: Any = ask(home, f"http://127.0.0.1:{pages_port(home)}/status")
         readers: Any = status["readers"]
     except (OSError, ValueError, KeyError, TypeError):
         return  # it was ready a moment ago; reporting a stopped collector is not this check's job
@@ -268,7 +269,7 @@ def _readers(home: Home) -> Iterable[CheckResult]:
 
 def _store(home: Home) -> Iterable[CheckResult]:
     try:
-        url = daemon.store_url(home)
+        url = store_url(home)
     except FreezeframeError:
         yield _warn("store", "no collector is running, so nothing answers", "freezeframe up")
         return

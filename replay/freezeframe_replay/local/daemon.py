@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import sys
 import time
 import urllib.error
@@ -12,14 +11,14 @@ import urllib.request
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from freezeframe_replay.local import processes
-from freezeframe_replay.local.home import STORE_VARIABLE, Home, make_home, pages_port, read_ports
+from freezeframe_replay.local.collector import ask, pages_port, read_ports
+from freezeframe_replay.local.home import Home, make_home
 from freezeframe_replay.local.processes import Note
-from freezeframe_replay.local.stopped_store import has_store, open_stopped_store
 from freezeframe_replay.sources.http_door import LOOPBACK, opener
-from freezeframe_schemas.data_directory import VARIABLE, remember_data_directory
+from freezeframe_schemas.data_directory import remember_data_directory
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.listeners import port_is_free, who_listens
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
@@ -141,66 +140,6 @@ def wait_for_end(home: Home) -> str:
             if running(home, name) is None:
                 return name
         time.sleep(_POLL_S * 10)
-
-
-def ask(home: Home, url: str, *, post: bool = False, timeout_s: float = 2.0) -> Any:
-    """Return the JSON answer of one of our services on loopback; the request carries the reader's token.
-
-    Raises:
-        OSError: it cannot be reached, or answers with an error.
-        ValueError: the answer is not JSON.
-    """
-    headers = bearer(read_token(home.directory, READER))
-    request = urllib.request.Request(url, data=b"" if post else None, headers=headers)  # noqa: S310 - our own http:// address
-    with opener(LOOPBACK).open(request, timeout=timeout_s) as answer:
-        return json.loads(answer.read())
-
-
-def collector_answers(home: Home) -> bool:
-    """Return whether a collector over this data directory answers, no matter who started it (a supervisor, a container)."""
-    if running(home, COLLECTOR) is not None:
-        return True
-    port = pages_port(home)
-    if port is None:
-        return False
-    try:
-        status: Any = ask(home, f"http://127.0.0.1:{port}/status")
-    except (OSError, ValueError):
-        return False
-    # after a crash, another process may have the port
-    return isinstance(status, dict) and Path(str(status.get("data"))).resolve() == home.directory.resolve()
-
-
-def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
-    """Return the URL of the store to read: the environment's, else the running collector's, else the files themselves.
-
-    Raises:
-        ConfigError: there is nothing to read.
-    """
-    if named := environ.get(STORE_VARIABLE, "").strip():
-        return named
-    port = read_ports(home).get("clickhouse")
-    if port and collector_answers(home):
-        return f"clickhouse://default:{read_token(home.directory, READER) or ''}@127.0.0.1:{port}/freezeframe"
-    if has_store(home):
-        return open_stopped_store(home.directory)
-    raise ConfigError(
-        f"no store: no collector is running for {home.directory}, and nothing was recorded there",
-        do=f"start it with `freezeframe up`, name another data directory with --data or {VARIABLE}, "
-        f"or a ClickHouse server with {STORE_VARIABLE}=clickhouse://user:password@host:8123/database",
-    )
-
-
-def flush(home: Home, *, timeout_s: float = 10.0) -> None:
-    """Make the collector of `home` store everything that it has acknowledged, so that a run just sent is found.
-
-    Do nothing if none runs. A collector that is too busy is not an error: what it has stored so far can be read.
-    """
-    port = pages_port(home)
-    if port is None or not collector_answers(home):
-        return
-    with contextlib.suppress(OSError, ValueError):
-        ask(home, f"http://127.0.0.1:{port}/v1/flush", post=True, timeout_s=timeout_s)
 
 
 @contextlib.contextmanager

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from freezeframe_schemas.data_directory import PORTS_FILE, VARIABLE, find_data_directory, read_notes
+from freezeframe_schemas.data_directory import PORTS_FILE, VARIABLE, find_data_directory
 from freezeframe_schemas.errors import ConfigError
 
-_LISTENERS: Final = ("http", "grpc", "clickhouse", "pages")
 STORE_VARIABLE: Final = "FREEZEFRAME_STORE"
 """URL of a store to read instead of the data directory's own."""
 
@@ -58,19 +57,3 @@ def make_home(home: Home) -> None:
             f"{home.directory}: cannot be used as a data directory: {error.strerror}",
             do=f"name another with --data or {VARIABLE}",
         ) from error
-
-
-def read_ports(home: Home) -> dict[str, int]:
-    """Return the collector's listeners and their ports; empty if it never got ready.
-
-    ``grpc`` and ``http`` accept OTLP, ``clickhouse`` answers SQL. ``pages`` is there if the collector's pages have a separate
-    listener, as they do with TLS.
-    """
-    noted = read_notes(home.directory)
-    return {name: noted[name] for name in _LISTENERS if isinstance(noted.get(name), int) and noted[name] > 0}
-
-
-def pages_port(home: Home) -> int | None:
-    """Return the port on which the collector's own pages are plain HTTP; None if it never got ready."""
-    ports = read_ports(home)
-    return ports.get("pages") or ports.get("http")

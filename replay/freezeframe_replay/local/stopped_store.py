@@ -14,13 +14,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from freezeframe_replay.local.home import Home
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 
 
-def has_store(home: Home) -> bool:
+def has_store(directory: Path) -> bool:
     """Return whether runs were ever stored in the data directory."""
-    return any((home.directory / "store" / "clickhouse" / "metadata").glob("*.sql"))
+    return any((directory / "store" / "clickhouse" / "metadata").glob("*.sql"))
 
 
 @functools.cache

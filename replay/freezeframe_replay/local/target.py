@@ -10,7 +10,7 @@ from typing import Final
 from urllib.parse import urlsplit
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.local.daemon import flush, store_url
+from freezeframe_replay.local.collector import store_url
 from freezeframe_replay.local.home import find_home
 from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.sources.backends import ListedRun, is_backend, list_backend_runs, listed_run, load_backend_spans
@@ -84,8 +84,9 @@ def open_store(place: Place) -> RunStore:
         ConfigError: there is none to read.
         StoreError: it does not answer.
     """
+    is_folder = folder_of(place) is not None
     url = store_of(place)
-    if is_backend(url) or folder_of(place) is not None:
+    if is_folder or is_backend(url):
         raise ConfigError(
             f"store: {url.partition('://')[0]} has no SQL and no filters; these require freezeframe's own tables",
             do="list its newest runs with `freezeframe runs --store URL`, and name one",
@@ -124,12 +125,7 @@ def store_of(place: Place) -> str:
     Raises:
         ConfigError: there is none to read.
     """
-    if place.store:
-        return place.store
-    home = find_home(place.data)
-    url = store_url(home)
-    flush(home)
-    return url
+    return place.store or store_url(find_home(place.data))
 
 
 def load_run(place: Place, named: str) -> Run:

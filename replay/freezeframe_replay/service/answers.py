@@ -19,7 +19,7 @@ from freezeframe._version import __version__
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.failures import Group, list_failures
 from freezeframe_replay.experiments.fork import Edit, Target, fork
-from freezeframe_replay.local.daemon import flush, store_url
+from freezeframe_replay.local.collector import flush, store_url
 from freezeframe_replay.packing import Recorded, code_of, files_of, pack_of
 from freezeframe_replay.report.align import Comparison, compare_runs
 from freezeframe_replay.report.outline import outline_run
@@ -70,7 +70,8 @@ class Rows:
 
 async def get_about(request: web.Request) -> web.Response:
     """What answers here."""
-    return _json(About(version=__version__, store=store_url(request.app[HOME]), description=f"{BASE}/openapi.json"))
+    store = await asyncio.to_thread(store_url, request.app[HOME])
+    return _json(About(version=__version__, store=store, description=f"{BASE}/openapi.json"))
 
 
 async def get_runs(request: web.Request) -> web.Response:

@@ -24,7 +24,8 @@ from typing import Final
 
 from aiohttp import web
 
-from freezeframe_replay.local.daemon import replay_ports_file, store_url
+from freezeframe_replay.local.collector import store_url
+from freezeframe_replay.local.daemon import replay_ports_file
 from freezeframe_replay.local.home import Home, find_home, make_home
 from freezeframe_replay.report.reading import LastReading
 from freezeframe_replay.service import api, label_routes, list_routes, replay_routes, run_routes, set_routes, store_routes

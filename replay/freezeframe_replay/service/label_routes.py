@@ -13,8 +13,8 @@ from urllib.parse import quote
 from aiohttp import web
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.local import daemon
 from freezeframe_replay.local.administration import administration
+from freezeframe_replay.local.collector import flush
 from freezeframe_replay.local.home import STORE_VARIABLE, Home
 from freezeframe_replay.process.kept import redactor_like
 from freezeframe_replay.service.replay_routes import own_form
@@ -61,7 +61,7 @@ def _keep(request: web.Request, step: int | None, label: str, note: str) -> str:
     if step is not None and node is None:
         raise web.HTTPNotFound(text=f"step {step}: not in run {reading.run.trace_id}")
     texts = {"label": _redacted(label, reading.run, home), "note": _redacted(note, reading.run, home)}
-    give = administration(home, "" if daemon.collector_answers(home) else os.environ.get(STORE_VARIABLE, "").strip())
+    give = administration(home, "" if flush(home) else os.environ.get(STORE_VARIABLE, "").strip())
     span_id = "" if node is None else node.span_id
     give({"action": "label", "run": reading.run.trace_id, "span_id": span_id, "author": _author(), **texts})
     request.app[LABELS].forget()

@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from aiohttp import web
 
-from freezeframe_replay.local.daemon import flush
+from freezeframe_replay.local.collector import flush
 from freezeframe_replay.service.replay_routes import own_form
 from freezeframe_replay.service.set_routes import set_names
 from freezeframe_replay.service.state import COSTS, HOME, LABELS, STORE, TOKEN, html

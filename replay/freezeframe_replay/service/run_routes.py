@@ -10,7 +10,7 @@ from aiohttp import web
 
 from freezeframe_replay.engine.compare import WHOLE
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.local.daemon import flush
+from freezeframe_replay.local.collector import flush
 from freezeframe_replay.report.align import Comparison, How, compare_runs
 from freezeframe_replay.report.reading import Reading
 from freezeframe_replay.report.varying import varying_fields

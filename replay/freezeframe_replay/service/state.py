@@ -6,7 +6,7 @@ from typing import Final
 
 from aiohttp import web
 
-from freezeframe_replay.local.daemon import flush
+from freezeframe_replay.local.collector import flush
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.reading import LastReading, Reading
 from freezeframe_replay.service.jobs import Jobs

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.failures import Group, list_failures
-from freezeframe_replay.local import daemon
+from freezeframe_replay.local.collector import ask, flush, pages_port
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.answered_rows import csv_text
 from freezeframe_replay.service.replay_routes import folder_of, own_form
@@ -78,7 +78,7 @@ async def show_trends(request: web.Request) -> web.Response:
 
 def trend_of(app: web.Application, query: RunQuery) -> Sequence[Moment]:
     """Return the runs over time; raises as `find_trend`."""
-    daemon.flush(app[HOME])
+    flush(app[HOME])
     return app[STORE].use(lambda store: find_trend(store, query, dt.datetime.now(dt.UTC)))
 
 
@@ -94,7 +94,7 @@ async def show_failures(request: web.Request) -> web.Response:
     except ConfigError as error:
         page = failures_page([], {}, {}, since=since, wrong=f"since: {error.message}", token="")
         return html(page, status=400)
-    daemon.flush(request.app[HOME])
+    flush(request.app[HOME])
     groups, bars = await asyncio.to_thread(request.app[STORE].use, lambda store: _failures(store, length_s))
     jobs = request.app[JOBS]
     replays = {group.newest: found[0] for group in groups if (found := jobs.of_run(group.newest))}
@@ -145,7 +145,7 @@ async def show_sql(request: web.Request) -> web.Response:
     """Show a question's answer below the form that holds it; with as=csv, the answer alone."""
     query = request.query.get("q", "").strip()[:_LONGEST_QUERY]
     asked = f"EXPLAIN {query}" if request.query.get("explain") and query else query
-    daemon.flush(request.app[HOME])
+    flush(request.app[HOME])
     schema, answer = await asyncio.to_thread(request.app[STORE].use, lambda store: (_schema(store), _answer(store, asked)))
     if request.query.get("as") == "csv" and answer is not None and not answer.wrong:
         return download(csv_text(answer.columns, answer.rows), "answer.csv", "text/csv")
@@ -199,11 +199,11 @@ async def show_health(request: web.Request) -> web.Response:
 
 def _status(home: Home) -> Any:
     """Return what the collector reports about itself; None if there is none."""
-    port = daemon.pages_port_of(home, daemon.COLLECTOR)
+    port = pages_port(home)
     if port is None:
         return None
     try:
-        return daemon.ask(home, f"http://127.0.0.1:{port}/status")
+        return ask(home, f"http://127.0.0.1:{port}/status")
     except (OSError, ValueError):
         return None
 

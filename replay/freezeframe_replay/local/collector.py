@@ -1,0 +1,90 @@
+"""The collector over a data directory, no matter who started it, and the store that is read through it."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+from collections.abc import Mapping
+from typing import Any, Final
+
+from freezeframe_replay.local.home import STORE_VARIABLE, Home
+from freezeframe_replay.local.stopped_store import has_store, open_stopped_store
+from freezeframe_replay.sources.http_door import LOOPBACK, opener
+from freezeframe_schemas.data_directory import VARIABLE, read_notes
+from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.local_tokens import READER, bearer, read_token
+
+_LISTENERS: Final = ("http", "grpc", "clickhouse", "pages")
+_BUSY: Final = frozenset({503, 504})
+
+
+def read_ports(home: Home) -> dict[str, int]:
+    """Return the collector's listeners and their ports; empty if it never got ready.
+
+    ``grpc`` and ``http`` accept OTLP, ``clickhouse`` answers SQL. ``pages`` is there if the collector's pages have a separate
+    listener, as they do with TLS.
+    """
+    noted = read_notes(home.directory)
+    return {name: noted[name] for name in _LISTENERS if isinstance(noted.get(name), int) and noted[name] > 0}
+
+
+def pages_port(home: Home) -> int | None:
+    """Return the port on which the collector's own pages are plain HTTP; None if it never got ready."""
+    ports = read_ports(home)
+    return ports.get("pages") or ports.get("http")
+
+
+def ask(home: Home, url: str, *, post: bool = False, timeout_s: float = 2.0) -> Any:
+    """Return the JSON answer of one of our services on loopback; the request carries the reader's token.
+
+    Raises:
+        OSError: it cannot be reached, or answers with an error.
+        ValueError: the answer is not JSON.
+    """
+    headers = bearer(read_token(home.directory, READER))
+    request = urllib.request.Request(url, data=b"" if post else None, headers=headers)  # noqa: S310 - our own http:// address
+    with opener(LOOPBACK).open(request, timeout=timeout_s) as answer:
+        return json.loads(answer.read())
+
+
+def flush(home: Home, *, timeout_s: float = 10.0) -> bool:
+    """Make the collector of `home` store everything that it has acknowledged, so that a run just sent is found.
+
+    Return whether there is one. After a crash another process may have its port, which refuses the reader's token. A collector
+    that is too busy is there: what it has stored so far can be read.
+    """
+    port = pages_port(home)
+    if port is None:
+        return False
+    try:
+        return "flushed" in ask(home, f"http://127.0.0.1:{port}/v1/flush", post=True, timeout_s=timeout_s)
+    except urllib.error.HTTPError as error:
+        return error.code in _BUSY
+    except TimeoutError:
+        return True
+    except (OSError, ValueError, TypeError):
+        return False
+
+
+def store_url(home: Home, *, environ: Mapping[str, str] = os.environ) -> str:
+    """Return the URL of the store to read: the environment's, else the running collector's, else the files themselves.
+
+    A collector of the data directory stores first what it has acknowledged.
+
+    Raises:
+        ConfigError: there is nothing to read.
+    """
+    is_running = flush(home)
+    if named := environ.get(STORE_VARIABLE, "").strip():
+        return named
+    if is_running and (port := read_ports(home).get("clickhouse")):
+        return f"clickhouse://default:{read_token(home.directory, READER) or ''}@127.0.0.1:{port}/freezeframe"
+    if has_store(home.directory):
+        return open_stopped_store(home.directory)
+    raise ConfigError(
+        f"no store: no collector is running for {home.directory}, and nothing was recorded there",
+        do=f"start it with `freezeframe up`, name another data directory with --data or {VARIABLE}, "
+        f"or a ClickHouse server with {STORE_VARIABLE}=clickhouse://user:password@host:8123/database",
+    )
