@@ -65,7 +65,7 @@ def test_a_busy_collector_is_there_and_another_process_on_its_port_is_not(tmp_pa
     """Another directory's collector refuses the token, any other server knows no such page. No store is read through them."""
 
     class Answer(QuietHandler):
-        def do_POST(self) -> None:  # noqa: N802 - the base class's name
+        def do_POST(self) -> None:
             self.send_response(status)
             self.send_header("content-length", "0")
             self.end_headers()

@@ -14,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 import redis
+from answered_here import answering
 from database_servers import postgres_server, redis_server
 from effort import examples
 from hypothesis import HealthCheck, example, given, settings
@@ -21,8 +22,6 @@ from hypothesis import strategies as st
 from psycopg.rows import dict_row, scalar_row, tuple_row
 
 import freezeframe
-from freezeframe import seams
-from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
@@ -67,14 +66,9 @@ def same(prepare: Callable[[], None], case: Case) -> None:
         fixture = freeze(build_run(captured.spans))
     assert outcome == expected
     session = ReplaySession(fixture)
-    serve(session, databases="in runs")
     again: Any = None
-    try:
-        with contextlib.suppress(ReplayMiss):
-            again = marked()
-    finally:
-        stop_serving()
-        seams.uninstall()
+    with answering(session, databases="in runs"), contextlib.suppress(ReplayMiss):
+        again = marked()
     assert (again, session.report().divergences) == (expected, ())
 
 

@@ -7,45 +7,24 @@ import datetime as dt
 import threading
 import time
 import uuid
-from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 from uuid import uuid1, uuid4
 
 import pytest
+from answered_here import record, replay
 from handmade_runs import make_run, model_call
 
 import freezeframe
-from freezeframe import seams
-from freezeframe.seams import Call, serve, stop_serving
+from freezeframe.seams import Call
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.moments import Moments, Slack
 from freezeframe_replay.engine.session import ReplaySession
-from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange
-from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.verdict import Verdict, verdict
-
-
-def record(agent: Callable[[], Any]) -> tuple[Fixture, Any]:
-    with capture() as captured:
-        outcome = freezeframe.run(agent)()
-        return freeze(build_run(captured.spans)), outcome
-
-
-def replay(agent: Callable[[], Any], fixture: Fixture) -> tuple[Report, Any]:
-    session = ReplaySession(fixture)
-    serve(session)
-    try:
-        outcome = freezeframe.run(agent)()
-    finally:
-        stop_serving()
-        seams.uninstall()
-    return session.report(), outcome
-
 
 # -- UUIDs --------------------------------------------------------------------------------------------------------------
 
@@ -74,7 +53,7 @@ def test_uuids_are_given_again_whoever_imported_the_function_and_in_whatever_lan
 
     fixture, outcome = record(agent)
     for _ in range(3):
-        report, again = replay(agent, fixture)
+        report, again = replay(agent, ReplaySession(fixture))
         assert again == outcome
         assert verdict(report) is Verdict.IDENTICAL
 
@@ -86,7 +65,7 @@ def test_the_ids_that_langchain_gives_its_messages_are_given_again() -> None:
         return [str(uuid7()), str(uuid4()), str(uuid7(timestamp=1, nanos=2))]
 
     fixture, outcome = record(agent)
-    report, again = replay(agent, fixture)
+    report, again = replay(agent, ReplaySession(fixture))
     assert again == outcome
     assert verdict(report) is Verdict.IDENTICAL
 
@@ -104,7 +83,7 @@ def test_a_uuid_more_than_recorded_is_a_new_one() -> None:
         agent()
         return agent()
 
-    _, second = replay(twice, fixture)
+    _, second = replay(twice, ReplaySession(fixture))
     assert made[1] == first
     assert second not in (first, made[1])
 
@@ -120,7 +99,7 @@ def test_a_uuid_that_a_tool_drew_is_not_given_to_the_next_who_asks() -> None:
         return [str(uuid4()), book(), str(uuid4())]
 
     fixture, outcome = record(agent)
-    report, again = replay(agent, fixture)
+    report, again = replay(agent, ReplaySession(fixture))
     assert again == outcome
     assert verdict(report) is Verdict.IDENTICAL
 
@@ -143,14 +122,14 @@ def test_a_flag_has_the_recorded_value_whatever_it_is_now() -> None:
     fixture, outcome = record(agent)
     assert outcome == [True, "warm"]
     now.update({"new-prices": False, "tone": "cold"})
-    report, again = replay(agent, fixture)
+    report, again = replay(agent, ReplaySession(fixture))
     assert again == outcome
     assert verdict(report) is Verdict.IDENTICAL
 
 
 def test_a_flag_that_the_run_did_not_ask_for_is_the_programs_own() -> None:
     fixture, _ = record(lambda: None)
-    _, value = replay(lambda: freezeframe.flag("new", 7), fixture)
+    _, value = replay(lambda: freezeframe.flag("new", 7), ReplaySession(fixture))
     assert value == 7
 
 
@@ -175,7 +154,7 @@ def test_flags_of_openfeature_have_the_recorded_value_without_their_provider() -
     fixture, outcome = record(agent)
     assert outcome == [True, "warm", 3]
     api.set_provider(memory.InMemoryProvider({}))
-    assert replay(agent, fixture)[1] == outcome
+    assert replay(agent, ReplaySession(fixture))[1] == outcome
 
 
 # -- the clock ----------------------------------------------------------------------------------------------------------
@@ -265,7 +244,7 @@ def test_a_time_in_the_outcome_does_not_decide_either() -> None:
         return {"at": dt.datetime.now(dt.UTC).isoformat(), "stamp": time.time(), "text": f"made {dt.datetime.now()}"}
 
     fixture, _ = record(agent)
-    assert verdict(replay(agent, fixture)[0]) is Verdict.IDENTICAL
+    assert verdict(replay(agent, ReplaySession(fixture))[0]) is Verdict.IDENTICAL
 
 
 def test_numbers_that_are_no_times_are_compared_as_they_are() -> None:

@@ -8,12 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answered_here import answering
 from capture_provider import Provider
 from handmade_runs import make_run, model_call, tool_call
 
 import freezeframe
-from freezeframe import seams
-from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
@@ -122,12 +121,8 @@ def test_a_model_can_be_made_to_say_something_else_through_its_real_sdk(client: 
             freezeframe.run(ask)(url, client)
             recorded = freeze(build_run(seen.spans))
     made = fork(recorded, [Edit(target=Target.RESPONSE, step=1, value="Grüße")])
-    serve(ReplaySession(made))
-    try:
+    with answering(ReplaySession(made)):
         assert ask(url, client) == "Grüße"
-    finally:
-        stop_serving()
-        seams.uninstall()
 
 
 GEMINI = "https://generativelanguage.googleapis.com/v1beta/models/m:streamGenerateContent"

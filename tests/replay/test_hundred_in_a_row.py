@@ -11,11 +11,10 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from answered_here import answering
 from capture_provider import Provider
 
 import freezeframe
-from freezeframe import seams
-from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
@@ -71,12 +70,8 @@ def check(times: int) -> None:
     assert len(set(outcome[0][0])) == 50
     for turn in range(times):
         session = ReplaySession(fixture)
-        serve(session)
-        try:
+        with answering(session):
             again = freezeframe.run(name="storm")(storm)(provider.url)
-        finally:
-            stop_serving()
-            seams.uninstall()
         report = session.report()
         assert report.divergences == (), turn
         assert again == outcome, turn

@@ -20,6 +20,7 @@ from typing import Any
 import anyio
 import openai
 import pytest
+from answered_here import answering
 from tests.support.races import (
     B_FIRST,
     GIVEN_UP,
@@ -32,7 +33,6 @@ from tests.support.races import (
     call,
     record,
     replay,
-    serving,
 )
 
 import freezeframe
@@ -409,7 +409,7 @@ def test_a_lane_reads_the_time_of_its_own_answer_and_not_of_one_that_came_later(
             await ask(client, next(prompt for prompt in ends if prompt.startswith("winner")))
             await asyncio.gather(*tasks)
 
-    with serving(ReplaySession(fixture, on_time=lambda to_ns: now_ns.__setitem__(0, to_ns))):
+    with answering(ReplaySession(fixture, on_time=lambda to_ns: now_ns.__setitem__(0, to_ns))):
         call(reads_the_clock, World(url=url))
     assert read["B"] < ends["A"] <= read["A"] + 1_000_000_000
     assert read["B"] < read["A"]

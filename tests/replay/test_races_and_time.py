@@ -13,6 +13,7 @@ import time
 from typing import Any
 
 import pytest
+from answered_here import answering
 from tests.support.races import (
     GIVEN_UP,
     THREAD_TIMEOUT_S,
@@ -23,7 +24,6 @@ from tests.support.races import (
     ask,
     record,
     replay,
-    serving,
 )
 
 import freezeframe
@@ -136,7 +136,7 @@ def test_a_run_that_was_cancelled_from_outside_is_cancelled_again() -> None:
         asyncio.run(client_goes_away(provider.url))
         fixture = freeze(build_run(captured.spans))
     session = ReplaySession(fixture)
-    with serving(session), pytest.raises(asyncio.CancelledError):
+    with answering(session), pytest.raises(asyncio.CancelledError):
         asyncio.run(agent(provider.url))
     assert verdict(session.report()) is Verdict.IDENTICAL
 

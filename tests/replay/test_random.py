@@ -15,12 +15,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from answered_here import record
+from answered_here import replay as replay_by
 
 import freezeframe
-from freezeframe import seams
-from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
-from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_replay.process.isolate import restore_random
 from freezeframe_schemas.divergence import Report
@@ -38,21 +37,8 @@ def say(what: object) -> int:
     return len(str(what))
 
 
-def record(agent: Agent) -> tuple[Fixture, Any]:
-    with capture() as captured:
-        outcome = freezeframe.run(agent)()
-        return freeze(build_run(captured.spans)), outcome
-
-
 def replay(agent: Agent, fixture: Fixture) -> tuple[Report, Any]:
-    session = ReplaySession(fixture, on_enter=lambda: restore_random(fixture.entry))
-    serve(session)
-    try:
-        outcome = freezeframe.run(agent)()
-    finally:
-        stop_serving()
-        seams.uninstall()
-    return session.report(), outcome
+    return replay_by(agent, ReplaySession(fixture, on_enter=lambda: restore_random(fixture.entry)))
 
 
 def shuffled(threads: list[threading.Thread]) -> list[threading.Thread]:

@@ -22,11 +22,10 @@ import httpx2
 import openai
 import pytest
 import requests
+from answered_here import answering
 from capture_provider import Provider
 
 import freezeframe
-from freezeframe import seams
-from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
@@ -416,13 +415,8 @@ def replay(scenario: Scenario, fixture: Fixture, url: str, *, changed: bool = Fa
     session = ReplaySession(fixture)
     world = World(url=url, changed=changed)
     outcome: Any = None
-    serve(session)
-    try:
-        with contextlib.suppress(ReplayMiss):
-            outcome = freezeframe.run(name=scenario.__name__)(lambda: scenario(world))()
-    finally:
-        stop_serving()
-        seams.uninstall()
+    with answering(session), contextlib.suppress(ReplayMiss):
+        outcome = freezeframe.run(name=scenario.__name__)(lambda: scenario(world))()
     return session.report(), outcome, world
 
 
@@ -465,12 +459,8 @@ def test_a_stream_read_further_than_recorded_is_a_miss() -> None:
 
 
 def _read_on(fixture: Fixture, world: World) -> None:
-    serve(ReplaySession(fixture))
-    try:
+    with answering(ReplaySession(fixture)):
         stream_closed_early(World(url=world.url, changed=True))
-    finally:
-        stop_serving()
-        seams.uninstall()
 
 
 def test_a_call_less_is_named() -> None:

@@ -17,6 +17,7 @@ from typing import Any
 import httpx2
 import openai
 import pytest
+from answered_here import record, replay
 from capture_provider import Provider
 from mcp import StdioServerParameters
 from mcp.client.session import ClientSession
@@ -24,42 +25,20 @@ from mcp.client.stdio import stdio_client
 from mcp.client.streamable_http import streamable_http_client
 
 import freezeframe
-from freezeframe import seams
-from freezeframe.seams import serve, stop_serving
-from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.engine.session import ReplaySession
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
-from freezeframe_schemas.divergence import DivergenceKind, Report
-from freezeframe_schemas.errors import ReplayMiss
+from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.exchange import Kind
-from freezeframe_schemas.fixture import Fixture
-from freezeframe_schemas.run import build_run
 from freezeframe_schemas.verdict import Verdict, verdict
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]
 
 
-def record(agent: Callable[[], Any]) -> tuple[Fixture, Any]:
-    with capture() as captured:
-        outcome = freezeframe.run(name="agent")(agent)()
-        return freeze(build_run(captured.spans)), outcome
-
-
-def replay(agent: Callable[[], Any], fixture: Fixture, policy: ReplayPolicy = ReplayPolicy()) -> tuple[Report, Any]:  # noqa: B008 - frozen
-    session = ReplaySession(fixture, policy=policy)
-    outcome: Any = None
-    serve(session, real_time=policy.real_time)
-    try:
-        with contextlib.suppress(ReplayMiss, BaseExceptionGroup):  # a task group wraps the miss
-            outcome = freezeframe.run(name="agent")(agent)()
-    finally:
-        stop_serving()
-        seams.uninstall()
-    return session.report(), outcome
+REAL_TIME = ReplayPolicy(real_time=True)
 
 
 # -- time ---------------------------------------------------------------------------------------------------------------
@@ -95,7 +74,7 @@ def test_a_stream_keeps_its_times_when_asked_to(asynchronous: bool) -> None:
     offsets = [chunk.offset_ns / 1e9 for chunk in fixture.steps[0].exchange.response.chunks]
     recorded = [after - before for before, after in itertools.pairwise(offsets)]
     gaps.clear()
-    report, _ = replay(agent, fixture, ReplayPolicy(real_time=True))
+    report, _ = replay(agent, ReplaySession(fixture, policy=REAL_TIME), real_time=True)
     assert verdict(report) is Verdict.IDENTICAL
     assert len(gaps) == len(recorded) + 1 or len(gaps) == len(recorded)
     assert sum(gaps) >= 0.8 * sum(recorded)
@@ -103,7 +82,7 @@ def test_a_stream_keeps_its_times_when_asked_to(asynchronous: bool) -> None:
     response = step.exchange.response
     of_days = tuple(replace(chunk, offset_ns=chunk.offset_ns * 10**7) for chunk in response.chunks)
     exchange = replace(step.exchange, response=replace(response, chunks=of_days))
-    report, _ = replay(agent, replace(fixture, steps=(replace(step, exchange=exchange),)))
+    report, _ = replay(agent, ReplaySession(replace(fixture, steps=(replace(step, exchange=exchange),))))
     assert verdict(report) is Verdict.IDENTICAL  # and the test got here: it did not wait for days
 
 
@@ -125,7 +104,7 @@ def test_a_race_of_tools_is_won_by_the_same_one_in_real_time() -> None:
 
     fixture, outcome = record(lambda: asyncio.run(main()))
     for _ in range(3):
-        report, again = replay(lambda: asyncio.run(main()), fixture, ReplayPolicy(real_time=True))
+        report, again = replay(lambda: asyncio.run(main()), ReplaySession(fixture, policy=REAL_TIME), real_time=True)
         assert verdict(report) is Verdict.IDENTICAL
         assert again[1] == outcome[1]
 
@@ -197,7 +176,7 @@ def test_a_changed_tool_result_is_named_at_the_call_that_is_told_of_it_and_not_i
 
         fixture, _ = record(agent)
     assert [step.inside for step in fixture.steps] == [None, 1, None]
-    report, _ = replay(agent, fork(fixture, [Edit(target=Target.RESULT, step=1, value="nothing in Lyon")]))
+    report, _ = replay(agent, ReplaySession(fork(fixture, [Edit(target=Target.RESULT, step=1, value="nothing in Lyon")])))
     assert [(item.kind, item.step) for item in report.divergences] == [(DivergenceKind.REQUEST_CHANGED, 3)]
 
 
@@ -241,10 +220,10 @@ def check_mcp(agent: Callable[[str], Any], stop_server: Callable[[], None]) -> N
     assert {step.exchange.kind for step in fixture.askable} == {Kind.MCP}
     calls = [step.number for step in fixture.askable if step.exchange.name == "tools/call"]
     for _ in range(3):
-        report, again = replay(lambda: asyncio.run(agent("AC-1")), fixture)
+        report, again = replay(lambda: asyncio.run(agent("AC-1")), ReplaySession(fixture))
         assert verdict(report) is Verdict.IDENTICAL, report
         assert again == outcome
-    report, _ = replay(lambda: asyncio.run(agent("AC-2")), fixture)
+    report, _ = replay(lambda: asyncio.run(agent("AC-2")), ReplaySession(fixture))
     first = report.first
     assert first is not None
     assert (first.kind, first.step) == (DivergenceKind.REQUEST_CHANGED, calls[1])

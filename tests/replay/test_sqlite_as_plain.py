@@ -11,14 +11,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from answered_here import answering
 from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sqlite_cases import CASES, NOT_REPLAYED, Case, as_dict, called, opened, plain, tried
 
 import freezeframe
-from freezeframe import seams
-from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
@@ -63,14 +62,9 @@ def recorded(case: Case, folder: Path) -> tuple[list[Any], Fixture]:
 
 def replayed(case: Case, folder: Path, fixture: Fixture) -> tuple[Any, Report]:
     session = ReplaySession(fixture)
-    serve(session, databases="in runs")
     outcome: Any = None
-    try:
-        with contextlib.suppress(ReplayMiss):
-            outcome = run(case, folder)
-    finally:
-        stop_serving()
-        seams.uninstall()
+    with answering(session, databases="in runs"), contextlib.suppress(ReplayMiss):
+        outcome = run(case, folder)
     return outcome, session.report()
 
 

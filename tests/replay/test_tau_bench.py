@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 from airline import KEY, World, make_client, numbered, play, private_values_in, record, redacted, replay
+from answered_here import answering
 
 from freezeframe import seams
-from freezeframe.seams import serve, stop_serving
 from freezeframe_redaction import Redactor, load_policy
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
@@ -60,14 +60,8 @@ def test_a_changed_policy_text_is_named_at_the_first_model_call(tmp_path: Path) 
     changed = json.loads(json.dumps(played.trajectory))
     changed[0]["content"] = changed[0]["content"].replace("Airline", "Railway")
     session = ReplaySession(fixture)
-    with make_client(url) as client:
-        serve(session)
-        try:
-            with pytest.raises(ReplayMiss, match="diverged at step 1"):
-                play(World(url=url, client=client), changed)
-        finally:
-            stop_serving()
-            seams.uninstall()
+    with make_client(url) as client, answering(session), pytest.raises(ReplayMiss, match="diverged at step 1"):
+        play(World(url=url, client=client), changed)
     kinds = [item.kind for item in session.report().divergences]
     assert kinds == [DivergenceKind.INPUT_CHANGED, DivergenceKind.REQUEST_CHANGED]
 

@@ -11,17 +11,16 @@ import inspect
 import json
 import random
 import threading
-from collections.abc import Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import openai
+from answered_here import answering
 from loopback import send_json
 
 import freezeframe
-from freezeframe import seams
-from freezeframe.seams import serve, stop_serving
 from freezeframe.seams.recorder import switch
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
@@ -186,20 +185,10 @@ def record(program: Program, rules: Mapping[str, tuple[str, ...]]) -> tuple[Fixt
     return freeze(build_run(spans)), outcome, provider.url
 
 
-@contextlib.contextmanager
-def serving(session: ReplaySession) -> Generator[None]:
-    serve(session)
-    try:
-        yield
-    finally:
-        stop_serving()
-        seams.uninstall()
-
-
 def replay(program: Program, fixture: Fixture, url: str, *, changed: bool = False) -> tuple[Report, Any]:
     """Run the program again, answered from the fixture."""
     session = ReplaySession(fixture)
     outcome: Any = None
-    with serving(session), contextlib.suppress(ReplayMiss, BaseExceptionGroup):
+    with answering(session), contextlib.suppress(ReplayMiss, BaseExceptionGroup):
         outcome = call(program, World(url=url, changed=changed))
     return session.report(), outcome

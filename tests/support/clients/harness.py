@@ -17,12 +17,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from answered_here import answering
 from clients.client import Column, Trial, World
 from clients.provider import Crossed, Provider
 
 import freezeframe
-from freezeframe import seams
-from freezeframe.seams import serve, stop_serving
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.session import ReplaySession
@@ -144,15 +143,11 @@ def _not_captured(run: Run, crossed: Sequence[Crossed], column: Column) -> list[
 
 def _not_replayed(fixture: Fixture, use: Callable[[World], Any], world: World, live: Any) -> list[str]:
     session = ReplaySession(fixture)
-    serve(session)
     try:
-        with _own_loop():
+        with answering(session), _own_loop():
             again = _finished(freezeframe.run(name=fixture.entry.name)(use)(world))
     except ReplayMiss as miss:
         return [f"missed: {miss}"]
-    finally:
-        stop_serving()
-        seams.uninstall()
     report = session.report()
     faults = [f"{found.kind.value}: {found.name} {found.path or ''}".strip() for found in report.divergences]
     faults += [] if again == live else [f"the application got {live!r:.600}, in the replay {again!r:.600}"]
