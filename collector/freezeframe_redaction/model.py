@@ -18,6 +18,7 @@ class Candidate(NamedTuple):
 
     `kind` tells the surrogate maker the form (``"nanp"``, ``"jwt"``); `explain` prints it.
     `shown` is the span to report if it is wider than what is replaced (a URL around its credentials).
+    `joint` is the break of a line inside the value, with indentation, which its surrogate has as well.
     """
 
     start: int
@@ -25,6 +26,7 @@ class Candidate(NamedTuple):
     class_: str
     kind: str = ""
     shown: tuple[int, int] | None = None
+    joint: tuple[int, int] | None = None
 
 
 CLAIM = "*"

@@ -12,7 +12,7 @@ from typing import Final, Self
 
 from freezeframe_redaction import detectors
 from freezeframe_redaction.deadline import NEVER, Deadline
-from freezeframe_redaction.detectors import encoded, numbers, phone
+from freezeframe_redaction.detectors import encoded, line_breaks, numbers, phone
 from freezeframe_redaction.detectors.people import evidence, proposed
 from freezeframe_redaction.detectors.people.names import CLASS, MARKS
 from freezeframe_redaction.leaves.key_context import KeyContexts
@@ -97,10 +97,26 @@ class Scanner:
         Findings are in order, without overlap, in offsets of the view. Known surrogates block other findings; with
         `report_known` they are returned too, under their class.
         """
-        out: dict[int, tuple[View, list[evidence.Item]]] = {}
         if self._engine is None or not leaves:
-            return out
+            return {}
         read = self._read(self._engine, leaves, deadline)
+        self._join_lines(self._engine, read, deadline)
+        return self._held(leaves, read, deadline, report_known=report_known)
+
+    def _held(
+        self,
+        leaves: Sequence[tuple[str, str]],
+        read: _Read,
+        deadline: Deadline,
+        *,
+        report_known: bool = False,
+        report_claims: bool = False,
+    ) -> dict[int, tuple[View, list[evidence.Item]]]:
+        """Return what holds of all that was found.
+
+        With `report_claims` known surrogates in another layout are returned, too, as claims.
+        """
+        out: dict[int, tuple[View, list[evidence.Item]]] = {}
         batch = read.text
         for index in range(len(leaves)) if report_known else read.found:
             floor, high = read.bounds[index]
@@ -123,9 +139,26 @@ class Scanner:
                     moved = self._moved(batch, candidate, floor)
                     if moved is not None:
                         held.append((moved, numbers.kind_of(moved, name)))
+                elif report_claims and not self._rewritten.isdisjoint(_forms_of(batch[candidate.start : candidate.end], "")):
+                    held.append((Candidate(candidate.start - floor, candidate.end - floor, CLAIM), name))
             if held:
                 out[index] = (read.views.get(index) or View(leaves[index][0], None), held)
         return out
+
+    def _join_lines(self, engine: Engine, read: _Read, deadline: Deadline) -> None:
+        """Add the values that a line break cuts in two."""
+        pieces = list(line_breaks.pieces_of(read.text, read.bounds))
+        if not pieces:
+            return
+        leaves = [(piece.text, "") for _, piece in pieces]
+        lines = self._held(leaves, self._read(engine, leaves, deadline), deadline, report_claims=True)
+        others = {index: line_breaks.Others(one for one, _ in read.found.get(index, ())) for index in {at for at, _ in pieces}}
+        for number, (view, items) in lines.items():
+            index, piece = pieces[number]
+            for one, name in items if view.origin is None else ():
+                if line_breaks.holds(piece, one, others[index].near(piece.joint)):
+                    placed = [(part, line_breaks.NAME if one.class_ == CLASS else name) for part in piece.placed(one)]
+                    read.found.setdefault(index, []).extend(placed)
 
     def _read(self, engine: Engine, leaves: Sequence[tuple[str, str]], deadline: Deadline = NEVER) -> _Read:
         """Return what the detectors, and the model tier, find in the leaves."""
@@ -195,7 +228,8 @@ class Scanner:
         shown = candidate.shown
         if shown is not None:
             shown = (max(0, shown[0] - floor), shown[1] - floor)
-        return Candidate(candidate.start - floor, candidate.end - floor, class_, candidate.kind, shown)
+        joint = candidate.joint and (candidate.joint[0] - floor, candidate.joint[1] - floor)
+        return Candidate(candidate.start - floor, candidate.end - floor, class_, candidate.kind, shown, joint)
 
     def _claimed(self, batch: str, candidate: Candidate) -> Candidate:
         """Return the candidate, as a claim if it is a known surrogate in another layout."""

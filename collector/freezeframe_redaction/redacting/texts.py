@@ -17,7 +17,7 @@ from freezeframe_redaction.casts import spreading
 from freezeframe_redaction.casts.book import LONGEST, NOTHING, Cast, Member
 from freezeframe_redaction.casts.casting import Casting, merged
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
-from freezeframe_redaction.detectors import encoded
+from freezeframe_redaction.detectors import encoded, line_breaks
 from freezeframe_redaction.detectors.people import evidence
 from freezeframe_redaction.leaves import splice, walk
 from freezeframe_redaction.leaves.key_context import KeyContexts
@@ -282,11 +282,13 @@ class Texts:
             spreads = not is_name or spreading.spreads_at_once(words, candidate.kind)
             is_kept = spreads or spreading.may_spread(words, candidate.kind)
             for (start, end), value in zip(parts, words, strict=True):
+                value, written = line_breaks.joined(view.text, candidate) if candidate.joint else (value, str)
                 made = self.maker.make(candidate.class_, candidate.kind, value)
                 if made == value:
                     continue
                 left, right = view.to_original(start, end)
-                edits.append((left, right, made if view.origin is None else spell_like(text[left:right], made)))
+                new = written(made)
+                edits.append((left, right, new if view.origin is None else spell_like(text[left:right], new)))
                 surrogates.append((made, candidate.class_))
                 if is_kept and len(value) <= LONGEST and not (is_name and spreading.is_ordinary(value)):
                     members.append(Member(class_=candidate.class_, spelling=value, kind=candidate.kind, spreads=spreads))

@@ -1,0 +1,194 @@
+"""Values that a line break cuts in two: the breaks that may do so, with the ends of both lines as one line.
+
+A break is looked at only if both sides look like parts of a value. Rows of a list, a table or a log look alike: no break
+between them cuts a number. A name is cut within a sentence only.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from freezeframe_redaction.detectors import card, iban, national, phone, runs
+from freezeframe_redaction.detectors.addresses import CLASS as ADDRESS
+from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.model import CLAIM, Candidate
+from freezeframe_redaction.rules import context
+from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates.plans import is_assigned
+from freezeframe_redaction.surrogates.shapes import digits_of
+
+NAME: Final = "name: over a line break"
+"""The detector of names here, which the learned evidence has already judged."""
+_RULES: Final = Rules("line_breaks")
+_BREAK, _ESCAPED_BREAK = map(_RULES.form, ("break", "escaped_break"))
+_HOUSE, _STREET, _RUE, _STRASSE = map(_RULES.form, ("house", "street", "rue", "strasse"))
+_ESCAPED: Final = "\\n"
+_REACH: Final = 96
+"""Characters of each line that are read."""
+_NUMBER: Final = "0123456789 .()/-+ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+_LEAST, _MOST = 9, 34
+"""Digits of both parts of a number."""
+_LEAST_PROSE: Final = 3
+"""Words before a name that a break cuts."""
+_NUMBERS: Final = frozenset([card.CLASS, national.CLASS, "US_SSN", phone.CLASS])
+_YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}\b")
+_ALIKE: Final = (re.compile("[0-9]+"), re.compile(r"[^\W\d_]+"))
+
+
+class Piece(NamedTuple):
+    """The ends of two lines as one line."""
+
+    left: str
+    gap: str
+    right: str
+    joint: tuple[int, int]
+    """The break in the text that it is from, with indentation and marks of quotation."""
+
+    @property
+    def text(self) -> str:
+        """Return it as one line."""
+        return self.left + self.gap + self.right
+
+    def placed(self, found: Candidate) -> list[Candidate]:
+        """Return what was found in the piece, over the break, in the text that the piece is from."""
+        first, last = self.joint
+        start = found.start + first - len(self.left)
+        end = found.end + last - len(self.left) - len(self.gap)
+        if found.class_ == names.CLASS:  # its words are replaced one by one
+            return [found._replace(start=start, end=first, shown=None), found._replace(start=last, end=end, shown=None)]
+        return [found._replace(start=start, end=end, shown=None, joint=self.joint)]
+
+
+class Others:
+    """What was found in one leaf, line by line."""
+
+    def __init__(self, found: Iterable[Candidate]) -> None:
+        """Offsets are those of the breaks."""
+        self._found = sorted(one[:3] for one in found)
+
+    def near(self, joint: tuple[int, int]) -> list[Candidate]:
+        """Return what was found around a break, as far as lines are read."""
+        first = bisect_left(self._found, (joint[0] - _REACH,))
+        last = bisect_left(self._found, (joint[1] + 1,))
+        return [Candidate(*one) for one in self._found[first:last]]
+
+
+def pieces_of(text: str, bounds: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Piece]]:
+    """Yield the breaks that may cut a value in the leaves ``text[low:high]``, each with the number of its leaf."""
+    for pattern in (_BREAK, _ESCAPED_BREAK) if _ESCAPED in text else (_BREAK,):
+        index = 0
+        for match in pattern.finditer(text):
+            start, end = match.span()
+            while start >= bounds[index][1]:
+                index += 1
+            low, high = bounds[index]
+            left = _end_of_line(text[max(low, start - _REACH) : start]).rstrip(" \r")
+            right = _beginning_of_line(text[end : min(high, end + _REACH)])
+            if (
+                left
+                and right
+                and (_may_be_numbers(left, right) or _may_be_a_name(left, right) or _may_be_a_street(left, right))
+            ):
+                begin = text.rindex(left[-1], low, start) + 1
+                yield index, Piece(left, _gap_behind(left), right, (begin, end))
+
+
+def _end_of_line(text: str) -> str:
+    text = text[text.rfind("\n") + 1 :]
+    return text.rpartition(_ESCAPED)[2]
+
+
+def _beginning_of_line(text: str) -> str:
+    return text.partition("\n")[0].partition(_ESCAPED)[0]
+
+
+def _gap_behind(left: str) -> str:
+    """Return what is between two parts on one line: nothing after a sign that joins digits."""
+    return "" if left[-1] in "-/(" or (left[-1] == "." and left[-2:-1].isdigit()) else " "
+
+
+def joined(text: str, found: Candidate) -> tuple[str, Callable[[str], str]]:
+    """Return a value without the break in it, and what puts the break into its surrogate, at the same place if that is as long."""
+    assert found.joint is not None
+    left, right = text[found.start : found.joint[0]], text[found.joint[1] : found.end]
+    gap, between = _gap_behind(left), text[slice(*found.joint)]
+    value = left + gap + right
+
+    def broken(made: str) -> str:
+        cut = len(left) if len(made) == len(value) else made.rfind(" ")
+        return made[:cut] + between + made[cut:].removeprefix(" ")
+
+    return value, broken
+
+
+def _may_be_numbers(left: str, right: str) -> bool:
+    if not (left[-1] in ")-./" or left[-1].isdigit() or left[-1].isupper()):
+        return False
+    parts = left[len(left.rstrip(_NUMBER)) :], right[: len(right) - len(right.lstrip(_NUMBER))]
+    digits = [sum(map(str.isdigit, part)) for part in parts]
+    return min(digits) > 1 and _LEAST <= sum(digits) <= _MOST and not _look_alike(left, right)
+
+
+def _may_be_a_name(left: str, right: str) -> bool:
+    if not (left[-1].islower() and right[0].isupper() and right[1:2].islower()):
+        return False
+    first, last = left[left.rfind(" ") + 1 :].lstrip("(\"'"), names.WORD.match(right)
+    return (
+        names.is_given(first)
+        and last is not None
+        and names.may_be_name(last.group())
+        and right[last.end() : last.end() + 1] not in (":", "=", "|")
+        and len(left.split()) > _LEAST_PROSE
+    )
+
+
+def _may_be_a_street(left: str, right: str) -> bool:
+    if right[0].isdigit():
+        return _YEAR.match(right) is None and _STRASSE.search(left) is not None
+    if _STREET.match(right) is not None and _HOUSE.search(left) is not None:
+        return True
+    return left[-1].islower() and _RUE.search(left) is not None
+
+
+def holds(piece: Piece, found: Candidate, others: Sequence[Candidate]) -> bool:
+    """Whether what was found in the piece is a value that the break cuts; `others` is what was found around it."""
+    left, right = piece.left, piece.right
+    if not (found.start < len(left) and len(left) + len(piece.gap) < found.end):
+        return False
+    if found.class_ in (iban.CLASS, CLAIM):
+        return True
+    first, last = piece.joint
+    if found.class_ == ADDRESS:
+        return _may_be_a_street(left, right) and not any(
+            one.class_ == ADDRESS and one.start < first and last < one.end for one in others
+        )
+    if found.class_ == names.CLASS:  # what is a whole name, or an address, on one of the lines is whole
+        near = [one for one in others if one.class_ in (ADDRESS, names.CLASS) and one.start <= last and first <= one.end]
+        return _may_be_a_name(left, right) and not any(
+            one.end - one.start > max(len(left) - left.rfind(" "), len(right.split(" ")[0])) for one in near
+        )
+    return found.class_ in _NUMBERS and _is_cut_number(piece, found, others)
+
+
+def _is_cut_number(piece: Piece, found: Candidate, others: Sequence[Candidate]) -> bool:
+    text = piece.text
+    if text[: found.start].rstrip(" ")[-1:].isdigit() or text[found.end :].lstrip(" ")[:1].isdigit():
+        return False  # a row of figures
+    run = runs.run_at(text, 0, len(text), found.start, found.end)
+    if found.class_ == card.CLASS:
+        return context.CARD.search(run.before) is not None or (not run.bare and any(map(str.isalpha, piece.left)))
+    if found.class_ != phone.CLASS:
+        return True
+    if not (run.international or context.PHONE.search(run.before)):
+        return False
+    is_whole = is_assigned(digits_of(text[found.start : len(piece.left)]))
+    return not any(one.class_ == phone.CLASS and one.end == piece.joint[0] and is_whole for one in others)
+
+
+def _look_alike(left: str, right: str) -> bool:
+    for pattern in _ALIKE:
+        left, right = pattern.sub("0", left), pattern.sub("0", right)
+    return left.strip() == right.strip()
