@@ -22,7 +22,7 @@ _HOUSE_NUMBER, _TITLE_OF_A_YEAR, _LONG_NUMBER, _STREET_BEFORE, _THOUSANDS = map(
     _RULES.form, ("house_number", "title_of_a_year", "long_number", "street_before", "thousands")
 )
 _MONTH, _YEAR, _STREET_WORD = map(_RULES.form, ("month", "year", "street_word"))
-_NEEDS_NUMBER, _KEYED, _PART, _STREET_LINE = map(_RULES.form, ("needs_number", "keyed", "part", "street_line"))
+_KEYED, _PART, _STREET_LINE = map(_RULES.form, ("keyed", "part", "street_line"))
 _NO_STREET_WORD, _SMALL_STREET, _HOUSE_AND_ROAD = map(_RULES.form, ("no_street_word", "small_street", "house_and_road"))
 _UNIT_FIRST, _POSTAL_TOWN, _NO_STREET = map(_RULES.form, ("unit_first", "postal_town", "no_street"))
 
@@ -143,17 +143,11 @@ def _german(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 def _romance(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for match in _ROMANCE.finditer(text, max(low, at - 40), min(high, at + 110)):
         if match.end() >= at and match.start() < at:
-            value = match.group()
-            # These words are ordinary ones, or the names of software, if no number follows.
-            if (
-                not any(char.isdigit() for char in value)
-                and _NEEDS_NUMBER.match(value)
-                and _head(text, low, match.start()) == match.start()
-            ):
-                return ()
-            if _LONG_NUMBER.search(value):
+            if _LONG_NUMBER.search(match.group()):
                 return ()  # "via DHL 00340434161094021501"
-            return _accept(match, low, high)
+            found = _accept(match, low, high)
+            # Without a number these words are ordinary ones, the names of software, or streets that a text is about.
+            return tuple(one for one in found if one.class_ == "*" or any(map(str.isdigit, text[one.start : one.end])))
     return ()
 
 

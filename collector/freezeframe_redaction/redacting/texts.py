@@ -275,7 +275,7 @@ class Texts:
             if candidate.class_ == encoded.CLASS:
                 self._inside(text, view, candidate, edits, findings, surrogates, deadline)
                 continue
-            changed = False
+            unchanged = len(edits)
             parts = parts_of(candidate, view.text)
             is_name = candidate.class_ == repeats.CLASS
             words = tuple(view.text[start:end] for start, end in parts)
@@ -283,8 +283,7 @@ class Texts:
             is_kept = spreads or spreading.may_spread(words, candidate.kind)
             for (start, end), value in zip(parts, words, strict=True):
                 value, written = line_breaks.joined(view.text, candidate) if candidate.joint else (value, str)
-                made = self.maker.make(candidate.class_, candidate.kind, value)
-                if made == value:
+                if (made := self.maker.make(candidate.class_, candidate.kind, value)) == value:
                     continue
                 left, right = view.to_original(start, end)
                 new = written(made)
@@ -294,10 +293,9 @@ class Texts:
                     members.append(Member(class_=candidate.class_, spelling=value, kind=candidate.kind, spreads=spreads))
                 if is_name and repeats.is_telling(text[left:right]):
                     names.append((text[left:right], made))
-                changed = True
             if len(parts) > 1:
                 (pairs if spreads else unsure).append(words)
-            if changed:
+            if len(edits) > unchanged:
                 shown = candidate.shown or (candidate.start, candidate.end)
                 findings.append((*view.to_original(*shown), candidate.class_, name))
         if not edits:

@@ -215,6 +215,8 @@ def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if holds_invented(text[start:end]):
             return (Candidate(start, end, "*"),)
         first, last = match.group(1).lower(), match.group(2).lower()
+        if names.is_brand([first, last]):
+            return (Candidate(start, end, ""),)
         if first in GIVEN and last in SURNAMES and first not in COMMON and last not in COMMON:
             return (Candidate(start, end, names.CLASS, "capitals"),)
     return ()

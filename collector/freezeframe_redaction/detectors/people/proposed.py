@@ -22,6 +22,8 @@ _GIVEN: Final = frozenset(
 _NAMED_AFTER: Final = Rules("people_pairs").form("named_after")
 _DIRECTIONS: Final = frozenset(f"{side}{end}" for side in ("north", "south", "east", "west") for end in ("", "ern"))
 """Before a given name they make it a place, as `names.PLACE_PREFIXES` do: western Tama area."""
+_PART_OF: Final = re.compile(r"(?:(?<!\w)By|(?i:\b(?:book|gospel|chapters?|verses?) of)) \Z")
+"""What books and shops are called: ``the Book of Esther``, ``**By Chloe**``."""
 _FARTHEST: Final = 24
 _JOINED: Final = "_-.@/#$<`'’\\&=+%"
 """Before or after a word, these make it a part of something else: a file, an identifier, a double name."""
@@ -62,6 +64,8 @@ def _is_alone(text: str, low: int, high: int, start: int, end: int) -> bool:
         return False  # "Nash equilibrium", "Captain"
     previous = before.rpartition("\n")[2].rpartition(" ")[0].rpartition(" ")[2] if last == " " else ""
     previous = previous.lstrip("'\"“‘([*_\\")
+    if _PART_OF.search(before):
+        return False
     if previous in names.PLACE_PREFIXES or previous.lower() in _DIRECTIONS:
         return False
     if not previous[:1].isupper():
