@@ -68,7 +68,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ports:
+class BoundPorts:
     """Where the collector listens; 0 if it does not."""
 
     grpc: int = 0
@@ -84,7 +84,7 @@ class Service:
         self._config = config
         self._lock = DirectoryLock(config.data_directory)
         refuse_taken_ports(config)
-        self.ports = Ports()
+        self.ports = BoundPorts()
         self._facade: web.AppRunner | None = None
         self._pages: web.AppRunner | None = None
         self._policies: dict[str, str] = {}
@@ -165,7 +165,7 @@ class Service:
         else:
             assert self._pool is not None
             grpc, http = await asyncio.to_thread(self._pool.start)
-        self.ports = Ports(grpc=grpc, http=http, clickhouse=clickhouse, pages=await self._open_pages())
+        self.ports = BoundPorts(grpc=grpc, http=http, clickhouse=clickhouse, pages=await self._open_pages())
         replace_durably(config.data_directory / PORTS_FILE, json.dumps(self._describe()).encode())
         for warning in warnings(config):
             _LOG.warning("%s", warning)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 from freezeframe_schemas.errors import ConfigError
-from freezeframe_schemas.settings import SWITCH, TEXT, Kind, declared, no_such, number, setting
+from freezeframe_schemas.settings import SWITCH, TEXT, ValueKind, declared, no_such, number, setting
 
 Protocol = Literal["http/protobuf", "grpc"]
 Root = Literal["auto", "always", "never"]
@@ -59,26 +59,26 @@ def _exporter(name: str) -> tuple[str, str]:
     return f"OTEL_EXPORTER_OTLP_TRACES_{name}", f"OTEL_EXPORTER_OTLP_{name}"
 
 
-_PATH: Final = Kind(expected="a path", accepts=TEXT.accepts)
-_SPOOL: Final = Kind(
+_PATH: Final = ValueKind(expected="a path", accepts=TEXT.accepts)
+_SPOOL: Final = ValueKind(
     expected="a directory, true or false", accepts=lambda value: isinstance(value, str | bool), parse=_parse_spool
 )
-_URL: Final = Kind(
+_URL: Final = ValueKind(
     expected="a URL, http://host:port",
     accepts=lambda value: isinstance(value, str) and value.partition("://")[0] in ("http", "https"),
 )
-_HEADERS: Final = Kind(
+_HEADERS: Final = ValueKind(
     expected="key=value pairs joined by commas (a dict in code)", accepts=_is_pairs, parse=_parse_headers, secret=True
 )
-_HOSTS: Final = Kind(expected="host names joined by commas", accepts=_is_texts, parse=_parse_list)
-_NAMES: Final = Kind(expected="names joined by commas", accepts=_is_texts, parse=_parse_list)
-_BYTES: Final = Kind(
+_HOSTS: Final = ValueKind(expected="host names joined by commas", accepts=_is_texts, parse=_parse_list)
+_NAMES: Final = ValueKind(expected="names joined by commas", accepts=_is_texts, parse=_parse_list)
+_BYTES: Final = ValueKind(
     expected="a number of bytes above zero (in a variable also 64K, 64M or 64G)",
     accepts=lambda value: type(value) is int and value > 0,
     parse=_parse_bytes,
 )
 _SECONDS: Final = number(0, what="a number of seconds")
-_DAYS: Final = Kind(
+_DAYS: Final = ValueKind(
     expected="a number of days above zero", accepts=lambda value: isinstance(value, float) and value > 0, parse=float
 )
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from freezeframe._config import Settings, load_settings
-from freezeframe.export.export_queue import Counts
+from freezeframe.export.export_queue import DeliveryCounts
 from freezeframe_schemas.errors import ConfigError
 
 
@@ -74,7 +74,7 @@ def _spool(settings: Settings) -> Iterable[DeliveryReport]:
         yield DeliveryReport(subject="spool", ok=True, found=f"empty, {where}")
 
 
-def _losses(counts: Counts | None) -> Iterable[DeliveryReport]:
+def _losses(counts: DeliveryCounts | None) -> Iterable[DeliveryReport]:
     if counts is None:
         return
     found = f"{counts.exported} spans delivered, {counts.spooled} spooled, {counts.dropped} dropped, {counts.failed} failed"

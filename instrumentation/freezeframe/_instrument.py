@@ -20,7 +20,7 @@ from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
     from freezeframe.export.delivery import CollectorExporter
-    from freezeframe.export.export_queue import Counts, Exporter, ExportQueue
+    from freezeframe.export.export_queue import DeliveryCounts, Exporter, ExportQueue
     from freezeframe.export.spooling import SpoolingExporter
     from freezeframe.export.tracing import CaptureProcessor
     from freezeframe.runs.process_root import ProcessRoot
@@ -51,7 +51,7 @@ class Handle:
         self._unwatch: list[Callable[[], None]] = []
 
     @property
-    def counts(self) -> Counts | None:
+    def counts(self) -> DeliveryCounts | None:
         """What became of the spans so far; None if a replay is on and nothing is exported."""
         return None if self._queue is None else self._queue.counts
 

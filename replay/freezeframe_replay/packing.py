@@ -19,7 +19,7 @@ from freezeframe_schemas.run import Run
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class PackedRecording:
     """What is packed, before the code is."""
 
     fixture: Fixture
@@ -27,7 +27,7 @@ class Recorded:
     """None if a fixture was named, which holds no spans to make a page of."""
 
 
-def refuse_bare_recording(recorded: Recorded) -> None:
+def refuse_bare_recording(recorded: PackedRecording) -> None:
     """Refuse a run that was never redacted.
 
     Raises:
@@ -61,7 +61,7 @@ def code_of(asked: str | None, fixture: Fixture, folder: Path) -> tuple[Code | N
         return None, f"warning: no code is packed: {error}"
 
 
-def files_of(recorded: Recorded, code: Code | None, name: str, folder: Path) -> dict[str, bytes]:
+def files_of(recorded: PackedRecording, code: Code | None, name: str, folder: Path) -> dict[str, bytes]:
     """Return everything that is packed, by its name in the file."""
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         write_fixture(recorded.fixture, Path(scratch))
@@ -77,7 +77,7 @@ def files_of(recorded: Recorded, code: Code | None, name: str, folder: Path) -> 
     return files | pack_file(_pack(recorded, code, files))
 
 
-def _pack(recorded: Recorded, code: Code | None, files: Mapping[str, bytes]) -> Pack:
+def _pack(recorded: PackedRecording, code: Code | None, files: Mapping[str, bytes]) -> Pack:
     fixture = recorded.fixture
     outline = outline_fixture(fixture) if recorded.run is None else outline_run(recorded.run)
     return Pack(
@@ -98,6 +98,6 @@ def _pack(recorded: Recorded, code: Code | None, files: Mapping[str, bytes]) -> 
     )
 
 
-def pack_of(recorded: Recorded, files: dict[str, bytes], code: Code | None) -> bytes:
+def pack_of(recorded: PackedRecording, files: dict[str, bytes], code: Code | None) -> bytes:
     executable = {f"{CODE}{path}" for path in code.executable} if code else set[str]()
     return archive_bytes(f"run-{recorded.fixture.run_id}", files, executable=executable)

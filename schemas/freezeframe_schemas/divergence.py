@@ -109,7 +109,7 @@ class Served:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Frame:
+class StackFrame:
     """One frame of the replayed program."""
 
     place: str
@@ -133,7 +133,7 @@ class Made:
     arguments: str | None = None
     """Tagged JSON of a function's arguments; None for HTTP."""
     lane: str = ""
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[StackFrame, ...] = ()
     """The program's own frames as it made the call, innermost first, if the replay was asked to keep them."""
 
 
@@ -163,7 +163,7 @@ class Stopped:
     address: str = ""
     """For HTTP, the method and URL it was about to request: ``GET https://shop.example.com/orders?of=7``."""
     recorded_address: str = ""
-    frames: tuple[Frame, ...] = ()
+    frames: tuple[StackFrame, ...] = ()
     """The program's own frames, innermost first."""
 
 

@@ -17,7 +17,7 @@ from typing import Any, Final, Literal, get_args, get_origin, get_type_hints
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Kind:
+class ValueKind:
     """What a value may be, and how it is written in an environment variable."""
 
     expected: str
@@ -35,7 +35,7 @@ class Setting:
 
     name: str
     """The field's name; below a section `section.name`."""
-    kind: Kind
+    kind: ValueKind
     default: Any
     help: str
     variables: tuple[str, ...]
@@ -60,7 +60,7 @@ class Setting:
         return self.check(value, where, faults)
 
 
-def setting(default: Any, help_text: str, kind: Kind | None = None, *, variables: tuple[str, ...] = ()) -> Any:
+def setting(default: Any, help_text: str, kind: ValueKind | None = None, *, variables: tuple[str, ...] = ()) -> Any:
     """Declare a field; without a kind, the annotation's kind. Typed as Any so that the field keeps its own type."""
     return field(default=default, metadata={"help": help_text, "kind": kind, "variables": variables})
 
@@ -88,26 +88,26 @@ def no_such(where: str, name: str, known: Iterable[str]) -> str:
     return f"{where}: no such setting" + (f"; did you mean {near[0]}?" if near else "")
 
 
-def one_of(*choices: str) -> Kind:
+def one_of(*choices: str) -> ValueKind:
     """Return the kind for a closed set of texts."""
     *others, last = choices
-    return Kind(expected=f"{', '.join(others)} or {last}", accepts=lambda value: value in choices)
+    return ValueKind(expected=f"{', '.join(others)} or {last}", accepts=lambda value: value in choices)
 
 
-def whole(least: int, most: int | None = None) -> Kind:
+def whole(least: int, most: int | None = None) -> ValueKind:
     """Return the kind for whole numbers in a range."""
     return _numbers("a whole number", int, least, most)
 
 
-def number(least: float, most: float | None = None, what: str = "a number") -> Kind:
+def number(least: float, most: float | None = None, what: str = "a number") -> ValueKind:
     """Return the kind for finite numbers in a range."""
     return _numbers(what, float, least, most)
 
 
-def _numbers(what: str, kind: type[int | float], least: float, most: float | None) -> Kind:
+def _numbers(what: str, kind: type[int | float], least: float, most: float | None) -> ValueKind:
     bounds = f", at least {least:.10g}" if most is None else f" from {least:.10g} to {most:.10g}"
     highest = math.inf if most is None else most
-    return Kind(
+    return ValueKind(
         expected=what + bounds,
         accepts=lambda value: type(value) is kind and least <= value <= highest and value != math.inf,
         parse=kind,
@@ -119,8 +119,8 @@ _SWITCHES: Final[dict[str, bool]] = dict[str, bool](true=True, yes=True, on=True
     "0": False,
 }
 
-TEXT: Final = Kind(expected="text", accepts=lambda value: isinstance(value, str))
-SWITCH: Final = Kind(
+TEXT: Final = ValueKind(expected="text", accepts=lambda value: isinstance(value, str))
+SWITCH: Final = ValueKind(
     expected="true or false", accepts=lambda value: isinstance(value, bool), parse=lambda text: _SWITCHES[text.lower()]
 )
-_OF_TYPE: Final[dict[object, Kind]] = {str: TEXT, bool: SWITCH}
+_OF_TYPE: Final[dict[object, ValueKind]] = {str: TEXT, bool: SWITCH}

@@ -12,14 +12,14 @@ from handmade_runs import make_run, tool_call
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.web.markup import words_apart
 from freezeframe_replay.web.replay import Replay, call_page, replay_page
-from freezeframe_schemas.divergence import Divergence, DivergenceKind, Frame, Made, Report
+from freezeframe_schemas.divergence import Divergence, DivergenceKind, Made, Report, StackFrame
 from freezeframe_schemas.run import build_run
 
 HOSTILE = "</dd><script>alert(1)</script>\u202e\x1b[2J"
 
 
-def frame(line: int, **variables: str) -> Frame:
-    return Frame(place=f"agent.py:{line} in answer", line=f"x = {HOSTILE}", variables=variables)
+def frame(line: int, **variables: str) -> StackFrame:
+    return StackFrame(place=f"agent.py:{line} in answer", line=f"x = {HOSTILE}", variables=variables)
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def report(replay: Replay) -> Report:
             name=HOSTILE,
             how="missed",
             arguments=HOSTILE,
-            frames=(frame(8, kept="1", other=HOSTILE, fresh="2"), Frame(place="agent.py:30 in main")),
+            frames=(frame(8, kept="1", other=HOSTILE, fresh="2"), StackFrame(place="agent.py:30 in main")),
         ),
     )
     divergence = Divergence(

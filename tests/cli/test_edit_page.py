@@ -6,7 +6,7 @@ import pytest
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_replay.report.reading import Reading
-from freezeframe_replay.web.edit_page import Answer, Editable, find_editable
+from freezeframe_replay.web.edit_page import Editable, EditedPart, find_editable
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.run import build_run
@@ -19,10 +19,10 @@ def found(step: int | None, *exchanges: Exchange, inside: dict[int, int] | None 
 
 def test_a_model_is_edited_as_the_text_that_it_said_and_a_tool_as_json() -> None:
     said = found(1, model_call("Where?", "In Lyon."))
-    assert (said.answer, said.text) == (Answer.TEXT, "In Lyon.")
+    assert (said.answer, said.text) == (EditedPart.TEXT, "In Lyon.")
     returned = found(1, tool_call("track", {"place": "Lyon"}))
-    assert (returned.answer, returned.text) == (Answer.RESULT, '{\n  "place": "Lyon"\n}')
-    assert found(None, tool_call("track", 1)).answer is Answer.INPUT
+    assert (returned.answer, returned.text) == (EditedPart.RESULT, '{\n  "place": "Lyon"\n}')
+    assert found(None, tool_call("track", 1)).answer is EditedPart.INPUT
 
 
 @pytest.mark.parametrize(("step", "told"), [(2, "inside step 1"), (1, "more than the 200,000")])

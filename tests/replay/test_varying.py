@@ -9,7 +9,7 @@ import pytest
 from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.report.align import Pair, compare_runs
+from freezeframe_replay.report.align import StepPair, compare_runs
 from freezeframe_replay.report.varying import varying_fields
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.fixture import Fixture
@@ -24,12 +24,12 @@ def tracked(ticket: str, place: str = "Lyon") -> Fixture:
     return recorded(model_call("a", "1"), tool_call("track", {"ticket": ticket, "place": place}, order="AC-1"))
 
 
-def paths(pair: Pair) -> tuple[list[str], list[str]]:
+def paths(pair: StepPair) -> tuple[list[str], list[str]]:
     """Return what changed in an answer, and what varies by itself."""
     return [item.path for item in pair.response], [item.path for item in pair.varying]
 
 
-def compared(one: Fixture, other: Fixture, *others: Fixture) -> list[Pair]:
+def compared(one: Fixture, other: Fixture, *others: Fixture) -> list[StepPair]:
     varying = varying_fields((side, run) for run in others for side in (one, other))
     return list(compare_runs(one, other, varying).pairs)
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import agent_loops
 import pytest
 
-from freezeframe_collector.facade.query_log import Asked, QueryLog
+from freezeframe_collector.facade.query_log import LoggedStatement, QueryLog
 from freezeframe_collector.store import Rejected, Store
 from freezeframe_collector.store.retention import label
 from freezeframe_replay.sources.store import RunStore, open_runs
@@ -75,7 +75,7 @@ def runs(store: Store, facade_url: str) -> Iterator[RunStore]:
     opened = open_runs(facade_url)
     log = QueryLog(store)
     log.add(
-        Asked(
+        LoggedStatement(
             time_ms=1_790_000_000_000, user="default", address="127.0.0.1", client="notebook", statement="SELECT ?",
             named=sorted({span.trace_id for span in spans}), duration_ms=12, outcome="ok",
         )

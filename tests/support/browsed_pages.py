@@ -24,7 +24,7 @@ from freezeframe_collector.store.deleting import delete_rows
 from freezeframe_redaction import TenantKey, load_policy, redact_run
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.dataset import Dataset, write_dataset
-from freezeframe_replay.experiments.experiment import ExperimentVerdict, Result, RowResult, result_to_json
+from freezeframe_replay.experiments.experiment import ExperimentResult, ExperimentVerdict, RowResult, result_to_json
 from freezeframe_replay.experiments.gates import Gates, check_gates
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.spent import Spent
@@ -181,7 +181,7 @@ def keep_results(dataset: Dataset) -> None:
         for row, is_changed in zip(dataset.rows, changed, strict=True)
     ]
     gates = tuple(check_gates(Gates(changed=0, p95_s=1), sum(changed), [row.spent for row in rows]))
-    result = Result(dataset="week", candidate=HOSTILE, rows=tuple(rows), gates=gates)
+    result = ExperimentResult(dataset="week", candidate=HOSTILE, rows=tuple(rows), gates=gates)
     (dataset.directory / "results").mkdir()
     (dataset.directory / "results" / "other.json").write_text(json.dumps(result_to_json(result)))
 

@@ -18,7 +18,7 @@ _EMPTY: Final = Cast()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
+class KnownCast:
     """The cast of a run as far as this process knows it."""
 
     cast: Cast = _EMPTY
@@ -34,36 +34,36 @@ class KnownCasts:
         self.seal = seal
         self._limit = runs
         self._lock = threading.Lock()
-        self._known: OrderedDict[RunKey, Known] = OrderedDict()
-        self._made: OrderedDict[RunKey, tuple[bytes, Known]] = OrderedDict()
+        self._known: OrderedDict[RunKey, KnownCast] = OrderedDict()
+        self._made: OrderedDict[RunKey, tuple[bytes, KnownCast]] = OrderedDict()
         """What this process sealed last of a run, and what it will know once that is on disk: it need not open its own seal."""
 
-    def of(self, run: RunKey) -> Known:
+    def of(self, run: RunKey) -> KnownCast:
         with self._lock:
-            return self._known.get(run) or Known()
+            return self._known.get(run) or KnownCast()
 
-    def close(self, run: RunKey, known: Known, cast: Cast) -> bytes:
+    def close(self, run: RunKey, known: KnownCast, cast: Cast) -> bytes:
         """Return what the cast holds beyond what was known, sealed."""
         sealed = self.seal.close(run, cast.beyond(known.cast))
         with self._lock:
-            self._made[run] = sealed, Known(cast=cast, number=known.number + 1)
+            self._made[run] = sealed, KnownCast(cast=cast, number=known.number + 1)
             if len(self._made) > self._limit:
                 self._made.popitem(last=False)
         return sealed
 
     def learn(self, run: RunKey, number: int, sealed: bytes) -> None:
-        """Take a finding; number 0: the run's cast was destroyed. One out of order is ignored: `Known.number` stays behind."""
+        """Take a finding; number 0: the run's cast was destroyed. One out of order is ignored; `number` stays behind."""
         with self._lock:
             made, learnt = self._made.pop(run, (b"", None))
             if not number:
                 self._known.pop(run, None)
                 return
-            known = self._known.get(run) or Known()
+            known = self._known.get(run) or KnownCast()
             if number != known.number + 1:
                 return
             if learnt is None or made != sealed or learnt.number != number:
                 try:
-                    learnt = Known(cast=known.cast.joined(self.seal.open(run, [sealed])), number=number)
+                    learnt = KnownCast(cast=known.cast.joined(self.seal.open(run, [sealed])), number=number)
                 except StoreError as error:
                     _LOG.error("%s", error.message)
                     return

@@ -22,7 +22,7 @@ from freezeframe_collector.facade.blocks import BlockEncoder
 from freezeframe_collector.facade.execute import Executor
 from freezeframe_collector.facade.inserts import Insert, insert, is_insert, parse_insert
 from freezeframe_collector.facade.protocol import Request, User, authenticate, decode_body, is_on, make_encoder, parse_request
-from freezeframe_collector.facade.query_log import Asked, QueryLog, ids_in, short, without_values
+from freezeframe_collector.facade.query_log import LoggedStatement, QueryLog, ids_in, short, without_values
 from freezeframe_collector.readers.client import ReaderHost, standing_walls
 from freezeframe_collector.readers.errors import ClickHouseError, denied
 from freezeframe_collector.readers.frames import Head
@@ -201,7 +201,7 @@ class _Facade:
             await asyncio.sleep(_WATCH_S)
         await asyncio.to_thread(self._executor.cancel, query_id)
 
-    async def _whole(self, http: web.Request, request: Request) -> ranges.Result:
+    async def _whole(self, http: web.Request, request: Request) -> ranges.StatementResult:
         """Return the whole answer of a statement, to be held in memory."""
         watching = asyncio.create_task(self._watch(http, request.query_id))
         pieces = _pump(self._executor.run(request), self._threads)
@@ -281,11 +281,11 @@ class _Account:
         self.outcome = "refused" if error.http_status in _ALWAYS_PLAIN else "failed"
         self.error_code = error.code
 
-    def asked(self, http: web.Request) -> Asked | None:
+    def asked(self, http: web.Request) -> LoggedStatement | None:
         if self.user is None or self.request is None:
             return None
         insert = is_insert(self.request.sql)
-        return Asked(
+        return LoggedStatement(
             time_ms=self.time_ns // 1_000_000,
             user=self.user.name,
             address=http.remote or "",

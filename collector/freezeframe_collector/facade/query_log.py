@@ -35,7 +35,7 @@ _LOG: Final = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class LoggedStatement:
     """One statement, and what came of it."""
 
     time_ms: int
@@ -55,7 +55,7 @@ class QueryLog:
 
     def __init__(self, store: Store, *, flush_s: float = FLUSH_S) -> None:
         self._store = store
-        self._waiting: deque[Asked] = deque()
+        self._waiting: deque[LoggedStatement] = deque()
         self._left_out = 0
         self._lock = threading.Lock()
         self._flush_s = flush_s
@@ -66,7 +66,7 @@ class QueryLog:
         """Begin to write."""
         self._thread.start()
 
-    def add(self, asked: Asked) -> None:
+    def add(self, asked: LoggedStatement) -> None:
         """Take one statement; never wait for the store."""
         with self._lock:
             if len(self._waiting) >= _MOST:
@@ -99,7 +99,7 @@ class QueryLog:
         except FreezeframeError as error:
             _LOG.error("%d statements of readers were not written to the query log: %s", len(rows), error.message)
 
-    def _insert(self, rows: Sequence[Asked]) -> None:
+    def _insert(self, rows: Sequence[LoggedStatement]) -> None:
         runs = self._runs_among({trace_id for row in rows for trace_id in row.named})
         batch = Batch(
             columns={

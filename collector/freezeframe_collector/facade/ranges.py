@@ -25,7 +25,7 @@ _HELD_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class StatementResult:
     """All that a statement answered."""
 
     body: bytes
@@ -35,7 +35,7 @@ class Result:
 
 @dataclass(slots=True)
 class _Place:
-    result: Result | None = None
+    result: StatementResult | None = None
     used: float = 0.0
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -46,7 +46,7 @@ class Results:
     def __init__(self) -> None:
         self._places: dict[object, _Place] = {}
 
-    async def get(self, key: object, make: Callable[[], Awaitable[Result]]) -> Result:
+    async def get(self, key: object, make: Callable[[], Awaitable[StatementResult]]) -> StatementResult:
         """Return the held result, or make it; a request for the same result waits meanwhile."""
         self._expire()
         place = self._places.pop(key, None) or _Place()
@@ -90,7 +90,7 @@ def key_of(user: str, request: Request) -> object:
     return user, request.sql, request.database, request.default_format, settings, parameters
 
 
-async def gather(pieces: AsyncGenerator[bytes], headers: Mapping[str, str]) -> Result:
+async def gather(pieces: AsyncGenerator[bytes], headers: Mapping[str, str]) -> StatementResult:
     """Return the result of these pieces; the headers may be known only once they have come.
 
     Raises:
@@ -103,10 +103,10 @@ async def gather(pieces: AsyncGenerator[bytes], headers: Mapping[str, str]) -> R
             raise ClickHouseError(
                 396, "TOO_MANY_ROWS_OR_BYTES", f"the result has over {HELD_BYTES} bytes: ask for it without HEAD and Range"
             )
-    return Result(body=bytes(body), headers={**headers}, etag=f'"{hashlib.sha256(body).hexdigest()[:32]}"')
+    return StatementResult(body=bytes(body), headers={**headers}, etag=f'"{hashlib.sha256(body).hexdigest()[:32]}"')
 
 
-def answer(http: web.Request, result: Result, headers: Mapping[str, str]) -> web.Response:
+def answer(http: web.Request, result: StatementResult, headers: Mapping[str, str]) -> web.Response:
     """Return the part that was asked for, or for HEAD the headers of the whole.
 
     Source: RFC 9110, sections 13.1.5 (If-Range) and 14 (Range).

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Final
 
 from freezeframe_collector.casts.found import Found, RunKey, ends_run
-from freezeframe_collector.casts.known import Known, KnownCasts
+from freezeframe_collector.casts.known import KnownCast, KnownCasts
 from freezeframe_collector.processors.seal import Sealer
 from freezeframe_collector.settings.policies import Policies
 from freezeframe_redaction.casts.book import NOTHING, Cast
@@ -214,7 +214,7 @@ class RequestRedaction:
 class _RunOfRequest:
     __slots__ = ("cast", "ended", "known", "searched", "spans")
 
-    def __init__(self, known: Known) -> None:
+    def __init__(self, known: KnownCast) -> None:
         self.known = known
         self.cast = known.cast
         self.spans = deque[tuple[SpanRecord, Cast]]()

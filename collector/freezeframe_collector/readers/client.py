@@ -17,9 +17,9 @@ from typing import Final
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.readers.frames import (
     Bound,
-    Failure,
     FrameKind,
     Head,
+    QueryFailure,
     Question,
     pack_question,
     payload_of,
@@ -172,7 +172,7 @@ class Reader:
                 case FrameKind.CONTROL:
                     yield payload.decode(errors="replace")
                 case FrameKind.FAILURE:
-                    failure = payload_of(Failure, payload)
+                    failure = payload_of(QueryFailure, payload)
                     error = ClickHouseError(failure.code, "", "")
                     error.text = failure.text
                     raise error

@@ -7,7 +7,7 @@
                            HEAD      JSON of a `Head`, before the first piece
                            PIECE     bytes of the answer
                            CONTROL   the statement was SET or USE, and is to be repeated for the next one of its session
-                           FAILURE   JSON of a `Failure`
+                           FAILURE   JSON of a `QueryFailure`
                            END       nothing follows
 
 A reader may be under a stranger's control, so the collector trusts no length and no type.
@@ -65,7 +65,7 @@ class Bound:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failure:
+class QueryFailure:
     """An error, as ClickHouse words it."""
 
     code: int
@@ -131,7 +131,7 @@ def read_frame(read: Callable[[int], bytes]) -> tuple[FrameKind, bytes]:
 
 
 def payload_of(kind: type[_T], payload: bytes) -> _T:
-    """Return what the payload of a frame holds: a `Bound`, a `Head` or a `Failure`.
+    """Return what the payload of a frame holds: a `Bound`, a `Head` or a `QueryFailure`.
 
     Raises:
         WireError: it does not hold one.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_schemas.errors import ConfigError
-from freezeframe_schemas.settings import TEXT, Kind, declared, number, one_of, setting, whole
+from freezeframe_schemas.settings import TEXT, ValueKind, declared, number, one_of, setting, whole
 
 Scalar = str | int | float | bool
 
@@ -23,15 +23,15 @@ _MIB: Final = 1 << 20
 _MESSAGE: Final = whole(1024, (1 << 31) - 1)
 _PORT: Final = whole(0, 65535)
 _ORIGIN: Final = re.compile(r"https?://[A-Za-z0-9.\-\[\]:]+")
-_ORIGINS: Final = Kind(
+_ORIGINS: Final = ValueKind(
     expected="SCHEME://HOST or SCHEME://HOST:PORT without a path, joined by commas",
     accepts=lambda value: TEXT.accepts(value) and all(map(_ORIGIN.fullmatch, _parts(value))),
 )
-_OWN_SPANS: Final = Kind(
+_OWN_SPANS: Final = ValueKind(
     expected="off, self or an http:// or https:// URL",
     accepts=lambda value: TEXT.accepts(value) and bool(re.match(r"off$|self$|https?://[^/]", value)),
 )
-_DATA: Final = Kind(expected="a directory", accepts=lambda value: TEXT.accepts(value) and bool(value.strip()))
+_DATA: Final = ValueKind(expected="a directory", accepts=lambda value: TEXT.accepts(value) and bool(value.strip()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

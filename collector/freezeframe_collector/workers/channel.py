@@ -28,7 +28,7 @@ _CAST: Final = struct.Struct("<III")
 _APPENDED: Final = struct.Struct("<QQ")
 
 
-class Kind(IntEnum):
+class MessageKind(IntEnum):
     CONFIG = 1
     """Owner: the settings, as JSON. The first message."""
     READY = 2
@@ -52,8 +52,8 @@ class Kind(IntEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message:
-    kind: Kind
+class ChannelMessage:
+    kind: MessageKind
     number: int = 0
     payload: bytes = b""
 
@@ -66,7 +66,7 @@ class Channel:
         self._reader = end.makefile("rb", buffering=1 << 18)
         self._lock = threading.Lock()
 
-    def send(self, message: Message) -> None:
+    def send(self, message: ChannelMessage) -> None:
         """Send a message.
 
         Raises:
@@ -76,7 +76,7 @@ class Channel:
         with self._lock:
             self._socket.sendall(head + message.payload)
 
-    def receive(self) -> Message | None:
+    def receive(self) -> ChannelMessage | None:
         """Wait for a message; None when the other end is gone."""
         try:
             head = self._reader.read(_HEAD.size)
@@ -86,7 +86,7 @@ class Channel:
             payload = self._reader.read(length)
         except OSError:
             return None
-        return Message(kind=Kind(kind), number=number, payload=payload) if len(payload) == length else None
+        return ChannelMessage(kind=MessageKind(kind), number=number, payload=payload) if len(payload) == length else None
 
     def close(self) -> None:
         """Close this end, which ends a `receive` of the other."""

@@ -23,8 +23,8 @@ from freezeframe_collector.settings.config import CollectorConfig, Scalar, confi
 from freezeframe_collector.wal.log import Log
 from freezeframe_collector.workers.channel import (
     Channel,
-    Kind,
-    Message,
+    ChannelMessage,
+    MessageKind,
     pack_appended,
     pack_busy,
     pack_finding,
@@ -144,31 +144,31 @@ class WorkerPool:
         """Return the workers' settings as the first message has them."""
         return json.dumps(self._settings).encode()
 
-    def share_casts(self, tell: Callable[[Message], None]) -> Callable[[], None]:
+    def share_casts(self, tell: Callable[[ChannelMessage], None]) -> Callable[[], None]:
         """Let `tell` send each finding to a worker, the existing ones first; return a function that stops this."""
         if self._casts is None:
             return lambda: None
         return self._casts.listen(
-            lambda run, number, sealed: tell(Message(kind=Kind.CAST, payload=pack_finding(run, number, sealed)))
+            lambda run, number, sealed: tell(ChannelMessage(kind=MessageKind.CAST, payload=pack_finding(run, number, sealed)))
         )
 
-    def take(self, message: Message, answer: Callable[[Message], None]) -> None:
+    def take(self, message: ChannelMessage, answer: Callable[[ChannelMessage], None]) -> None:
         """Do what a worker asks; `answer` is called then or later, from any thread."""
         number = message.number
-        if message.kind is Kind.APPEND:
+        if message.kind is MessageKind.APPEND:
 
             def appended(outcome: Future[Appended]) -> None:
                 error = outcome.exception()
                 if isinstance(error, BusyError):
-                    answer(Message(kind=Kind.BUSY, number=number, payload=pack_busy(error)))
+                    answer(ChannelMessage(kind=MessageKind.BUSY, number=number, payload=pack_busy(error)))
                 else:
-                    answer(Message(kind=Kind.APPENDED, number=number, payload=pack_appended(outcome.result())))
+                    answer(ChannelMessage(kind=MessageKind.APPENDED, number=number, payload=pack_appended(outcome.result())))
 
             try:
                 self._log.submit(unpack_batch(message.payload)).add_done_callback(appended)
             except BusyError as error:
-                answer(Message(kind=Kind.BUSY, number=number, payload=pack_busy(error)))
-        elif message.kind is Kind.PAGE:
+                answer(ChannelMessage(kind=MessageKind.BUSY, number=number, payload=pack_busy(error)))
+        elif message.kind is MessageKind.PAGE:
             self._page_threads.submit(self._answer_page, message, answer)
 
     def take_counts(self, payload: bytes) -> BudgetState:
@@ -177,14 +177,14 @@ class WorkerPool:
         self._meter.merge(counts["meter"])
         return BudgetState(**counts["budget"])
 
-    def _answer_page(self, message: Message, answer: Callable[[Message], None]) -> None:
+    def _answer_page(self, message: ChannelMessage, answer: Callable[[ChannelMessage], None]) -> None:
         name, *arguments = json.loads(message.payload)
         try:
             content = json.dumps(self._pages[name](*arguments)).encode()
         except BusyError as error:
-            answer(Message(kind=Kind.BUSY, number=message.number, payload=pack_busy(error)))
+            answer(ChannelMessage(kind=MessageKind.BUSY, number=message.number, payload=pack_busy(error)))
         else:
-            answer(Message(kind=Kind.PAGE, number=message.number, payload=content))
+            answer(ChannelMessage(kind=MessageKind.PAGE, number=message.number, payload=content))
 
 
 class _Worker:
@@ -231,7 +231,7 @@ class _Worker:
         """Tell the process to answer what it has in progress and end."""
         if self._channel is not None:
             try:
-                self._channel.send(Message(kind=Kind.STOP, payload=json.dumps(timeout_s).encode()))
+                self._channel.send(ChannelMessage(kind=MessageKind.STOP, payload=json.dumps(timeout_s).encode()))
             except OSError:
                 _LOG.info("worker %d is already gone", self.pid)
 
@@ -279,20 +279,20 @@ class _Worker:
         theirs.close()
         channel = Channel(ours)
         self._process, self._channel, self.pid = process, channel, process.pid
-        replies: queue.SimpleQueue[Message | None] = queue.SimpleQueue()
+        replies: queue.SimpleQueue[ChannelMessage | None] = queue.SimpleQueue()
         # Answers go through a separate thread: a worker that does not read must not block the log's thread.
         speaker = threading.Thread(target=_speak, args=(channel, replies), name="freezeframe-replies", daemon=True)
         speaker.start()
-        replies.put(Message(kind=Kind.CONFIG, payload=self._pool.settings()))
+        replies.put(ChannelMessage(kind=MessageKind.CONFIG, payload=self._pool.settings()))
         end_sharing = self._pool.share_casts(replies.put)
         while (message := channel.receive()) is not None:
             match message.kind:
-                case Kind.READY:
+                case MessageKind.READY:
                     self._ready.set()
                     self._listening.set()
-                case Kind.FAILED:
+                case MessageKind.FAILED:
                     self._failure = message.payload.decode()
-                case Kind.COUNTS:
+                case MessageKind.COUNTS:
                     self.budget = self._pool.take_counts(message.payload)
                 case _:
                     self._pool.take(message, replies.put)
@@ -306,7 +306,7 @@ class _Worker:
         return code
 
 
-def _speak(channel: Channel, replies: queue.SimpleQueue[Message | None]) -> None:
+def _speak(channel: Channel, replies: queue.SimpleQueue[ChannelMessage | None]) -> None:
     while (message := replies.get()) is not None:
         try:
             channel.send(message)

@@ -27,8 +27,8 @@ from freezeframe_collector.settings.config import config_from_values
 from freezeframe_collector.telemetry import configure_logging, hide_exception_text
 from freezeframe_collector.workers.channel import (
     Channel,
-    Kind,
-    Message,
+    ChannelMessage,
+    MessageKind,
     pack_batch,
     unpack_appended,
     unpack_busy,
@@ -54,7 +54,10 @@ class Owner:
         """Hand the batch to the log; the answer comes when it is on the disk."""
         answer = Future[Appended]()
         self._call(
-            Kind.APPEND, pack_batch(batch), lambda payload: answer.set_result(unpack_appended(payload)), answer.set_exception
+            MessageKind.APPEND,
+            pack_batch(batch),
+            lambda payload: answer.set_result(unpack_appended(payload)),
+            answer.set_exception,
         )
         return answer
 
@@ -82,21 +85,21 @@ class Owner:
         """Tell the owner what was counted since the last time."""
         if self.pipeline is not None:
             counts = {"meter": self.pipeline.meter.drain(), "budget": self.pipeline.budget.state().to_json()}
-            self._channel.send(Message(kind=Kind.COUNTS, payload=json.dumps(counts).encode()))
+            self._channel.send(ChannelMessage(kind=MessageKind.COUNTS, payload=json.dumps(counts).encode()))
 
     def listen(self) -> float:
         """Take the owner's answers until it says stop; return the seconds that this may take. Ends the process when it dies."""
         while (message := self._channel.receive()) is not None:
-            if message.kind is Kind.STOP:
+            if message.kind is MessageKind.STOP:
                 # Answers still come while the last requests are finished.
                 threading.Thread(target=self.listen, name="freezeframe-owner", daemon=True).start()
                 return float(json.loads(message.payload))
-            if message.kind is Kind.CAST:
+            if message.kind is MessageKind.CAST:
                 if self.casts is not None:
                     self.casts.learn(*unpack_finding(message.payload))
                 continue
             answered, refused = self._answers.pop(message.number)
-            if message.kind is Kind.BUSY:
+            if message.kind is MessageKind.BUSY:
                 refused(unpack_busy(message.payload))
             else:
                 answered(message.payload)
@@ -105,15 +108,15 @@ class Owner:
     def _page(self, name: str, *arguments: float) -> Any:
         self.send_counts()
         answer = Future[bytes]()
-        self._call(Kind.PAGE, json.dumps([name, *arguments]).encode(), answer.set_result, answer.set_exception)
+        self._call(MessageKind.PAGE, json.dumps([name, *arguments]).encode(), answer.set_result, answer.set_exception)
         return json.loads(answer.result())
 
     def _call(
-        self, kind: Kind, payload: bytes, answered: Callable[[bytes], None], refused: Callable[[BusyError], None]
+        self, kind: MessageKind, payload: bytes, answered: Callable[[bytes], None], refused: Callable[[BusyError], None]
     ) -> None:
         number = next(self._numbers)
         self._answers[number] = (answered, refused)
-        self._channel.send(Message(kind=kind, number=number, payload=payload))
+        self._channel.send(ChannelMessage(kind=kind, number=number, payload=payload))
 
 
 async def _serve(channel: Channel, values: dict[str, Any]) -> None:
@@ -128,7 +131,7 @@ async def _serve(channel: Channel, values: dict[str, Any]) -> None:
     front = Front(config, pipeline, owner, shares_ports=True)
     grpc_port, http_port = await front.start()
     collect_rarely()
-    channel.send(Message(kind=Kind.READY, payload=json.dumps({"grpc": grpc_port, "http": http_port}).encode()))
+    channel.send(ChannelMessage(kind=MessageKind.READY, payload=json.dumps({"grpc": grpc_port, "http": http_port}).encode()))
     stopping = asyncio.ensure_future(asyncio.to_thread(owner.listen))
     while not stopping.done():
         await asyncio.wait((stopping,), timeout=_COUNTS_INTERVAL_S)
@@ -145,12 +148,12 @@ def main() -> int:
         signal.signal(number, signal.SIG_IGN)
     channel = Channel(socket.socket(fileno=os.dup(0)))
     first = channel.receive()
-    if first is None or first.kind is not Kind.CONFIG:
+    if first is None or first.kind is not MessageKind.CONFIG:
         return _OWNER_GONE
     try:
         asyncio.run(_serve(channel, json.loads(first.payload)))
     except FreezeframeError as error:
-        channel.send(Message(kind=Kind.FAILED, payload=str(error).encode()))
+        channel.send(ChannelMessage(kind=MessageKind.FAILED, payload=str(error).encode()))
         return 2
     except OSError:
         # A message could not be sent: the owner is gone.

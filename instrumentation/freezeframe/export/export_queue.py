@@ -94,7 +94,7 @@ class Exporter(Protocol):
 
 
 @dataclass(slots=True)
-class Counts:
+class DeliveryCounts:
     """What became of spans, for `doctor` and the log."""
 
     exported: int = 0
@@ -127,7 +127,7 @@ class ExportQueue:
         batch_interval_s: float,
         export_timeout_s: float,
     ) -> None:
-        self.counts = Counts()
+        self.counts = DeliveryCounts()
         self.exporter = exporter
         self._environment = environment
         self.max_queue_bytes = max_queue_bytes

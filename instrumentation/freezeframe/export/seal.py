@@ -64,7 +64,7 @@ def make_seal(protection: Protection, key: str | None) -> Seal:
         ConfigError: a required library is not installed, or the key is missing, open to others, or not valid.
     """
     if protection == "redact":
-        return Redacted(key)
+        return RedactedSeal(key)
     return Encrypted(default_key_file() if key is None else Path(key))
 
 
@@ -118,7 +118,7 @@ class Encrypted:
             raise DamagedBatch(f"{claim.path}: damaged: it does not decrypt, although this is its key") from None
 
 
-class Redacted:
+class RedactedSeal:
     """Redacted by policy ``strict``, with a hash against damage."""
 
     def __init__(self, key_directory: str | None) -> None:

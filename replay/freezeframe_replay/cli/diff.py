@@ -15,7 +15,7 @@ from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, p
 from freezeframe_replay.cli.writing import write_whole
 from freezeframe_replay.engine.compare import Difference
 from freezeframe_replay.local.target import load_as_fixture
-from freezeframe_replay.report.align import Comparison, How, Pair, Side, compare_runs
+from freezeframe_replay.report.align import Comparison, How, Side, StepPair, compare_runs
 from freezeframe_replay.report.render import ID_DIGITS, cost, counted, duration, short
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict
@@ -113,7 +113,7 @@ def _numbers(before: Side | None, after: Side | None) -> str:
     return f"step {before.step}" if before.step == after.step else f"step {before.step} (in the second run {after.step})"
 
 
-def _pair(pair: Pair, width: int) -> Iterable[str]:
+def _pair(pair: StepPair, width: int) -> Iterable[str]:
     side = pair.before or pair.after
     name = "" if side is None else side.name
     numbers = " > ".join(dict.fromkeys(str(one.step) for one in (pair.before, pair.after) if one is not None))
@@ -133,7 +133,7 @@ def _pair(pair: Pair, width: int) -> Iterable[str]:
         yield f"        varies by itself: {counted(len(pair.varying), 'field')}"
 
 
-def _figures(pair: Pair) -> Iterable[str]:
+def _figures(pair: StepPair) -> Iterable[str]:
     sides = [side for side in (pair.before, pair.after) if side is not None]
     for texts in (
         [side.model or "" for side in sides],

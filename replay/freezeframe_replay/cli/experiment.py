@@ -17,8 +17,8 @@ from freezeframe_replay.engine.request_edit import Part, RequestEdit, parse_para
 from freezeframe_replay.experiments.dataset import load_dataset, result_file
 from freezeframe_replay.experiments.experiment import (
     EXIT_CODES,
+    ExperimentResult,
     Judging,
-    Result,
     RowResult,
     result_to_json,
     run_experiment,
@@ -140,7 +140,7 @@ def _judging(arguments: argparse.Namespace) -> Any:
     return Judging(judge=load_judge(arguments.judge), records=arguments.dataset / "judgements", live=arguments.judge_live)
 
 
-def result_text(result: Result, *, width: int, everything: bool = False) -> str:
+def result_text(result: ExperimentResult, *, width: int, everything: bool = False) -> str:
     """Return the table of rows. Equal rows are only counted; below each changed row is what changed."""
     counts = ", ".join(f"{count} {finding.value}" for finding, count in result.counts.items() if count) or "no rows"
     lines = [f"{counts}; candidate: {short(result.candidate, width - len(counts) - 13)}"]

@@ -14,7 +14,7 @@ from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import frozen, write_whole
 from freezeframe_replay.local.code import Code
 from freezeframe_replay.local.target import load_target
-from freezeframe_replay.packing import Recorded, code_of, files_of, pack_of, refuse_bare_recording
+from freezeframe_replay.packing import PackedRecording, code_of, files_of, pack_of, refuse_bare_recording
 from freezeframe_replay.report.render import counted, printable
 from freezeframe_replay.sources.fixture_archive import PACK_SUFFIX
 from freezeframe_schemas import genai
@@ -73,11 +73,11 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def _load(arguments: argparse.Namespace) -> Recorded:
+def _load(arguments: argparse.Namespace) -> PackedRecording:
     found = load_target(place_of(arguments), arguments.run)
     if isinstance(found, Fixture):
-        return Recorded(fixture=found, run=None)
-    return Recorded(fixture=frozen(found, command="pack"), run=found)
+        return PackedRecording(fixture=found, run=None)
+    return PackedRecording(fixture=frozen(found, command="pack"), run=found)
 
 
 def _warnings(fixture: Fixture, code: Code | None) -> Iterator[str]:
@@ -94,7 +94,7 @@ def _warnings(fixture: Fixture, code: Code | None) -> Iterator[str]:
         yield f"warning: {printable(script)}, where the run begins, is not packed: run this in the agent's folder"
 
 
-def _lines(output: Path, recorded: Recorded, code: Code | None) -> Iterator[str]:
+def _lines(output: Path, recorded: PackedRecording, code: Code | None) -> Iterator[str]:
     fixture = recorded.fixture
     page = "" if recorded.run is None else ", its page"
     yield f"wrote {output}: {counted(len(fixture.steps), 'step')} of run {fixture.run_id}{page}, {_code_text(code)}"
@@ -110,7 +110,7 @@ def _code_text(code: Code | None) -> str:
     return f"{counted(len(code.files), 'file')} of code ({of} {code.commit[:_DIGITS]})"
 
 
-def _as_json(output: Path, recorded: Recorded, code: Code | None, files: Mapping[str, bytes]) -> dict[str, Any]:
+def _as_json(output: Path, recorded: PackedRecording, code: Code | None, files: Mapping[str, bytes]) -> dict[str, Any]:
     about_code = None
     if code is not None:
         about_code = {

@@ -55,7 +55,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return 0 if is_supervised or None not in pids.values() else 1
 
 
-def _figures(home: Home, service: daemon.Service) -> Any:
+def _figures(home: Home, service: daemon.ProcessState) -> Any:
     """Return what the service reports about itself; None if it does not run."""
     port, is_started = daemon.pages_port_of(home, service.name), service.note is not None
     if port is None or not (is_started or service.name == daemon.COLLECTOR):
@@ -67,14 +67,14 @@ def _figures(home: Home, service: daemon.Service) -> Any:
         return {"error": f"does not answer: {type(error).__name__}"} if is_started else None
 
 
-def _pid(service: daemon.Service, figures: Any) -> int | None:
+def _pid(service: daemon.ProcessState, figures: Any) -> int | None:
     """Return the process of a service that runs, no matter who started it (`freezeframe up`, a supervisor, a container)."""
     if service.note is not None:
         return service.note.pid
     return int(figures["pid"]) if isinstance(figures, dict) and "pid" in figures else None
 
 
-def _service_text(service: daemon.Service, pid: int | None, figures: Any, page_link: str | None) -> str:
+def _service_text(service: daemon.ProcessState, pid: int | None, figures: Any, page_link: str | None) -> str:
     if pid is None:
         return f"{service.name:<10} is not running; start it with `freezeframe up`"
     lines = [f"{service.name:<10} runs, pid {pid}"]

@@ -44,7 +44,7 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Check each recording; 1 if one is damaged or lacks something, 125 if one holds nothing to check."""
-    results: list[Checked] = []
+    results: list[CheckedRecording] = []
     with Progress("", quiet=arguments.json) as progress:
         for name in arguments.runs:
             progress.say(f"checking {name}")
@@ -65,7 +65,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Checked:
+class CheckedRecording:
     """The findings about one recording."""
 
     name: str
@@ -84,7 +84,7 @@ class Checked:
     """Why there is nothing to check, if there is nothing."""
 
 
-def _lines(result: Checked) -> Iterable[str]:
+def _lines(result: CheckedRecording) -> Iterable[str]:
     notes = [
         f"{counted(result.steps, 'step')} of run {result.run}" if result.steps else f"run {result.run}, which made no calls"
     ]
@@ -99,14 +99,14 @@ def _lines(result: Checked) -> Iterable[str]:
     yield from (f"  lacks: {printable(gap)}" for gap in result.lacks)
 
 
-def _check(arguments: argparse.Namespace, name: str) -> Checked:
+def _check(arguments: argparse.Namespace, name: str) -> CheckedRecording:
     try:
         # for a fixture: version, digest over every step, hash of every blob; for a run: hash of every stored piece
         found = load_target(place_of(arguments), name)
         fixture = found if isinstance(found, Fixture) else freeze(found)
     except FreezeframeError as error:
-        return Checked(name=name, faults=(str(error),))
-    return Checked(
+        return CheckedRecording(name=name, faults=(str(error),))
+    return CheckedRecording(
         name=name,
         run=fixture.run_id,
         steps=len(fixture.steps),

@@ -43,7 +43,7 @@ _BECAME_EQUAL: Final = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class FoundStep:
     """The step that answers a call."""
 
     item: Recorded
@@ -102,7 +102,7 @@ class Lookup:
         known = self._by_bytes.get(_fingerprint(call))
         return _key(call, self._ignore) if known is None else known
 
-    def find(self, call: Call, key: RequestKey) -> Found | None:
+    def find(self, call: Call, key: RequestKey) -> FoundStep | None:
         """Return the step that answers the call and how it was found; None if there is none. Counts the call as issued."""
         ordinal = self._issued[call.lane, key.digest]
         self._issued[call.lane, key.digest] += 1
@@ -111,17 +111,17 @@ class Lookup:
         if placed is not None and placed.step.number in self.used:
             placed = None
         if placed is not None and placed is following:
-            return Found(item=placed)
+            return FoundStep(item=placed)
         live = _Lazily(partial(self._tree, call)) if self._values.are_redacted else None
         if live is not None and following is not None:
             found = self._but_for_values(following, live.tree)
             if found is not None:
                 return found
         if placed is not None:
-            return Found(item=placed)
+            return FoundStep(item=placed)
         for candidate in self._by_digest.get(key.digest, ()):
             if candidate.step.number not in self.used:
-                return Found(item=candidate, relaxed=(Relaxed.PLACE,))
+                return FoundStep(item=candidate, relaxed=(Relaxed.PLACE,))
         if live is not None:
             shape = self._shape_key(call).digest
             for candidate in self._by_shape.get(shape, ()):
@@ -136,7 +136,7 @@ class Lookup:
             found = self._but_for_values(following, live.tree, with_computed=True)
         return found
 
-    def use(self, found: Found, call: Call, key: RequestKey) -> Served:
+    def use(self, found: FoundStep, call: Call, key: RequestKey) -> Served:
         """Mark the step as used by the call, and return how."""
         item = found.item
         number, request = item.step.number, item.step.exchange.request
@@ -153,7 +153,7 @@ class Lookup:
         self.used[number] = served
         return served
 
-    def outlived(self, found: Found, call: Call) -> Divergence | None:
+    def outlived(self, found: FoundStep, call: Call) -> Divergence | None:
         """Return the divergence for a call that would still wait where the step's had timed out."""
         ended = self._ended(found.item, call)
         return ended if isinstance(ended, Divergence) and COMPONENT not in self._ignore else None
@@ -178,7 +178,7 @@ class Lookup:
         was, now = (request_key(asked.kind, asked.name, asked.request, alias=shape) for asked in (recorded, call))
         return set(was.differing(now)) & {*transient, *self._ignore}
 
-    def _look_for_mistakes(self, found: Found, key: RequestKey) -> None:
+    def _look_for_mistakes(self, found: FoundStep, key: RequestKey) -> None:
         """Note the step whose answer may be mixed up with this one's, because redaction changed which requests are equal."""
         item = found.item
         number, digest = item.step.number, item.key.digest
@@ -269,13 +269,13 @@ class Lookup:
             made = self._trees[item.step.number] = self._tree(item.step.exchange)
         return made
 
-    def _but_for_values(self, item: Recorded, live: dict[str, Any], *, with_computed: bool = False) -> Found | None:
+    def _but_for_values(self, item: Recorded, live: dict[str, Any], *, with_computed: bool = False) -> FoundStep | None:
         settled = self._values.settle(self._recorded_tree(item), live, with_computed=with_computed)
         if not settled.agrees:
             return None
-        return Found(item=item, relaxed=(Relaxed.NAMES,) if settled.has_words else (), settled=settled)
+        return FoundStep(item=item, relaxed=(Relaxed.NAMES,) if settled.has_words else (), settled=settled)
 
-    def _but_for_values_and_moments(self, following: Recorded, call: Call) -> Found | None:
+    def _but_for_values_and_moments(self, following: Recorded, call: Call) -> FoundStep | None:
         recorded = self._recorded_tree(following)
         settled = self._values.settle(recorded, self._tree(call))
         names = {*recorded, *settled.tree}
@@ -284,7 +284,7 @@ class Lookup:
         if settled.conflict or first_difference(recorded, self._settle_moments(following, recorded, settled.tree)) is not None:
             return None
         by_names = (Relaxed.NAMES,) if settled.has_words else ()
-        return Found(item=following, relaxed=(Relaxed.CLOCK, *by_names), settled=settled)
+        return FoundStep(item=following, relaxed=(Relaxed.CLOCK, *by_names), settled=settled)
 
     def _settle(self, item: Recorded, recorded: Any, live: Any) -> Settled:
         """Return the comparison of two marked bodies, with the moments of the live one settled, too."""

@@ -24,7 +24,7 @@ from freezeframe.seams.http import adapter
 from freezeframe.seams.recorder.responder import Feed
 from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.ends import Ends
-from freezeframe_replay.engine.lookup import Found, Lookup
+from freezeframe_replay.engine.lookup import FoundStep, Lookup
 from freezeframe_replay.engine.mcp_answers import server_of
 from freezeframe_replay.engine.miss import Recorded, about_step, miss_message, with_reason
 from freezeframe_replay.engine.moments import Measured
@@ -37,11 +37,11 @@ from freezeframe_replay.engine.turns import Turns, still_waited
 from freezeframe_schemas.divergence import (
     Divergence,
     DivergenceKind,
-    Frame,
     LiveCall,
     Made,
     Report,
     Served,
+    StackFrame,
     Stopped,
 )
 from freezeframe_schemas.errors import ReplayMiss
@@ -337,7 +337,7 @@ class ReplaySession:
         self._beyond.append(tried)
         return ReplayMiss(f"the recording ends here, before {tried}: the run never finished")
 
-    def _note(self, call: Call, found: Found | None, frames: tuple[Frame, ...]) -> None:
+    def _note(self, call: Call, found: FoundStep | None, frames: tuple[StackFrame, ...]) -> None:
         if found is None:
             how = "live" if self._policy.may_go_live(call.kind, call.name) else "missed"
         elif found.item.step.number == self._policy.stop_before:
@@ -365,7 +365,7 @@ class ReplaySession:
         self._missed = True
         return ReplayMiss(f"stopped before step {found.step.number} ({call.kind.value} {call.name}), as asked")
 
-    def _use(self, found: Found, call: Call, key: RequestKey) -> Served:
+    def _use(self, found: FoundStep, call: Call, key: RequestKey) -> Served:
         step = found.item.step
         served = self._lookup.use(found, call, key)
         self._assume(found.settled, step=step.number)

@@ -15,7 +15,7 @@ import freezeframe_replay
 import freezeframe_schemas
 from freezeframe.seams import Call
 from freezeframe_replay.engine.safe_repr import safe_repr
-from freezeframe_schemas.divergence import Frame, Stopped
+from freezeframe_schemas.divergence import StackFrame, Stopped
 from freezeframe_schemas.exchange import Request
 from freezeframe_schemas.fixture import Step
 
@@ -59,16 +59,16 @@ def _address(request: Request) -> str:
     return f"{request.method} {request.url}" if request.method else ""
 
 
-def frames_of_program() -> tuple[Frame, ...]:
+def frames_of_program() -> tuple[StackFrame, ...]:
     """Return the running thread's frames that are the program's own code."""
-    found: list[Frame] = []
+    found: list[StackFrame] = []
     frame: FrameType | None = sys._getframe()
     while frame is not None and len(found) < _FRAMES:
         if is_of_program(frame):
             file = frame.f_code.co_filename
             place = f"{file}:{frame.f_lineno} in {frame.f_code.co_qualname}"
             line = linecache.getline(file, frame.f_lineno, frame.f_globals).strip()[:_LONGEST]
-            found.append(Frame(place=place, variables=_variables(frame), line=line))
+            found.append(StackFrame(place=place, variables=_variables(frame), line=line))
         frame = frame.f_back
     return tuple(found)
 

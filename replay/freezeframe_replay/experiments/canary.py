@@ -30,7 +30,7 @@ _NOT_SENT: Final = frozenset({"host", "content-length", "connection", "accept-en
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class AnswerFacts:
     """What a model's answer says about itself."""
 
     status: int
@@ -47,13 +47,13 @@ class Drift:
     """One thing that is not as recorded."""
 
     what: str
-    """A field of `Said`."""
+    """A field of `AnswerFacts`."""
     recorded: str
     now: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AskedAgain:
     """One question that was asked again."""
 
     run_id: str
@@ -75,7 +75,7 @@ class Canary:
     base_url: str = ""
     """Wins over the environment's."""
     ignore: frozenset[str] = field(default_factory=frozenset[str])
-    """Fields of `Said` that do not count."""
+    """Fields of `AnswerFacts` that do not count."""
     timeout_s: float = 60.0
 
 
@@ -89,7 +89,7 @@ def pinned_questions(fixture: Fixture, steps: frozenset[int] = frozenset()) -> I
             yield step
 
 
-def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
+def ask_again(fixture: Fixture, step: Step, canary: Canary) -> AskedAgain:
     """Ask a recorded question for real and return what drifted.
 
     Raises:
@@ -105,16 +105,16 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
     except HTTPError as error:
         with error:
             reason = error.read(300).decode(errors="replace")
-        return Asked(run_id=fixture.run_id, step=step.number, url=shown, error=f"HTTP {error.code}: {reason}")
+        return AskedAgain(run_id=fixture.run_id, step=step.number, url=shown, error=f"HTTP {error.code}: {reason}")
     except (URLError, TimeoutError, OSError) as error:
-        return Asked(run_id=fixture.run_id, step=step.number, url=shown, error=str(getattr(error, "reason", error)))
+        return AskedAgain(run_id=fixture.run_id, step=step.number, url=shown, error=str(getattr(error, "reason", error)))
     recorded = step.exchange.response
     before = _said(step, recorded.status or 0, recorded.headers, recorded.body)
     if not _says_anything(before):
         reason = "nothing to compare: the recorded answer has no model, words, calls or finish reason"
-        return Asked(run_id=fixture.run_id, step=step.number, url=shown, error=reason)
+        return AskedAgain(run_id=fixture.run_id, step=step.number, url=shown, error=reason)
     decides = _is_steady(request) and "text" not in canary.ignore
-    return Asked(
+    return AskedAgain(
         run_id=fixture.run_id,
         step=step.number,
         url=shown,
@@ -123,17 +123,17 @@ def ask_again(fixture: Fixture, step: Step, canary: Canary) -> Asked:
     )
 
 
-def has_drifted(asked: Asked) -> bool:
+def has_drifted(asked: AskedAgain) -> bool:
     """Return whether something drifted that should not have: a text counts only if the request asks for a stable one."""
     return any(drift.what != "text" or asked.text_decides for drift in asked.drifts)
 
 
-def _says_anything(said: Said) -> bool:
+def _says_anything(said: AnswerFacts) -> bool:
     return any((said.model, said.fingerprint, said.finish, said.calls, said.text))
 
 
-def _drifts(before: Said, now: Said) -> Iterator[Drift]:
-    for name in Said.__dataclass_fields__:
+def _drifts(before: AnswerFacts, now: AnswerFacts) -> Iterator[Drift]:
+    for name in AnswerFacts.__dataclass_fields__:
         was, is_now = str(getattr(before, name)), str(getattr(now, name))
         if was != is_now:
             yield Drift(what=name, recorded=shorten(was), now=shorten(is_now))
@@ -202,10 +202,10 @@ def _rebased(url: str, base: str) -> str:
 # -- the answer ---------------------------------------------------------------------------------------------------------
 
 
-def _said(step: Step, status: int, headers: Headers, body: bytes) -> Said:
+def _said(step: Step, status: int, headers: Headers, body: bytes) -> AnswerFacts:
     match = find_dialect_of(step.exchange.request)
     if match is None:
-        return Said(status=status, text=body.decode(errors="replace"))
+        return AnswerFacts(status=status, text=body.decode(errors="replace"))
     content_type = next((text for name, text in headers if name.lower() == "content-type"), "")
     found = match.dialect.response_attributes(
         decode_body(body, headers), content_type=content_type, status=status, headers=headers
@@ -214,7 +214,7 @@ def _said(step: Step, status: int, headers: Headers, body: bytes) -> Said:
         part for message in json.loads(str(found.get(genai.OUTPUT_MESSAGES) or "[]")) for part in message.get("parts") or ()
     ]
     reasons = found.get(genai.RESPONSE_FINISH_REASONS)
-    return Said(
+    return AnswerFacts(
         status=status,
         model=str(found.get(genai.RESPONSE_MODEL) or ""),
         fingerprint=str(found.get(genai.OPENAI_SYSTEM_FINGERPRINT) or ""),

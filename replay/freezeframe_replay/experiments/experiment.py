@@ -76,7 +76,7 @@ class RowResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Result:
+class ExperimentResult:
     """All rows, in the dataset's order."""
 
     dataset: str
@@ -131,7 +131,7 @@ def run_experiment(
     jobs: int = 1,
     on_row: OnRow | None = None,
     gates: Gates | None = None,
-) -> Result:
+) -> ExperimentResult:
     """Replay each row with the candidate and return what was found.
 
     Args:
@@ -163,7 +163,7 @@ def run_experiment(
     count = Counter(row.finding for row in done)
     spent = [row.spent for row in done]
     found = tuple(check_gates(gates or Gates(), count[ExperimentVerdict.CHANGED], spent, count[ExperimentVerdict.INCOMPARABLE]))
-    return Result(dataset=str(dataset.directory), candidate=_label(candidate), rows=tuple(done), gates=found)
+    return ExperimentResult(dataset=str(dataset.directory), candidate=_label(candidate), rows=tuple(done), gates=found)
 
 
 def _label(candidate: Trial) -> str:
@@ -269,7 +269,7 @@ def _case(fixture: Fixture, report: Report) -> Case:
     )
 
 
-def result_to_json(result: Result) -> dict[str, Any]:
+def result_to_json(result: ExperimentResult) -> dict[str, Any]:
     """Return the result as a JSON value, with its format and version."""
     return {
         "format": FORMAT,

@@ -36,7 +36,7 @@ class Group:
     """The newest run that can be re-enacted; if none can, the newest."""
 
 
-class Store(Protocol):
+class FailureSource(Protocol):
     """The part of `freezeframe_replay.sources.store.RunStore` that is needed."""
 
     def sql(self, query: str, parameters: Mapping[str, Any] | None = None) -> tuple[list[str], list[Any]]:
@@ -44,7 +44,7 @@ class Store(Protocol):
         ...
 
 
-def list_failures(store: Store, *, limit: int = 20, since: dt.datetime | None = None, where: str = "") -> list[Group]:
+def list_failures(store: FailureSource, *, limit: int = 20, since: dt.datetime | None = None, where: str = "") -> list[Group]:
     """Return groups of failures, those of most runs first.
 
     Args:

@@ -47,7 +47,7 @@ class Ports:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Service:
+class ProcessState:
     """The current state of one process."""
 
     name: str
@@ -71,9 +71,9 @@ def running(home: Home, name: str) -> Note | None:
     return note if note is not None and processes.alive(note) else None
 
 
-def services(home: Home) -> tuple[Service, ...]:
+def services(home: Home) -> tuple[ProcessState, ...]:
     """Return the current state of both processes."""
-    return tuple(Service(name=name, note=running(home, name), ports=_ports_of(home, name)) for name in NAMES)
+    return tuple(ProcessState(name=name, note=running(home, name), ports=_ports_of(home, name)) for name in NAMES)
 
 
 def up(

@@ -7,7 +7,7 @@ from typing import Final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class ToolRow:
     """A tool in the index."""
 
     name: str
@@ -19,49 +19,49 @@ class Entry:
 
 
 TOOLS: Final = (
-    Entry(name="find_runs", purpose="Find recorded runs by text, status and age.", command="freezeframe runs"),
-    Entry(name="failures", purpose="Group similar failures.", command="freezeframe failures --since 1d"),
-    Entry(
+    ToolRow(name="find_runs", purpose="Find recorded runs by text, status and age.", command="freezeframe runs"),
+    ToolRow(name="failures", purpose="Group similar failures.", command="freezeframe failures --since 1d"),
+    ToolRow(
         name="why_failed", purpose="Say why a run failed, what it did, and how far it replays.", command="freezeframe show RUN"
     ),
-    Entry(
+    ToolRow(
         name="transcript",
         purpose="Read what was said and called in a run, part by part.",
         command="freezeframe show RUN --full",
     ),
-    Entry(name="sql", purpose="Query the store in SQL, read-only.", command='freezeframe sql "SELECT ..."'),
-    Entry(name="diff_runs", purpose="Compare two runs and show where they first differ.", command="freezeframe diff A B"),
-    Entry(
+    ToolRow(name="sql", purpose="Query the store in SQL, read-only.", command='freezeframe sql "SELECT ..."'),
+    ToolRow(name="diff_runs", purpose="Compare two runs and show where they first differ.", command="freezeframe diff A B"),
+    ToolRow(
         name="replay",
         purpose="Run the code of the project again, answered from the recording; say where it leaves it.",
         command="freezeframe replay RUN",
         only_reads=False,
     ),
-    Entry(
+    ToolRow(
         name="stop_at_step",
         purpose="Replay up to a step; show the frames of the code and their variables.",
         command="freezeframe step RUN --until N",
         only_reads=False,
     ),
-    Entry(
+    ToolRow(
         name="fork",
         purpose="Write a fixture of a run with one answer or input changed.",
         command="freezeframe fork RUN -o DIR --step N --result JSON",
         only_reads=False,
     ),
-    Entry(
+    ToolRow(
         name="save_test",
         purpose="Save a run as a fixture with a regression test.",
         command="freezeframe fixture RUN -o DIR --pytest",
         only_reads=False,
     ),
-    Entry(
+    ToolRow(
         name="save_dataset",
         purpose="Save the runs that a condition chooses as a dataset.",
         command="freezeframe dataset --where SQL -o DIR",
         only_reads=False,
     ),
-    Entry(
+    ToolRow(
         name="experiment",
         purpose="Replay each run of a dataset with the code of the project, and list what changed.",
         command="freezeframe experiment DIR",

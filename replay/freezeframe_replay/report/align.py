@@ -70,7 +70,7 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
+class StepPair:
     """A step of each run, or of one of them. Time and tokens are reported and never make a pair `changed`."""
 
     how: How
@@ -95,14 +95,14 @@ class Comparison:
     before: str
     """Id of the first run."""
     after: str
-    pairs: tuple[Pair, ...]
+    pairs: tuple[StepPair, ...]
     input: tuple[Difference, ...] = ()
     outcome: tuple[Difference, ...] = ()
     not_compared: tuple[str, ...] = ()
     """What neither run recorded, or did not keep, a few words each."""
 
     @property
-    def first(self) -> Pair | None:
+    def first(self) -> StepPair | None:
         """Return the first pair that is not the same."""
         return next((pair for pair in self.pairs if pair.how is not How.SAME), None)
 
@@ -195,14 +195,14 @@ def _blocks(
 # -- one pair -----------------------------------------------------------------------------------------------------------
 
 
-def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias], sort: _Sorter, context: int) -> Pair:
+def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias], sort: _Sorter, context: int) -> StepPair:
     step = one or other
     assert step is not None
     kind = step.exchange.kind
     said_before, said_after = _said(one), _said(other)
     sides = _side(one, said_before), _side(other, said_after)
     if one is None or other is None:
-        return Pair(how=How.ADDED if one is None else How.REMOVED, kind=kind, before=sides[0], after=sides[1])
+        return StepPair(how=How.ADDED if one is None else How.REMOVED, kind=kind, before=sides[0], after=sides[1])
     asked, answered = (
         differences(*values, context=context)
         for values in (
@@ -214,7 +214,7 @@ def _pair(one: Step | None, other: Step | None, aliases: tuple[Alias, Alias], so
     response, varies_too = sort(one.exchange, ANSWERED, answered)
     varying = (*varies, *varies_too)[:CHANGES_SHOWN]
     how = How.CHANGED if request or response or varying else How.SAME
-    return Pair(how=how, kind=kind, before=sides[0], after=sides[1], request=request, response=response, varying=varying)
+    return StepPair(how=how, kind=kind, before=sides[0], after=sides[1], request=request, response=response, varying=varying)
 
 
 class _Sorter:

@@ -21,7 +21,7 @@ _LINE: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class FoundDocument:
     """A chunk that a retriever found."""
 
     id: str
@@ -141,7 +141,7 @@ def _item(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2).replace("\n", "\n  ")
 
 
-def read_documents(text: str) -> tuple[Document, ...]:
+def read_documents(text: str) -> tuple[FoundDocument, ...]:
     """Return the chunks that a retriever found; none if the answer does not look like chunks."""
     value = plain(text)
     if isinstance(value, dict):
@@ -151,7 +151,7 @@ def read_documents(text: str) -> tuple[Document, ...]:
     return tuple(known) if len(known) == len(found) else ()
 
 
-def _document(value: Any) -> Document | None:
+def _document(value: Any) -> FoundDocument | None:
     score: Any = None
     if isinstance(value, list) and len(value) == 2 and isinstance(value[1], int | float):  # LangChain: (document, score)
         value, score = value
@@ -165,4 +165,4 @@ def _document(value: Any) -> Document | None:
     score = next((value[name] for name in _SCORES if isinstance(value.get(name), int | float)), score)
     metadata = value["metadata"] if isinstance(value.get("metadata"), dict) else dict[str, Any]()
     identity = next((holder[name] for holder in (value, metadata) for name in _IDS if holder.get(name)), "")
-    return Document(id=str(identity), score=score, text=text)
+    return FoundDocument(id=str(identity), score=score, text=text)

@@ -14,7 +14,7 @@ from typing import Final
 
 from freezeframe_replay.report.messages import (
     INSTRUCTIONS,
-    Document,
+    FoundDocument,
     Said,
     arguments_by_name,
     instructions_of,
@@ -70,7 +70,7 @@ class Call:
     received: str = ""
     """What the model was told, if that is not the result."""
     error: str = ""
-    documents: tuple[Document, ...] = ()
+    documents: tuple[FoundDocument, ...] = ()
     asked_in: int | None = None
     """Step of the model call that asked for it."""
 

@@ -20,7 +20,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.failures import Group, list_failures
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.collector import flush, store_url
-from freezeframe_replay.packing import Recorded, code_of, files_of, pack_of
+from freezeframe_replay.packing import PackedRecording, code_of, files_of, pack_of
 from freezeframe_replay.report.align import Comparison, compare_runs
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.service.label_routes import keep_label
@@ -58,7 +58,7 @@ class About:
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Rows:
+class QueryRows:
     """What a query gives."""
 
     columns: Sequence[str]
@@ -158,10 +158,10 @@ async def post_sql(request: web.Request) -> web.Response:
     if not isinstance(query, str) or not isinstance(parameters, dict):
         raise web.HTTPBadRequest(text='sql: expected {"query": "SELECT ...", "parameters": {...}}')
 
-    def ask() -> Rows:
+    def ask() -> QueryRows:
         flush(request.app[HOME])
         columns, rows = request.app[STORE].use(lambda store: store.sql(query, parameters))
-        return Rows(columns=columns, rows=rows)
+        return QueryRows(columns=columns, rows=rows)
 
     return _json(await asyncio.to_thread(ask))
 
@@ -194,7 +194,7 @@ async def get_pack(request: web.Request) -> web.Response:
     name, folder = f"{run.trace_id[:8]}.ffz", folder_of(request.app[HOME])
 
     def pack() -> bytes:
-        recorded = Recorded(fixture=freeze(run), run=run)
+        recorded = PackedRecording(fixture=freeze(run), run=run)
         found, _ = code_of(code, recorded.fixture, folder)
         return pack_of(recorded, files_of(recorded, found, name, folder), found)
 

@@ -53,7 +53,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Route(Described):
+class ApiRoute(Described):
     """One row."""
 
     handler: Handler
@@ -70,11 +70,11 @@ async def _openapi(request: web.Request) -> web.Response:
 _RUN: Final = f"{BASE}/runs/{{run}}"
 
 
-def _get(path: str, handler: Handler, answer: Any = None, **more: Any) -> Route:
-    return Route(method="GET", path=path, handler=handler, answer=answer, summary=getdoc(handler) or "", **more)
+def _get(path: str, handler: Handler, answer: Any = None, **more: Any) -> ApiRoute:
+    return ApiRoute(method="GET", path=path, handler=handler, answer=answer, summary=getdoc(handler) or "", **more)
 
 
-def _post(path: str, handler: Handler, answer: Any, **more: Any) -> Route:
+def _post(path: str, handler: Handler, answer: Any, **more: Any) -> ApiRoute:
     return dataclasses.replace(_get(path, handler, answer, **more), method="POST")
 
 
@@ -140,7 +140,7 @@ ROUTES: Final = (
     _post(
         f"{BASE}/sql",
         answers.post_sql,
-        answers.Rows,
+        answers.QueryRows,
         body={"query": "one SELECT statement", "parameters": "values of {name:Type} in the query, an object"},
     ),
 )

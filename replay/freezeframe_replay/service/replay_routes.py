@@ -28,7 +28,7 @@ from freezeframe_replay.service.job import Job
 from freezeframe_replay.service.state import HOME, JOBS, LIVE, STORE, TOKEN, download, html, load, read
 from freezeframe_replay.web.asked import asked_number
 from freezeframe_replay.web.downloads import archive_with_test
-from freezeframe_replay.web.edit_page import Answer, Editable, edit_page, find_editable
+from freezeframe_replay.web.edit_page import Editable, EditedPart, edit_page, find_editable
 from freezeframe_replay.web.pages import error_page
 from freezeframe_replay.web.redirects import see
 from freezeframe_replay.web.replay import call_page, likely_cost, replay_page, running_page
@@ -187,9 +187,9 @@ def _edit(editable: Editable, text: str) -> Edit:
     Raises:
         FixtureError: the text is not JSON where that is expected.
     """
-    targets = {Answer.INPUT: Target.INPUT, Answer.RESULT: Target.RESULT, Answer.TEXT: Target.RESPONSE}
+    targets = {EditedPart.INPUT: Target.INPUT, EditedPart.RESULT: Target.RESULT, EditedPart.TEXT: Target.RESPONSE}
     value: Any = text
-    if editable.answer is not Answer.TEXT:
+    if editable.answer is not EditedPart.TEXT:
         try:
             value = json.loads(text)
         except (ValueError, RecursionError) as error:

@@ -26,7 +26,7 @@ from freezeframe_replay.web.asked import asked_runs
 from freezeframe_replay.web.failures import BARS, failures_page
 from freezeframe_replay.web.health import Health, Size, health_page
 from freezeframe_replay.web.redirects import see
-from freezeframe_replay.web.sql import MOST_ROWS, MOST_S, Answer, sql_page
+from freezeframe_replay.web.sql import MOST_ROWS, MOST_S, SqlAnswer, sql_page
 from freezeframe_replay.web.trends import trends_page
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, StoreError
 from freezeframe_schemas.fixture import Fixture
@@ -158,15 +158,15 @@ def _schema(store: RunStore) -> list[tuple[str, list[tuple[str, str]]]]:
     return [(str(table), [(str(name), str(kind)) for name, kind in columns]) for table, columns in rows]
 
 
-def _answer(store: RunStore, query: str) -> Answer | None:
+def _answer(store: RunStore, query: str) -> SqlAnswer | None:
     if not query:
         return None
     begun = time.monotonic()
     try:
         columns, rows = store.sql(query.rstrip("; \n"), settings=_BOUNDS)
     except StoreError as error:
-        return Answer(wrong=error.message.removeprefix("store: "))
-    return Answer(columns=columns, rows=rows[:MOST_ROWS], cut=len(rows) > MOST_ROWS, seconds=time.monotonic() - begun)
+        return SqlAnswer(wrong=error.message.removeprefix("store: "))
+    return SqlAnswer(columns=columns, rows=rows[:MOST_ROWS], cut=len(rows) > MOST_ROWS, seconds=time.monotonic() - begun)
 
 
 # -- health -------------------------------------------------------------------------------------------------------------

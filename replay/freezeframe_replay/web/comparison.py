@@ -7,10 +7,10 @@ from itertools import groupby
 from typing import Final
 
 from freezeframe_replay.engine.compare import Difference
-from freezeframe_replay.report.align import Comparison, How, Pair, Side
+from freezeframe_replay.report.align import Comparison, How, Side, StepPair
 from freezeframe_replay.web.markup import policy_of_a_file, render
 
-Row = tuple[Pair, Sequence[Difference], Sequence[Difference], bool]
+Row = tuple[StepPair, Sequence[Difference], Sequence[Difference], bool]
 _ROOM: Final = 400_000
 """Characters of whole texts on a page; further down, only what differs in them is shown."""
 _FOLDED_FROM: Final = 4
@@ -39,7 +39,7 @@ def comparison_page(found: Comparison, *, alone: bool = False, learned_from: int
     )
 
 
-def _groups(pairs: Sequence[Pair]) -> list[tuple[str, Sequence[Row]]]:
+def _groups(pairs: Sequence[StepPair]) -> list[tuple[str, Sequence[Row]]]:
     """Return the pairs in order, several equal ones in a row together below words that say how many they are."""
     found: list[tuple[str, Sequence[Row]]] = []
     for says_otherwise, some in groupby(_rows(pairs), key=lambda row: row[0].says_otherwise):
@@ -49,7 +49,7 @@ def _groups(pairs: Sequence[Pair]) -> list[tuple[str, Sequence[Row]]]:
     return found
 
 
-def _rows(pairs: Sequence[Pair]) -> Iterator[Row]:
+def _rows(pairs: Sequence[StepPair]) -> Iterator[Row]:
     """Yield each pair with what was asked that no earlier pair shows, and what one does: a conversation is sent each time.
 
     Last, whether the page has room for the whole texts of the pair.

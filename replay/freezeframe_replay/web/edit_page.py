@@ -24,7 +24,7 @@ _LONGEST: Final = 200_000
 """Characters that are edited in a page."""
 
 
-class Answer(Enum):
+class EditedPart(Enum):
     """What the text of the form changes; the value is what `freezeframe fork` calls it."""
 
     INPUT = "--input"
@@ -39,7 +39,7 @@ class Answer(Enum):
 class Editable:
     """What can be changed."""
 
-    answer: Answer
+    answer: EditedPart
     place: str
     text: str
     """What was recorded."""
@@ -76,9 +76,9 @@ def edit_page(
     return render(
         "edit.html",
         editable=editable,
-        is_input=editable.answer is Answer.INPUT,
-        is_json=editable.answer is not Answer.TEXT,
-        text=_kept_json(text) if editable.answer is not Answer.TEXT else text,
+        is_input=editable.answer is EditedPart.INPUT,
+        is_json=editable.answer is not EditedPart.TEXT,
+        text=_kept_json(text) if editable.answer is not EditedPart.TEXT else text,
         rows=min(max(text.count("\n") + 2, 6), 24),
         wrong=wrong,
         folder=folder,
@@ -99,7 +99,7 @@ def _input(run: Run) -> Editable:
         )
     if run.entry.input is None:
         raise ReplayError(f"run {run.trace_id[:ID_DIGITS]}: the input of its entry point was not recorded")
-    return Editable(answer=Answer.INPUT, place="the input", text=_indented(json.loads(run.entry.input)))
+    return Editable(answer=EditedPart.INPUT, place="the input", text=_indented(json.loads(run.entry.input)))
 
 
 def _answer(run: Run, outline: Outline, transcript: Transcript, step: int) -> Editable:
@@ -114,8 +114,8 @@ def _answer(run: Run, outline: Outline, transcript: Transcript, step: int) -> Ed
     note = "It raised an error; your text is what it returns instead." if exchange.error else ""
     if exchange.request.method:
         text = _said(transcript, exchange) if exchange.kind is Kind.MODEL else body_text(exchange.response)[0]
-        return Editable(answer=Answer.TEXT, place=place_of(node), text=text, step=step, note=note)
-    return Editable(answer=Answer.RESULT, place=place_of(node), text=_result(exchange), step=step, note=note)
+        return Editable(answer=EditedPart.TEXT, place=place_of(node), text=text, step=step, note=note)
+    return Editable(answer=EditedPart.RESULT, place=place_of(node), text=_result(exchange), step=step, note=note)
 
 
 def _said(transcript: Transcript, exchange: Exchange) -> str:

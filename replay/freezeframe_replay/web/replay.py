@@ -17,7 +17,7 @@ from freezeframe_replay.report.spent import Spent, spent_on
 from freezeframe_replay.report.tagged import call_text, error_text, outcome_text
 from freezeframe_replay.web.markup import render
 from freezeframe_replay.web.step_pages import body_text
-from freezeframe_schemas.divergence import Divergence, Frame, Made, Report
+from freezeframe_schemas.divergence import Divergence, Made, Report, StackFrame
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.exchange import Exchange, Kind
 from freezeframe_schemas.fixture import Fixture, Step
@@ -38,7 +38,7 @@ _MEANS: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class StepRow:
     """A recorded step next to the call of the replay that it answered, or that was made in its place."""
 
     step: int | None = None
@@ -235,7 +235,7 @@ def _frames(made: Made, before: Made | None) -> list[dict[str, object]]:
     """Return the frames of a call, each variable with whether it has another value than at the call before."""
     was = {_function(frame): frame.variables for frame in reversed(before.frames)} if before is not None else {}
 
-    def variables(frame: Frame) -> list[tuple[str, str, str]]:
+    def variables(frame: StackFrame) -> list[tuple[str, str, str]]:
         known = was.get(_function(frame))
         news = {
             name: "" if known is None or known.get(name) == text else "changed" if name in known else "new"
@@ -246,7 +246,7 @@ def _frames(made: Made, before: Made | None) -> list[dict[str, object]]:
     return [{"place": frame.place, "line": frame.line, "variables": variables(frame)} for frame in made.frames]
 
 
-def _function(frame: Frame) -> str:
+def _function(frame: StackFrame) -> str:
     """Return the function of a frame, without the line that it is at."""
     file, _, rest = frame.place.rpartition(":")
     return f"{file} {rest.partition(' in ')[2]}"
@@ -267,7 +267,7 @@ def _answer(exchange: Exchange) -> str:
     return body_text(exchange.response)[0]
 
 
-def aligned(fixture: Fixture, report: Report, *, changed: int | None = None) -> list[Row]:
+def aligned(fixture: Fixture, report: Report, *, changed: int | None = None) -> list[StepRow]:
     """Return the recorded steps in order, each with the calls that it answered.
 
     A call that no step answered is next to the step that it was compared with, if that answered no other call; else in a
@@ -288,13 +288,15 @@ def aligned(fixture: Fixture, report: Report, *, changed: int | None = None) -> 
             made[last] = [call]
         else:
             after.setdefault(last, []).append(call)
-    rows = [Row(made=[call]) for call in after.get(0, ())]
+    rows = [StepRow(made=[call]) for call in after.get(0, ())]
     for node in outline_fixture(fixture).nodes:
         if node.inside is None and node.step is not None:
             calls = made.get(node.step, ())
             is_changed = node.step == changed
-            rows.append(Row(step=node.step, kind=node.kind, name=node.name, detail=node.detail, changed=is_changed, made=calls))
-            rows += [Row(made=[call]) for call in after.get(node.step, ())]
+            rows.append(
+                StepRow(step=node.step, kind=node.kind, name=node.name, detail=node.detail, changed=is_changed, made=calls)
+            )
+            rows += [StepRow(made=[call]) for call in after.get(node.step, ())]
     return rows
 
 

@@ -47,7 +47,7 @@ COOKBOOK: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Answer:
+class SqlAnswer:
     """What the store answered."""
 
     columns: Sequence[str] = ()
@@ -59,7 +59,7 @@ class Answer:
     """What the store says is wrong with the question."""
 
 
-def sql_page(query: str, answer: Answer | None, schema: Schema) -> str:
+def sql_page(query: str, answer: SqlAnswer | None, schema: Schema) -> str:
     """Return the page."""
     rows = [] if answer is None else answer.rows[:_SHOWN]
     views = [(name, columns) for name, columns in schema if not _RAW.search(name)]
@@ -80,7 +80,7 @@ def sql_page(query: str, answer: Answer | None, schema: Schema) -> str:
     )
 
 
-def plots_of_answer(answer: Answer) -> list[Plot]:
+def plots_of_answer(answer: SqlAnswer) -> list[Plot]:
     """Return the plots of an answer whose columns after the first are a few of numbers, and that has few rows; else none."""
     rows, count = answer.rows, len(answer.columns)
     if not 2 <= len(rows) <= _MOST_BARS or not 2 <= count <= _MOST_COLUMNS or _TRACE_ID.fullmatch(str(rows[0][0])):

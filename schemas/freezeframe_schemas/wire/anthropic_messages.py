@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, error_object, pieces_of, without_keys
-from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Counts, Fields
+from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields, UsageCounts
 from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -164,7 +164,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     out.rest(document, _ANSWER_FIELDS, genai.RESPONSE_DETAILS)
 
 
-_COUNTS: Final = Counts(
+_COUNTS: Final = UsageCounts(
     input=("input_tokens",),
     output=("output_tokens",),
     cache_read=("cache_read_input_tokens",),

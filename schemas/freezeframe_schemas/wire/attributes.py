@@ -21,7 +21,7 @@ _HASH_DIGITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class UsageCounts:
     """Where a provider's usage object has each count of tokens.
 
     Of several places, the first with a whole number counts. A place is a field, or the way to it: ``details.cached``.
@@ -110,7 +110,7 @@ class AttributeWriter:
         if value is not None:
             self.attributes[name] = dump(value)
 
-    def usage(self, usage: JsonObject, counts: Counts) -> None:
+    def usage(self, usage: JsonObject, counts: UsageCounts) -> None:
         """Put token counts in the conventions' terms, and the usage object unchanged; an empty one says nothing."""
         if usage:
             self.integer(genai.USAGE_INPUT_TOKENS, counts.total(usage, "input", *counts.input_adds))

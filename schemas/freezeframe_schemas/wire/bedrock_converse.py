@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
-from freezeframe_schemas.wire.attributes import AttributeWriter, Counts
+from freezeframe_schemas.wire.attributes import AttributeWriter, UsageCounts
 from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -131,7 +131,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     out.rest(document, _ANSWER_FIELDS, genai.RESPONSE_DETAILS)
 
 
-COUNTS: Final = Counts(
+COUNTS: Final = UsageCounts(
     input=("inputTokens", "inputTokenCount"),
     output=("outputTokens", "outputTokenCount"),
     cache_read=("cacheReadInputTokens", "cacheReadInputTokenCount"),

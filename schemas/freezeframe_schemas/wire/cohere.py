@@ -11,7 +11,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
-from freezeframe_schemas.wire.attributes import AttributeWriter, Counts, Fields
+from freezeframe_schemas.wire.attributes import AttributeWriter, Fields, UsageCounts
 from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -50,7 +50,7 @@ def read_sampling(document: JsonObject, out: AttributeWriter) -> None:
         out.text(genai.OUTPUT_TYPE, {"json_object": "json"}.get(form, form))
 
 
-COUNTS: Final = Counts(
+COUNTS: Final = UsageCounts(
     input=("tokens.input_tokens", "billed_units.input_tokens"),
     output=("tokens.output_tokens", "billed_units.output_tokens"),
     cache_read=("cached_tokens",),

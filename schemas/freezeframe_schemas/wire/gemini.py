@@ -14,7 +14,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
-from freezeframe_schemas.wire.attributes import AttributeWriter, Counts, Fields
+from freezeframe_schemas.wire.attributes import AttributeWriter, Fields, UsageCounts
 from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -178,7 +178,7 @@ def _reason(value: JsonValue) -> str | None:
     return as_text(value)
 
 
-COUNTS: Final = Counts(
+COUNTS: Final = UsageCounts(
     input=("promptTokenCount",),
     output=("candidatesTokenCount",),
     cache_read=("cachedContentTokenCount",),

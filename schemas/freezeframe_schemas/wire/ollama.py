@@ -13,7 +13,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Split, pieces_of, without_keys
-from freezeframe_schemas.wire.attributes import AttributeWriter, Counts, Fields
+from freezeframe_schemas.wire.attributes import AttributeWriter, Fields, UsageCounts
 from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect, ended_by_event
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import Form, Frame
@@ -97,7 +97,7 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
 def _read_usage(document: JsonObject, out: AttributeWriter) -> None:
     """Write token counts; Ollama has no usage object, so its fields are kept by their names."""
     usage = {key: value for key, value in document.items() if key.endswith(("eval_count", "_duration"))}
-    out.usage(usage, Counts(input=("prompt_eval_count",), output=("eval_count",)))
+    out.usage(usage, UsageCounts(input=("prompt_eval_count",), output=("eval_count",)))
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:

@@ -14,7 +14,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer
-from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Counts, Fields
+from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields, UsageCounts
 from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect
 from freezeframe_schemas.wire.document import JsonObject, as_list, as_object, as_objects, as_text
 from freezeframe_schemas.wire.frames import METRICS
@@ -112,7 +112,7 @@ def read_completion(document: JsonObject, reasons: Sequence[str | None], out: At
     out.usage(usage, COUNTS)
 
 
-COUNTS: Final = Counts(
+COUNTS: Final = UsageCounts(
     input=("prompt_tokens",),
     output=("completion_tokens",),
     cache_read=(

@@ -12,7 +12,7 @@ from freezeframe_schemas import genai
 from freezeframe_schemas.wire import messages as msg
 from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Thought
-from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Counts, Fields
+from freezeframe_schemas.wire.attributes import SAMPLING, AttributeWriter, Fields, UsageCounts
 from freezeframe_schemas.wire.dialect import Documents, Streams, WireDialect
 from freezeframe_schemas.wire.document import (
     JsonObject,
@@ -33,7 +33,7 @@ _SAMPLED: Final[Fields] = {
     "service_tier": (AttributeWriter.text, genai.OPENAI_SERVICE_TIER_REQUEST),
 }
 _REQUEST_FIELDS: Final = frozenset({*_SAMPLED, "input", "instructions", "conversation", "tools"})
-_COUNTS: Final = Counts(
+_COUNTS: Final = UsageCounts(
     input=("input_tokens",),
     output=("output_tokens",),
     cache_read=("input_tokens_details.cached_tokens",),

@@ -21,7 +21,7 @@ _STRIDE: Final = 8192
 """Words between two remembered states of an epoch, so that a word is found without drawing all those before it."""
 
 
-class Served:
+class ServedDraws:
     """What the lanes of a replay draw."""
 
     def __init__(self) -> None:
@@ -87,7 +87,7 @@ class _Lane:
         self._next = ""
         """A reading that is not due yet."""
 
-    def is_ready(self, served: Served, *, for_gauss: bool) -> bool:
+    def is_ready(self, served: ServedDraws, *, for_gauss: bool) -> bool:
         """Return whether there is a generator; move on to the next one if this one's words are used up."""
         while self.left is not None and self.left <= 0:
             reading = self._next or recall(self._feed)

@@ -17,7 +17,7 @@ from typing import Any, Final
 from freezeframe._guard import guard
 from freezeframe.context.current import PLACE, Place, current_place
 from freezeframe.context.draws import Draws, asker
-from freezeframe.seams.draws.drawn import GIVEN, GONE, Served, state_to_text
+from freezeframe.seams.draws.drawn import GIVEN, GONE, ServedDraws, state_to_text
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.readings import draws_of, feed_of, note
 
@@ -51,7 +51,7 @@ class _Shared:
         self._row_from = 0
         self._made_gauss: tuple[Place, tuple[Draws, str] | None] | None = None
         """The place that made the number that `gauss` will return next."""
-        self.served = Served()
+        self.served = ServedDraws()
         self._open = 0
         """Runs in progress."""
         self._is_off = False
@@ -65,7 +65,7 @@ class _Shared:
         self.generator, self.getstate = generator, generator.getstate
         self._turnable, self._is_off = [], False
         self.begin_epoch()
-        self.served = Served()
+        self.served = ServedDraws()
 
     def after_fork(self) -> None:
         """Make it usable in a newly forked process; `random` seeds it there."""

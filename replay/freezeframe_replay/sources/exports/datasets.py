@@ -19,7 +19,7 @@ _DIGITS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
+class DatasetExample:
     name: str
     messages: Sequence[JsonObject]
     """What was asked, as OpenAI's chat messages."""
@@ -36,12 +36,12 @@ class Example:
         return content if isinstance(content, str) and content else dump(self.answer.get("tool_calls") or content)
 
 
-def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) -> Iterator[Example]:
+def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) -> Iterator[DatasetExample]:
     """Yield a run's rows: one with its first question and what it returned or answered last, or one for each model call.
 
     Calls of which the spans do not hold both request and answer are left out.
     """
-    calls: list[Example] = []
+    calls: list[DatasetExample] = []
     for reported in reported_calls(spans):
         messages = asked(reported.attributes)
         answer = answered(reported.attributes)
@@ -53,7 +53,7 @@ def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) ->
         if each_call:
             about["call"] = number
         calls.append(
-            Example(
+            DatasetExample(
                 name=f"{run_id[:_DIGITS]}-{number}" if each_call else run_id,
                 messages=messages,
                 answer=answer,
@@ -66,7 +66,7 @@ def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) ->
     elif calls:
         first, output = calls[0], _output(spans)
         said: JsonObject = calls[-1].answer if output is None else {"role": "assistant", "content": output}
-        yield Example(name=run_id, messages=first.messages, answer=said, tools=first.tools, about=first.about)
+        yield DatasetExample(name=run_id, messages=first.messages, answer=said, tools=first.tools, about=first.about)
 
 
 def _output(spans: Sequence[SpanRecord]) -> str | None:
@@ -79,12 +79,12 @@ def _output(spans: Sequence[SpanRecord]) -> str | None:
 # -- one function a tool --------------------------------------------------------------------------------------------------
 
 
-def openai_evals(example: Example) -> JsonObject:
+def openai_evals(example: DatasetExample) -> JsonObject:
     """Return a sample of openai/evals. Source: its ``docs/build-eval.md``."""
     return {"input": [*example.messages], "ideal": example.expected}
 
 
-def inspect(example: Example) -> JsonObject:
+def inspect(example: DatasetExample) -> JsonObject:
     """Return a sample of Inspect. Source: https://inspect.aisi.org.uk/datasets.html, ``json_dataset``."""
     metadata: JsonObject = {**example.about, "tools": [*example.tools]}
     return {
@@ -115,7 +115,7 @@ def _flat(call: JsonObject) -> JsonObject:
     return {"id": call.get("id") or "", "type": "function", "function": function["name"], "arguments": held}
 
 
-def promptfoo(example: Example) -> JsonObject:
+def promptfoo(example: DatasetExample) -> JsonObject:
     """Return a test case of promptfoo. Source: https://www.promptfoo.dev/docs/configuration/test-cases."""
     return {
         "description": example.name,
@@ -125,28 +125,28 @@ def promptfoo(example: Example) -> JsonObject:
     }
 
 
-def braintrust(example: Example) -> JsonObject:
+def braintrust(example: DatasetExample) -> JsonObject:
     """Return a row of a Braintrust dataset. Source: https://www.braintrust.dev/docs/annotate/datasets."""
     return {"id": example.name, "input": [*example.messages], "expected": example.expected, "metadata": example.about}
 
 
-def dspy(example: Example) -> JsonObject:
+def dspy(example: DatasetExample) -> JsonObject:
     """Return a row for ``dspy.Example(**row).with_inputs("question", "history")``."""
     return {"question": _question(example), "history": [*example.messages[:-1]], "answer": example.expected, **example.about}
 
 
-def _question(example: Example) -> str:
+def _question(example: DatasetExample) -> str:
     content = example.messages[-1].get("content")
     return content if isinstance(content, str) else dump(content)
 
 
-def write_lines(examples: Iterable[Example], row: Callable[[Example], JsonObject]) -> Iterator[str]:
+def write_lines(examples: Iterable[DatasetExample], row: Callable[[DatasetExample], JsonObject]) -> Iterator[str]:
     """Yield a line of JSON for each example."""
     for example in examples:
         yield f"{dump(row(example))}\n"
 
 
-def write_pytest(examples: Iterable[Example]) -> Iterator[str]:
+def write_pytest(examples: Iterable[DatasetExample]) -> Iterator[str]:
     """Yield a module with the examples as parameters of a test: literals only, so importing it runs no code of a recording."""
     yield '"""Recorded runs as parameters of a test: `@pytest.mark.parametrize(("messages", "expected"), CASES)`."""\n\n'
     yield "import pytest\n\nCASES = [\n"

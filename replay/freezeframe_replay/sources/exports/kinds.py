@@ -11,7 +11,7 @@ from typing import Final
 
 from freezeframe._version import __version__
 from freezeframe_replay.sources.exports import datasets
-from freezeframe_replay.sources.exports.datasets import Example, examples_of, write_lines, write_pytest
+from freezeframe_replay.sources.exports.datasets import DatasetExample, examples_of, write_lines, write_pytest
 from freezeframe_replay.sources.exports.endpoints import LANGFUSE, LANGSMITH, MLFLOW, OTLP, PHOENIX, Endpoint
 from freezeframe_replay.sources.exports.openinference import in_openinference
 from freezeframe_replay.sources.exports.wiremock import write_stubs
@@ -158,7 +158,7 @@ def _otlp(name: str) -> Write:
 # -- datasets -------------------------------------------------------------------------------------------------------------
 
 
-def _examples(runs: Iterable[Exported], export: Export) -> Iterator[Example]:
+def _examples(runs: Iterable[Exported], export: Export) -> Iterator[DatasetExample]:
     for run in runs:
         found = list(examples_of(run.run_id, run.spans, each_call=export.each_call))
         if not found:
@@ -167,7 +167,7 @@ def _examples(runs: Iterable[Exported], export: Export) -> Iterator[Example]:
         yield from found
 
 
-def _lines(row: Callable[[Example], JsonObject]) -> Write:
+def _lines(row: Callable[[DatasetExample], JsonObject]) -> Write:
     return lambda runs, export: write_lines(_examples(runs, export), row)
 
 

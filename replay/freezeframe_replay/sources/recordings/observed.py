@@ -48,7 +48,7 @@ class Names:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Backend(Names):
+class ObservedNames(Names):
     """How it names the rest, if it keeps requests and answers next to the span's fields."""
 
     lists: tuple[str, ...]
@@ -63,7 +63,7 @@ class Backend(Names):
     """Kinds of spans that are model calls; without a kind, by what they hold."""
 
 
-BRAINTRUST: Final = Backend(
+BRAINTRUST: Final = ObservedNames(
     word="row",
     lists=("rows", "events", "data"),
     trace="root_span_id",
@@ -76,7 +76,7 @@ BRAINTRUST: Final = Backend(
     error="error",
     usage="metrics",
 )
-OPIK: Final = Backend(
+OPIK: Final = ObservedNames(
     word="span",
     lists=("spans", "content"),
     trace="trace_id",
@@ -87,7 +87,7 @@ OPIK: Final = Backend(
     end="end_time",
     error="error_info.message",
 )
-WEAVE: Final = Backend(
+WEAVE: Final = ObservedNames(
     word="call",
     lists=("calls",),
     trace="trace_id",
@@ -104,7 +104,7 @@ WEAVE: Final = Backend(
 )
 
 
-def read_observed(backend: Backend) -> Read:
+def read_observed(backend: ObservedNames) -> Read:
     """Return a reader of the spans of a file that a backend exported."""
 
     def read(path: Path, origin: Origin) -> Iterator[SpanRecord]:
@@ -113,7 +113,7 @@ def read_observed(backend: Backend) -> Read:
     return read
 
 
-def _span(item: JsonObject, backend: Backend, seed: str) -> SpanRecord:
+def _span(item: JsonObject, backend: ObservedNames, seed: str) -> SpanRecord:
     name = as_text(_at(item, backend.name)) or backend.word
     if "/op/" in name:  # Weave's: a URL, with a hash at its end
         name = name.rpartition("/op/")[2].partition(":")[0]
@@ -155,7 +155,7 @@ def span_of(
     )
 
 
-def _attributes(item: JsonObject, backend: Backend, name: str) -> Mapping[str, AttributeValue]:
+def _attributes(item: JsonObject, backend: ObservedNames, name: str) -> Mapping[str, AttributeValue]:
     given, answer = _at(item, backend.given), _at(item, backend.answer)
     kind = as_text(_at(item, backend.kind)) if backend.kind else "llm" if _is_api(given, answer) else None
     if kind == "tool":
