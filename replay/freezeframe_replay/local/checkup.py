@@ -19,7 +19,7 @@ from freezeframe._config import USUAL_ENDPOINT
 from freezeframe._delivery_report import delivery_reports
 from freezeframe_redaction.keyring.keys import read_key_file
 from freezeframe_replay.local import daemon
-from freezeframe_replay.local.collector import ask, pages_port, store_url
+from freezeframe_replay.local.collector import status, store_url
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.address import shown_address
@@ -254,11 +254,8 @@ def _collector(home: Home) -> Iterable[CheckResult]:
 
 def _readers(home: Home) -> Iterable[CheckResult]:
     """Check whether the kernel sandboxes the processes that run SQL."""
-    try:
-        status: Any = ask(home, f"http://127.0.0.1:{pages_port(home)}/status")
-        readers: Any = status["readers"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return  # it was ready a moment ago; reporting a stopped collector is not this check's job
+    # it was ready a moment ago: reporting a stopped collector is not this check's job
+    readers: Any = (status(home) or {}).get("readers")
     if readers is None:  # a ClickHouse server answers SQL
         return
     if readers["sandboxed"]:

@@ -49,6 +49,14 @@ def ask(home: Home, url: str, *, post: bool = False, timeout_s: float = 2.0) -> 
         return json.loads(answer.read())
 
 
+def status(home: Home) -> dict[str, Any] | None:
+    """Return what the collector reports about itself; None if there is none, or it does not answer."""
+    try:
+        return ask(home, f"http://127.0.0.1:{port}/status") if (port := pages_port(home)) else None
+    except (OSError, ValueError):
+        return None
+
+
 def flush(home: Home, *, timeout_s: float = 10.0) -> bool:
     """Make the collector of `home` store everything that it has acknowledged, so that a run just sent is found.
 

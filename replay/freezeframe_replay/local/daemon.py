@@ -18,7 +18,7 @@ from freezeframe_replay.local.collector import ask, pages_port, read_ports
 from freezeframe_replay.local.home import Home, make_home
 from freezeframe_replay.local.processes import Note
 from freezeframe_replay.sources.http_door import LOOPBACK, opener
-from freezeframe_schemas.data_directory import remember_data_directory
+from freezeframe_schemas.data_directory import PORTS_FILE, remember_data_directory
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.listeners import port_is_free, who_listens
 from freezeframe_schemas.local_tokens import READER, bearer, read_token
@@ -243,7 +243,7 @@ def pages_port_of(home: Home, name: str) -> int | None:
 
 
 def _ports_file(home: Home, name: str) -> Path:
-    return home.ports_file if name == COLLECTOR else replay_ports_file(home)
+    return home.directory / PORTS_FILE if name == COLLECTOR else replay_ports_file(home)
 
 
 def replay_ports_file(home: Home) -> Path:

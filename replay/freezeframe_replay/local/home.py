@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from freezeframe_schemas.data_directory import PORTS_FILE, VARIABLE, find_data_directory
+from freezeframe_schemas.data_directory import VARIABLE, find_data_directory
 from freezeframe_schemas.errors import ConfigError
 
 STORE_VARIABLE: Final = "FREEZEFRAME_STORE"
@@ -23,11 +23,6 @@ class Home:
     """A data directory and the names of the files in it that concern the processes."""
 
     directory: Path
-
-    @property
-    def ports_file(self) -> Path:
-        """Return the file in which the collector notes its ports once it is ready."""
-        return self.directory / PORTS_FILE
 
     @property
     def processes(self) -> Path:

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.failures import Group, list_failures
-from freezeframe_replay.local.collector import ask, flush, pages_port
+from freezeframe_replay.local.collector import flush, status
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.answered_rows import csv_text
 from freezeframe_replay.service.replay_routes import folder_of, own_form
@@ -176,7 +176,7 @@ def _answer(store: RunStore, query: str) -> SqlAnswer | None:
 async def show_health(request: web.Request) -> web.Response:
     """Show how the services do: rates, lag, log, what was rejected and redacted, disk, versions."""
     home = request.app[HOME]
-    status = await asyncio.to_thread(_status, home)
+    reported = await asyncio.to_thread(status, home)
     wrong = ""
     try:
         tables = await asyncio.to_thread(request.app[STORE].use, _tables)
@@ -184,7 +184,7 @@ async def show_health(request: web.Request) -> web.Response:
         tables, wrong = ([], [], []), error.message
     by_class, by_reason, by_table = tables
     health = Health(
-        status=status,
+        status=reported,
         wrong=wrong,
         redactions=by_class,
         rejects=by_reason,
@@ -195,17 +195,6 @@ async def show_health(request: web.Request) -> web.Response:
         },
     )
     return html(health_page(health))
-
-
-def _status(home: Home) -> Any:
-    """Return what the collector reports about itself; None if there is none."""
-    port = pages_port(home)
-    if port is None:
-        return None
-    try:
-        return ask(home, f"http://127.0.0.1:{port}/status")
-    except (OSError, ValueError):
-        return None
 
 
 def _tables(store: RunStore) -> tuple[list[Any], list[Any], list[Any]]:
