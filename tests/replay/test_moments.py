@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_replay.engine.moments import Moments, Slack
+from freezeframe_replay.engine.moments import Moments, Slack, holds
 
 NOW = 1_770_000_000
 """2026-02-02 02:40:00 UTC"""
@@ -118,6 +118,7 @@ def test_a_number_that_is_far_from_now_is_no_moment(days: int) -> None:
         (f"at {NOW}", f"by {NOW + 1}"),
         (f"{NOW}", f"{NOW + 1} {NOW + 1}"),
         ("2026-02-30T00:00:00Z", "2026-02-30T00:00:01Z"),
+        ("2026-02-30T00:00:00Z", "2026-02-28T00:00:00Z"),
         ("25:00:00", "25:00:01"),
         ("nothing", "else"),
         (f"from {NOW} to {NOW}", f"from {NOW + 1} to {NOW + 9}"),
@@ -200,3 +201,35 @@ def test_what_may_be_a_duration_and_is_not_taken_for_one_is_kept_with_its_reason
     assert moments.settle(recorded, live, slack(given=given)) == live
     assert list(moments.apart) == [live.split()[1]] * bool(why)
     assert why in "".join(moments.apart.values())
+
+
+@pytest.mark.parametrize(
+    ("recorded", "live", "units", "same"),
+    [
+        ("took 0.0008", "took 0.00045", 1, True),
+        ("took 0.0008", "took 0.00035", 1, False),  # less than a millisecond: half of the longer one at most
+        ("took 0.001", "took 0.0004", 1, True),
+        ("took 9.5", "took 0.0", 1000, True),
+        ("took 10.0", "took 0.0", 1000, True),
+        ("took 40.5", "took 0.0", 1000, False),  # over a hundred times as long as what rounds to nothing
+        ("took 1.25", "took 1", 1, True),  # one of the two has the digits of a duration
+    ],
+)
+def test_two_durations_differ_by_so_much_at_most(recorded: str, live: str, units: int, same: bool) -> None:
+    assert Moments(lambda _: (units, False)).settle(recorded, live, slack()) == (recorded if same else live)
+
+
+@pytest.mark.parametrize(
+    ("text", "is_held"),
+    [
+        (b"204 ms", True),
+        (b"204.", True),
+        (b"0.2041", False),
+        (b"1204", False),
+        (b"204.5", False),
+        (b"2.204", False),
+        (b"20", False),
+    ],
+)
+def test_a_text_holds_a_number_as_a_whole_or_not_at_all(text: bytes, is_held: bool) -> None:
+    assert holds(text, "204") is is_held
