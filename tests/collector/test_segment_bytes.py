@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from log_batches import span
 
 from freezeframe_collector.audit import Counts
+from freezeframe_collector.casts.found import Found
 from freezeframe_collector.encoded import EncodedSpan, encode_spans
 from freezeframe_collector.wal.format import (
     HEADER_BYTES,
@@ -179,3 +180,11 @@ def test_an_extent_is_read_as_it_was_written() -> None:
     assert (extent + extent).to_bytes() == Extent(
         size_bytes=2 * numbers[0], records=2 * numbers[1], spans=2 * numbers[2], counts=counts + counts
     ).to_bytes()
+
+
+@pytest.mark.parametrize("found", [(), (Found(tenant="t", trace_id="ab", based_on=2, sealed=b"\x00sealed", ended=True),)])
+def test_a_record_holds_what_was_found_in_its_runs_and_nothing_if_that_is_nothing(found: tuple[Found, ...]) -> None:
+    data = file_header(MARK, Extent()) + b"".join(frame(MARK, Extent(), Counts(received=1), (), [encoded(1)], found))
+    (record,) = parse_segment(data, MARK, is_sealed=False).records
+    assert record.found == found
+    assert (b'"found"' in data) is bool(found)
