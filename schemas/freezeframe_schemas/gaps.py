@@ -43,6 +43,8 @@ class GapKind(StrEnum):
     """The run was ended from outside (its caller gave up or went away), which a replay does not repeat."""
     TOOL_CHANGES = "tool_changes"
     """A tool changed what it was given, and a replay, which does not run it, serves only what it returned."""
+    CARRIED_OVER = "carried_over"
+    """An earlier run of the process changed something that this one's code names."""
     RESULT_CHANGED = "result_changed"
     """What a call returned or raised comes back similar, but not the same."""
     OUTCOME_PARTLY = "outcome_partly"

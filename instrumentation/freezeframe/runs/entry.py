@@ -17,6 +17,7 @@ from freezeframe._guard import guard, report
 from freezeframe.context.current import PLACE, Lane, Place, RunContext, current_place, leave
 from freezeframe.context.environment import recorded_settings
 from freezeframe.context.program import program_file, relative_path
+from freezeframe.runs.carried_over import carried_into_call
 from freezeframe.runs.entry_payload import EntryPayload, EntryPoint
 from freezeframe.runs.reach import command_gaps
 from freezeframe.seams.draws import randoms
@@ -248,6 +249,9 @@ def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run
             sights=run.sights,
             draws=run.draws,
         )
+        if run.is_implied:
+            for gap in carried_into_call():
+                run.payload.add_gap(gap)
         recorder.sink.announce(span, run.payload.beginning())
 
 

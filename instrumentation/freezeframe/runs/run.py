@@ -28,6 +28,7 @@ from freezeframe._drive import watched_async_generator, watched_generator
 from freezeframe._guard import guard
 from freezeframe.context.current import RunContext, current_place
 from freezeframe.context.program import relative_path
+from freezeframe.runs.carried_over import carried_into
 from freezeframe.runs.entry import EntryScope, command_entry
 from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe.runs.reach import Reach, input_gaps, left_open, lost_of_outcome
@@ -280,7 +281,7 @@ class _MarkedFunction:
             if switch.recorder() is not None and current_place().takes_run:
                 self.reach.look()
                 arguments = {str(number): value for number, value in enumerate(positional, 1)} | named
-                return tuple(input_gaps(arguments))
+                return (*carried_into(self._function), *input_gaps(arguments))
         return ()
 
     def watched(self, *args: Any, **kwargs: Any) -> tuple[Any, _Yields]:

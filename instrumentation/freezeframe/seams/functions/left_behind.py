@@ -3,6 +3,8 @@
 A replay does not run the tool, so it leaves none of that. We look at what the tool's own code names, and at what the
 application's code named there names in turn; this is found once per function. Plain data is compared, and so are the attributes
 of an application object, one level deep. No value is kept longer than the call.
+
+What a run leaves for the next one is found the same way (`freezeframe.runs.carried_over`).
 """
 
 from __future__ import annotations
@@ -30,8 +32,14 @@ CONSTANT: Final = FIXED | {tuple, frozenset, complex, type}
 _MOST_ITEMS: Final = 1_000
 _ABSENT: Final = object()
 _CACHED: Final = type(cache(len))
+_OF_A_CONTEXT: Final = (ContextVar, threading.local)
+RECORDED: Final = "__freezeframe_recorded__"
+"""The attribute of a function whose calls a replay answers."""
 _ATTRIBUTES: Final = ("__dict__", "__pydantic_private__")
+_LOAD_GLOBAL: Final = dis.opmap["LOAD_GLOBAL"]
 _STORE_GLOBAL: Final = dis.opmap["STORE_GLOBAL"]
+_BY_NAME: Final = {_LOAD_GLOBAL, _STORE_GLOBAL, dis.opmap["LOAD_NAME"], dis.opmap["DELETE_GLOBAL"]}
+"""Operations on globals, each with the number of a name."""
 _MAX_FUNCTIONS: Final = 60
 _MAX_PLACES: Final = 100
 """How many functions are followed from one tool, and how many places are compared around each of its calls."""
@@ -49,9 +57,15 @@ Mark = tuple[str, object]
 class LeftBehind:
     """Looks at one function's surroundings, before and after a call."""
 
-    __slots__ = ("_function", "_large", "_places", "_spent")
+    __slots__ = ("_for_run", "_function", "_large", "_places", "_spent")
 
-    def __init__(self, function: Any) -> None:
+    def __init__(self, function: Any, *, for_run: bool = False) -> None:
+        """Look at what a tool names; or, `for_run`, at what a replay of a run of this function would find different.
+
+        That leaves out what only tools name, and context variables, which are set anew for each request or task. It adds
+        what `functools.cache` remembers.
+        """
+        self._for_run = for_run
         plain = plain_function(function)
         self._function = None if plain is None else weakref.ref(plain)
         """Not kept alive: servers make tools for each request."""
@@ -65,7 +79,8 @@ class LeftBehind:
         It takes the result, and yields what is different (``changes``), and what holds the result itself (``keeps``).
         """
         if self._places is None:
-            self._places = list(_places(self._function and self._function(), type(owner)))
+            found = _places(self._function and self._function(), type(owner), for_run=self._for_run)
+            self._places = [(name, read) for name, read in found if not (self._for_run and type(read()) in _OF_A_CONTEXT)]
         spaces = [*_spaces("its object ({})", owner), *_spaces("its context ({})", context)]
         held = [(label.format(name), partial(space.get, name, _ABSENT)) for label, space in spaces for name in list(space)]
         places = [*self._places, *held]
@@ -94,6 +109,8 @@ class LeftBehind:
         """Return a comparable form of a value; ("", None) for one that is not examined, such as a client that is made once."""
         if type(value) is ContextVar:
             value = value.get(_ABSENT)
+        if type(value) is _CACHED:
+            return "cache", value.cache_info().misses
         kind = type(value)  # never `isinstance`, which asks a lazy object for its class, and so creates it
         if kind in FIXED:
             return "value", (kind, value)
@@ -151,7 +168,7 @@ def _environment() -> dict[Any, Any]:
 # -- where a function can leave something ----------------------------------------------------------------------------------
 
 
-def _places(function: FunctionType | None, owner: type) -> Iterator[tuple[str, Read]]:
+def _places(function: FunctionType | None, owner: type, *, for_run: bool) -> Iterator[tuple[str, Read]]:
     """Yield the places that a function and the application code it calls name, each with a function that reads it."""
     found: dict[str, Read] = {}
     waiting = [] if function is None else [function]
@@ -161,37 +178,47 @@ def _places(function: FunctionType | None, owner: type) -> Iterator[tuple[str, R
         if each.__code__ in seen:
             continue
         seen.add(each.__code__)
-        names, stored = _names(each.__code__)
+        names, loaded, stored = _names(each.__code__)
         around = zip(each.__code__.co_freevars, each.__closure__ or (), strict=False)
         cells = {name: (_content(cell), partial(_content, cell)) for name, cell in around}
-        _look(f"the variable {{}} around {each.__name__}", cells, names, found, waiting)
-        _look("the global {}", _held(each.__globals__, names | stored, stored), names, found, waiting)
+        look = partial(_look, names=names, found=found, waiting=waiting, for_run=for_run)
+        look(f"the variable {{}} around {each.__name__}", cells)
+        look("the global {}", _held(each.__globals__, loaded | stored, stored))
         defaults = [*(each.__defaults__ or ()), *(each.__kwdefaults__ or {}).values()]
         found |= {f"a default of {each.__name__}": partial(_itself, item) for item in defaults if type(item) in _GROWING}
-        waiting += _methods(owner, names)
+        waiting += _methods(owner, names, for_run=for_run)
     yield from list(found.items())[:_MAX_PLACES]
 
 
 def _look(
-    label: str, held: Mapping[str, tuple[Any, Read]], names: set[str], found: dict[str, Read], waiting: list[FunctionType]
+    label: str,
+    held: Mapping[str, tuple[Any, Read]],
+    *,
+    names: set[str],
+    found: dict[str, Read],
+    waiting: list[FunctionType],
+    for_run: bool,
 ) -> None:
     """Add to `found` the data of a namespace that code names, and to `waiting` the functions."""
     for name, (value, read) in held.items():
         shown = label.format(name)
-        if function := plain_function(value):
+        if function := plain_function(value, replayed=for_run):
             waiting.append(function)
+            if for_run and type(value) is _CACHED:
+                found.setdefault(shown, read)
         elif type(value) is ModuleType:
             if _is_module_own(value.__name__) and "." not in label:
-                _look(f"the global {name}.{{}}", _held(vars(value), names), names, found, waiting)
+                inner = _held(vars(value), names)
+                _look(f"the global {name}.{{}}", inner, names=names, found=found, waiting=waiting, for_run=for_run)
         elif issubclass(type(value), type):
             if _is_own(value):
                 inner = {key: each for key, each in _held(vars(value), names).items() if not plain_function(each[0])}
-                _look(f"the class {name} ({{}})", inner, names, found, waiting)
-                waiting += _methods(value, names)
+                _look(f"the class {name} ({{}})", inner, names=names, found=found, waiting=waiting, for_run=for_run)
+                waiting += _methods(value, names, for_run=for_run)
         else:
             found.setdefault(shown, read)
             if _is_own(type(value)):
-                waiting += _methods(type(value), names)
+                waiting += _methods(type(value), names, for_run=for_run)
 
 
 def _held(
@@ -201,33 +228,47 @@ def _held(
     return {name: (namespace.get(name, _ABSENT), partial(namespace.get, name, _ABSENT)) for name in present}
 
 
-def _names(code: CodeType) -> tuple[set[str], set[str]]:
-    """Return what the code, and code inside it, names: globals and attributes; and which globals it sets."""
-    names, stored = {*code.co_names, *code.co_freevars}, set[str]()
-    if _STORE_GLOBAL in code.co_code[::2]:
-        stored = {str(each.argval) for each in dis.get_instructions(code) if each.opcode == _STORE_GLOBAL}
+def _names(code: CodeType) -> tuple[set[str], set[str], set[str]]:
+    """Return what the code, and code inside it, names: globals and attributes; which of them are globals; which it sets."""
+    names, loaded, stored = {*code.co_names, *code.co_freevars}, set[str](), set[str]()
+    for operation, name in _globals(code):
+        (stored if operation == _STORE_GLOBAL else loaded).add(name)
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            more, set_there = _names(inner)
+            more, loaded_there, set_there = _names(inner)
             names |= more
+            loaded |= loaded_there
             stored |= set_there
-    return names, stored
+    return names, loaded, stored
 
 
-def _methods(owner: type, names: set[str]) -> Iterator[FunctionType]:
+def _globals(code: CodeType) -> Iterator[tuple[int, str]]:
+    """Yield the operations of code on globals, each with the name. `dis` takes eight times as long, in the user's process."""
+    extended = 0
+    for operation, argument in zip(code.co_code[::2], code.co_code[1::2], strict=True):
+        number = extended | argument
+        if operation in _BY_NAME:
+            yield operation, code.co_names[number >> 1 if operation == _LOAD_GLOBAL else number]
+        extended = number << 8 if operation == dis.EXTENDED_ARG else 0
+
+
+def _methods(owner: type, names: set[str], *, for_run: bool) -> Iterator[FunctionType]:
     for base in owner.__mro__:
         if _is_own(base):
-            yield from (function for name in names if (function := plain_function(vars(base).get(name))))
+            held = vars(base)
+            yield from (function for name in names if (function := plain_function(held.get(name), replayed=for_run)))
 
 
-def plain_function(value: Any) -> FunctionType | None:
-    """Return the application's function behind decorators, if it is one."""
+def plain_function(value: Any, *, replayed: bool = False) -> FunctionType | None:
+    """Return the application's function behind decorators, if it is one; `replayed`: and if a replay runs it, too."""
     if type(value) in (staticmethod, classmethod):
         value = value.__func__
     elif type(value) is property:
         value = value.fget
     elif type(value) is partial:
         value = value.func
+    if replayed and type(value) is FunctionType and RECORDED in vars(value):
+        return None
     if type(value) in (FunctionType, _CACHED):
         value = inspect.unwrap(value)
     if type(value) is FunctionType and is_applications(value.__code__.co_filename, value.__module__ or ""):

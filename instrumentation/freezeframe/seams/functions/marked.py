@@ -11,7 +11,7 @@ from freezeframe._drive import watched_async_generator, watched_generator
 from freezeframe._guard import guard
 from freezeframe.seams.functions import calls
 from freezeframe.seams.functions.given import watch_call
-from freezeframe.seams.functions.left_behind import LeftBehind
+from freezeframe.seams.functions.left_behind import RECORDED, LeftBehind
 from freezeframe.seams.recorder import switch
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Kind
@@ -91,6 +91,12 @@ def watch(
         dump: writes a result; generators write each item separately.
         load: reads it.
     """
+    watched = _watched(function, describe, dump, load)
+    setattr(watched, RECORDED, True)
+    return watched
+
+
+def _watched(function: Any, describe: Describe, dump: calls.Dump, load: calls.Load) -> Callable[..., Any]:
     if inspect.isasyncgenfunction(function):
         return watched_async_generator(
             function,

@@ -1,0 +1,67 @@
+"""What a process carries over from one run to the next: a replay runs one of them alone, and begins as the first one did.
+
+What the code of a run names is looked at when the first run comes to it, and again in each later one (see `LeftBehind`). For a
+marked function that is where the run begins; for a request or a task it is where the run makes its first call, in the functions
+on the stack.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable, Iterator
+from types import CellType, CodeType, FunctionType
+from typing import Any, Final
+
+from freezeframe.seams.functions.left_behind import Changes, LeftBehind, plain_function
+from freezeframe.seams.unmarked.sights import is_applications
+from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
+
+_MAX_FUNCTIONS: Final = 8
+"""How many functions on the stack are looked at: the innermost."""
+_MAX_SEEN: Final = 1_000
+_HOSTS: Final = "freezeframe.hosts"
+_FIRST: Final[dict[CodeType, Changes]] = {}
+"""A function's code -> what finds out how its surroundings differ from those in the first run that came to it."""
+
+
+def carried_into(function: Any) -> Iterator[Gap]:
+    """Yield the gap of a run that a call of this function begins, if there is one."""
+    plain = plain_function(function)
+    return _gaps(() if plain is None else (plain,))
+
+
+def carried_into_call() -> Iterator[Gap]:
+    """Yield the gap of a run whose first call is being made, if there is one."""
+    return _gaps(_functions_on_the_stack())
+
+
+def _gaps(functions: Iterable[FunctionType]) -> Iterator[Gap]:
+    names: dict[str, None] = {}
+    for function in functions:
+        changes = _FIRST.get(function.__code__)
+        if changes is not None:
+            names |= dict.fromkeys(name for _, name in changes(None))
+        elif len(_FIRST) < _MAX_SEEN:
+            _FIRST[function.__code__] = LeftBehind(function, for_run=True).before(None)
+    if names:
+        yield Gap(
+            kind=GapKind.CARRIED_OVER,
+            text=f"{', '.join(names)} changed since the first run of the process, {NOT_REPEATED}",
+            do="pass it as an argument, or read it in a function marked with @freezeframe.tool",
+        )
+
+
+def _functions_on_the_stack() -> Iterator[FunctionType]:
+    """Yield the application's functions that are running between the call and what serves the request or the task.
+
+    A frame has no function, but what it names is in its code and its globals. What its variables hold is not looked at.
+    """
+    frame, left = sys._getframe(1), _MAX_FUNCTIONS
+    while frame is not None and left:
+        code, module = frame.f_code, frame.f_globals.get("__name__") or ""
+        if module.startswith(_HOSTS):
+            return
+        if code.co_name != "<module>" and is_applications(code.co_filename, module):
+            left -= 1
+            yield FunctionType(code, frame.f_globals, closure=tuple(CellType() for _ in code.co_freevars))
+        frame = frame.f_back

@@ -1,0 +1,190 @@
+"""What earlier runs of a process changed, and a later one's code names, is a gap of the later one: a replay runs it alone."""
+
+from __future__ import annotations
+
+import asyncio
+import contextvars
+import dis
+import functools
+import inspect
+import sys
+from collections.abc import Awaitable, Callable
+from types import CodeType
+from typing import Any
+
+import pytest
+
+import freezeframe
+from freezeframe.hosts import applications
+from freezeframe.seams.functions import left_behind
+from freezeframe.seams.recorder.patching import Patches
+from freezeframe.testing import capture
+from freezeframe_schemas.gaps import NOT_REPEATED, GapKind
+from freezeframe_schemas.run import build_run, readiness
+from freezeframe_schemas.span import SpanRecord
+
+history: list[str] = []
+sessions: dict[str, list[str]] = {}
+orders: dict[str, int] = {}
+counted = 0
+client: object = None
+asked: contextvars.ContextVar[int] = contextvars.ContextVar("asked", default=0)
+
+
+class Bot:
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    def hear(self, text: str) -> None:
+        self.said.append(text)
+
+
+bot = Bot()
+
+
+@freezeframe.tool
+def say(what: object) -> str:
+    return str(what)
+
+
+@freezeframe.tool
+def order(what: str) -> int:
+    return orders.setdefault(what, len(orders))
+
+
+@functools.cache
+def translated(text: str) -> str:
+    return say(text)
+
+
+def sessions_named_like_an_attribute() -> None:
+    sessions["x"] = []
+
+
+@freezeframe.run
+def remembers(text: str) -> str:
+    history.append(text)
+    return say(history)
+
+
+@freezeframe.run
+def hears(text: str) -> str:
+    bot.hear(text)
+    return say(bot.said)
+
+
+@freezeframe.run
+async def counts(text: str) -> str:
+    global counted
+    counted += 1
+    return say(text)
+
+
+@freezeframe.run
+def translates(text: str) -> str:
+    del text
+    return translated("the same")
+
+
+@freezeframe.run
+def orders_by_a_tool(text: str) -> int:
+    """What only tools name is not missed: a replay answers them."""
+    return order(text)
+
+
+@freezeframe.run
+def is_stateless(text: str) -> str:
+    global client
+    client = object()
+    asked.set(asked.get() + 1)
+    return say([text, getattr(Bot, "sessions_named_like_an_attribute", None), Bot.__dict__.get("x")])
+
+
+def runs_of(spans: list[SpanRecord]) -> list[list[str]]:
+    """Return the texts of the gap, for each run in order."""
+    traces: dict[str, list[SpanRecord]] = {}
+    for span in spans:
+        traces.setdefault(span.trace_id, []).append(span)
+    runs = [build_run(each) for each in traces.values()]
+    assert all(readiness(run).level < 6 for run in runs if run.gaps)
+    return [[gap.text for gap in run.gaps if gap.kind is GapKind.CARRIED_OVER] for run in runs]
+
+
+@pytest.mark.parametrize(
+    ("function", "name"),
+    [
+        (remembers, "the global history"),
+        (hears, "the global bot"),
+        (counts, "the global counted"),
+        (translates, "the global translated"),
+        (orders_by_a_tool, None),
+        (is_stateless, None),
+    ],
+    ids=lambda value: getattr(value, "__name__", None),
+)
+def test_what_an_earlier_run_changed_is_named_in_the_later_one(function: Callable[[str], Any], name: str | None) -> None:
+    with capture() as captured:
+        for text in ("one", "two"):
+            result = function(text)
+            if inspect.isawaitable(result):
+                asyncio.run(_wait(result))
+        first, second = runs_of(captured.spans)
+    assert first == []
+    assert second == ([] if name is None else [f"{name} changed since the first run of the process, {NOT_REPEATED}"])
+
+
+async def _wait(result: Awaitable[Any]) -> Any:
+    return await result
+
+
+async def chat(text: str) -> None:
+    history_of = sessions.setdefault("a", [])
+    history_of.append(text)
+    say(history_of)
+
+
+async def look_up(text: str) -> None:
+    say(text)
+
+
+ROUTES = {"/chat": chat, "/look": look_up}
+
+
+def test_what_a_request_finds_of_an_earlier_one_is_named() -> None:
+    """An application's code is on the stack when the request makes its first call: another handler's globals are not."""
+
+    class Application:
+        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+            await ROUTES[scope["path"]]("hello")
+            await send({"type": "http.response.start", "status": 200, "headers": []})
+            await send({"type": "http.response.body", "body": b"ok"})
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": b"", "more_body": False}
+
+    async def send(message: Any) -> None:
+        del message
+
+    patches = Patches()
+    patches.replace(Application, "__call__", applications.around_asgi)
+    try:
+        with capture() as captured:
+            for path in ("/chat", "/look", "/chat", "/look"):
+                asked = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": []}
+                asyncio.run(Application()(asked, receive, send))
+            found = runs_of(captured.spans)
+    finally:
+        patches.undo()
+    changed = [f"the global sessions changed since the first run of the process, {NOT_REPEATED}"]
+    assert found == [[], [], changed, []]
+
+
+def test_the_globals_that_code_names_are_those_that_dis_finds() -> None:
+    """Read from the bytes of the code, whose form changes with Python's versions."""
+    names = {"LOAD_GLOBAL", "STORE_GLOBAL", "LOAD_NAME", "DELETE_GLOBAL"}
+    modules = [sys.modules[name] for name in ("argparse", "asyncio.base_events", "inspect", "typing", __name__)]
+    codes: list[CodeType] = [each.__code__ for module in modules for each in vars(module).values() if inspect.isfunction(each)]
+    assert len(codes) > 100
+    for code in codes:
+        expected = {(each.opcode, each.argval) for each in dis.get_instructions(code) if each.opname in names}
+        assert set(left_behind._globals(code)) == expected  # pyright: ignore[reportPrivateUsage]  (what is read here)
