@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final
 
+from freezeframe._guard import guard
 from freezeframe.seams.functions.left_behind import Changes, LeftBehind, plain_function
 from freezeframe.seams.unmarked.sights import is_applications
 from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
@@ -37,12 +38,13 @@ def carried_into_call() -> Iterator[Gap]:
 
 def _gaps(functions: Iterable[FunctionType]) -> Iterator[Gap]:
     names: dict[str, None] = {}
-    for function in functions:
-        changes = _FIRST.get(function.__code__)
-        if changes is not None:
-            names |= dict.fromkeys(name for _, name in changes(None))
-        elif len(_FIRST) < _MAX_SEEN:
-            _FIRST[function.__code__] = LeftBehind(function, for_run=True).before(None)
+    with guard("run.carried_over"):  # another thread may change what is looked at
+        for function in functions:
+            changes = _FIRST.get(function.__code__)
+            if changes is not None:
+                names |= dict.fromkeys(name for _, name in changes(None))
+            elif len(_FIRST) < _MAX_SEEN:
+                _FIRST[function.__code__] = LeftBehind(function, for_run=True).before(None)
     if names:
         yield Gap(
             kind=GapKind.CARRIED_OVER,
