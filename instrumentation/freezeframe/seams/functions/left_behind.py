@@ -62,8 +62,8 @@ class LeftBehind:
     def __init__(self, function: Any, *, for_run: bool = False) -> None:
         """Look at what a tool names; or, `for_run`, at what a replay of a run of this function would find different.
 
-        That leaves out what only tools name, and context variables, which are set anew for each request or task. It adds
-        what `functools.cache` remembers.
+        That leaves out what only tools name, context variables, which are set anew for each request or task, and the
+        environment, which others set, too. It adds what `functools.cache` remembers.
         """
         self._for_run = for_run
         plain = plain_function(function)
@@ -85,7 +85,7 @@ class LeftBehind:
         held = [(label.format(name), partial(space.get, name, _ABSENT)) for label, space in spaces for name in list(space)]
         places = [*self._places, *held]
         seen = [self._mark(name, read()) for name, read in places]
-        environment = _environment().copy()
+        environment = {} if self._for_run else _environment().copy()
 
         def changes(result: object) -> Iterator[tuple[str, str]]:
             can_change = type(result) not in CONSTANT
@@ -100,7 +100,7 @@ class LeftBehind:
                 for name, value in list(space.items()):
                     if label.format(name) not in known and self._mark(str(name), value)[0]:
                         yield "changes", label.format(name)
-            if environment != _environment():
+            if not self._for_run and environment != _environment():
                 yield "changes", "os.environ"
 
         return changes

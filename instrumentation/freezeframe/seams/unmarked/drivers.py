@@ -1,7 +1,7 @@
-"""Drivers that connect, or open a database, in C, where no audit hook sees it: what a run does by them is a gap of that run.
+"""Drivers whose work no audit hook sees: they connect, or open a database, in C, or query over a connection that is open.
 
-A row per driver names the functions that do it. In a replay those that connect are stopped, as Python's sockets are: they
-announce themselves as an audit event, `CONNECTS`. Not seen: queries over a connection that was opened before the run.
+A row per driver names the functions that do it; what a run does by them is a gap of that run. In a replay those that connect
+are stopped, as Python's sockets are: they announce themselves as an audit event, `CONNECTS`.
 """
 
 from __future__ import annotations
@@ -41,12 +41,26 @@ LOCAL: Final[Mapping[str, tuple[str, ...]]] = {
 
 None that reads its caller's variables, as ``duckdb.sql("SELECT * FROM frame")`` does: the wrapper would be the caller.
 """
-DRIVERS: Final[Mapping[str, tuple[str, ...]]] = {**REMOTE, **LOCAL}
+QUERIES: Final[Mapping[str, tuple[str, ...]]] = {
+    "pymysql.connections": ("Connection.query",),
+    "aiomysql.connection": ("Connection.query",),
+    "MySQLdb.connections": ("Connection.query",),
+    **dict.fromkeys(
+        ("mysql.connector.connection", "mysql.connector.aio.connection"),
+        ("MySQLConnection.cmd_query", "MySQLConnection.cmd_stmt_execute"),
+    ),
+    "mysql.connector.connection_cext": ("CMySQLConnection.cmd_query", "CMySQLConnection.cmd_stmt_execute"),
+    "asyncpg.connection": ("Connection.execute", "Connection._get_statement", "Connection._copy_out", "Connection._copy_in"),
+    "asyncpg.prepared_stmt": ("PreparedStatement._PreparedStatement__do_execute",),
+    "oracledb.cursor": tuple(f"{name}.{how}" for name in ("Cursor", "AsyncCursor") for how in ("execute", "executemany")),
+}
+"""Module -> its methods that query, of drivers without a seam whose connections an application opens when it starts."""
+DRIVERS: Final[Mapping[str, tuple[str, ...]]] = {**REMOTE, **LOCAL, **QUERIES}
 
 
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch one of the drivers."""
-    hook = _connects if module.__name__ in REMOTE else _opens
+    hook = _connects if module.__name__ in REMOTE else _queries if module.__name__ in QUERIES else _opens
     for path in DRIVERS[module.__name__]:
         owner_name, _, name = path.rpartition(".")
         owner: Any = getattr(module, owner_name, None) if owner_name else module
@@ -62,4 +76,9 @@ def _connects(driver: str, original: Callable[..., Any], *args: Any, **kwargs: A
 
 def _opens(driver: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     note(GapKind.CONNECTION, "opens a database by", driver)
+    return original(*args, **kwargs)
+
+
+def _queries(driver: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    note(GapKind.CONNECTION, "queries by", driver)
     return original(*args, **kwargs)

@@ -1,9 +1,11 @@
-"""Drivers that connect or open files in C, past Python's audit hook: real ones, each against a port where nobody answers."""
+"""Drivers whose work Python's audit hook does not see: real ones, each against a port where nobody answers, or no server."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import importlib
+import inspect
 import os
 import socket
 import subprocess
@@ -16,6 +18,7 @@ from typing import Any
 import pytest
 
 import freezeframe
+from freezeframe.seams.unmarked.drivers import QUERIES
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.process.reenact import reenact
@@ -97,10 +100,33 @@ def test_what_a_run_reaches_by_a_driver_in_c_is_a_gap_with_the_line_that_closes_
         agent(name, port, str(tmp_path))
     (gap,) = build_run(captured.spans).gaps
     assert gap.kind is GapKind.CONNECTION
-    assert f"test_drivers_in_c.py:{CONNECT[name].__code__.co_firstlineno})" in gap.text
+    assert f"test_drivers.py:{CONNECT[name].__code__.co_firstlineno})" in gap.text
     assert gap.text.endswith(f" by {name}, outside any tool")
     assert "with @freezeframe.tool" in gap.do
     assert "not seen" not in str(gap)
+
+
+@freezeframe.run
+async def asks(call: Callable[[], object]) -> None:
+    """Query in unmarked code."""
+    with contextlib.suppress(Exception):  # there is no server
+        result = call()
+        if inspect.isawaitable(result):
+            await result
+
+
+@pytest.mark.parametrize(
+    ("name", "row"), [(name, row) for name, rows in QUERIES.items() for row in rows], ids=lambda value: str(value)
+)
+def test_a_query_over_a_connection_that_was_open_before_the_run_is_a_gap(name: str, row: str) -> None:
+    """The connection of the test is an object without one: the library's own method says so when it is called."""
+    module = pytest.importorskip(name, exc_type=ImportError)
+    class_name, _, method = row.partition(".")
+    connection = object.__new__(getattr(module, class_name))
+    with capture() as captured:
+        asyncio.run(asks(lambda: getattr(connection, method)("SELECT 1")))
+    (gap,) = (each for each in build_run(captured.spans).gaps if each.kind is GapKind.CONNECTION)
+    assert gap.text.endswith(f" queries by {name.partition('.')[0]}, outside any tool")
 
 
 def test_a_driver_finds_the_variables_of_its_caller() -> None:
