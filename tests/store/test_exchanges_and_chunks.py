@@ -83,20 +83,24 @@ def test_an_exchange_is_a_row_with_its_step_kind_seam_and_sizes(own: Store, span
 
 
 def test_hashes_of_bodies_are_the_same_where_the_bodies_are(own: Store, spans: list[SpanRecord]) -> None:
-    """In whatever run: the same question asked again is found by its hash."""
+    """In whatever run: the same question asked again is found by its hash, among those that quote the same texts."""
     bodies: dict[bytes, set[str]] = {}
+    texts: dict[str, set[str]] = {}
     hashes: dict[str, set[bytes]] = {}
     rows = {
-        row["span_id"]: row for row in rows_of(own, f"SELECT span_id, request_hash, response_hash FROM {DATABASE}.exchanges")
+        row["span_id"]: row
+        for row in rows_of(own, f"SELECT span_id, request_hash, request_texts, response_hash FROM {DATABASE}.exchanges")
     }
     for run in map(build_run, of_each_run(spans)):
         for exchange in run.exchanges:
             row = rows[exchange.span_id]
+            texts.setdefault(row["request_hash"], set()).add(repr(row["request_texts"]))
             for body, name in ((exchange.request.body, row["request_hash"]), (exchange.response.body, row["response_hash"])):
                 bodies.setdefault(body, set()).add(name)
                 hashes.setdefault(name, set()).add(body)
     assert all(len(names) == 1 for names in bodies.values())
     assert all(len(values) == 1 for values in hashes.values())
+    assert all(len(lists) == 1 for lists in texts.values())
     assert len(bodies) < 2 * len(rows), "expected a body that came twice"
 
 

@@ -263,6 +263,26 @@ def test_a_price_of_ones_own_counts_from_its_day(own: Store) -> None:
     assert rows[0][0] == pytest.approx(rows[0][1])
 
 
+def test_the_longest_prefix_decides_whatever_characters_it_has(own: Store) -> None:
+    """None of them is read as a pattern. If the longest is not valid yet, the call has no price."""
+    priced = {"v1.5-pro": 2.0, "v1x5-pro": 1.0, "a|b(c": 3.0, "[a-z]+": 4.0}
+    expected = {**priced, "v1.5-lite-8b": 0.0, "b(c": 0.0, "abc": 0.0, "my v1": 0.0}
+    for prefix, usd in {"v1": 1.0, "v1.5": 2.0, "a|b(": 3.0, "[a-z]+": 4.0}.items():
+        price(own, prefix, "2020-01-01", usd, 0)
+    price(own, "v1.5-lite", "2100-01-01", 9, 9)
+    call = next(span for span in run_of(1, days_ago=1) if genai.RESPONSE_MODEL in span.attributes)
+    asked = {genai.USAGE_INPUT_TOKENS: 1_000_000, genai.USAGE_OUTPUT_TOKENS: 7}
+    calls = [
+        replace(call.with_attributes({genai.RESPONSE_MODEL: model, **asked}), span_id=f"{number:016x}")
+        for number, model in enumerate(expected)
+    ]
+    own.insert(calls, token="x")
+    _, rows = own.query(f"SELECT model, cost_usd FROM {own.database}.model_calls")
+    assert dict(rows) == expected
+    _, rows = own.query(f"SELECT model, input_usd FROM {own.database}.model_prices")
+    assert dict(rows) == {**priced, "v1.5-lite-8b": 9.0}
+
+
 def test_search_answers_the_same_with_an_index(own: Store) -> None:
     own.insert(run_of(1, days_ago=1), token="x")
     sql = f"SELECT count() FROM {own.database}.search(words = 'you are')"

@@ -37,6 +37,15 @@ RUNS_WITHOUT_EXCHANGES: Final = (
     "(SELECT tenant, trace_id FROM {db}.run_rows GROUP BY tenant, trace_id HAVING max(has_exchanges) = 0)"
 )
 """To join, because the engine passes a condition on `trace_id` to both sides of a join, and not to the set of an IN."""
+_PRICES: Final = (
+    "(SELECT concat('(?s)^(', arrayStringConcat(arrayMap(prefix -> regexpQuoteMeta(prefix),"
+    " arraySort(prefix -> -length(prefix), groupUniqArray(prefix))), '|'), '|).*') FROM {db}.prices)"
+)
+_PRICED: Final = f"replaceRegexpOne(%s, {_PRICES}, '\\\\1')"
+PRICED_AS: Final = f"if(response_model != '', {_PRICED % 'response_model'}, {_PRICED % 'request_model'})"
+"""The longest `prefix` in `prices` that the name of the model begins with; empty without one. The engine makes one pattern of
+the prices, so that a call's price is found without the other calls. The two columns are searched separately, because each has a
+dictionary. With thousands of prices, `extract` would take seconds to prepare the pattern."""
 RECOMPRESSED: Final = "toDate(run_hour) + toIntervalDay(2) RECOMPRESS CODEC(ZSTD(9))"
 """TTL rule of the large tables: hardly a span comes later, so a day is compressed well once, by a merge in the background."""
 _FOR_RUNS: Final = frozenset(
@@ -86,6 +95,7 @@ def _made_names() -> Mapping[str, str]:
         "REPORTS_MODEL_CALL": _reports_model_call(),
         "CALL_COLUMNS": ", ".join(column.name for column in REPORTED_COLUMNS),
         "RUNS_WITHOUT_EXCHANGES": RUNS_WITHOUT_EXCHANGES,
+        "PRICED_AS": PRICED_AS,
         "IS_EVENT": _is_event(),
         "RUN_STATUS": status_sql(unfinished=UNFINISHED, failed="r.entry.failed", output="r.entry.output"),
         "RECOMPRESSED": RECOMPRESSED,

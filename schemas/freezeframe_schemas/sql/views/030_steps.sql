@@ -41,7 +41,7 @@ FROM (
             multiIf(exchange_kind != '', exchange_kind, operation = '{OP_EXECUTE_TOOL}', 'tool', 'retrieval') AS kind,
             multiIf(exchange_kind = 'retrieval' AND data_source != '', data_source, tool_name != '', tool_name,
                 url != '', concat(http_method, ' ', path(url)), name) AS title,
-            status = 'Error' OR ifNull(http_status, 0) >= 400 OR mapContains(refs, '{ERROR_CHAIN}') AS failed,
+            status = 'Error' OR ifNull(http_status, 0) >= 400 OR raised AS failed,
             ifNull(sequence, 0) AS sequence, ifNull(resend, 0) AS resend, toUInt8(exchange_kind != '') AS exact
         FROM {db}.spans
         WHERE exchange_kind != '' OR operation IN ('{OP_EXECUTE_TOOL}', '{OP_RETRIEVAL}')

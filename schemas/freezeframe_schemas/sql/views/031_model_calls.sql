@@ -25,14 +25,14 @@ SELECT
         + ifNull(c.output_tokens, 0) * p.output_usd) / 1e6) AS cost_usd, -- US dollars: as reported by the sender, else by the price on the day of the call; 0 if the model has no price
     p.prefix != '' OR c.reported_cost_usd IS NOT NULL AS priced -- True if the sender reports the cost or the model has a price
 FROM (
-    SELECT {CALL_COLUMNS}, if(response_model != '', response_model, request_model) AS model, toString(dialect) AS dialect,
-        toString(completion) AS completion, url, ifNull(resend, 0) AS resend, toUInt8(1) AS exact
+    SELECT {CALL_COLUMNS}, if(response_model != '', response_model, request_model) AS model, {PRICED_AS} AS priced_as,
+        toString(dialect) AS dialect, toString(completion) AS completion, url, ifNull(resend, 0) AS resend, toUInt8(1) AS exact
     FROM {db}.spans WHERE exchange_kind = 'model'
     UNION ALL
-    SELECT {CALL_COLUMNS}, if(response_model != '', response_model, request_model) AS model, '' AS dialect,
-        '' AS completion, '' AS url, toInt64(0) AS resend, toUInt8(0) AS exact
+    SELECT {CALL_COLUMNS}, if(response_model != '', response_model, request_model) AS model, {PRICED_AS} AS priced_as,
+        '' AS dialect, '' AS completion, '' AS url, toInt64(0) AS resend, toUInt8(0) AS exact
     FROM (SELECT * FROM {db}.call_rows FINAL WHERE shown) AS r
     INNER JOIN {RUNS_WITHOUT_EXCHANGES} AS u USING (tenant, trace_id)
 ) AS c
-ASOF LEFT JOIN {db}.model_prices AS p ON c.model = p.model AND c.start_time >= p.valid_from
+ASOF LEFT JOIN (SELECT * FROM {db}.prices FINAL) AS p ON c.priced_as = p.prefix AND c.start_time >= p.valid_from
 COMMENT 'One row per model call: SELECT model, sum(cost_usd) FROM model_calls GROUP BY model';

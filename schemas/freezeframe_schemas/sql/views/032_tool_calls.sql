@@ -6,7 +6,7 @@ SELECT
     if(s.tool_name != '', s.tool_name, s.name) AS tool, -- Tool
     s.tool_call_id AS tool_call_id,
     s.service AS service, s.commit AS commit,
-    if(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status, -- error or ok
+    if(s.status = 'Error' OR s.raised, 'error', 'ok') AS status, -- error or ok
     s.error_type AS error_type, s.input_preview AS arguments, -- Start of its arguments
     s.output_preview AS result, -- Start of its result
     CAST(s.exchange_kind != '', 'UInt8') AS exact -- True if it is an exchange, recorded byte for byte; false if another instrumentation reported it

@@ -4,7 +4,7 @@ SELECT
     s.tenant AS tenant, s.trace_id AS trace_id, s.run_id AS run_id, s.span_id AS span_id, s.parent_span_id AS parent_span_id,
     s.start_time AS start_time, s.ms AS ms, -- Milliseconds from start to end
     if(s.data_source != '', s.data_source, s.name) AS source, -- Retriever or index that was searched
-    s.service AS service, if(s.status = 'Error' OR mapContains(s.refs, '{ERROR_CHAIN}'), 'error', 'ok') AS status, -- error or ok
+    s.service AS service, if(s.status = 'Error' OR s.raised, 'error', 'ok') AS status, -- error or ok
     s.error_type AS error_type, s.input_preview AS query, -- Start of the question
     s.output_preview AS documents, -- Start of the list of chunks; one each in chunks
     s.attributes['{EMBEDDING_VERSION}'] AS embedding_version, -- Version of the embedding, if the span has it

@@ -19,6 +19,6 @@ FROM (
         s.http_status AS http_status
     FROM {db}.spans AS s
     WHERE s.status = 'Error' OR ifNull(s.http_status, 0) >= 400
-        OR (s.exchange_kind != '' AND mapContains(s.refs, '{ERROR_CHAIN}'))
+        OR (s.exchange_kind != '' AND s.raised)
 ) AS e
 COMMENT 'Spans that failed: SELECT signature, any(message), count() FROM errors GROUP BY signature ORDER BY count() DESC';

@@ -29,6 +29,7 @@ SELECT
     toUInt64(arraySum(s.chunk_sizes)) AS response_bytes, -- Bytes of the response's body
     s.payload_bytes AS payload_bytes,
     s.request_hash AS request_hash, -- Equal if two requests have the same body; empty without one
+    s.request_texts AS request_texts, -- Names of the long texts in the request, in order: payloads has them. Requests with the same body have the same ones
     s.response_hash AS response_hash, -- Equal if two responses have the same body; empty without one
     s.attributes['{REQUEST_BODY_OMITTED}'] AS request_omitted, -- Why the request's body is missing, if it is
     s.attributes['{RESPONSE_BODY_OMITTED}'] AS response_omitted, -- Why the response's body is missing, if it is
@@ -41,12 +42,13 @@ FROM (
     -- the hashes here, and below the ARRAY JOIN that changes no row: else the engine sorts the templates for the window above
     SELECT *, {COMPUTED_COLUMNS}, start_time + toIntervalNanosecond(duration_ns) AS end_time, duration_ns / 1e6 AS ms,
         splitByChar('\x01', templates) AS around, mapKeys(refs) AS named,
+        arrayMap(text -> lower(hex(text)), refs['{REQUEST_BODY}']) AS request_texts,
         if(has(named, '{REQUEST_BODY}'), lower(hex(substring(SHA256(concat(around[indexOf(named, '{REQUEST_BODY}')],
             arrayStringConcat(refs['{REQUEST_BODY}']))), 1, 12))), '') AS request_hash,
         if(has(named, '{RESPONSE_BODY}'), lower(hex(substring(SHA256(concat(around[indexOf(named, '{RESPONSE_BODY}')],
             arrayStringConcat(refs['{RESPONSE_BODY}']))), 1, 12))), '') AS response_hash
     FROM {db}.span_rows FINAL
-    WHERE exchange_kind != ''
+    PREWHERE exchange_kind != '' -- as in chunks
 ) AS s
 ARRAY JOIN [1] AS one
 COMMENT 'One row per call that crossed a seam: SELECT seam, dialect, count() FROM exchanges GROUP BY ALL'

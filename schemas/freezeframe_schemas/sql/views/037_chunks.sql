@@ -33,8 +33,8 @@ FROM (
         JSONType(list) = 'Array' AS is_readable,
         if(is_readable, JSONExtractArrayRaw(list), ['']) AS documents,
         if(is_readable, arrayEnumerate(documents), [0]) AS ranks
-    FROM (SELECT *, {COMPUTED_COLUMNS} FROM {db}.span_rows FINAL)
-    WHERE mapContains(refs, attribute)
+    -- PREWHERE, so that the templates of other spans are not read; it holds of each version of a span, or of none
+    FROM (SELECT *, {COMPUTED_COLUMNS} FROM {db}.span_rows FINAL PREWHERE has(refs.keys, '{RETRIEVAL_DOCUMENTS}'))
 ) AS d
 ARRAY JOIN d.documents AS document, d.ranks AS rank
 COMMENT 'One row per retrieved chunk: SELECT trace_id, rank, score FROM chunks WHERE chunk_id = ''...'''
