@@ -278,9 +278,9 @@ def test_the_longest_prefix_decides_whatever_characters_it_has(own: Store) -> No
     ]
     own.insert(calls, token="x")
     _, rows = own.query(f"SELECT model, cost_usd FROM {own.database}.model_calls")
-    assert dict(rows) == expected
+    assert {str(model): usd for model, usd in rows} == expected
     _, rows = own.query(f"SELECT model, input_usd FROM {own.database}.model_prices")
-    assert dict(rows) == {**priced, "v1.5-lite-8b": 9.0}
+    assert {str(model): usd for model, usd in rows} == {**priced, "v1.5-lite-8b": 9.0}
 
 
 def test_search_answers_the_same_with_an_index(own: Store) -> None:
