@@ -100,6 +100,19 @@ def is_stateless(text: str) -> str:
     return say([text, getattr(Bot, "sessions_named_like_an_attribute", None), Bot.__dict__.get("x")])
 
 
+def made(history: list[str]) -> Callable[[str], str]:
+    @freezeframe.run
+    def hears_in_a_closure(text: str) -> str:
+        history.append(text)
+        return say(history)
+
+    return hears_in_a_closure
+
+
+def is_made_anew(text: str) -> str:
+    return made([])(text)
+
+
 def runs_of(spans: list[SpanRecord]) -> list[list[str]]:
     """Return the texts of the gap, for each run in order."""
     traces: dict[str, list[SpanRecord]] = {}
@@ -119,6 +132,8 @@ def runs_of(spans: list[SpanRecord]) -> list[list[str]]:
         (translates, "the global translated"),
         (orders_by_a_tool, None),
         (is_stateless, None),
+        (made([]), "the variable history around hears_in_a_closure"),
+        (is_made_anew, None),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )

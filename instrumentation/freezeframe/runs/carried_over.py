@@ -8,9 +8,10 @@ on the stack.
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final
+from weakref import WeakKeyDictionary
 
 from freezeframe._guard import guard
 from freezeframe.seams.functions.left_behind import Changes, LeftBehind, plain_function
@@ -21,30 +22,33 @@ _MAX_FUNCTIONS: Final = 8
 """How many functions on the stack are looked at: the innermost."""
 _MAX_SEEN: Final = 1_000
 _HOSTS: Final = "freezeframe.hosts"
-_FIRST: Final[dict[CodeType, Changes]] = {}
-"""A function's code -> what finds out how its surroundings differ from those in the first run that came to it."""
+_FIRST: Final[WeakKeyDictionary[FunctionType | CodeType, Changes]] = WeakKeyDictionary()
+"""A function, or the code of one on the stack -> what tells how its surroundings differ from those in its first run.
+
+A function that is made anew for each run has no earlier run, though its code has.
+"""
 
 
 def carried_into(function: Any) -> Iterator[Gap]:
     """Yield the gap of a run that a call of this function begins, if there is one."""
     plain = plain_function(function)
-    return _gaps(() if plain is None else (plain,))
+    return _gaps({} if plain is None else {plain: plain})
 
 
 def carried_into_call() -> Iterator[Gap]:
     """Yield the gap of a run whose first call is being made, if there is one."""
-    return _gaps(_functions_on_the_stack())
+    return _gaps({function.__code__: function for function in _functions_on_the_stack()})
 
 
-def _gaps(functions: Iterable[FunctionType]) -> Iterator[Gap]:
+def _gaps(functions: Mapping[FunctionType | CodeType, FunctionType]) -> Iterator[Gap]:
     names: dict[str, None] = {}
     with guard("run.carried_over"):  # another thread may change what is looked at
-        for function in functions:
-            changes = _FIRST.get(function.__code__)
+        for key, function in functions.items():
+            changes = _FIRST.get(key)
             if changes is not None:
                 names |= dict.fromkeys(name for _, name in changes(None))
             elif len(_FIRST) < _MAX_SEEN:
-                _FIRST[function.__code__] = LeftBehind(function, for_run=True).before(None)
+                _FIRST[key] = LeftBehind(function, for_run=True).before(None)
     if names:
         yield Gap(
             kind=GapKind.CARRIED_OVER,
