@@ -20,7 +20,7 @@ from hypothesis import settings
 from started_processes import StartedProcesses
 from warm_python import WarmPython
 
-settings.register_profile("full", deadline=None, max_examples=50)
+settings.register_profile("full", deadline=None, max_examples=30)
 """Others are drawn each time: what one run of the suite does not try, the next ones do."""
 settings.register_profile("soak", deadline=None)
 settings.register_profile("check", deadline=None, max_examples=15)
