@@ -9,15 +9,14 @@ import functools
 import inspect
 import sys
 from collections.abc import Awaitable, Callable
-from types import CodeType
+from types import CodeType, SimpleNamespace
 from typing import Any
 
 import pytest
+from asgi_request import ask
 
 import freezeframe
-from freezeframe.hosts import applications
 from freezeframe.seams.functions import left_behind
-from freezeframe.seams.recorder.patching import Patches
 from freezeframe.testing import capture
 from freezeframe_schemas.gaps import NOT_REPEATED, GapKind
 from freezeframe_schemas.run import build_run, readiness
@@ -57,8 +56,11 @@ def translated(text: str) -> str:
     return say(text)
 
 
-def sessions_named_like_an_attribute() -> None:
-    sessions["x"] = []
+def count_orders() -> int:
+    return len(orders)
+
+
+warehouse = SimpleNamespace(count_orders=0)
 
 
 @freezeframe.run
@@ -94,10 +96,11 @@ def orders_by_a_tool(text: str) -> int:
 
 @freezeframe.run
 def is_stateless(text: str) -> str:
+    """Its attribute has the name of a function that it does not call."""
     global client
     client = object()
     asked.set(asked.get() + 1)
-    return say([text, getattr(Bot, "sessions_named_like_an_attribute", None), Bot.__dict__.get("x")])
+    return say([order(text), warehouse.count_orders])
 
 
 def made(history: list[str]) -> Callable[[str], str]:
@@ -137,60 +140,43 @@ def runs_of(spans: list[SpanRecord]) -> list[list[str]]:
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_what_an_earlier_run_changed_is_named_in_the_later_one(function: Callable[[str], Any], name: str | None) -> None:
+def test_what_an_earlier_run_changed_is_named_in_the_later_one(
+    function: Callable[[str], Any], name: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with capture() as captured:
-        for text in ("one", "two"):
+        for text in (f"{function.__name__} one", f"{function.__name__} two"):
+            monkeypatch.setenv("FREEZEFRAME_TEST_CARRIED", text)
             result = function(text)
             if inspect.isawaitable(result):
                 asyncio.run(_wait(result))
         first, second = runs_of(captured.spans)
     assert first == []
-    assert second == ([] if name is None else [f"{name} changed since the first run of the process, {NOT_REPEATED}"])
+    assert second == ([] if name is None else [f"{name} changed since the process first ran this code, {NOT_REPEATED}"])
 
 
 async def _wait(result: Awaitable[Any]) -> Any:
     return await result
 
 
-async def chat(text: str) -> None:
+async def chat(scope: Any) -> None:
+    del scope
     history_of = sessions.setdefault("a", [])
-    history_of.append(text)
+    history_of.append("hello")
     say(history_of)
 
 
-async def look_up(text: str) -> None:
-    say(text)
-
-
-ROUTES = {"/chat": chat, "/look": look_up}
+async def look_up(scope: Any) -> None:
+    del scope
+    say("hello")
 
 
 def test_what_a_request_finds_of_an_earlier_one_is_named() -> None:
-    """An application's code is on the stack when the request makes its first call: another handler's globals are not."""
-
-    class Application:
-        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            await ROUTES[scope["path"]]("hello")
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            await send({"type": "http.response.body", "body": b"ok"})
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Any) -> None:
-        del message
-
-    patches = Patches()
-    patches.replace(Application, "__call__", applications.around_asgi)
-    try:
-        with capture() as captured:
-            for path in ("/chat", "/look", "/chat", "/look"):
-                asked = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": []}
-                asyncio.run(Application()(asked, receive, send))
-            found = runs_of(captured.spans)
-    finally:
-        patches.undo()
-    changed = [f"the global sessions changed since the first run of the process, {NOT_REPEATED}"]
+    """The handler is on the stack when the request makes its first call; what another handler names is not looked at."""
+    with capture() as captured:
+        for handler in (chat, look_up, chat, look_up):
+            ask(handler)
+        found = runs_of(captured.spans)
+    changed = [f"the global sessions changed since the process first ran this code, {NOT_REPEATED}"]
     assert found == [[], [], changed, []]
 
 

@@ -2,56 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import random
 import time
-from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
+from asgi_request import ask
 from opentelemetry import trace
 from opentelemetry.sdk.trace import ReadableSpan, SpanProcessor
 
 import freezeframe
 from freezeframe.context.current import RunContext
-from freezeframe.hosts import applications
 from freezeframe.runs.entry import EntryScope
 from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe.seams.draws.shared_random import SHARED
-from freezeframe.seams.recorder.patching import Patches
 from freezeframe.testing import capture
 from freezeframe_schemas import genai, values
 from freezeframe_schemas.run import EntryKind, build_run
 from freezeframe_schemas.span import SpanRecord
 
-Handler = Callable[[Any], Awaitable[None]]
-
 
 @freezeframe.tool
 def say(what: object) -> str:
     return str(what)
-
-
-def ask(handler: Handler, path: str = "/chat", **scope: Any) -> None:
-    """Have a request answered by an application of ASGI."""
-
-    class Application:
-        async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-            await handler(scope)
-            await send({"type": "http.response.start", "status": 200, "headers": []})
-            await send({"type": "http.response.body", "body": b"ok"})
-
-    async def receive() -> Any:
-        return {"type": "http.request", "body": b"", "more_body": False}
-
-    async def send(message: Any) -> None:
-        del message
-
-    patches = Patches()
-    patches.replace(Application, "__call__", applications.around_asgi)
-    asked: Any = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [], **scope}
-    asyncio.run(Application()({name: value for name, value in asked.items() if value is not None}, receive, send))
 
 
 class Starts(SpanProcessor):

@@ -1,8 +1,8 @@
 """What a process carries over from one run to the next: a replay runs one of them alone, and begins as the first one did.
 
-What the code of a run names is looked at when the first run comes to it, and again in each later one (see `LeftBehind`). For a
-marked function that is where the run begins; for a request or a task it is where the run makes its first call, in the functions
-on the stack.
+What the code of a run names is looked at when the process runs it for the first time, and again in each later run (see
+`LeftBehind`). Of a marked function that is when its run begins; of a request or a task it is when the run makes its first call,
+in the functions on the stack. What changed before that first time, in the run of other code, is not seen.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _gaps(functions: Mapping[FunctionType | CodeType, FunctionType]) -> Iterator
     if names:
         yield Gap(
             kind=GapKind.CARRIED_OVER,
-            text=f"{', '.join(names)} changed since the first run of the process, {NOT_REPEATED}",
+            text=f"{', '.join(names)} changed since the process first ran this code, {NOT_REPEATED}",
             do="pass it as an argument, or read it in a function marked with @freezeframe.tool",
         )
 

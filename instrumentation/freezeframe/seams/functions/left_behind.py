@@ -79,13 +79,12 @@ class LeftBehind:
         It takes the result, and yields what is different (``changes``), and what holds the result itself (``keeps``).
         """
         if self._places is None:
-            found = _places(self._function and self._function(), type(owner), for_run=self._for_run)
-            self._places = [(name, read) for name, read in found if not (self._for_run and type(read()) in _OF_A_CONTEXT)]
+            self._places = _Search(type(owner), for_run=self._for_run).places(self._function and self._function())
         spaces = [*_spaces("its object ({})", owner), *_spaces("its context ({})", context)]
         held = [(label.format(name), partial(space.get, name, _ABSENT)) for label, space in spaces for name in list(space)]
         places = [*self._places, *held]
         seen = [self._mark(name, read()) for name, read in places]
-        environment = {} if self._for_run else _environment().copy()
+        environment = None if self._for_run else _environment().copy()
 
         def changes(result: object) -> Iterator[tuple[str, str]]:
             can_change = type(result) not in CONSTANT
@@ -100,7 +99,7 @@ class LeftBehind:
                 for name, value in list(space.items()):
                     if label.format(name) not in known and self._mark(str(name), value)[0]:
                         yield "changes", label.format(name)
-            if not self._for_run and environment != _environment():
+            if environment is not None and environment != _environment():
                 yield "changes", "os.environ"
 
         return changes
@@ -168,57 +167,62 @@ def _environment() -> dict[Any, Any]:
 # -- where a function can leave something ----------------------------------------------------------------------------------
 
 
-def _places(function: FunctionType | None, owner: type, *, for_run: bool) -> Iterator[tuple[str, Read]]:
-    """Yield the places that a function and the application code it calls name, each with a function that reads it."""
-    found: dict[str, Read] = {}
-    waiting = [] if function is None else [function]
-    seen: set[CodeType] = set()
-    while waiting and len(seen) < _MAX_FUNCTIONS and len(found) < _MAX_PLACES:
-        each = waiting.pop()
-        if each.__code__ in seen:
-            continue
-        seen.add(each.__code__)
-        names, loaded, stored = _names(each.__code__)
-        around = zip(each.__code__.co_freevars, each.__closure__ or (), strict=False)
-        cells = {name: (_content(cell), partial(_content, cell)) for name, cell in around}
-        look = partial(_look, names=names, found=found, waiting=waiting, for_run=for_run)
-        look(f"the variable {{}} around {each.__name__}", cells)
-        look("the global {}", _held(each.__globals__, loaded | stored, stored))
-        defaults = [*(each.__defaults__ or ()), *(each.__kwdefaults__ or {}).values()]
-        found |= {f"a default of {each.__name__}": partial(_itself, item) for item in defaults if type(item) in _GROWING}
-        waiting += _methods(owner, names, for_run=for_run)
-    yield from list(found.items())[:_MAX_PLACES]
+class _Search:
+    """Finds the places that a function and the application code it calls name."""
 
+    def __init__(self, owner: type, *, for_run: bool) -> None:
+        self._owner = owner
+        self._for_run = for_run
+        self._found: dict[str, Read] = {}
+        self._waiting: list[FunctionType] = []
 
-def _look(
-    label: str,
-    held: Mapping[str, tuple[Any, Read]],
-    *,
-    names: set[str],
-    found: dict[str, Read],
-    waiting: list[FunctionType],
-    for_run: bool,
-) -> None:
-    """Add to `found` the data of a namespace that code names, and to `waiting` the functions."""
-    for name, (value, read) in held.items():
-        shown = label.format(name)
-        if function := plain_function(value, replayed=for_run):
-            waiting.append(function)
-            if for_run and type(value) is _CACHED:
-                found.setdefault(shown, read)
-        elif type(value) is ModuleType:
-            if _is_module_own(value.__name__) and "." not in label:
-                inner = _held(vars(value), names)
-                _look(f"the global {name}.{{}}", inner, names=names, found=found, waiting=waiting, for_run=for_run)
-        elif issubclass(type(value), type):
-            if _is_own(value):
-                inner = {key: each for key, each in _held(vars(value), names).items() if not plain_function(each[0])}
-                _look(f"the class {name} ({{}})", inner, names=names, found=found, waiting=waiting, for_run=for_run)
-                waiting += _methods(value, names, for_run=for_run)
-        else:
-            found.setdefault(shown, read)
-            if _is_own(type(value)):
-                waiting += _methods(type(value), names, for_run=for_run)
+    def places(self, function: FunctionType | None) -> list[tuple[str, Read]]:
+        """Return the places, each with a function that reads it."""
+        self._waiting = [] if function is None else [function]
+        seen: set[CodeType] = set()
+        while self._waiting and len(seen) < _MAX_FUNCTIONS and len(self._found) < _MAX_PLACES:
+            each = self._waiting.pop()
+            if each.__code__ in seen:
+                continue
+            seen.add(each.__code__)
+            names, loaded, stored = _names(each.__code__)
+            around = zip(each.__code__.co_freevars, each.__closure__ or (), strict=False)
+            cells = {name: (_content(cell), partial(_content, cell)) for name, cell in around}
+            self._look(f"the variable {{}} around {each.__name__}", cells, names)
+            self._look("the global {}", _held(each.__globals__, loaded | stored, stored), names)
+            defaults = [*(each.__defaults__ or ()), *(each.__kwdefaults__ or {}).values()]
+            growing = (item for item in defaults if type(item) in _GROWING)
+            self._found |= {f"a default of {each.__name__}": partial(_itself, item) for item in growing}
+            self._follow(self._owner, names)
+        return list(self._found.items())[:_MAX_PLACES]
+
+    def _look(self, label: str, held: Mapping[str, tuple[Any, Read]], names: set[str]) -> None:
+        """Note the data of a namespace that code names, and follow its functions."""
+        for name, (value, read) in held.items():
+            shown, kind = label.format(name), type(value)
+            if function := plain_function(value, replayed=self._for_run):
+                self._waiting.append(function)
+                if self._for_run and kind is _CACHED:
+                    self._found.setdefault(shown, read)
+            elif kind is ModuleType:
+                if _is_module_own(value.__name__) and "." not in label:
+                    self._look(f"the global {name}.{{}}", _held(vars(value), names), names)
+            elif issubclass(kind, type):
+                if _is_own(value):
+                    inner = {key: each for key, each in _held(vars(value), names).items() if not plain_function(each[0])}
+                    self._look(f"the class {name} ({{}})", inner, names)
+                    self._follow(value, names)
+            elif not (self._for_run and kind in _OF_A_CONTEXT):
+                self._found.setdefault(shown, read)
+                if _is_own(kind):
+                    self._follow(kind, names)
+
+    def _follow(self, owner: type, names: set[str]) -> None:
+        """Follow the methods of a class that code names."""
+        for base in owner.__mro__:
+            if _is_own(base):
+                methods = (plain_function(vars(base).get(name), replayed=self._for_run) for name in names)
+                self._waiting += [method for method in methods if method is not None]
 
 
 def _held(
@@ -229,7 +233,7 @@ def _held(
 
 
 def _names(code: CodeType) -> tuple[set[str], set[str], set[str]]:
-    """Return what the code, and code inside it, names: globals and attributes; which of them are globals; which it sets."""
+    """Return what the code, and code inside it, names: globals and attributes; the globals it reads; the globals it sets."""
     names, loaded, stored = {*code.co_names, *code.co_freevars}, set[str](), set[str]()
     for operation, name in _globals(code):
         (stored if operation == _STORE_GLOBAL else loaded).add(name)
@@ -250,13 +254,6 @@ def _globals(code: CodeType) -> Iterator[tuple[int, str]]:
         if operation in _BY_NAME:
             yield operation, code.co_names[number >> 1 if operation == _LOAD_GLOBAL else number]
         extended = number << 8 if operation == dis.EXTENDED_ARG else 0
-
-
-def _methods(owner: type, names: set[str], *, for_run: bool) -> Iterator[FunctionType]:
-    for base in owner.__mro__:
-        if _is_own(base):
-            held = vars(base)
-            yield from (function for name in names if (function := plain_function(held.get(name), replayed=for_run)))
 
 
 def plain_function(value: Any, *, replayed: bool = False) -> FunctionType | None:

@@ -60,7 +60,8 @@ DRIVERS: Final[Mapping[str, tuple[str, ...]]] = {**REMOTE, **LOCAL, **QUERIES}
 
 def install(module: ModuleType, patches: Patches) -> None:
     """Patch one of the drivers."""
-    hook = _connects if module.__name__ in REMOTE else _queries if module.__name__ in QUERIES else _opens
+    does = "queries by" if module.__name__ in QUERIES else "opens a database by"
+    hook = _connects if module.__name__ in REMOTE else partial(_reaches, does)
     for path in DRIVERS[module.__name__]:
         owner_name, _, name = path.rpartition(".")
         owner: Any = getattr(module, owner_name, None) if owner_name else module
@@ -74,11 +75,6 @@ def _connects(driver: str, original: Callable[..., Any], *args: Any, **kwargs: A
     return original(*args, **kwargs)
 
 
-def _opens(driver: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    note(GapKind.CONNECTION, "opens a database by", driver)
-    return original(*args, **kwargs)
-
-
-def _queries(driver: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    note(GapKind.CONNECTION, "queries by", driver)
+def _reaches(does: str, driver: str, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    note(GapKind.CONNECTION, does, driver)
     return original(*args, **kwargs)
