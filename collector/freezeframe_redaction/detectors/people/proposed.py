@@ -22,7 +22,7 @@ _GIVEN: Final = frozenset(
 _NAMED_AFTER: Final = Rules("people_pairs").form("named_after")
 _DIRECTIONS: Final = frozenset(f"{side}{end}" for side in ("north", "south", "east", "west") for end in ("", "ern"))
 """Before a given name they make it a place, as `names.PLACE_PREFIXES` do: western Tama area."""
-_PART_OF: Final = re.compile(r"(?:(?<!\w)By|(?i:\b(?:book|gospel|chapters?|verses?) of)) \Z")
+_PART_OF: Final = re.compile(r"""(?:(?<=[*_"“'])By|(?i:\b(?:book|gospel|chapters?|verses?) of)) \Z""")
 """What books and shops are called: ``the Book of Esther``, ``**By Chloe**``."""
 _FARTHEST: Final = 24
 _JOINED: Final = "_-.@/#$<`'’\\&=+%"
