@@ -41,6 +41,8 @@ _REORDERED: Final = (
     "sort differently from their originals)"
 )
 _REST: Final = r"\w+|\s+|[^\w\s]"
+_CODES: Final = r"[^\W\d_]+-\d+|" + _REST
+"""The number of a code, *PS-11*, is part of it: a program that computes a number writes it on its own."""
 _JOINED: Final = r"[^\W\d_]\w*(?:['-]\w+)*|" + _REST
 """Words that may be names: *O'Brien*, *Anne-Marie*."""
 
@@ -101,7 +103,7 @@ class PrivateValues:
 
             self._marker = Marker(policy_of(redaction), redaction.surrogates, key)
             self._token = TOKEN
-            self._parts = [re.compile(f"{TOKEN.pattern}|{rest}") for rest in (_REST, _JOINED)]
+            self._parts = [re.compile(f"{TOKEN.pattern}|{rest}") for rest in (_CODES, _REST, _JOINED)]
             self._names = re.compile(f"{TOKEN.pattern}(?: {TOKEN.pattern})+")
 
     @property
