@@ -141,7 +141,7 @@ def test_the_tools_of_langgraph_have_the_models_call_id(provider: Provider) -> N
         freezeframe.run(langgraph_agent)(provider.url)
         exchanges = captured.exchanges
     call = next(exchange for exchange in exchanges if exchange.name == "get_order")
-    assert call.call_id == "call_1"
+    assert call.call_id == "call_of_1"
     assert values.decode(call.request.body.decode()) == {"args": [], "kwargs": {"order_id": "AC-1"}}
 
 

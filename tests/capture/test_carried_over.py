@@ -14,13 +14,12 @@ from typing import Any
 
 import pytest
 from asgi_request import ask
+from carried_texts import carried_texts
 
 import freezeframe
 from freezeframe.seams.functions import left_behind
 from freezeframe.testing import capture
-from freezeframe_schemas.gaps import NOT_REPEATED, GapKind
-from freezeframe_schemas.run import build_run, readiness
-from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.gaps import NOT_REPEATED
 
 history: list[str] = []
 sessions: dict[str, list[str]] = {}
@@ -116,16 +115,6 @@ def is_made_anew(text: str) -> str:
     return made([])(text)
 
 
-def runs_of(spans: list[SpanRecord]) -> list[list[str]]:
-    """Return the texts of the gap, for each run in order."""
-    traces: dict[str, list[SpanRecord]] = {}
-    for span in spans:
-        traces.setdefault(span.trace_id, []).append(span)
-    runs = [build_run(each) for each in traces.values()]
-    assert all(readiness(run).level < 6 for run in runs if run.gaps)
-    return [[gap.text for gap in run.gaps if gap.kind is GapKind.CARRIED_OVER] for run in runs]
-
-
 @pytest.mark.parametrize(
     ("function", "name"),
     [
@@ -149,7 +138,7 @@ def test_what_an_earlier_run_changed_is_named_in_the_later_one(
             result = function(text)
             if inspect.isawaitable(result):
                 asyncio.run(_wait(result))
-        first, second = runs_of(captured.spans)
+        first, second = carried_texts(captured.spans)
     assert first == []
     assert second == ([] if name is None else [f"{name} changed since the process first ran this code, {NOT_REPEATED}"])
 
@@ -175,7 +164,7 @@ def test_what_a_request_finds_of_an_earlier_one_is_named() -> None:
     with capture() as captured:
         for handler in (chat, look_up, chat, look_up):
             ask(handler)
-        found = runs_of(captured.spans)
+        found = carried_texts(captured.spans)
     changed = [f"the global sessions changed since the process first ran this code, {NOT_REPEATED}"]
     assert found == [[], [], changed, []]
 

@@ -51,5 +51,5 @@ async def test_an_agent_runs_again_from_its_recording(provider: Provider) -> Non
     assert calls == ["AC-1"]
     assert recorded.left == []
     [tool] = [exchange for exchange in recorded_run.exchanges if exchange.kind is Kind.TOOL]
-    assert (tool.name, tool.call_id) == ("get_order", "call_1")
+    assert (tool.name, tool.call_id) == ("get_order", "call_of_1")
     assert values.decode(tool.request.body.decode()) == {"args": [], "kwargs": {"order_id": "AC-1"}}

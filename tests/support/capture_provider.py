@@ -148,7 +148,7 @@ def _chat(number: int, body: dict[str, Any]) -> dict[str, Any]:
     spoken = body.get("messages") or []
     if body.get("tools") and not any(item.get("role") == "tool" for item in spoken):
         call = {
-            "id": f"call_{number}",
+            "id": f"call_of_{number}",
             "type": "function",
             "function": {"name": body["tools"][0]["function"]["name"], "arguments": '{"order_id": "AC-1"}'},
         }

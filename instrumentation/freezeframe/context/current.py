@@ -15,6 +15,7 @@ from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
+from freezeframe.context.answers import Answers
 from freezeframe.context.draws import Draws
 from freezeframe.context.sights import Sights
 from freezeframe_schemas import exchange, genai, values
@@ -58,6 +59,7 @@ _SHARED: Final[Mapping[str, Callable[[], Any]]] = {
     "readings": dict,
     "unrecorded": partial(defaultdict[str, int], int),
     "sights": Sights,
+    "answers": Answers,
     "draws": Draws,
 }
 """Parts of a run that a run inside it shares -> what makes one."""
@@ -80,6 +82,8 @@ class RunContext:
     """Host -> the number of HTTP calls to it that were not recorded (see `genai.UNRECORDED_HTTP`)."""
     sights: Sights
     """What its unmarked code reached outside the process."""
+    answers: Answers
+    """What models answered it, and what it kept from earlier runs."""
     draws: Draws
     """What it drew from shared random generators."""
     tracers: set[str]

@@ -248,6 +248,7 @@ def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run
             random_state=SHARED.mark(run.draws),
             sights=run.sights,
             draws=run.draws,
+            answers=run.answers,
         )
         if run.is_implied:
             for gap in carried_into_call():

@@ -13,6 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from freezeframe._guard import guard
+from freezeframe.context.answers import Answers
 from freezeframe.context.draws import Draws
 from freezeframe.context.sights import Sights
 from freezeframe.runs.streams import application_texts
@@ -61,6 +62,7 @@ class EntryPayload:
     """What is kept with an entry span until its export."""
 
     __slots__ = (
+        "_answers",
         "_draws",
         "_environment",
         "_point",
@@ -85,7 +87,9 @@ class EntryPayload:
         random_state: object = None,
         sights: Sights | None = None,
         draws: Draws | None = None,
+        answers: Answers | None = None,
     ) -> None:
+        self._answers = Answers() if answers is None else answers
         self.sights = Sights() if sights is None else sights
         self._draws = Draws() if draws is None else draws
         self.unrecorded = {} if unrecorded is None else unrecorded
@@ -145,7 +149,8 @@ class EntryPayload:
             seen = (*self.sights.gaps(point.target.rpartition(":")[2]), *self._draws.gaps())
             if _asks_numpy_for_time(len(sys.modules)):
                 seen = (*seen, _NUMPYS_CLOCK)
-            gaps = (*(point.reach() if point.reach else ()), *point.gaps, *seen)
+            kept = self._answers.gaps(point.input)
+            gaps = (*(point.reach() if point.reach else ()), *point.gaps, *seen, *kept)
             optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None
         attributes: dict[str, AttributeValue] = {
             genai.OPERATION_NAME: point.operation,

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from weakref import WeakSet
 
 from freezeframe._guard import guard
+from freezeframe.context.answers import Answers, KnownTexts
 from freezeframe.context.current import PLACE, Place, current_place, leave
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.responder import Call
@@ -77,6 +78,7 @@ class Recorder:
     describe_spans: bool = False
     """Put the GenAI attributes on the OTel span itself, on the application's path: for other vendors' exporters."""
     _under_way: WeakSet[Recording] = field(default_factory=lambda: WeakSet[Recording](), init=False)
+    _known_texts: KnownTexts = field(default_factory=KnownTexts, init=False)
     results: WeakSet[OpenResult] = field(default_factory=lambda: WeakSet[OpenResult](), init=False)
     """Of databases, which the program may still read."""
 
@@ -130,6 +132,7 @@ class Recorder:
             random_state=self._state_to_report(),
             held=held,
             run=current_place().run,
+            known_texts=self._known_texts,
         )
         self._under_way.add(recording)
         return recording
@@ -225,6 +228,7 @@ class Recording:
     held: Held = _NOT_HELD
     losses: Losses | None = None
     run: RunContext | None = None
+    known_texts: KnownTexts = field(default_factory=KnownTexts)
     body: Body = field(init=False)
     status: int | None = None
     reason: str | None = None
@@ -339,7 +343,11 @@ class Recording:
 
         if self.random_state is not None:
             own = {**own, genai.ENTRY_RANDOM_STATE: json.dumps(self.random_state)}
-        return describe_exchange(own, self.exchange(), self.provider)
+        exchange = self.exchange()
+        name, attributes = describe_exchange(own, exchange, self.provider)
+        with guard("recording.answers"):
+            (Answers() if self.run is None else self.run.answers).note(exchange, attributes, self.known_texts)
+        return name, attributes
 
     def exchange(self) -> Exchange:
         """Return what was recorded, once it is finished."""

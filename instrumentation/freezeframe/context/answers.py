@@ -1,0 +1,119 @@
+"""What models answered in the runs of a process, and whether a later run asks with it: a conversation that the program keeps.
+
+Wherever it is kept (an object, a framework's memory, a session of a library), a replay of the later run alone does not have it.
+It is seen in the requests, where spans are exported, off the application's path.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import deque
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.exchange import Exchange, Kind
+from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
+from freezeframe_schemas.span import AttributeValue
+
+_SHORTEST: Final = 8
+"""Characters of an answer from which another one is hardly the same by chance."""
+_MAX_KNOWN: Final = 50_000
+_MAX_GIVEN: Final = 4_000_000
+"""How many texts a process remembers, as numbers, and how many bytes of results a run does: the newest."""
+_WORDS: Final = re.compile(r"[A-Za-z0-9]{3,}")
+_MAX_WORDS: Final = 30
+_ASSISTANT: Final = "assistant"
+_DECODER: Final = json.JSONDecoder()
+
+KnownTexts = dict[int, bool]
+"""Hash of a text -> whether a model answered it before the program asked with it: an example in a prompt is its own."""
+
+
+class Answers:
+    """What one run's models answered, what its calls returned, and what it asked with that earlier runs were answered."""
+
+    __slots__ = ("_carried", "_given", "_given_bytes", "_own")
+
+    def __init__(self) -> None:
+        self._own: set[int] = set()
+        self._carried: list[str] = []
+        self._given: deque[bytes] = deque()
+        self._given_bytes = 0
+
+    def note(self, exchange: Exchange, attributes: Mapping[str, AttributeValue], known: KnownTexts) -> None:
+        """Note an exchange with its GenAI attributes, in the order in which they ended; `known` is of the whole process."""
+        if exchange.kind is Kind.MODEL:
+            self._note_model(attributes, known)
+        else:
+            from freezeframe_schemas.wire import decode_body
+
+            self._note_result(decode_body(exchange.response.body, exchange.response.headers))
+
+    def _note_model(self, attributes: Mapping[str, AttributeValue], known: KnownTexts) -> None:
+        for text in _asked_with(attributes):
+            key = hash(text)
+            if key in self._own:  # what a program keeps comes before it
+                break
+            if known.setdefault(key, False):
+                self._carried.append(text)
+        for text in _answered(attributes):
+            self._own.add(hash(text))
+            known.setdefault(hash(text), True)
+        while len(known) > _MAX_KNOWN:
+            del known[next(iter(known))]
+
+    def _note_result(self, body: bytes) -> None:
+        """Note what another call returned: a run may be given the conversation by a tool or a database."""
+        self._given.append(body)
+        self._given_bytes += len(body)
+        while self._given_bytes > _MAX_GIVEN:
+            self._given_bytes -= len(self._given.popleft())
+
+    def gaps(self, given: str) -> Iterator[Gap]:
+        """Yield the gap of a run that was `given` this input, as JSON, if it asked with what it was not given."""
+        sources = [given.encode(), *self._given]
+        if any(not any(_may_hold(source, text) for source in sources) for text in self._carried):
+            yield Gap(
+                kind=GapKind.CARRIED_OVER,
+                text=f"the program asked with an answer that it kept from an earlier run, {NOT_REPEATED}",
+                do="pass the conversation as an argument, or read it in a function marked with @freezeframe.tool",
+            )
+
+
+def _asked_with(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:
+    """Yield what a request holds of answers: what the assistant said, ids of its tool calls and of the answer before."""
+    before = attributes.get(genai.REQUEST_PREVIOUS_RESPONSE_ID)
+    if isinstance(before, str):
+        yield before
+    yield from _texts(attributes, genai.INPUT_MESSAGES)
+
+
+def _answered(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:
+    yield from _texts(attributes, genai.OUTPUT_MESSAGES)
+    own = attributes.get(genai.RESPONSE_ID)
+    if isinstance(own, str):
+        yield own
+
+
+def _texts(attributes: Mapping[str, AttributeValue], name: str) -> Iterator[str]:
+    for message in _messages(attributes.get(name)):
+        for part in message.get("parts", ()) if message.get("role") == _ASSISTANT else ():
+            found = part.get("id" if part.get("type") == "tool_call" else "content")
+            if isinstance(found, str) and len(text := found.strip()) >= _SHORTEST:
+                yield text
+
+
+def _messages(text: AttributeValue) -> Iterator[dict[str, Any]]:
+    """Yield the messages of an attribute, each parsed when it is asked for: most of a long request is not."""
+    at = 0
+    while isinstance(text, str) and (at := text.find("{", at)) >= 0:
+        message, at = _DECODER.raw_decode(text, at)
+        yield message
+
+
+def _may_hold(source: bytes, text: str) -> bool:
+    """Return whether a text may be in JSON or any other form of it: whether its words are."""
+    words = _WORDS.findall(text, 0, 10_000)[:_MAX_WORDS]
+    return all(word.encode() in source for word in words) if words else json.dumps(text)[1:-1].encode() in source
