@@ -258,6 +258,38 @@ PROGRAMS = {
         source=entry("look(type(question))", call="answer(collections.Counter('aab'))"),
         level=5, gap=GapKind.INPUT_CHANGED, text="question, a collections:Counter", do="pass plain data",
     ),
+    # what its module reads when it is imported
+    "a file on import": Program(
+        source=entry("look(ORDERS)", before="ORDERS = open('orders.csv').read()"),
+        level=5, gap=GapKind.FILE_READ, text="the import of agent.py reads orders.csv (agent.py:", do="commit the file",
+    ),
+    "a file on import, in a function": Program(
+        source=LOAD + entry("look(ORDERS)", before="ORDERS = load_orders()"),
+        level=5, gap=GapKind.FILE_READ, text="the import of agent.py reads orders.csv (agent.py:", do="commit the file",
+    ),
+    "a file on the import of a module": Program(
+        source="import early\n" + entry("look(early.ORDERS)"),
+        level=5, gap=GapKind.FILE_READ, text="the import of early.py reads orders.csv (early.py:1)", do="commit the file",
+    ),
+    "a file of the commit on import": Program(source=entry("look(PROMPT)", before="PROMPT = open('prompt.txt').read()")),
+    "a file under the main guard": Program(source=entry("pass", call="answer(open('orders.csv').read())")),
+    "a database on import": Program(
+        source=entry("look(RULES)", before="DB = sqlite3.connect('orders.db')\nRULES = DB.execute('SELECT 1').fetchall()"),
+        level=5, gap=GapKind.DATABASE, text="the import of agent.py queries the database orders.db (agent.py:", do="do that in a function",
+    ),
+    "a database that was opened on import": Program(
+        source=entry("look(DB.execute('SELECT 1').fetchall())", before="DB = sqlite3.connect('orders.db')"),
+        level=5, gap=GapKind.DATABASE, text="answer (agent.py:", do="set record_databases",
+    ),
+    "a database that is opened on import, and asked by tools": Program(
+        source="DB = sqlite3.connect('orders.db')\n@freezeframe.tool\ndef ask():\n    return DB.execute('SELECT 1').fetchall()\n"
+        + entry("look(ask())"),
+    ),
+    "a call on import": Program(
+        source="import urllib.request\ntry:\n    urllib.request.urlopen('http://127.0.0.1:' + os.environ['PORT'], timeout=0.1)\n"
+        "except OSError:\n    pass\n" + entry("pass"),
+        level=5, gap=GapKind.CONNECTION, text="the import of agent.py calls 127.0.0.1 (agent.py:", do="do that in a function",
+    ),
     "a file of a whole script": Program(
         source="look(open('orders.csv').read())",
         level=5, gap=GapKind.FILE_READ, text="<module> (agent.py:", do="move it from agent.py:",
@@ -340,6 +372,7 @@ def record(folder: Path, port: int, source: str, arguments: tuple[str, ...] = ("
     home.mkdir()
     (home / "agent.py").write_text(HEAD + source)
     (home / "late.py").write_text("VALUE = open(__file__).read()\n")
+    (home / "early.py").write_text("ORDERS = open('orders.csv').read()\n")
     (home / "prompt.txt").write_text("be kind")
     identity = ("-c", "user.name=t", "-c", "user.email=t@example.org")
     for command in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "agent"]):

@@ -36,6 +36,8 @@ class Sight:
     """Name of the application's function, or of a library's module; empty if neither is on the stack."""
     where: str
     """``agent.py:41``."""
+    imported: tuple[str, str, int] | None = None
+    """Name, file and line of the module whose import did it."""
 
 
 class Sights:
@@ -83,13 +85,16 @@ class Sights:
             if values.encode(result) != text and self.is_new(sight.kind, f"{sight.by} {sight.what}"):
                 self.note(sight)
 
-    def gaps(self, entry: str) -> Iterator[Gap]:
-        """Yield what was seen as gaps; on the exporter's thread. `entry` is the qualified name of the entry point."""
+    def __iter__(self) -> Iterator[Sight]:
+        """Yield what was seen, without files that the recorded commit holds; on the exporter's thread."""
         seen = [sight for sight in list(self._seen.values()) if sight is not None]
         tracked = _tracked_by_git(sight.what for sight in seen if sight.kind is GapKind.FILE_READ and sight.verb == "reads")
-        for sight in seen:
-            if sight.what not in tracked:
-                yield _gap(sight, entry)
+        return (sight for sight in seen if sight.what not in tracked)
+
+    def gaps(self, entry: str) -> Iterator[Gap]:
+        """Yield what was seen as gaps; on the exporter's thread. `entry` is the qualified name of the entry point."""
+        for sight in self:
+            yield _gap(sight, entry)
         if self.full:
             yield Gap(kind=GapKind.UNSEEN, text=f"unmarked code reached over {MAX_SIGHTS} files, databases, hosts and programs")
 

@@ -19,7 +19,7 @@ from freezeframe.context.environment import recorded_settings
 from freezeframe.context.program import program_file, relative_path
 from freezeframe.runs.carried_over import carried_into_call
 from freezeframe.runs.entry_payload import EntryPayload, EntryPoint
-from freezeframe.runs.reach import command_gaps
+from freezeframe.runs.reach import command_gaps, import_gaps
 from freezeframe.seams.draws import randoms
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe.seams.recorder import switch
@@ -249,6 +249,7 @@ def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run
             sights=run.sights,
             draws=run.draws,
             answers=run.answers,
+            import_gaps=partial(import_gaps, recorder.root.loaded),
         )
         if run.is_implied:
             for gap in carried_into_call():

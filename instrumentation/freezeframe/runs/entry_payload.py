@@ -6,7 +6,7 @@ import json
 import random
 import re
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cache
@@ -65,6 +65,7 @@ class EntryPayload:
         "_answers",
         "_draws",
         "_environment",
+        "_import_gaps",
         "_point",
         "_random_state",
         "error",
@@ -88,7 +89,9 @@ class EntryPayload:
         sights: Sights | None = None,
         draws: Draws | None = None,
         answers: Answers | None = None,
+        import_gaps: Callable[[], Iterable[Gap]] = tuple,
     ) -> None:
+        self._import_gaps = import_gaps
         self._answers = Answers() if answers is None else answers
         self.sights = Sights() if sights is None else sights
         self._draws = Draws() if draws is None else draws
@@ -149,8 +152,8 @@ class EntryPayload:
             seen = (*self.sights.gaps(point.target.rpartition(":")[2]), *self._draws.gaps())
             if _asks_numpy_for_time(len(sys.modules)):
                 seen = (*seen, _NUMPYS_CLOCK)
-            kept = self._answers.gaps(point.input)
-            gaps = (*(point.reach() if point.reach else ()), *point.gaps, *seen, *kept)
+            before = (*self._import_gaps(), *self._answers.gaps(point.input))
+            gaps = (*(point.reach() if point.reach else ()), *point.gaps, *before, *seen)
             optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None
         attributes: dict[str, AttributeValue] = {
             genai.OPERATION_NAME: point.operation,

@@ -49,6 +49,8 @@ class ProcessRoot:
         self.unrecorded: defaultdict[str, int] = defaultdict(int)
         """Host -> HTTP calls outside any run that were not recorded."""
         self._sights = Sights()
+        self.loaded = Sights()
+        """What modules of the application read while they were imported; full once there was a run."""
         self._readings: dict[str, list[str]] = {}
         self._readings_left = MAX_READINGS
         self._random_state: object = None
@@ -136,7 +138,7 @@ class ProcessRoot:
 
     def context_for_run(self) -> Context | None:
         """Return an empty context if the root is current: a run is its own trace."""
-        self._had_runs = True
+        self._had_runs = self.loaded.full = True
         if self._span is None:
             return None
         from opentelemetry import trace

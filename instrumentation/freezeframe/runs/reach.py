@@ -11,11 +11,12 @@ import builtins
 import functools
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 from freezeframe.context.program import SERVERS, program_file, relative_path
+from freezeframe.context.sights import Sight, shown_path
 from freezeframe_schemas import values
 from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
 from freezeframe_schemas.rebuilding import is_fixed, is_plain, lost_in_rebuilding
@@ -243,6 +244,34 @@ def command_gaps() -> tuple[Gap, ...]:
             ),
         )
     return ()
+
+
+# -- its modules ---------------------------------------------------------------------------------------------------------
+
+
+def import_gaps(loaded: Iterable[Sight]) -> Iterator[Gap]:
+    """Yield what modules read while they were imported, which a replay does again; not what a script's main guard did."""
+    for sight in loaded:
+        if sight.imported is None or (sight.imported[0] == "__main__" and _is_under_guard(*sight.imported[1:])):
+            continue
+        what = shown_path(sight.what) if sight.kind is not GapKind.CONNECTION else sight.what
+        again = NOT_REPEATED if sight.kind is GapKind.CONNECTION else "and a replay reads what is there then"
+        do = "commit the file, or read it" if sight.kind is GapKind.FILE_READ else "do that"
+        yield Gap(
+            kind=sight.kind,
+            text=f"the import of {_shown(sight.imported[1])} {sight.verb} {what} ({sight.where}), {again}",
+            do=f"{do} in a function marked with @freezeframe.tool",
+        )
+
+
+@functools.cache
+def _is_under_guard(file: str, line: int) -> bool:
+    try:
+        tree = ast.parse(Path(file).read_bytes())
+    except (OSError, SyntaxError, ValueError):
+        return False
+    guards = (each for each in tree.body if isinstance(each, ast.If) and _is_main_guard(each.test))
+    return any(each.lineno <= line <= (each.end_lineno or line) for each in guards)
 
 
 # -- the input ----------------------------------------------------------------------------------------------------------

@@ -24,9 +24,11 @@ from freezeframe.seams.recorder import credentials, switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.recording import EXCHANGE_SEQUENCE, Recorder, Recording, lane_of_call
 from freezeframe.seams.recorder.responder import Call, Responder
+from freezeframe.seams.unmarked.sights import note_import
 from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
+from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.wire import find_dialect
 from freezeframe_schemas.wire.registry import dialect_named
 
@@ -79,6 +81,8 @@ def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
     place = current_place()
     if (_is_suppressed() and not _is_watched(subject)) or is_telemetry(url) or credentials.is_look_up(url) or place.sending:
         return False
+    if place.run is None and not place.lane.apart:
+        note_import(recorder.root.loaded, GapKind.CONNECTION, "calls", host_of(url))
     if subject.kind is Kind.MODEL or place.inside_call:
         return True
     hosts, host = recorder.settings.record_hosts, host_of(url)

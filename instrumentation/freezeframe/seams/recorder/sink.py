@@ -64,6 +64,11 @@ class RootSpan(Protocol):
     def sights(self) -> Sights | None:
         """Return the store for what unmarked code reaches outside any run; None if the process is not a run as a whole."""
 
+    @property
+    def loaded(self) -> Sights:
+        """Return the store for what modules of the application read while they were imported, outside any run."""
+        ...
+
     def context_for_exchange(self, *, is_call: bool = True) -> Context | None:
         """Return the parent context of a new exchange, None for the current one. A call makes a run of what holds it."""
 

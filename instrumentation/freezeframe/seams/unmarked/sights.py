@@ -4,8 +4,10 @@ One audit hook (PEP 578) sees them whatever library they go through. It cannot b
 returns at once; it never raises into the program. Each thing counts once, when first seen: kind, name and line of code.
 Never a value; of a path, the part below the working directory, else only the file's name.
 
+What modules of the application read while they are imported is a gap of each run: a replay imports them again.
+
 Not seen: what code written in C does by itself (`drivers` and `sessions` name some of it), what goes over a connection that was
-opened before the run, and threads that were started before it. Not reported: what Python, its packages and the operating system
+opened before the run (but sqlite3's, whose statements are traced), and threads that were started before it. Not reported: what Python, its packages and the operating system
 read for themselves, imports, logging, the run's own temporary files, and what a replay does not do: the inside of a tool, the
 call of a seam.
 """
@@ -19,7 +21,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, partial
 from types import FrameType
 from typing import Any, Final
 
@@ -39,9 +41,12 @@ _CHANGES: Final[Mapping[str, str]] = {
 _BY_FOLDER: Final = frozenset(_CHANGES) - {"os.truncate"}
 """Events whose last argument is the descriptor of the path's base folder, or -1; the folder itself was seen earlier."""
 _PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"})
+_SQLITE: Final = "sqlite3.connect"
 _EVENTS: Final = frozenset(
-    {"open", "os.listdir", "os.scandir", "sqlite3.connect", "socket.connect", *_CHANGES, *_PROGRAMS}
+    {"open", "os.listdir", "os.scandir", _SQLITE, "socket.connect", *_CHANGES, *_PROGRAMS}
 )  # fmt: skip
+_LOADED: Final = frozenset({GapKind.FILE_READ, GapKind.DATABASE, GapKind.CONNECTION})
+"""What an import reads. What it writes or starts is its own affair: a replay imports again."""
 _CODE: Final = (".py", ".pyc", ".pyi", ".pyd", ".so", ".pth")
 _SYSTEM: Final = tuple(
     f"/{name}/"
@@ -128,6 +133,8 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
     place = current_place()
     if place.lane.apart:  # a replay does not do this
         return
+    if place.run is None:
+        _note_import(recorder.root.loaded, event, arguments)
     sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
     if sights is None or sights.full:
         return
@@ -147,6 +154,56 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
         sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
 
 
+def _note_import(loaded: Sights, event: str, arguments: tuple[Any, ...]) -> None:
+    """Note what a module of the application reads while it is imported: a replay of a run of its functions reads it again."""
+    if loaded.full or event == _SQLITE:  # opening a database reads nothing
+        return
+    act = _act(event, arguments, loaded)
+    if act is None or act[0] not in _LOADED:
+        return
+    kind, verb, what = act
+    frame = sys._getframe(4)
+    imported = _importing(frame)
+    if imported is None or os.path.basename(what).startswith(".env") or (verb == "reads" and not os.path.isfile(what)):
+        return
+    _keep(loaded, kind, verb, what, frame, imported)
+
+
+def note_import(loaded: Sights, kind: GapKind, verb: str, what: str) -> None:
+    """Note what a seam sees outside any run, if a module of the application does it while it is imported."""
+    frame = None if loaded.full else _past_ours(sys._getframe(1))
+    if (imported := _importing(frame)) is not None:
+        _keep(loaded, kind, verb, what, frame, imported)
+
+
+def _keep(sights: Sights, kind: GapKind, verb: str, what: str, frame: FrameType | None, imported: tuple[str, str, int]) -> None:
+    if sights.is_new(kind, what) and (found := _who(frame, alone=True)) is not None:
+        sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1], imported=imported))
+
+
+def _importing(frame: FrameType | None) -> tuple[str, str, int] | None:
+    """Return the module of the application whose code, nearest on the stack, is being run at its top level."""
+    while frame is not None:
+        code, name = frame.f_code, str(frame.f_globals.get("__name__", ""))
+        if code.co_name == "<module>" and is_applications(code.co_filename, name):
+            return name, code.co_filename, frame.f_lineno
+        frame = frame.f_back
+    return None
+
+
+def watch_statements(connection: Any, database: Any) -> None:
+    """Note the statements over a connection of sqlite3: a run may use one that was opened before."""
+    with guard("unmarked.statements"):
+        path = path_of(database)
+        if path is not None and not path.startswith(_python_directories()):
+            connection.set_trace_callback(partial(_note_statement, path))
+
+
+def _note_statement(path: str, statement: str) -> None:
+    del statement
+    note(GapKind.DATABASE, "queries the database", path)
+
+
 def note_session(verb: str, what: str) -> None:
     """Note a session that no seam records. It replaces what was noted for its socket."""
     note(GapKind.CONNECTION, verb, what, again=True)
@@ -158,6 +215,8 @@ def note(kind: GapKind, verb: str, what: str, *, again: bool = False) -> None:
         recorder, place = switch.recorder(), current_place()
         if recorder is None or place.lane.apart:
             return
+        if place.run is None:
+            note_import(recorder.root.loaded, kind, verb, what)
         sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
         if sights is None or sights.full or not (sights.is_new(kind, what) or again):
             return
@@ -187,7 +246,7 @@ def _act(event: str, arguments: tuple[Any, ...], sights: Sights) -> tuple[GapKin
     path = path_of(arguments[0])
     if path is None or path.startswith(_python_directories()) or (event in _BY_FOLDER and arguments[-1] != -1):
         return None
-    if event == "sqlite3.connect":
+    if event == _SQLITE:
         return GapKind.DATABASE, "opens the database", path
     if event in _CHANGES:
         sights.own.add(path_of(arguments[1]) or "" if event == "os.rename" else path)
