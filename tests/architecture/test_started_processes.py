@@ -136,7 +136,7 @@ def test_a_session_that_is_killed_interrupted_or_out_of_time_leaves_no_process(t
 def test_a_session_that_is_interrupted_from_the_keyboard_leaves_no_process(tmp_path: Path) -> None:
     session = Session(
         tmp_path,
-        "def test_it():\n    start()\n    print('started', file=sys.__stderr__, flush=True)\n    while True: os.sched_yield()\n",
+        "def test_it():\n    start()\n    print('started', file=sys.__stderr__)\n    while True: os.sched_yield()\n",
     )
     # it does not pause: a signal that comes right before would not wake it
     with session.start() as process:

@@ -7,9 +7,9 @@ Never a value; of a path, the part below the working directory, else only the fi
 What modules of the application read while they are imported is a gap of each run: a replay imports them again.
 
 Not seen: what code written in C does by itself (`drivers` and `sessions` name some of it), what goes over a connection that was
-opened before the run (but sqlite3's, whose statements are traced), and threads that were started before it. Not reported: what Python, its packages and the operating system
-read for themselves, imports, logging, the run's own temporary files, and what a replay does not do: the inside of a tool, the
-call of a seam.
+opened before the run (but sqlite3's, whose statements are traced), and threads that were started before it. Not reported: what
+Python, its packages and the operating system read for themselves, imports, logging, the run's own temporary files, and what a
+replay does not do: the inside of a tool, the call of a seam.
 """
 
 from __future__ import annotations
