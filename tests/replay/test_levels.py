@@ -275,7 +275,7 @@ PROGRAMS = {
     "a file under the main guard": Program(source=entry("pass", call="answer(open('orders.csv').read())")),
     "a database on import": Program(
         source=entry("look(RULES)", before="DB = sqlite3.connect('orders.db')\nRULES = DB.execute('SELECT 1').fetchall()"),
-        level=5, gap=GapKind.DATABASE, text="the import of agent.py queries the database orders.db (agent.py:", do="do that in a function",
+        level=5, gap=GapKind.DATABASE, text="the import of agent.py queries the database orders.db (agent.py:", do="ask it in a function",
     ),
     "a database that was opened on import": Program(
         source=entry("look(DB.execute('SELECT 1').fetchall())", before="DB = sqlite3.connect('orders.db')"),
@@ -289,6 +289,17 @@ PROGRAMS = {
         source="import urllib.request\ntry:\n    urllib.request.urlopen('http://127.0.0.1:' + os.environ['PORT'], timeout=0.1)\n"
         "except OSError:\n    pass\n" + entry("pass"),
         level=5, gap=GapKind.CONNECTION, text="the import of agent.py calls 127.0.0.1 (agent.py:", do="do that in a function",
+    ),
+    "a random number on import": Program(
+        source=entry("look(CHANCE)", before="CHANCE = random.random()"),
+        level=5, gap=GapKind.RANDOM_UNRECORDED, text="the import of agent.py draws from random (agent.py:", do="call random.seed",
+    ),
+    "a random number on import, after a seed": Program(
+        source=entry("look(CHANCE)", before="random.seed(7)\nCHANCE = random.choice('abc')"),
+    ),
+    "a random number under the main guard": Program(source=entry("look(question)", call="answer(random.random())")),
+    "an id on import": Program(
+        source="import uuid\n" + entry("look(ID, uuid.uuid4())", before="ID = str(uuid.uuid4())", call="uuid.uuid4(); answer(str(uuid.uuid4()))"),
     ),
     "a file of a whole script": Program(
         source="look(open('orders.csv').read())",

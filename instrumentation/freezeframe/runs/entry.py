@@ -237,7 +237,7 @@ def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run
         span = run.span = getattr(run.span, "real", lambda: run.span)()  # of a `LaterSpan`
         if span is None or not span.is_recording():
             return
-        for reading in randoms.MADE_BEFORE:
+        for reading in (*randoms.MADE_BEFORE, *recorder.root.before):
             run.note_reading(*reading)
         run.payload = EntryPayload(
             point() if callable(point) else point,

@@ -51,6 +51,8 @@ class ProcessRoot:
         self._sights = Sights()
         self.loaded = Sights()
         """What modules of the application read while they were imported; full once there was a run."""
+        self.before: list[tuple[str, str]] = []
+        """Readings, with their feeds, of what the program drew before its first run."""
         self._readings: dict[str, list[str]] = {}
         self._readings_left = MAX_READINGS
         self._random_state: object = None

@@ -249,19 +249,25 @@ def command_gaps() -> tuple[Gap, ...]:
 # -- its modules ---------------------------------------------------------------------------------------------------------
 
 
+_READS_AGAIN: Final = "and a replay reads what is there then"
+_ON_IMPORT: Final = {
+    GapKind.FILE_READ: (_READS_AGAIN, "commit the file, or read it in a function marked with @freezeframe.tool"),
+    GapKind.DATABASE: (_READS_AGAIN, "ask it in a function marked with @freezeframe.tool"),
+    GapKind.CONNECTION: (NOT_REPEATED, "do that in a function marked with @freezeframe.tool"),
+    GapKind.RANDOM_UNRECORDED: (NOT_REPEATED, "call random.seed before, or draw in the run"),
+}
+"""What an import did -> how a replay differs, and what closes the gap."""
+
+
 def import_gaps(loaded: Iterable[Sight]) -> Iterator[Gap]:
     """Yield what modules read while they were imported, which a replay does again; not what a script's main guard did."""
     for sight in loaded:
         if sight.imported is None or (sight.imported[0] == "__main__" and _is_under_guard(*sight.imported[1:])):
             continue
-        what = shown_path(sight.what) if sight.kind is not GapKind.CONNECTION else sight.what
-        again = NOT_REPEATED if sight.kind is GapKind.CONNECTION else "and a replay reads what is there then"
-        do = "commit the file, or read it" if sight.kind is GapKind.FILE_READ else "do that"
-        yield Gap(
-            kind=sight.kind,
-            text=f"the import of {_shown(sight.imported[1])} {sight.verb} {what} ({sight.where}), {again}",
-            do=f"{do} in a function marked with @freezeframe.tool",
-        )
+        what = shown_path(sight.what) if sight.kind in (GapKind.FILE_READ, GapKind.DATABASE) else sight.what
+        again, do = _ON_IMPORT[sight.kind]
+        text = f"the import of {_shown(sight.imported[1])} {sight.verb} {what} ({sight.where}), {again}"
+        yield Gap(kind=sight.kind, text=text, do=do)
 
 
 @functools.cache

@@ -20,6 +20,8 @@ from freezeframe.context.draws import Draws, asker
 from freezeframe.seams.draws.drawn import GIVEN, GONE, ServedDraws, state_to_text
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.readings import draws_of, feed_of, note
+from freezeframe.seams.unmarked.sights import note_import
+from freezeframe_schemas.gaps import GapKind
 
 FILES: Final = (random.__file__, os.path.join(os.path.dirname(__file__), "randoms.py"))
 """Files that draw on the program's behalf: their caller is the one that draws."""
@@ -145,6 +147,9 @@ class _Shared:
         draws = draws_of(place)
         if draws is not None and draws.base is None:
             self.mark(draws)
+        if place.run is None and not self._epoch_text:  # after `seed` an import draws the same again
+            with guard("randoms.import"):
+                note_import(GapKind.RANDOM_UNRECORDED, "draws from", "random")
         # Any code may call code in `random` itself.
         self.code = None if frame.f_code.co_filename == FILES[0] else frame.f_code
         self.raw_place, self.thread = raw, thread

@@ -18,8 +18,9 @@ from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.context.current import current_place
+from freezeframe.context.draws import is_of_program
 from freezeframe.seams.recorder.patching import Patches
-from freezeframe.seams.recorder.readings import feed_of, note, recall
+from freezeframe.seams.recorder.readings import feed_of, note, note_before, recall
 
 _ASKER: Final = 3
 """Frames from `_keep` up to the caller: our stand-in, the function of `uuid`, its caller."""
@@ -81,11 +82,13 @@ def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
     # What a recorded tool draws is part of its work, which a replay does not do: if kept, it would go to the next caller.
     if place.inside_call:
         return draw(size)
-    feed = ""
+    feed, file = "", sys._getframe(_ASKER).f_code.co_filename
     with guard("uuids.feed"):
-        feed = feed_of("uuid", place, sys._getframe(_ASKER).f_code.co_filename)
+        feed = feed_of("uuid", place, file)
     recorded = recall(feed)
     given = draw(size) if recorded is None else bytes.fromhex(recorded)
     with guard("uuids.note"):
         note(place, feed, given.hex())
+        if place.run is None and is_of_program(file):
+            note_before(place, feed, given.hex())
     return given

@@ -81,8 +81,7 @@ def is_recorded(subject: Subject, url: str, recorder: Recorder) -> bool:
     place = current_place()
     if (_is_suppressed() and not _is_watched(subject)) or is_telemetry(url) or credentials.is_look_up(url) or place.sending:
         return False
-    if place.run is None and not place.lane.apart:
-        note_import(recorder.root.loaded, GapKind.CONNECTION, "calls", host_of(url))
+    note_import(GapKind.CONNECTION, "calls", host_of(url))
     if subject.kind is Kind.MODEL or place.inside_call:
         return True
     hosts, host = recorder.settings.record_hosts, host_of(url)

@@ -6,12 +6,15 @@ A feed is the name of such a list: ``KIND LANE FILE``. Outside a run, the kind e
 from __future__ import annotations
 
 import os
+from typing import Final
 
 from freezeframe.context.current import Place
 from freezeframe.context.draws import Draws
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.responder import Feed
 from freezeframe_schemas.exchange import format_lane
+
+_MAX_BEFORE: Final = 100
 
 
 def feed_of(kind: str, place: Place, file: str) -> str:
@@ -29,6 +32,13 @@ def note(place: Place, feed: str, value: str) -> list[str] | None:
     """Keep a reading; return the list that now ends with it, None if it is not kept."""
     recorder = switch.recorder()
     return None if recorder is None else (place.run or recorder.root).note_reading(feed, value)
+
+
+def note_before(place: Place, feed: str, value: str) -> None:
+    """Keep a reading outside any run, before the first one, for all runs: a replay imports the program's modules again."""
+    recorder = switch.recorder()
+    if recorder is not None and place.run is None and not recorder.root.loaded.full and len(recorder.root.before) < _MAX_BEFORE:
+        recorder.root.before.append((feed, value))
 
 
 def draws_of(place: Place) -> Draws | None:

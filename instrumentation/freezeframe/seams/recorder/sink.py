@@ -69,6 +69,11 @@ class RootSpan(Protocol):
         """Return the store for what modules of the application read while they were imported, outside any run."""
         ...
 
+    @property
+    def before(self) -> list[tuple[str, str]]:
+        """Return the readings, each with its feed, of what the program drew before its first run."""
+        ...
+
     def context_for_exchange(self, *, is_call: bool = True) -> Context | None:
         """Return the parent context of a new exchange, None for the current one. A call makes a run of what holds it."""
 

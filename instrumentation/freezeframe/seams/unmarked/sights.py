@@ -169,11 +169,14 @@ def _note_import(loaded: Sights, event: str, arguments: tuple[Any, ...]) -> None
     _keep(loaded, kind, verb, what, frame, imported)
 
 
-def note_import(loaded: Sights, kind: GapKind, verb: str, what: str) -> None:
+def note_import(kind: GapKind, verb: str, what: str) -> None:
     """Note what a seam sees outside any run, if a module of the application does it while it is imported."""
-    frame = None if loaded.full else _past_ours(sys._getframe(1))
+    recorder, place = switch.recorder(), current_place()
+    if recorder is None or recorder.root.loaded.full or place.run is not None or place.lane.apart:
+        return
+    frame = _past_ours(sys._getframe(1))
     if (imported := _importing(frame)) is not None:
-        _keep(loaded, kind, verb, what, frame, imported)
+        _keep(recorder.root.loaded, kind, verb, what, frame, imported)
 
 
 def _keep(sights: Sights, kind: GapKind, verb: str, what: str, frame: FrameType | None, imported: tuple[str, str, int]) -> None:
@@ -215,8 +218,7 @@ def note(kind: GapKind, verb: str, what: str, *, again: bool = False) -> None:
         recorder, place = switch.recorder(), current_place()
         if recorder is None or place.lane.apart:
             return
-        if place.run is None:
-            note_import(recorder.root.loaded, kind, verb, what)
+        note_import(kind, verb, what)
         sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
         if sights is None or sights.full or not (sights.is_new(kind, what) or again):
             return
