@@ -20,6 +20,7 @@ from freezeframe.testing import Captured, capture
 from freezeframe_schemas.gaps import NOT_REPEATED
 
 KEPT = f"the program asked with an answer that it kept from an earlier run, {NOT_REPEATED}"
+RETURNED = KEPT.replace("asked with", "returned")
 
 
 @dataclass
@@ -126,6 +127,19 @@ def asks_twice(bot: Bot) -> Callable[[str], str]:
     return talk
 
 
+def answers_from_a_cache(bot: Bot) -> Callable[[str], str]:
+    """No request shows it, but the outcome does."""
+    langchain = pytest.importorskip("langchain_openai")
+    cache = pytest.importorskip("langchain_core.caches").InMemoryCache()
+    model = langchain.ChatOpenAI(model="gpt-4o", base_url=str(bot.client.base_url), api_key="k", cache=cache)
+
+    def talk(text: str) -> str:
+        del text
+        return model.invoke("the same").content
+
+    return talk
+
+
 @contextmanager
 def recorded(provider: Provider) -> Generator[tuple[Captured, Bot]]:
     with capture() as captured, OpenAI(base_url=f"{provider.url}/v1", api_key="k", max_retries=0) as client:
@@ -133,29 +147,30 @@ def recorded(provider: Provider) -> Generator[tuple[Captured, Bot]]:
 
 
 @pytest.mark.parametrize(
-    ("make", "is_kept"),
+    ("make", "said"),
     [
-        (keeps, True),
-        (keeps_what_was_streamed, True),
-        (keeps_an_id, True),
-        (keeps_the_id_of_a_tool_call, True),
-        (keeps_it_in_langgraph, True),
-        (keeps_it_in_a_session, True),
-        (begins_anew, False),
-        (shows_examples, False),
-        (asks_twice, False),
+        (keeps, [KEPT]),
+        (keeps_what_was_streamed, [KEPT]),
+        (keeps_an_id, [KEPT]),
+        (keeps_the_id_of_a_tool_call, [KEPT]),
+        (keeps_it_in_langgraph, [KEPT]),
+        (keeps_it_in_a_session, [KEPT]),
+        (answers_from_a_cache, [RETURNED]),
+        (begins_anew, []),
+        (shows_examples, []),
+        (asks_twice, []),
     ],
     ids=lambda value: getattr(value, "__name__", None),
 )
-def test_a_run_that_asks_with_an_answer_of_an_earlier_run_has_a_gap(
-    provider: Provider, make: Callable[[Bot], Callable[[str], str]], is_kept: bool
+def test_a_run_that_asks_with_or_returns_an_answer_of_an_earlier_run_has_a_gap(
+    provider: Provider, make: Callable[[Bot], Callable[[str], str]], said: list[str]
 ) -> None:
     with recorded(provider) as (captured, bot):
         talk = make(bot)
         for text in ("one", "two", "three"):
             freezeframe.run(name="chat")(lambda text=text: talk(text))()
         found = carried_texts(captured.spans)
-    assert found == [[], *[[KEPT] if is_kept else []] * 2]
+    assert found == [[], said, said]
 
 
 def test_a_conversation_that_the_run_is_given_is_no_gap(provider: Provider) -> None:

@@ -240,6 +240,9 @@ PROGRAMS = {
         source=entry("look(client)").replace("    answer('where?')", "    client = 'a client'\n    answer('where?')"),
         level=5, gap=GapKind.MAIN_GUARD, text="sets client under its main guard", do="set client above it",
     ),
+    "a name under the main guard that functions have for their own": Program(
+        source="def ask(question):\n    return [seen for seen in look(question)]\n" + entry("ask(question)", call="for question in ('where?',): seen = answer(question)\n    def show(): print(seen)"),
+    ),
     # the input
     "a request of a web framework": Program(
         source=entry("look(question.scope['app'] is not None)", before=REQUEST, call="answer(Request())"),

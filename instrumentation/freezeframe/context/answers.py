@@ -10,6 +10,7 @@ import json
 import re
 from collections import deque
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 from freezeframe_schemas import genai
@@ -71,15 +72,33 @@ class Answers:
         while self._given_bytes > _MAX_GIVEN:
             self._given_bytes -= len(self._given.popleft())
 
-    def gaps(self, given: str) -> Iterator[Gap]:
-        """Yield the gap of a run that was `given` this input, as JSON, if it asked with what it was not given."""
+    def gaps(self, given: str, output: str | None, known: KnownTexts) -> Iterator[Gap]:
+        """Yield the gap of a run that asked with, or returned, what it was not given. `given` and `output` are tagged JSON."""
         sources = [given.encode(), *self._given]
-        if any(not any(_may_hold(source, text) for source in sources) for text in self._carried):
-            yield Gap(
-                kind=GapKind.CARRIED_OVER,
-                text=f"the program asked with an answer that it kept from an earlier run, {NOT_REPEATED}",
-                do="pass the conversation as an argument, or read it in a function marked with @freezeframe.tool",
-            )
+        returned = [text for text in _leaves(output) if known.get(key := hash(text)) and key not in self._own]
+        for verb, texts in (("asked with", self._carried), ("returned", returned)):
+            if any(not any(_may_hold(source, text) for source in sources) for text in texts):
+                yield Gap(
+                    kind=GapKind.CARRIED_OVER,
+                    text=f"the program {verb} an answer that it kept from an earlier run, {NOT_REPEATED}",
+                    do="pass it as an argument, or read it in a function marked with @freezeframe.tool",
+                )
+
+
+def _leaves(text: str | None) -> Iterator[str]:
+    """Yield the texts in JSON, and in JSON that is a text in it."""
+    waiting: list[Any] = [] if text is None else [json.loads(text)]
+    while waiting:
+        value = waiting.pop()
+        if isinstance(value, dict):
+            waiting += value.values()
+        elif isinstance(value, list):
+            waiting += value
+        elif isinstance(value, str) and len(found := value.strip()) >= _SHORTEST:
+            yield found
+            if found[0] in "[{":
+                with suppress(ValueError):
+                    waiting.append(json.loads(found))
 
 
 def _asked_with(attributes: Mapping[str, AttributeValue]) -> Iterator[str]:

@@ -249,6 +249,7 @@ def _begin(recorder: Recorder, point: EntryPoint | Callable[[], EntryPoint], run
             sights=run.sights,
             draws=run.draws,
             answers=run.answers,
+            known_texts=recorder.known_texts,
             import_gaps=partial(import_gaps, recorder.root.loaded),
         )
         if run.is_implied:

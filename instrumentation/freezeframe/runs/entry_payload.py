@@ -13,7 +13,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Final
 
 from freezeframe._guard import guard
-from freezeframe.context.answers import Answers
+from freezeframe.context.answers import Answers, KnownTexts
 from freezeframe.context.draws import Draws
 from freezeframe.context.sights import Sights
 from freezeframe.runs.streams import application_texts
@@ -66,6 +66,7 @@ class EntryPayload:
         "_draws",
         "_environment",
         "_import_gaps",
+        "_known_texts",
         "_point",
         "_random_state",
         "error",
@@ -89,10 +90,12 @@ class EntryPayload:
         sights: Sights | None = None,
         draws: Draws | None = None,
         answers: Answers | None = None,
+        known_texts: KnownTexts | None = None,
         import_gaps: Callable[[], Iterable[Gap]] = tuple,
     ) -> None:
         self._import_gaps = import_gaps
         self._answers = Answers() if answers is None else answers
+        self._known_texts = {} if known_texts is None else known_texts
         self.sights = Sights() if sights is None else sights
         self._draws = Draws() if draws is None else draws
         self.unrecorded = {} if unrecorded is None else unrecorded
@@ -152,7 +155,7 @@ class EntryPayload:
             seen = (*self.sights.gaps(point.target.rpartition(":")[2]), *self._draws.gaps())
             if _asks_numpy_for_time(len(sys.modules)):
                 seen = (*seen, _NUMPYS_CLOCK)
-            before = (*self._import_gaps(), *self._answers.gaps(point.input))
+            before = (*self._import_gaps(), *self._answers.gaps(point.input, self.output, self._known_texts))
             gaps = (*(point.reach() if point.reach else ()), *point.gaps, *before, *seen)
             optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None
         attributes: dict[str, AttributeValue] = {

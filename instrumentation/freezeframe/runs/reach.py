@@ -10,6 +10,7 @@ import ast
 import builtins
 import functools
 import inspect
+import symtable
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -189,18 +190,14 @@ def _kind(found: Any) -> str:
 def _guarded(file: Path, name: str, shown: str) -> Iterator[Gap]:
     """Yield what the entry point needs from under a script's main guard, which a replay does not run."""
     try:
-        tree = ast.parse(file.read_bytes())
+        source = file.read_bytes()
+        tree, scopes = ast.parse(source), symtable.symtable(source.decode(), str(file), "exec").get_children()
     except (OSError, SyntaxError, ValueError):
         return
-    guarded: set[str] = set()
-    open_: set[str] = set()
-    used: set[str] = set()
-    for statement in tree.body:
-        if isinstance(statement, ast.If) and _is_main_guard(statement.test):
-            guarded |= {bound for inner in statement.body for bound in _bound(inner)}
-        else:
-            open_ |= set(_bound(statement))
-            used |= {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    guards = _guards(tree)
+    guarded = {bound for guard in guards for inner in guard.body for bound in _bound(inner)}
+    open_ = {bound for statement in tree.body if statement not in guards for bound in _bound(statement)}
+    used = {each for scope in scopes if not _holds(guards, scope.get_lineno()) for each in _globals_of(scope)}
     if name.partition(".")[0] in guarded - open_:
         yield _unreachable(f"{shown} is defined under the main guard, which a replay does not enter", f"define {name} above it")
     elif needed := sorted((guarded - open_) & used):
@@ -211,8 +208,21 @@ def _guarded(file: Path, name: str, shown: str) -> Iterator[Gap]:
         )
 
 
-def _is_main_guard(test: ast.expr) -> bool:
-    return "__name__" in {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
+def _guards(tree: ast.Module) -> list[ast.If]:
+    """Return the main guards of a script."""
+    found = (each for each in tree.body if isinstance(each, ast.If))
+    return [each for each in found if "__name__" in {node.id for node in ast.walk(each.test) if isinstance(node, ast.Name)}]
+
+
+def _holds(guards: Iterable[ast.If], line: int) -> bool:
+    return any(each.lineno <= line <= (each.end_lineno or line) for each in guards)
+
+
+def _globals_of(scope: symtable.SymbolTable) -> Iterator[str]:
+    """Yield the globals that a function, and what is defined in it, reads."""
+    yield from (each.get_name() for each in scope.get_symbols() if each.is_global() and each.is_referenced())
+    for inner in scope.get_children():
+        yield from _globals_of(inner)
 
 
 def _bound(statement: ast.stmt) -> Iterator[str]:
@@ -276,8 +286,7 @@ def _is_under_guard(file: str, line: int) -> bool:
         tree = ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return False
-    guards = (each for each in tree.body if isinstance(each, ast.If) and _is_main_guard(each.test))
-    return any(each.lineno <= line <= (each.end_lineno or line) for each in guards)
+    return _holds(_guards(tree), line)
 
 
 # -- the input ----------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 A replay does not run the tool, so it leaves none of that. We look at what the tool's own code names, and at what the
 application's code named there names in turn; this is found once per function. Plain data is compared, and so are the attributes
-of an application object, one level deep. No value is kept longer than the call.
+of an application object, one level deep (three for a run). No value is kept longer than the call.
 
 What a run leaves for the next one is found the same way (`freezeframe.runs.carried_over`).
 """
@@ -40,6 +40,9 @@ _LOAD_GLOBAL: Final = dis.opmap["LOAD_GLOBAL"]
 _STORE_GLOBAL: Final = dis.opmap["STORE_GLOBAL"]
 _BY_NAME: Final = {_LOAD_GLOBAL, _STORE_GLOBAL, dis.opmap["LOAD_NAME"], dis.opmap["DELETE_GLOBAL"]}
 """Operations on globals, each with the number of a name."""
+_MAX_DEPTH: Final = 3
+_MAX_ATTRIBUTES: Final = 20
+"""How deep objects in objects are compared, and in objects of how many attributes."""
 _MAX_FUNCTIONS: Final = 60
 _MAX_PLACES: Final = 100
 """How many functions are followed from one tool, and how many places are compared around each of its calls."""
@@ -104,8 +107,11 @@ class LeftBehind:
 
         return changes
 
-    def _mark(self, name: str, value: object, how: str = "") -> Mark:
-        """Return a comparable form of a value; ("", None) for one that is not examined, such as a client that is made once."""
+    def _mark(self, name: str, value: object, how: str = "", depth: int = 1) -> Mark:
+        """Return a comparable form of a value; ("", None) for one that is not examined, such as a client that is made once.
+
+        Of objects in objects only what a run finds is compared, down to three.
+        """
         if type(value) is ContextVar:
             value = value.get(_ABSENT)
         if type(value) is _CACHED:
@@ -117,7 +123,9 @@ class LeftBehind:
             return self._picture(name, value, how)
         if _is_own(kind) or kind is threading.local:
             held: dict[str, Any] = getattr(value, "__dict__", {})
-            return "object", [(key, self._mark(f"{name}.{key}", held[key])) for key in list(held) if _is_plain(held[key])]
+            deeper = self._for_run and depth < _MAX_DEPTH and len(held) <= _MAX_ATTRIBUTES
+            kept = [key for key in list(held) if _is_plain(held[key]) or (deeper and _is_own(type(held[key])))]
+            return "object", [(key, self._mark(f"{name}.{key}", held[key], depth=depth + 1)) for key in kept]
         return "", None
 
     def _picture(self, name: str, value: Any, how: str) -> Mark:

@@ -78,7 +78,7 @@ class Recorder:
     describe_spans: bool = False
     """Put the GenAI attributes on the OTel span itself, on the application's path: for other vendors' exporters."""
     _under_way: WeakSet[Recording] = field(default_factory=lambda: WeakSet[Recording](), init=False)
-    _known_texts: KnownTexts = field(default_factory=KnownTexts, init=False)
+    known_texts: KnownTexts = field(default_factory=KnownTexts, init=False)
     results: WeakSet[OpenResult] = field(default_factory=lambda: WeakSet[OpenResult](), init=False)
     """Of databases, which the program may still read."""
 
@@ -132,7 +132,7 @@ class Recorder:
             random_state=self._state_to_report(),
             held=held,
             run=current_place().run,
-            known_texts=self._known_texts,
+            known_texts=self.known_texts,
         )
         self._under_way.add(recording)
         return recording
