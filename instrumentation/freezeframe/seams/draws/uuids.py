@@ -18,7 +18,6 @@ from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.context.current import current_place
-from freezeframe.context.draws import is_of_program
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.readings import feed_of, note, note_before, recall
 
@@ -89,6 +88,5 @@ def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
     given = draw(size) if recorded is None else bytes.fromhex(recorded)
     with guard("uuids.note"):
         note(place, feed, given.hex())
-        if place.run is None and is_of_program(file):
-            note_before(place, feed, given.hex())
+        note_before(place, file, feed, given.hex())
     return given

@@ -9,12 +9,12 @@ import os
 from typing import Final
 
 from freezeframe.context.current import Place
-from freezeframe.context.draws import Draws
+from freezeframe.context.draws import Draws, is_of_program
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.responder import Feed
 from freezeframe_schemas.exchange import format_lane
 
-_MAX_BEFORE: Final = 100
+_MAX_BEFORE: Final = 20
 
 
 def feed_of(kind: str, place: Place, file: str) -> str:
@@ -34,11 +34,14 @@ def note(place: Place, feed: str, value: str) -> list[str] | None:
     return None if recorder is None else (place.run or recorder.root).note_reading(feed, value)
 
 
-def note_before(place: Place, feed: str, value: str) -> None:
-    """Keep a reading outside any run, before the first one, for all runs: a replay imports the program's modules again."""
+def note_before(place: Place, file: str, feed: str, value: str) -> None:
+    """Keep what a file of the program read before the first run, for all runs: a replay imports the program's modules again."""
     recorder = switch.recorder()
-    if recorder is not None and place.run is None and not recorder.root.loaded.full and len(recorder.root.before) < _MAX_BEFORE:
-        recorder.root.before.append((feed, value))
+    if recorder is None or place.run is not None:
+        return
+    root = recorder.root
+    if not root.loaded.full and len(root.before) < _MAX_BEFORE and is_of_program(file):
+        root.before.append((feed, value))
 
 
 def draws_of(place: Place) -> Draws | None:
