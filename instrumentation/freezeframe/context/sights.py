@@ -56,6 +56,10 @@ class Sights:
         self.looked: Counter[str] = Counter()
         """Function -> how many of its results were looked at, to see whether they can be rebuilt."""
 
+    def may_be_new(self, kind: GapKind, what: str) -> bool:
+        """Return whether this was not seen so far, and would be kept."""
+        return not self.full and (kind, what) not in self._seen
+
     def is_new(self, kind: GapKind, what: str) -> bool:
         """Return whether this is new and should be examined, and remember it as seen."""
         if (kind, what) in self._seen or self.full:

@@ -156,23 +156,22 @@ def _note(event: str, arguments: tuple[Any, ...]) -> None:
 
 def _note_import(loaded: Sights, event: str, arguments: tuple[Any, ...]) -> None:
     """Note what a module of the application reads while it is imported: a replay of a run of its functions reads it again."""
-    if loaded.full or event == _SQLITE:  # opening a database reads nothing
-        return
-    act = _act(event, arguments, loaded)
+    act = None if loaded.full or event == _SQLITE else _act(event, arguments, loaded)  # opening a database reads nothing
     if act is None or act[0] not in _LOADED:
         return
     kind, verb, what = act
+    if not loaded.may_be_new(kind, what) or os.path.basename(what).startswith(".env"):
+        return
     frame = sys._getframe(4)
     imported = _importing(frame)
-    if imported is None or os.path.basename(what).startswith(".env") or (verb == "reads" and not os.path.isfile(what)):
-        return
-    _keep(loaded, kind, verb, what, frame, imported)
+    if imported is not None and (verb != "reads" or os.path.isfile(what)):
+        _keep(loaded, kind, verb, what, frame, imported)
 
 
 def note_import(kind: GapKind, verb: str, what: str) -> None:
     """Note what a seam sees outside any run, if a module of the application does it while it is imported."""
     recorder, place = switch.recorder(), current_place()
-    if recorder is None or recorder.root.loaded.full or place.run is not None or place.lane.apart:
+    if recorder is None or place.run is not None or place.lane.apart or not recorder.root.loaded.may_be_new(kind, what):
         return
     frame = _past_ours(sys._getframe(1))
     if (imported := _importing(frame)) is not None:
