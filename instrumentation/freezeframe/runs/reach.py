@@ -282,11 +282,11 @@ def import_gaps(loaded: Iterable[Sight]) -> Iterator[Gap]:
 
 @functools.cache
 def _is_under_guard(file: str, line: int) -> bool:
+    """Return whether a replay does not run a line of the program's file: also if there is none, in a notebook."""
     try:
-        tree = ast.parse(Path(file).read_bytes())
+        return _holds(_guards(ast.parse(Path(file).read_bytes())), line)
     except (OSError, SyntaxError, ValueError):
-        return False
-    return _holds(_guards(tree), line)
+        return True
 
 
 # -- the input ----------------------------------------------------------------------------------------------------------
