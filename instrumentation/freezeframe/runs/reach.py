@@ -13,6 +13,7 @@ import inspect
 import symtable
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.util import decode_source
 from pathlib import Path
 from typing import Any, Final
 
@@ -190,8 +191,8 @@ def _kind(found: Any) -> str:
 def _guarded(file: Path, name: str, shown: str) -> Iterator[Gap]:
     """Yield what the entry point needs from under a script's main guard, which a replay does not run."""
     try:
-        source = file.read_bytes()
-        tree, scopes = ast.parse(source), symtable.symtable(source.decode(), str(file), "exec").get_children()
+        source = decode_source(file.read_bytes())
+        tree, scopes = ast.parse(source), symtable.symtable(source, str(file), "exec").get_children()
     except (OSError, SyntaxError, ValueError):
         return
     guards = _guards(tree)
