@@ -288,6 +288,9 @@ PROGRAMS = {
         source="DB = sqlite3.connect('orders.db')\n@freezeframe.tool\ndef ask():\n    return DB.execute('SELECT 1').fetchall()\n"
         + entry("look(ask())"),
     ),
+    "a table that is made on import": Program(
+        source=entry("pass", before="DB = sqlite3.connect('orders.db')\nDB.execute('CREATE TABLE IF NOT EXISTS orders (id)')"),
+    ),
     "a call on import": Program(
         source="import urllib.request\ntry:\n    urllib.request.urlopen('http://127.0.0.1:' + os.environ['PORT'], timeout=0.1)\n"
         "except OSError:\n    pass\n" + entry("pass"),

@@ -49,9 +49,10 @@ async def _in_place(original: Any, connection: Any, function: Any, /, *args: Any
 def _connect(original: Any, *args: Any, **kwargs: Any) -> Any:
     recorder = switch.recorder()
     records = recorder is not None and recorder.settings.record_databases
-    if current_place().inside_call or not (records or statements.is_served()):
+    inside_call = current_place().inside_call
+    if inside_call or not (records or statements.is_served()):
         connection = original(*args, **kwargs)
-        if recorder is not None:
+        if recorder is not None and not inside_call:
             watch_statements(connection, args[0] if args else kwargs.get("database"))
         return connection
     given = args[5] if len(args) > 5 else kwargs.pop("factory", None)
