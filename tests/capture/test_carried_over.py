@@ -8,7 +8,7 @@ import dis
 import functools
 import inspect
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from types import CodeType, SimpleNamespace
 from typing import Any
 
@@ -17,9 +17,11 @@ from asgi_request import ask
 from carried_texts import carried_texts
 
 import freezeframe
+from freezeframe.context.sights import Sights
 from freezeframe.seams.functions import left_behind
 from freezeframe.testing import capture
-from freezeframe_schemas.gaps import NOT_REPEATED
+from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
+from freezeframe_schemas.run import build_run, readiness
 
 history: list[str] = []
 sessions: dict[str, list[str]] = {}
@@ -178,3 +180,16 @@ def test_the_globals_that_code_names_are_those_that_dis_finds() -> None:
     for code in codes:
         expected = {(each.opcode, each.argval) for each in dis.get_instructions(code) if each.opname in names}
         assert set(left_behind._globals(code)) == expected  # pyright: ignore[reportPrivateUsage]  (what is read here)
+
+
+def test_a_run_whose_gaps_could_not_be_looked_for_is_not_hermetic(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_: object, entry: str) -> Iterator[Gap]:
+        raise RuntimeError(entry)
+
+    monkeypatch.delenv("FREEZEFRAME_RAISE")
+    monkeypatch.setattr(Sights, "gaps", fail)
+    with capture() as captured:
+        is_stateless("one")
+        run = build_run(captured.spans)
+    assert [gap.kind for gap in run.gaps] == [GapKind.UNSEEN]
+    assert readiness(run).level < 6

@@ -1,7 +1,7 @@
-"""What models answered in the runs of a process, and whether a later run asks with it: a conversation that the program keeps.
+"""What models answered in the runs of a process, and whether a later run depends on it: a conversation that the program keeps.
 
 Wherever it is kept (an object, a framework's memory, a session of a library), a replay of the later run alone does not have it.
-It is seen in the requests, where spans are exported, off the application's path.
+Its requests and its output show it. They are looked at while spans are exported, off the application's path.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from freezeframe_schemas.span import AttributeValue
 _SHORTEST: Final = 8
 """Characters of an answer from which another one is hardly the same by chance."""
 _MAX_KNOWN: Final = 50_000
-_MAX_GIVEN: Final = 4_000_000
+_MAX_GIVEN: Final = 1_000_000
 """How many texts a process remembers, as numbers, and how many bytes of results a run does: the newest."""
 _WORDS: Final = re.compile(r"[A-Za-z0-9]{3,}")
 _MAX_WORDS: Final = 30

@@ -32,6 +32,12 @@ _NUMPYS_CLOCK: Final = Gap(
     do="use datetime.datetime.now()",
 )
 
+_UNKNOWN: Final = Gap(
+    kind=GapKind.UNSEEN,
+    text="an error in freezeframe kept it from finding what the run lacks",
+    do="report the error in the program's log",
+)
+
 
 @cache
 def _asks_numpy_for_time(modules: int) -> bool:
@@ -151,13 +157,14 @@ class EntryPayload:
             genai.CLOCK_READINGS: json.dumps(self.readings) if self.readings else None,
             genai.UNRECORDED_HTTP: json.dumps(self.unrecorded) if self.unrecorded else None,
         }
+        gaps: tuple[Gap, ...] = (_UNKNOWN,)  # if looking fails, the run must not look whole
         with guard("entry.gaps"):
             seen = (*self.sights.gaps(point.target.rpartition(":")[2]), *self._draws.gaps())
             if _asks_numpy_for_time(len(sys.modules)):
                 seen = (*seen, _NUMPYS_CLOCK)
             before = (*self._import_gaps(), *self._answers.gaps(point.input, self.output, self._known_texts))
             gaps = (*(point.reach() if point.reach else ()), *point.gaps, *before, *seen)
-            optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None
+        optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None
         attributes: dict[str, AttributeValue] = {
             genai.OPERATION_NAME: point.operation,
             (genai.AGENT_NAME if point.operation == genai.OP_INVOKE_AGENT else genai.WORKFLOW_NAME): point.name,

@@ -261,10 +261,10 @@ def command_gaps() -> tuple[Gap, ...]:
 
 
 _READS_AGAIN: Final = "and a replay reads what is there then"
+_IN_A_TOOL: Final = "{} in a function marked with @freezeframe.tool"
 _ON_IMPORT: Final = {
-    GapKind.FILE_READ: (_READS_AGAIN, "commit the file, or read it in a function marked with @freezeframe.tool"),
-    GapKind.DATABASE: (_READS_AGAIN, "ask it in a function marked with @freezeframe.tool"),
-    GapKind.CONNECTION: (NOT_REPEATED, "do that in a function marked with @freezeframe.tool"),
+    GapKind.FILE_READ: (_READS_AGAIN, _IN_A_TOOL.format("commit the file, or read it")),
+    GapKind.DATABASE: (_READS_AGAIN, _IN_A_TOOL.format("ask it")),
     GapKind.RANDOM_UNRECORDED: (NOT_REPEATED, "call random.seed before, or draw in the run"),
 }
 """What an import did -> how a replay differs, and what closes the gap."""
@@ -276,7 +276,7 @@ def import_gaps(loaded: Iterable[Sight]) -> Iterator[Gap]:
         if sight.imported is None or (sight.imported[0] == "__main__" and _is_under_guard(*sight.imported[1:])):
             continue
         what = shown_path(sight.what) if sight.kind in (GapKind.FILE_READ, GapKind.DATABASE) else sight.what
-        again, do = _ON_IMPORT[sight.kind]
+        again, do = _ON_IMPORT.get(sight.kind, (NOT_REPEATED, _IN_A_TOOL.format("do that")))
         text = f"the import of {_shown(sight.imported[1])} {sight.verb} {what} ({sight.where}), {again}"
         yield Gap(kind=sight.kind, text=text, do=do)
 
