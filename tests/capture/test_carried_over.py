@@ -42,6 +42,14 @@ class Bot:
 bot = Bot()
 
 
+class Desk:
+    def __init__(self) -> None:
+        self.bot = Bot()
+
+
+desk = Desk()
+
+
 @freezeframe.tool
 def say(what: object) -> str:
     return str(what)
@@ -74,6 +82,12 @@ def remembers(text: str) -> str:
 def hears(text: str) -> str:
     bot.hear(text)
     return say(bot.said)
+
+
+@freezeframe.run
+def hears_at_a_desk(text: str) -> str:
+    desk.bot.hear(text)
+    return say(desk.bot.said)
 
 
 @freezeframe.run
@@ -122,6 +136,7 @@ def is_made_anew(text: str) -> str:
     [
         (remembers, "the global history"),
         (hears, "the global bot"),
+        (hears_at_a_desk, "the global desk"),
         (counts, "the global counted"),
         (translates, "the global translated"),
         (orders_by_a_tool, None),

@@ -276,21 +276,6 @@ PROGRAMS = {
     ),
     "a file of the commit on import": Program(source=entry("look(PROMPT)", before="PROMPT = open('prompt.txt').read()")),
     "a file under the main guard": Program(source=entry("pass", call="answer(open('orders.csv').read())")),
-    "a database on import": Program(
-        source=entry("look(RULES)", before="DB = sqlite3.connect('orders.db')\nRULES = DB.execute('SELECT 1').fetchall()"),
-        level=5, gap=GapKind.DATABASE, text="the import of agent.py queries the database orders.db (agent.py:", do="ask it in a function",
-    ),
-    "a database that was opened on import": Program(
-        source=entry("look(DB.execute('SELECT 1').fetchall())", before="DB = sqlite3.connect('orders.db')"),
-        level=5, gap=GapKind.DATABASE, text="answer (agent.py:", do="set record_databases",
-    ),
-    "a database that is opened on import, and asked by tools": Program(
-        source="DB = sqlite3.connect('orders.db')\n@freezeframe.tool\ndef ask():\n    return DB.execute('SELECT 1').fetchall()\n"
-        + entry("look(ask())"),
-    ),
-    "a table that is made on import": Program(
-        source=entry("pass", before="DB = sqlite3.connect('orders.db')\nDB.execute('CREATE TABLE IF NOT EXISTS orders (id)')"),
-    ),
     "a call on import": Program(
         source="import urllib.request\ntry:\n    urllib.request.urlopen('http://127.0.0.1:' + os.environ['PORT'], timeout=0.1)\n"
         "except OSError:\n    pass\n" + entry("pass"),

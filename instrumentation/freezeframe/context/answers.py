@@ -14,7 +14,7 @@ from contextlib import suppress
 from typing import Any, Final
 
 from freezeframe_schemas import genai
-from freezeframe_schemas.exchange import Exchange, Kind
+from freezeframe_schemas.exchange import Exchange, Kind, Response
 from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
 from freezeframe_schemas.span import AttributeValue
 
@@ -40,7 +40,7 @@ class Answers:
     def __init__(self) -> None:
         self._own: set[int] = set()
         self._carried: list[str] = []
-        self._given: deque[bytes] = deque()
+        self._given: deque[Response] = deque()
         self._given_bytes = 0
 
     def note(self, exchange: Exchange, attributes: Mapping[str, AttributeValue], known: KnownTexts) -> None:
@@ -48,9 +48,7 @@ class Answers:
         if exchange.kind is Kind.MODEL:
             self._note_model(attributes, known)
         else:
-            from freezeframe_schemas.wire import decode_body
-
-            self._note_result(decode_body(exchange.response.body, exchange.response.headers))
+            self._note_result(exchange.response)
 
     def _note_model(self, attributes: Mapping[str, AttributeValue], known: KnownTexts) -> None:
         for text in _asked_with(attributes):
@@ -65,24 +63,29 @@ class Answers:
         while len(known) > _MAX_KNOWN:
             del known[next(iter(known))]
 
-    def _note_result(self, body: bytes) -> None:
+    def _note_result(self, response: Response) -> None:
         """Note what another call returned: a run may be given the conversation by a tool or a database."""
-        self._given.append(body)
-        self._given_bytes += len(body)
+        self._given.append(response)
+        self._given_bytes += len(response.body)
         while self._given_bytes > _MAX_GIVEN:
-            self._given_bytes -= len(self._given.popleft())
+            self._given_bytes -= len(self._given.popleft().body)
 
     def gaps(self, given: str, output: str | None, known: KnownTexts) -> Iterator[Gap]:
         """Yield the gap of a run that asked with, or returned, what it was not given. `given` and `output` are tagged JSON."""
-        sources = [given.encode(), *self._given]
         returned = [text for text in _leaves(output) if known.get(key := hash(text)) and key not in self._own]
         for verb, texts in (("asked with", self._carried), ("returned", returned)):
-            if any(not any(_may_hold(source, text) for source in sources) for text in texts):
+            if texts and not self._may_be_given(texts, given):
                 yield Gap(
                     kind=GapKind.CARRIED_OVER,
                     text=f"the program {verb} an answer that it kept from an earlier run, {NOT_REPEATED}",
                     do="pass it as an argument, or read it in a function marked with @freezeframe.tool",
                 )
+
+    def _may_be_given(self, texts: list[str], given: str) -> bool:
+        from freezeframe_schemas.wire import decode_body
+
+        sources = [given.encode(), *(decode_body(each.body, each.headers) for each in self._given)]
+        return all(any(_may_hold(source, text) for source in sources) for text in texts)
 
 
 def _leaves(text: str | None) -> Iterator[str]:

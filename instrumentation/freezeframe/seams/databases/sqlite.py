@@ -24,7 +24,6 @@ from freezeframe.seams.databases import statements
 from freezeframe.seams.functions import calls
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
-from freezeframe.seams.unmarked.sights import watch_statements
 from freezeframe_schemas import values
 
 if TYPE_CHECKING:
@@ -49,12 +48,8 @@ async def _in_place(original: Any, connection: Any, function: Any, /, *args: Any
 def _connect(original: Any, *args: Any, **kwargs: Any) -> Any:
     recorder = switch.recorder()
     records = recorder is not None and recorder.settings.record_databases
-    inside_call = current_place().inside_call
-    if inside_call or not (records or statements.is_served()):
-        connection = original(*args, **kwargs)
-        if recorder is not None and not inside_call:
-            watch_statements(connection, args[0] if args else kwargs.get("database"))
-        return connection
+    if current_place().inside_call or not (records or statements.is_served()):
+        return original(*args, **kwargs)
     given = args[5] if len(args) > 5 else kwargs.pop("factory", None)
     factory = _watched_kind_of(sqlite3.Connection if given is None else given, _Connection)
     if len(args) > 5:

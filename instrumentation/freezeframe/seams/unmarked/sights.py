@@ -7,7 +7,7 @@ Never a value; of a path, the part below the working directory, else only the fi
 What modules of the application read while they are imported is a gap of each run: a replay imports them again.
 
 Not seen: what code written in C does by itself (`drivers` and `sessions` name some of it), what goes over a connection that was
-opened before the run (but sqlite3's, whose statements are traced), and threads that were started before it. Not reported: what
+opened before the run, and threads that were started before it. Not reported: what
 Python, its packages and the operating system read for themselves, imports, logging, the run's own temporary files, and what a
 replay does not do: the inside of a tool, the call of a seam.
 """
@@ -21,7 +21,7 @@ import sys
 import sysconfig
 import threading
 from collections.abc import Callable, Mapping
-from functools import cache, partial
+from functools import cache
 from types import FrameType
 from typing import Any, Final
 
@@ -53,8 +53,6 @@ _SYSTEM: Final = tuple(
     for name in ("bin", "dev", "etc", "lib", "lib64", "proc", "sbin", "sys", "usr", "System", "Library", "private/etc")
 )
 """The operating system's own folders."""
-_SELECTS: Final = ("SELECT", "WITH", "VALUES")
-"""What reads rows; an import may also make tables, and ask for them."""
 _RANDOM_DEVICES: Final = ("/dev/urandom", "/dev/random")
 _ABOUT_THE_MACHINE: Final = frozenset(
     {
@@ -193,19 +191,6 @@ def _importing(frame: FrameType | None) -> tuple[str, str, int] | None:
             return name, code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
-
-
-def watch_statements(connection: Any, database: Any) -> None:
-    """Note the statements over a connection of sqlite3: a run may use one that was opened before."""
-    with guard("unmarked.statements"):
-        path = path_of(database)
-        if path is not None and not path.startswith(_python_directories()):
-            connection.set_trace_callback(partial(_note_statement, path))
-
-
-def _note_statement(path: str, statement: str) -> None:
-    if current_place().run is not None or statement.lstrip()[:9].upper().startswith(_SELECTS):
-        note(GapKind.DATABASE, "queries the database", path)
 
 
 def note_session(verb: str, what: str) -> None:
