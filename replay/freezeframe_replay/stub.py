@@ -125,6 +125,9 @@ class ModelStub:
     async def stay_open(self, answer: Exchange) -> None:
         """Do not wait: streams end where they end."""
 
+    def reach(self, now_ns: int) -> None:
+        """Do nothing: time is the test's own."""
+
     def loop_time(self, loop: Any) -> float | None:
         """Return None: time is the test's own."""
         del loop

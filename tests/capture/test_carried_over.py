@@ -50,6 +50,17 @@ class Desk:
 desk = Desk()
 
 
+class Shift:
+    bot = Bot()
+
+    def hear(self, text: str) -> str:
+        self.bot.hear(text)
+        return say(self.bot.said)
+
+
+shift = Shift()
+
+
 @freezeframe.tool
 def say(what: object) -> str:
     return str(what)
@@ -82,6 +93,11 @@ def remembers(text: str) -> str:
 def hears(text: str) -> str:
     bot.hear(text)
     return say(bot.said)
+
+
+@freezeframe.run
+def hears_on_a_shift(text: str) -> str:
+    return shift.hear(text)
 
 
 @freezeframe.run
@@ -137,6 +153,7 @@ def is_made_anew(text: str) -> str:
         (remembers, "the global history"),
         (hears, "the global bot"),
         (hears_at_a_desk, "the global desk"),
+        (hears_on_a_shift, "the class Shift (bot)"),
         (counts, "the global counted"),
         (translates, "the global translated"),
         (orders_by_a_tool, None),

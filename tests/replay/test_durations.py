@@ -7,16 +7,20 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 from chancy_provider import ChancyProvider
+from loopback import QuietHandler, listening
 
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.isolate import RecordedClock
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import Entry
 from freezeframe_schemas.verdict import headline
 
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
@@ -147,3 +151,118 @@ def test_a_duration_that_the_code_holds_as_a_number_too_is_named_as_what_may_dif
     report = replayed(fixture, tmp_path, source.replace("() - begun", "() - later"))
     assert report.first is not None
     assert "may be a duration that the program measured, but the program's code" in report.first.note
+
+
+def test_a_number_is_measured_in_the_unit_that_fits_best() -> None:
+    """A whole number is cut or rounded, so 1 may be nearly any time below two of its units."""
+    clock = RecordedClock(Entry(name="agent"))
+    assert clock.measured("1", [600_000])[0] == 1e3
+    assert clock.measured("1", [600_000, 1_100_000_000])[0] == 1
+    assert clock.measured("1", [2_100_000_000])[0] == 0
+
+
+class SlowStream(QuietHandler):
+    """Streams an answer in three pieces, 0.3 s apart."""
+
+    def do_POST(self) -> None:
+        self.rfile.read(int(self.headers["content-length"]))
+        self.send_response(200)
+        self.send_header("content-type", "text/event-stream")
+        self.send_header("transfer-encoding", "chunked")
+        self.end_headers()
+        for piece in (b'data: {"choices": []}\n\n', b'data: {"choices": []}\n\n', b"data: [DONE]\n\n", b""):
+            self.wfile.write(b"%x\r\n%b\r\n" % (len(piece), piece))
+            time.sleep(0.3)
+
+
+STREAMED = """
+import asyncio, http.client, json, time
+import aiohttp, httpx, requests
+import freezeframe
+freezeframe.instrument()
+
+ASKED = {"model": "slow", "stream": True, "messages": [{"role": "user", "content": "Where?"}]}
+ADDRESS = "URL/v1/chat/completions"
+
+@freezeframe.tool
+def report(text):
+    return text
+
+def told(client, begun, pieces):
+    first = None
+    for piece in pieces:
+        first = first or time.monotonic()
+    tell(client, begun, first)
+
+def tell(client, begun, first):
+    seconds, rest = first - begun, time.monotonic() - first
+    report(f"{client}: {'slow' if seconds > 0.3 else 'quick'} to begin, {'slow' if rest > 0.5 else 'quick'} to end")
+
+begun = time.monotonic()
+with httpx.stream("POST", ADDRESS, json=ASKED) as answer:
+    told("httpx", begun, answer.iter_raw())
+begun = time.monotonic()
+told("requests", begun, requests.post(ADDRESS, json=ASKED, stream=True).iter_lines())
+connection = http.client.HTTPConnection("URL".removeprefix("http://"))
+begun = time.monotonic()
+connection.request("POST", "/v1/chat/completions", json.dumps(ASKED), {"content-type": "application/json"})
+told("http.client", begun, connection.getresponse())
+
+async def main():
+    async with aiohttp.ClientSession() as session:
+        begun, first = time.monotonic(), None
+        async with session.post(ADDRESS, json=ASKED) as answer:
+            async for piece in answer.content:
+                first = first or time.monotonic()
+        tell("aiohttp", begun, first)
+
+asyncio.run(main())
+"""
+
+
+def test_a_replay_takes_the_time_of_a_stream_as_it_is_read(tmp_path: Path) -> None:
+    """Till its first piece, and till its end, by each client."""
+    with listening(SlowStream) as url:
+        source = STREAMED.replace("URL", url)
+        fixture = record(tmp_path, source)
+    said = [str(step.exchange.request.body) for step in fixture.steps if step.exchange.name == "report"]
+    assert len(said) == 4
+    assert all("slow to end" in text for text in said)
+    assert line(fixture, tmp_path, source).startswith("identical: 8 of 8 steps")
+
+
+BUDGET = """
+import time
+import freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def search(word):
+    time.sleep(0.1)
+    return word
+
+begun = time.monotonic()
+while time.monotonic() - begun < 0.28:
+    search("depot")
+    back = time.monotonic()
+    MORE
+print(f"{time.monotonic() - begun:.1f}")
+"""
+
+
+def test_how_long_the_programs_code_takes_decides_nothing(tmp_path: Path) -> None:
+    """On a busy machine it takes longer than it did in the run; here it computes for longer. Its budget lasts as long."""
+    fixture = record(tmp_path, BUDGET.replace("MORE", "pass"))
+    slow = BUDGET.replace("MORE", "end = time.process_time() + 0.1\n    while time.process_time() < end: pass")
+    assert line(fixture, tmp_path, slow).startswith("identical")
+
+
+def test_a_new_sleep_uses_up_a_budget_of_time(tmp_path: Path) -> None:
+    fixture = record(tmp_path, BUDGET.replace("MORE", "pass"))
+    assert line(fixture, tmp_path, BUDGET.replace("MORE", "time.sleep(0.1)")).startswith("REPLAY-103")
+
+
+def test_a_new_loop_that_waits_for_the_clock_ends(tmp_path: Path) -> None:
+    fixture = record(tmp_path, BUDGET.replace("MORE", "pass"))
+    polls = BUDGET.replace("MORE", "end = time.monotonic() + 0.1\n    while time.monotonic() < end: pass")
+    assert line(fixture, tmp_path, polls).startswith("REPLAY-103")

@@ -49,6 +49,9 @@ class Recorded:
         """Wait until the reader is cancelled."""
         await asyncio.get_running_loop().create_future()
 
+    def reach(self, now_ns: int) -> None:
+        """Leave the clock alone."""
+
     def loop_time(self, loop: object) -> None:
         """Leave the loop its own time."""
 

@@ -83,6 +83,9 @@ class Lookup:
         self._by_digest: dict[str, list[Recorded]] = defaultdict(list)
         self._rows: dict[tuple[Lane, Kind, str], deque[Recorded]] = defaultdict(deque)
         """Steps of one lane and kind (and function), in order; used ones at the beginning are removed."""
+        self._lanes: dict[Lane, list[Recorded]] = defaultdict(list)
+        self._behind: dict[Lane, int] = {}
+        """How many used steps a lane begins with, when that was last asked."""
         self._issued: Counter[tuple[Lane, str]] = Counter()
         self._answered_by: dict[str, Recorded] = {}
         """Digest of a live request -> the step that answered it last."""
@@ -95,6 +98,7 @@ class Lookup:
             self._by_place[(*place, seen[place])] = item
             self._by_digest[item.key.digest].append(item)
             self._rows[_row(item.step.exchange)].append(item)
+            self._lanes[item.step.exchange.lane].append(item)
             seen[place] += 1
 
     def key_of(self, call: Call) -> RequestKey:
@@ -230,6 +234,14 @@ class Lookup:
     def unused(self) -> list[Recorded]:
         """Return the steps that have not answered a call yet."""
         return [item for item in self.recorded if item.step.number not in self.used]
+
+    def next_asked_ns(self, lane: Lane) -> int:
+        """Return when the first step of a lane that is not used yet was asked for; 0 if there is none. Safe without a lock."""
+        steps, position = self._lanes.get(lane, []), self._behind.get(lane, 0)
+        while position < len(steps) and steps[position].step.number in self.used:
+            position += 1
+        self._behind[lane] = position
+        return steps[position].step.exchange.start_time_unix_nano if position < len(steps) else 0
 
     def _next_in_lane(self, call: Call) -> Recorded | None:
         row = self._rows.get(_row(call))

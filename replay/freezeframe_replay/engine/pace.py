@@ -121,7 +121,7 @@ class Pace:
             came_ns: when it arrived in the run.
             asked_ns: when it was requested.
         """
-        self._reach(asked_ns)
+        self.reach(asked_ns)
         await self._wait_in_task(self._answers, came_ns)
 
     async def wait_for_good(self, given_up_ns: int, in_vain: Callable[[], BaseException], asked_ns: int = 0) -> None:
@@ -132,12 +132,12 @@ class Pace:
             in_vain: called at most once.
             asked_ns: when the call was made in the run.
         """
-        self._reach(asked_ns)
+        self.reach(asked_ns)
         await self._wait_in_task(self._unanswered, given_up_ns, in_vain)
 
     def wait_in_thread(self, came_ns: int, asked_ns: int = 0) -> None:
         """Like `wait`, for a call that blocks its thread."""
-        self._reach(asked_ns)
+        self.reach(asked_ns)
         if threading.active_count() == 1 and not self._answers:  # nothing to race with
             self._move(came_ns)
         else:
@@ -145,7 +145,7 @@ class Pace:
 
     def wait_in_thread_for_good(self, given_up_ns: int, in_vain: Callable[[], BaseException], asked_ns: int = 0) -> None:
         """Like `wait_for_good`, for a call that blocks its thread."""
-        self._reach(asked_ns)
+        self.reach(asked_ns)
         self._wait_in_thread(self._unanswered, given_up_ns, in_vain)
 
     async def _wait_in_task(
@@ -229,12 +229,12 @@ class Pace:
         if to_ns > now_ns:
             self._on_time(to_ns)
 
-    def _reach(self, asked_ns: int) -> None:
-        """Add the time that the program's own code took up to a call; events that are due in the meantime still happen."""
+    def reach(self, then_ns: int) -> None:
+        """Add the time up to a call or to a piece of an answer; events that are due in the meantime still happen."""
         with self._lock:
-            due_ns = self._answers[0].due_ns if self._answers else asked_ns
-        if min(asked_ns, due_ns) > self._now():
-            self._move(min(asked_ns, due_ns))
+            due_ns = self._answers[0].due_ns if self._answers else then_ns
+        if min(then_ns, due_ns) > self._now():
+            self._move(min(then_ns, due_ns))
 
     def _let_pass(self) -> None:
         with self._lock:

@@ -94,7 +94,7 @@ class ReplaySession:
             fixture, real_time=policy.real_time, is_live=policy.goes_live, on_time=on_time, on_standstill=self._waits_in_vain
         )
         self.turn, self.turn_in_thread, self.stay_open = self._turns.wait, self._turns.wait_in_thread, self._turns.stay_open
-        self.loop_time = self._turns.loop_time
+        self.loop_time, self.reach = self._turns.loop_time, self._turns.reach
         self._lock = threading.Lock()
         self._lookup = Lookup(fixture, ignore=policy.ignore, values=self._values, measured=measured)
         self._made: list[Made] = []
@@ -218,6 +218,16 @@ class ReplaySession:
             self._sockets_tried += 1
         note = "a client that no seam covers tried to reach the network"
         return self._cut_short(Divergence(kind=DivergenceKind.NETWORK, name=address, note=note), f"connection {address}")
+
+    def due_ns(self) -> int:
+        """Return when the run made its next call in the caller's lane, or ended; 0 if unknown, or if calls take their own time.
+
+        It takes no lock: the program may read its clock anywhere, even in a destructor.
+        """
+        if not self._entered or self._policy.real_time or self._policy.goes_live:
+            return 0
+        lane = current_place().lane.path
+        return self._lookup.next_asked_ns(lane) or (0 if lane else self._fixture.entry.end_time_unix_nano)
 
     def fence_tried(self, fence: Fence, what: str) -> ReplayMiss:
         """Note that a fence on processes or files stopped the program; return what the fence should raise."""

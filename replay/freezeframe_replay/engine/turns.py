@@ -65,6 +65,13 @@ class Turns:
         else:
             self._pace.wait_in_thread(_came_ns(answer), answer.start_time_unix_nano)
 
+    def reach(self, now_ns: int) -> None:
+        """Note that a piece of an answer is read that came at this time."""
+        if self._real_time:
+            self._on_time(now_ns)
+        else:
+            self._pace.reach(now_ns)
+
     async def stay_open(self, answer: Exchange) -> None:
         """Wait in a task until it is cancelled."""
         await self._pace.wait_for_good(answer.end_time_unix_nano, self._in_vain(answer), answer.start_time_unix_nano)

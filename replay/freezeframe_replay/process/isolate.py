@@ -39,6 +39,8 @@ _READS_KEPT: Final = 16
 _WALL_OFF_BY_NS: Final = 2_000
 """How far a difference of two reads of the wall clock may be off: a `datetime` holds microseconds, a float half of one."""
 _OFF_BY_NS: Final = 2
+_STANDS_NS: Final = 5_000_000_000
+"""How long the clock stands at the run's next call: a loop that polls the clock, and that the run did not have, must end."""
 
 
 def fence_sockets(on_try: Callable[[str], BaseException], is_open: Callable[[str], bool] = lambda _: False) -> None:
@@ -102,6 +104,9 @@ class RecordedClock:
 
     Of monotonic clocks only the program's own reads follow the run, so that it measures the durations of the run. Event loops,
     locks and libraries depend on the real ones. Needs ``time-machine``.
+
+    Between two calls, the program's own reads come no later than the run's next call in their lane, as all reads of the run
+    did: how long the machine takes for the program's code does not matter. A new sleep counts.
     """
 
     def __init__(self, entry: Entry) -> None:
@@ -112,7 +117,11 @@ class RecordedClock:
         self._real_ns: Callable[[], int] = time.time_ns
         self._ahead_ns = 0
         """How far the monotonic clock is ahead of the wall clock."""
-        self._returned_ns = 0
+        self._told_ns = 0
+        """The latest time that the program was told."""
+        self._slept_until = threading.local()
+        self.due_ns: Callable[[], int] = lambda: 0
+        """Returns when the run made its next call in the caller's lane; 0 if that does not bound the clock."""
         self._reads: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         """File of the program, and how far differences may be off -> its first and last reads."""
 
@@ -137,12 +146,34 @@ class RecordedClock:
         for name in ("monotonic", "perf_counter"):
             setattr(time, name, self._for_program(getattr(time, name), lambda ns: ns / 1e9))
             setattr(time, f"{name}_ns", self._for_program(getattr(time, f"{name}_ns"), lambda ns: ns))
+        time.sleep = self._counted(time.sleep)
 
     def _wall_ns(self) -> int:
-        now_ns, file = self._real_ns(), _file_of_program(sys._getframe(1))
-        if file:
-            self._keep(file, _WALL_OFF_BY_NS, now_ns)
+        file = _file_of_program(sys._getframe(1))
+        if not file:
+            return self._real_ns()
+        now_ns = self._tell()
+        self._keep(file, _WALL_OFF_BY_NS, now_ns)
         return now_ns
+
+    def _tell(self) -> int:
+        """Return the time that the program is told: that of the clock, or of the run's next call if that is earlier."""
+        now_ns, due_ns = self._real_ns(), self.due_ns()
+        if self._reached_ns <= due_ns < now_ns:
+            now_ns = max(due_ns, getattr(self._slept_until, "ns", 0), now_ns - _STANDS_NS)
+        self._told_ns = max(self._told_ns, now_ns)
+        return self._told_ns
+
+    def _counted(self, sleep: Callable[[float], None]) -> Callable[[float], None]:
+        @functools.wraps(sleep)
+        def counted(seconds: float, /) -> None:
+            begun_ns, real_ns = self._tell(), self._real_ns()
+            try:
+                sleep(seconds)
+            finally:
+                self._slept_until.ns = begun_ns + min(self._real_ns() - real_ns, int(seconds * 1e9))
+
+        return counted
 
     def _keep(self, file: str, off_by_ns: int, now_ns: int) -> None:
         reads = self._reads[file, off_by_ns]
@@ -156,9 +187,9 @@ class RecordedClock:
             file = _file_of_program(sys._getframe(1))
             if not file:
                 return real()
-            self._returned_ns = max(self._returned_ns, self._real_ns() + self._ahead_ns)
-            self._keep(file, _OFF_BY_NS, self._returned_ns)
-            return of_ns(self._returned_ns)
+            now_ns = self._tell() + self._ahead_ns
+            self._keep(file, _OFF_BY_NS, now_ns)
+            return of_ns(now_ns)
 
         return tell
 
@@ -171,12 +202,14 @@ class RecordedClock:
         value, _, exponent = number.lower().partition("e")
         decimals = len(value.partition(".")[2])
         off_by = 10.0 ** (int(exponent or 0) - decimals) * (0.5 if decimals else 1)  # rounded, or an integer that was cut
+        nearest, found = 2.0, 0.0  # 1 may be 600 us in milliseconds, or cut from 1.9 s: the nearer one
         for scale in (1, 1e3, 1e6, 1e9):
             sought_ns, unit_ns = float(number) / scale * 1e9, off_by / scale * 1e9
             for lasted_ns, least_ns in self._durations(took_ns):
-                if sought_ns > 100 * least_ns and abs(abs(lasted_ns) - sought_ns) <= max(unit_ns, least_ns):
-                    return scale, _is_of_program_itself(number)
-        return 0, False
+                apart = abs(abs(lasted_ns) - sought_ns) / max(unit_ns, least_ns)
+                if sought_ns > 100 * least_ns and apart <= 1 and apart < nearest:
+                    nearest, found = apart, scale
+        return found, bool(found) and _is_of_program_itself(number)
 
     def _durations(self, took_ns: Sequence[int]) -> Iterator[tuple[int, int]]:
         """Yield the durations that the program may have measured, and how far each may be off."""
@@ -188,6 +221,7 @@ class RecordedClock:
         """Set the clock back to the start of the run: imports and set-up before the entry point took time."""
         if self._traveller is not None:
             self._ahead_ns += self._real_ns() - self._start_ns
+            self._told_ns, self._slept_until = 0, threading.local()
             self._traveller.move_to(self._start_ns / 1e9, tick=True)
 
     def reach(self, now_ns: int) -> None:

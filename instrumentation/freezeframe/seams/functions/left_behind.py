@@ -182,14 +182,17 @@ class _Search:
         self._owner = owner
         self._for_run = for_run
         self._found: dict[str, Read] = {}
-        self._waiting: list[FunctionType] = []
+        self._data: dict[type, set[str]] = {}
+        """A class -> the names of its data that were noted."""
+        self._waiting: list[tuple[FunctionType, type]] = []
+        """Functions to look at, each with the class whose method it is; the tool's for others."""
 
     def places(self, function: FunctionType | None) -> list[tuple[str, Read]]:
         """Return the places, each with a function that reads it."""
-        self._waiting = [] if function is None else [function]
+        self._waiting = [] if function is None else [(function, self._owner)]
         seen: set[CodeType] = set()
         while self._waiting and len(seen) < _MAX_FUNCTIONS and len(self._found) < _MAX_PLACES:
-            each = self._waiting.pop()
+            each, owner = self._waiting.pop()
             if each.__code__ in seen:
                 continue
             seen.add(each.__code__)
@@ -201,7 +204,8 @@ class _Search:
             defaults = [*(each.__defaults__ or ()), *(each.__kwdefaults__ or {}).values()]
             growing = (item for item in defaults if type(item) in _GROWING)
             self._found |= {f"a default of {each.__name__}": partial(_itself, item) for item in growing}
-            self._follow(self._owner, names)
+            for cls in {self._owner, owner}:
+                self._follow(cls, names)
         return list(self._found.items())[:_MAX_PLACES]
 
     def _look(self, label: str, held: Mapping[str, tuple[Any, Read]], names: set[str]) -> None:
@@ -209,28 +213,29 @@ class _Search:
         for name, (value, read) in held.items():
             shown, kind = label.format(name), type(value)
             if function := plain_function(value, replayed=self._for_run):
-                self._waiting.append(function)
+                self._waiting.append((function, self._owner))
                 if self._for_run and kind is _CACHED:
                     self._found.setdefault(shown, read)
             elif kind is ModuleType:
                 if _is_module_own(value.__name__) and "." not in label:
                     self._look(f"the global {name}.{{}}", _held(vars(value), names), names)
             elif issubclass(kind, type):
-                if _is_own(value):
-                    inner = {key: each for key, each in _held(vars(value), names).items() if not plain_function(each[0])}
-                    self._look(f"the class {name} ({{}})", inner, names)
-                    self._follow(value, names)
+                self._follow(value, names)
             elif not (self._for_run and kind in _OF_A_CONTEXT):
                 self._found.setdefault(shown, read)
-                if _is_own(kind):
-                    self._follow(kind, names)
+                self._follow(kind, names)
 
     def _follow(self, owner: type, names: set[str]) -> None:
-        """Follow the methods of a class that code names."""
+        """Follow the methods of a class that code names, and note its data."""
         for base in owner.__mro__:
             if _is_own(base):
-                methods = (plain_function(vars(base).get(name), replayed=self._for_run) for name in names)
-                self._waiting += [method for method in methods if method is not None]
+                held = _held(vars(base), names)
+                methods = {name: plain_function(value, replayed=self._for_run) for name, (value, _) in held.items()}
+                self._waiting += [(method, owner) for method in methods.values() if method is not None]
+                data = {name: each for name, each in held.items() if not plain_function(each[0])}
+                if not data.keys() <= (known := self._data.setdefault(base, set())):
+                    known.update(data)
+                    self._look(f"the class {base.__name__} ({{}})", data, names)
 
 
 def _held(

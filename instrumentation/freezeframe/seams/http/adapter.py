@@ -191,6 +191,14 @@ def ask(responder: Responder, seam: str, request: Request, known: bytes | None) 
     return switch.respond(responder, call)
 
 
+def taken(answer: Exchange, chunk: Chunk) -> bytes:
+    """Return a piece of a served body that the program reads now. The replay's clock moves to when it came."""
+    responder = switch.serving()
+    if responder is not None:
+        responder.reach(answer.start_time_unix_nano + chunk.offset_ns)
+    return chunk.data
+
+
 class Schedule:
     """The chunks of a served response, one after another; if the replay keeps the recorded times, each at its recorded time."""
 
@@ -205,13 +213,13 @@ class Schedule:
         for chunk in self._chunks:
             if self._started_ns:
                 time.sleep(self._left_s(chunk))
-            yield chunk.data
+            yield taken(self._answer, chunk)
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for chunk in self._chunks:
             if self._started_ns:
                 await asyncio.sleep(self._left_s(chunk))
-            yield chunk.data
+            yield taken(self._answer, chunk)
 
     async def stay_open(self) -> None:
         """Wait until the reader abandons the stream."""

@@ -288,11 +288,12 @@ def _make_served(base: Any) -> Any:
     class Served(base):
         """Feeds the recorded chunks one by one as they are read; then the end, or the recorded error."""
 
-        __slots__ = ("_end", "_left")
+        __slots__ = ("_answer", "_end", "_left")
 
         def __init__(self, answer: Exchange, loop: Any) -> None:
             super().__init__(_Protocol(), 2**16, loop=loop)
-            self._left = [chunk.data for chunk in answer.response.chunks if chunk.data]
+            self._answer = answer
+            self._left = [chunk for chunk in answer.response.chunks if chunk.data]
             self._end = shared.end_of_stream(answer)
             if not self._left and self._end is None:
                 self.feed_eof()
@@ -300,7 +301,7 @@ def _make_served(base: Any) -> Any:
         async def _wait(self, func_name: str) -> None:
             """Called by every read that finds the buffer empty."""
             if self._left:
-                self.feed_data(self._left.pop(0))
+                self.feed_data(shared.taken(self._answer, self._left.pop(0)))
             elif self._end is not None:
                 self.set_exception(self._end)
                 raise self._end

@@ -27,7 +27,7 @@ from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.recording import Recording, while_sending
 from freezeframe.seams.recorder.responder import Responder
 from freezeframe_schemas.errors import ReplayMiss
-from freezeframe_schemas.exchange import Completion, Exchange, Request
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Request
 
 SEAM: Final = "http.client"
 
@@ -260,13 +260,13 @@ class _Wire(io.RawIOBase):
         chunked = any(name.lower() == "transfer-encoding" and "chunked" in value.lower() for name, value in headers)
         status = f"HTTP/{recorded.version or '1.1'} {recorded.status or 200} {shared.served_reason(answer)}"
         head = "".join([f"{status}\r\n", *(f"{name}: {value}\r\n" for name, value in headers), "\r\n"])
-        data = [chunk.data for chunk in recorded.chunks if chunk.data]
+        self._answer = answer
         self._pieces = [
-            head.encode("latin-1", "replace"),
-            *(b"%x\r\n%b\r\n" % (len(piece), piece) if chunked else piece for piece in data),
+            Chunk(data=head.encode("latin-1", "replace")),
+            *(_framed(chunk) if chunked else chunk for chunk in recorded.chunks if chunk.data),
         ]
         if chunked and whole:
-            self._pieces.append(b"0\r\n\r\n")
+            self._pieces.append(Chunk(data=b"0\r\n\r\n"))
         end = shared.end_of_stream(answer)
         self._end = None if isinstance(end, http.client.IncompleteRead) else end  # which the cut bytes cause again
 
@@ -285,11 +285,16 @@ class _Wire(io.RawIOBase):
                 raise self._end
             return 0
         piece = self._pieces.pop(0)
-        taken = piece[: len(buffer)]
-        if len(taken) < len(piece):
-            self._pieces.insert(0, piece[len(taken) :])
-        buffer[: len(taken)] = taken
-        return len(taken)
+        data = shared.taken(self._answer, piece)
+        size = min(len(data), len(buffer))
+        if size < len(data):
+            self._pieces.insert(0, replace(piece, data=data[size:]))
+        buffer[:size] = data[:size]
+        return size
+
+
+def _framed(chunk: Chunk) -> Chunk:
+    return replace(chunk, data=b"%x\r\n%b\r\n" % (len(chunk.data), chunk.data))
 
 
 def _text(value: Any) -> str:

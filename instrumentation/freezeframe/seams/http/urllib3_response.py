@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from dataclasses import replace
 from http.client import HTTPMessage, IncompleteRead
 from typing import Any, Final
 
@@ -60,10 +61,11 @@ class ServedBody(io.RawIOBase):
     """
 
     def __init__(self, answer: Exchange) -> None:
-        self._chunks = [chunk.data for chunk in answer.response.chunks if chunk.data]
+        self._answer = answer
+        self._chunks = [chunk for chunk in answer.response.chunks if chunk.data]
         self._end = adapter.end_of_stream(answer)
         lost = undelivered(self._end)
-        if lost and self._chunks and len(self._chunks[-1]) == len(lost):
+        if lost and self._chunks and len(self._chunks[-1].data) == len(lost):
             self._chunks.pop()
         self._announced = 0
         self.fp = self
@@ -74,7 +76,7 @@ class ServedBody(io.RawIOBase):
     def read(self, size: int | None = -1, /) -> bytes:
         """Return up to `size` bytes of the next chunk, all of the rest for -1."""
         if size is None or size < 0:
-            data = b"".join(self._chunks)
+            data = b"".join([adapter.taken(self._answer, chunk) for chunk in self._chunks])
             self._chunks.clear()
             if self._end is not None:
                 raise self._end
@@ -84,9 +86,10 @@ class ServedBody(io.RawIOBase):
                 raise self._end
             return b""
         chunk = self._chunks.pop(0)
-        if len(chunk) > size:
-            self._chunks.insert(0, chunk[size:])
-        return chunk[:size]
+        data = adapter.taken(self._answer, chunk)
+        if len(data) > size:
+            self._chunks.insert(0, replace(chunk, data=data[size:]))
+        return data[:size]
 
     def readinto(self, buffer: Any, /) -> int:
         """As the base class requires."""
@@ -104,7 +107,7 @@ class ServedBody(io.RawIOBase):
                 raise self._end
             self._announced = _PAST_THE_END
             return b"0\r\n"
-        self._announced = len(self._chunks[0])
+        self._announced = len(self._chunks[0].data)
         return b"%x\r\n" % self._announced
 
     def _safe_read(self, size: int) -> bytes:

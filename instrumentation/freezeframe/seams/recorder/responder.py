@@ -63,6 +63,10 @@ class Responder(Protocol):
         """Wait in a task that has read all of a stream that the run abandoned, until it abandons it again."""
         ...
 
+    def reach(self, now_ns: int) -> None:
+        """Called when the program reads a piece of an answer that came at this time of the run, in ns since 1970."""
+        ...
+
     def loop_time(self, loop: Any) -> float | None:
         """Return the time of an event loop in seconds, None for its own."""
         ...
