@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections import Counter, defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, Final
@@ -72,7 +72,7 @@ class Lookup:
         self._ignore = (*fixture.ignore, *ignore)
         self._values = values
         self.moments = Moments(lambda number: measured(number, self._took_ns()))
-        self.first_ignored: dict[str, int] = {}
+        self._first_ignored: dict[str, int] = {}
         """Ignored component of the key -> the first step that was found although it differed there."""
         self.recorded = [Recorded(step=step, key=exchange_key(step.exchange, ignore=self._ignore)) for step in fixture.askable]
         self.used: dict[int, Served] = {}
@@ -146,7 +146,7 @@ class Lookup:
         number, request = item.step.number, item.step.exchange.request
         ignored = self._ignored(item.step.exchange, call)
         for name in ignored & set(self._ignore):
-            self.first_ignored.setdefault(name, number)
+            self._first_ignored.setdefault(name, number)
         if self._values.are_redacted:
             self._look_for_mistakes(found, key)
         has_objects = not request.method and is_opaque(request.body.decode(errors="replace"))
@@ -235,13 +235,27 @@ class Lookup:
         """Return the steps that have not answered a call yet."""
         return [item for item in self.recorded if item.step.number not in self.used]
 
-    def next_asked_ns(self, lane: Lane) -> int:
-        """Return when the first step of a lane that is not used yet was asked for; 0 if there is none. Safe without a lock."""
+    def ignored_too_much(self, divergences: Sequence[Divergence]) -> Iterator[str]:
+        """Yield a warning for each ignored component that may decide: it differed, and then the program did, too."""
+        if not divergences:
+            return
+        left_at = divergences[0].step
+        for name, step in sorted(self._first_ignored.items()):
+            if left_at is None or step < left_at:
+                yield f"{name} is ignored and differed from step {step} on, and then the run diverged: it may matter now"
+
+    def due_ns(self, lane: Lane) -> int:
+        """Return when the run asked for the lane's first step that is not used yet; when it ended, if none is left in its own lane.
+
+        0 if that is not known. It needs no lock: the program may read its clock anywhere, even in a destructor.
+        """
         steps, position = self._lanes.get(lane, []), self._behind.get(lane, 0)
         while position < len(steps) and steps[position].step.number in self.used:
             position += 1
         self._behind[lane] = position
-        return steps[position].step.exchange.start_time_unix_nano if position < len(steps) else 0
+        if position < len(steps):
+            return steps[position].step.exchange.start_time_unix_nano
+        return 0 if lane else self._fixture.entry.end_time_unix_nano
 
     def _next_in_lane(self, call: Call) -> Recorded | None:
         row = self._rows.get(_row(call))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
@@ -220,14 +220,9 @@ class ReplaySession:
         return self._cut_short(Divergence(kind=DivergenceKind.NETWORK, name=address, note=note), f"connection {address}")
 
     def due_ns(self) -> int:
-        """Return when the run made its next call in the caller's lane, or ended; 0 if unknown, or if calls take their own time.
-
-        It takes no lock: the program may read its clock anywhere, even in a destructor.
-        """
-        if not self._entered or self._policy.real_time or self._policy.goes_live:
-            return 0
-        lane = current_place().lane.path
-        return self._lookup.next_asked_ns(lane) or (0 if lane else self._fixture.entry.end_time_unix_nano)
+        """Return when the run made its next call in the caller's lane, or ended; 0 if unknown, or if the clock is its own."""
+        follows = self._entered and not (self._policy.real_time or self._policy.goes_live)
+        return self._lookup.due_ns(current_place().lane.path) if follows else 0
 
     def fence_tried(self, fence: Fence, what: str) -> ReplayMiss:
         """Note that a fence on processes or files stopped the program; return what the fence should raise."""
@@ -285,7 +280,7 @@ class ReplaySession:
                 outcome=self._outcome,
                 entered=self._entered,
                 sockets_tried=self._sockets_tried,
-                warnings=(*warnings, *self._ignored_too_much(divergences)),
+                warnings=(*warnings, *self._lookup.ignored_too_much(divergences)),
                 names={str(item.step.number): _step_name(item.step) for item in self._lookup.recorded},
                 made=tuple(self._made),
                 live=tuple(self._live),
@@ -303,15 +298,6 @@ class ReplaySession:
                 ambiguous=tuple(self._lookup.ambiguous),
                 reconstructed=self._is_reconstructed,
             )
-
-    def _ignored_too_much(self, divergences: Sequence[Divergence]) -> Iterator[str]:
-        """Yield a warning for each ignored component that may decide: it differed, and then the program did, too."""
-        if not divergences:
-            return
-        left_at = divergences[0].step
-        for name, step in sorted(self._lookup.first_ignored.items()):
-            if left_at is None or step < left_at:
-                yield f"{name} is ignored and differed from step {step} on, and then the run diverged: it may matter now"
 
     # -- leaving the recording --------------------------------------------------------------------------------------------
 
