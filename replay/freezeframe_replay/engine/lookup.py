@@ -245,7 +245,7 @@ class Lookup:
                 yield f"{name} is ignored and differed from step {step} on, and then the run diverged: it may matter now"
 
     def due_ns(self, lane: Lane) -> int:
-        """Return when the run asked for the lane's first step that is not used yet; when it ended, if none is left in its own lane.
+        """Return when the run asked for the lane's first step that is not used yet; its end, if none is left in its first lane.
 
         0 if that is not known. It needs no lock: the program may read its clock anywhere, even in a destructor.
         """
