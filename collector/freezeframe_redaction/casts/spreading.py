@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
@@ -49,6 +49,14 @@ def is_name(words: Sequence[str], small: Collection[str]) -> bool:
 def spreads_alone(word: str, small: Collection[str]) -> bool:
     """Return whether a word of a name is one by itself."""
     return len(word) >= _LEAST and word.lower() not in small and not is_ordinary(word)
+
+
+def names_in(word: str) -> Iterator[tuple[str, ...]]:
+    """Yield what a word is if the lists of names have it, or both words that it is glued of: ``mariakeller``."""
+    splits = ((word[:at], word[at:]) for at in range(_LEAST, len(word) - _LEAST + 1))
+    for names in ((word,), *splits):
+        if all(_is_listed(name) and not is_ordinary(name) for name in names):
+            yield names
 
 
 def _is_listed(word: str) -> bool:

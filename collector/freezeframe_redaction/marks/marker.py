@@ -145,6 +145,16 @@ class Marker:
         """Return whether `address_of` may find one."""
         return bool(self._addresses)
 
+    def _is_known(self, class_: str, text: str) -> bool:
+        """Return whether a value is a surrogate, or a word of one: *balomuzq_drikenoq* may be listed as a whole."""
+        return self._surrogates.get(text) == class_ or (class_ == repeats.CLASS and text.lower() in self._words)
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        return frozenset(
+            word for text, class_ in self._surrogates.items() if class_ == repeats.CLASS for word in _RUN.findall(text.lower())
+        )
+
     @cached_property
     def _addresses(self) -> Mapping[str, Value]:
         found = (
@@ -226,7 +236,7 @@ class Marker:
         return [
             _Mark(
                 *view.to_original(*span),
-                Value(class_=class_, text=text, kind=candidate.kind, is_known=self._surrogates.get(text) == class_),
+                Value(class_=class_, text=text, kind=candidate.kind, is_known=self._is_known(class_, text)),
             )
             for span in parts_of(candidate, view.text)
             for text in (view.text[slice(*span)],)

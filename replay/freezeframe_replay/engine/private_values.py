@@ -10,7 +10,8 @@ compared unchanged. That leaves the program's own values (a constant, the enviro
   too;
 - what it computed from one (`computed`) is not even certain to be that: if nothing else differs, the replay is incomparable.
 
-The same applies to a name that redaction saw in only one of two texts: a word on one side, a surrogate on the other.
+The same applies to a name that redaction saw in only one of two texts: a word on one side, a surrogate on the other. If no
+list of names has the word, and there is no key, the step is `relaxed` as well.
 
 Not thread-safe: the session is.
 """
@@ -45,6 +46,9 @@ _CODES: Final = r"[^\W\d_]+-\d+|" + _REST
 """The number of a code, *PS-11*, is part of it: a program that computes a number writes it on its own."""
 _JOINED: Final = r"[^\W\d_]\w*(?:['-]\w+)*|" + _REST
 """Words that may be names: *O'Brien*, *Anne-Marie*."""
+_SLUGS: Final = r"[^\W_]+|_|\s+|[^\w\s]"
+"""The words of *maria_keller*."""
+_JOINTS: Final = re.compile("[-_.]")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +81,7 @@ class Settled:
     pairs: list[Pair] = field(default_factory=list[Pair])
     """What is assumed for that, beyond what was assumed before."""
     has_words: bool = False
-    """A name was compared with a word."""
+    """A name was paired with a word that no list of names has."""
     conflict: str = ""
     """Why the first two values that cannot be the same are different."""
     exchanged: list[tuple[Value, Value]] = field(default_factory=list["tuple[Value, Value]"])
@@ -103,7 +107,7 @@ class PrivateValues:
 
             self._marker = Marker(policy_of(redaction), redaction.surrogates, key)
             self._token = TOKEN
-            self._parts = [re.compile(f"{TOKEN.pattern}|{rest}") for rest in (_CODES, _REST, _JOINED)]
+            self._parts = [re.compile(f"{TOKEN.pattern}|{rest}") for rest in (_CODES, _REST, _JOINED, _SLUGS)]
             self._names = re.compile(f"{TOKEN.pattern}(?: {TOKEN.pattern})+")
 
     @property
@@ -226,14 +230,29 @@ class PrivateValues:
         return self._is_named(self._marker.value(int(token[2])), word, made)
 
     def _is_named(self, value: Value, word: str, made: Settled) -> bool:
-        """Return whether a word in which redaction saw no name may be the name that it is compared with."""
-        if value.class_ != _NAME or not _WORD.fullmatch(word) or not word[0].isupper():
+        """Return whether a word in which redaction saw no name may be the name that it is compared with.
+
+        A word that the lists of names hold counts as a private value like any other: redaction saw it elsewhere in the run.
+        """
+        if value.class_ != _NAME:
             return False
-        made.has_words = True
         if value.text == word:
             return True
+        old, new = _JOINTS.split(value.text), _JOINTS.split(word)
+        if len(old) == len(new) > 1:
+            return all(self._is_named(replace(value, text=one), other, made) for one, other in zip(old, new, strict=True))
+        from freezeframe_redaction.casts.spreading import names_in
         from freezeframe_redaction.marks.marker import Value
 
+        marker = self._marker
+        assert marker is not None
+        names = list(names_in(word))
+        if not (_WORD.fullmatch(word) and (word[0].isupper() or (names and value.text.islower()))):
+            return False
+        made.has_words = made.has_words or not (names or marker.has_key)
+        for name in names if marker.has_key else ():
+            if "".join(marker.surrogate_of(Value(class_=_NAME, text=part)) or "" for part in name) == value.text:
+                return True
         other = Value(class_=_NAME, text=word)
         return self._stands_for(value, other, made) if value.is_known else self._clash(made, _OTHER)
 
