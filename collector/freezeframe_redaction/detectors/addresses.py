@@ -118,6 +118,9 @@ def _unit(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _UNIT_ONLY = re.compile(rf"(?<!\w){_UNIT_NUMBER}")
 
 
+_YEARS = re.compile("(?:1[6-9]|20)[0-9]{2}(?: to | and |-|–)(?:1[6-9]|20)[0-9]{2}, ")
+
+
 def _number_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``1600 Pennsylvania Avenue``: the trigger ended on the word after the number."""
     if " " not in text[at - 2 : at]:
@@ -125,6 +128,8 @@ def _number_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, .
     number = _HOUSE_NUMBER.search(text, max(low, at - 24), at)
     if number and text[max(low, number.start() - 3) : number.start()] in ("'s ", "’s "):
         return ()  # "Buffett's 2024 Berkshire Hathaway Letter"
+    if number and _YEARS.search(text, max(low, number.start() - 8), number.end()):
+        return ()  # "built 1873 to 1877, Upper Yosemite Fall Trail"
     match = _ENGLISH.match(text, number.start(1), min(high, at + 160)) if number else None
     return _accept(match, low, high) if match and not _NO_STREET.search(match.group()) else ()
 

@@ -14,6 +14,8 @@ from freezeframe_redaction.surrogates.shapes import bare, digits_of
 
 _LEAST_PIECE: Final = 10
 _DATE: Final = re.compile("(?:19|20)[0-9]{2}-[01][0-9]-")
+_FEAST: Final = re.compile(r"(?i)\bfor (?:my|his|her|our|their) birthday\W?\Z")
+"""What happens on a birthday is not on the date of birth: ``for my birthday on March 22, 2021``."""
 _YEAR: Final = re.compile("(?:19|20)[0-9]{2}$")
 
 
@@ -45,6 +47,8 @@ def _code_of_dumped_card(match: re.Match[str]) -> tuple[Candidate, ...]:
 
 def _birthday(match: re.Match[str]) -> tuple[Candidate, ...]:
     """A date, or a year that is said to be one of birth: ``born 1985``."""
+    if _FEAST.search(match.string, max(0, match.start() - 24), match.start()):
+        return ()
     said = match.string[max(0, match.start() - 9) : match.start() + 1].rpartition("\x1f")[2].lower()
     if match[1].isdigit() and len(match[1]) == len("1985") and "born" not in said:
         return ()

@@ -18,6 +18,7 @@ _ANNOUNCERS = phrases("announced.announcers")
 """After these a word is a name if it looks like one."""
 _BEYOND_LATIN = tuple(title for title in (*names.TITLES, *names.INFLECTED_TITLES, *_ANNOUNCERS) if not title[0].isascii())
 """The engine knows borders of ASCII words only."""
+_THINGS = frozenset(phrases("pairs.things"))
 _CLOSINGS = phrases("announced.closings")
 """Ends of letters; the name follows, on a separate line or not."""
 
@@ -27,6 +28,7 @@ def as_alternatives(listed: Iterable[str]) -> str:
     return "|".join(re.escape(phrase).replace(r"\ ", " ") for phrase in sorted(set(listed)))
 
 
+_HUMP = re.compile("[A-Z][a-z]{3,}")
 ANNOUNCING = frozenset(word.lower() for phrase in (*SAYS_NAME, *_ANNOUNCERS, *_CLOSINGS) for word in phrase.split())
 """Words that come before a name and are not part of it."""
 
@@ -105,6 +107,8 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
         return ()  # "if name is NOTSET:"
     if first.lower() in COMMON and len(words) == 1 and not names.is_given(first) and (strong or first.lower() not in SURNAMES):
         return ()
+    if strong and len(humps := _HUMP.findall(first)) > 1 and not any(map(names.is_known, humps)):
+        return ()  # "your name is: TechnicalExpert"
     if strong and len(words) == 1 and not names.is_known(first) and text[tokens[0][1] : tokens[0][1] + 1] in ("_", "(", "/"):
         return ()
     kept = _before_letters(text, names.trimmed(text, names.before_common(text, tokens)))
@@ -164,6 +168,8 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return _behind_certain(text, low, tokens, before, strong=strong)
     kept = names.trimmed(text, tokens)
     words = [text[a:b] for a, b in kept]
+    if len(words) > 1 and words[-1].lower() in _THINGS:
+        return ()  # "Dear Whitney Museum Collection Team"
     if len(words) == 1:
         return (
             names.accept(text, kept, "context")

@@ -31,7 +31,7 @@ def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         ):
             return ()
         before = text[max(low, match.start() - 16) : match.start()].rstrip(" ").rpartition(" ")[2].strip("(\"'*,:;>#-").lower()
-        if text[match.end() : match.end() + 3] in (" & ", ", I", " In", " Lt", ", L"):
+        if text.startswith((" & ", ", I", " In", " Lt", ", L", " and Co"), match.end()):
             return ()  # a company
         if not match.group(2) and _IS_OPTION.search(text, max(low, match.start() - 2), match.start() + 1):
             return ()

@@ -60,7 +60,13 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     tokens = (
         names.tokens_at(text, start, high) if value[0].isupper() else [m.span() for m in names.WORD.finditer(text, start, end)]
     )
+    if tokens and words[0].lower() in _PREPOSITIONS and _GOES_ON.match(text, tokens[-1][1]):
+        return ()  # "Last Names: In Roman characters"
     return names.accept(text, _with_given(text, tokens, high)[:5], "key") if tokens else ()
+
+
+_PREPOSITIONS = frozenset(["in", "on", "at", "of", "for", "from", "with"])
+_GOES_ON = re.compile(" [a-z]")
 
 
 def _with_given(text: str, tokens: list[tuple[int, int]], high: int) -> list[tuple[int, int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import lru_cache
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
@@ -59,11 +60,26 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     ):
         index = 0  # "Zephaniah Obadele Thorne"
     kept = names.trimmed(text, tokens[index : index + 5])
-    if len(kept) < 2:
+    if len(kept) < 2 or (len(kept) == _TITLE and _follows_capital(text, low, kept)):
         return ()
-    if len(kept) < len(tokens) and _NAMED_AFTER.match(text, kept[-1][1], min(high, kept[-1][1] + 24)):
+    if len(kept) < len(tokens) and (
+        text[slice(*kept[-1])].lower() in _THINGS  # "Whitney Museum Collection Team"
+        or _NAMED_AFTER.match(text, kept[-1][1], min(high, kept[-1][1] + 24))
+    ):
         return (Candidate(tokens[0][0], tokens[-1][0], ""),)  # "Robert Gordon University"
     return (*_spouse(text, low, kept[0][0]), *names.accept(text, kept, "lexicon"))
+
+
+def _follows_capital(text: str, low: int, tokens: list[tuple[int, int]]) -> bool:
+    start = tokens[0][0]
+    before = text[max(low, start - 24) : start].rpartition("\n")[2].split(" ")[-2:]
+    return (
+        len(before) == 2
+        and not before[1]
+        and before[0].istitle()
+        and before[0].isalpha()
+        and all(text[a:b].istitle() for a, b in tokens)
+    )
 
 
 def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
@@ -76,6 +92,8 @@ def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
     return names.accept(text, [match.span(1)], "couple")
 
 
+_TITLE = 5
+"""As many words with capitals and no particle, behind another one, are a title or links in a row: ``Waterford Holiday Homes Waterford``."""
 _THINGS = frozenset(phrases("pairs.things"))
 """Places and things that end in a word which no person's name ends in: ``Forest Hills``, ``Mariana Trench``."""
 _COMPANIES = frozenset("ltd llc inc gmbh limited corporation industries plc".split())
@@ -164,6 +182,9 @@ def _first_word(text: str, floor: int, start: int) -> int | None:
     return next((at for at in range(owned + 3 if owned >= 0 else run.start(), start) if text[at].isupper()), None)
 
 
+_OF_A_THING = re.compile(r"\b(?:of|of the) [A-Z]\w+ \Z")
+
+
 def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``Smith, John``."""
     comma = text.rfind(",", max(low, at - 24), at)
@@ -183,6 +204,8 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     before = _last_word(text, max(low, begin - 24), begin - 1) if text[begin - 1 : begin] == " " and begin > low else ""
     if before[:1].isupper() and (before.lower() in names.NEVER_FIRST or before.lower() in names.PARTICLES):
         return ()  # "Den Haag, Rio Grande" are places
+    if before[:1].isupper() and _OF_A_THING.search(text, max(low, begin - 24), begin):
+        return ()  # "Museum of Fine Arts, Houston"
     if before[:1].isupper() and before.lower() in names.TECHNICAL:
         return ()  # "Dart Sass, Ruby on Rails"
     if before[:1].isupper() and names.is_given(before) and not names.is_ordinary(before):

@@ -60,8 +60,8 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if not known and (len(name) < 4 or name.lower() in names.TECHNICAL or name.lower() in names.NEVER_FIRST):
         return ()
     following = text[end : min(high, end + 24)]
-    if _NAMED_AFTER.match(following):
-        return ()  # "Taylor series"
+    if _NAMED_AFTER.match(following) or (following[:4] == " of " and following[4:5].isupper()):
+        return ()  # "Taylor series", "Hart of Brimstone"
     if following[:1] in ("_", "(", ".", "-", "/", "@", "`", "<", "=", "[") and following[:2] not in (". ", ".", ".\n"):
         return ()
     if following[:1] == " " and following[1:2].isupper():
