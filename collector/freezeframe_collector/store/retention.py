@@ -18,6 +18,7 @@ from freezeframe_collector.store.own_rows import as_new, insert_row
 from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
 from freezeframe_schemas.lifecycle import NOT_OK
+from freezeframe_schemas.tables.ddl import searched_sql
 
 _NOT_OK: Final = f"status IN ({', '.join(quote_text(status.value) for status in NOT_OK)})"
 _TABLES: Final = ("piece_rows", "span_rows", "call_rows")
@@ -110,7 +111,7 @@ def enable_search(store: Store) -> None:
     index = "TYPE text(tokenizer = 'splitByNonAlpha', posting_list_codec = 'bitpacking')"
     for table, column in (("piece_rows", "body"), ("span_rows", "templates")):
         name = store.stored(table)
-        store.engine.command(f"ALTER TABLE {name} ADD INDEX IF NOT EXISTS ix_text lower({column}) {index}")
+        store.engine.command(f"ALTER TABLE {name} ADD INDEX IF NOT EXISTS ix_text {searched_sql(column)} {index}")
         store.engine.command(f"ALTER TABLE {name} MATERIALIZE INDEX ix_text SETTINGS mutations_sync = 2")
 
 

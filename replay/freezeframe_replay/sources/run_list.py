@@ -149,7 +149,7 @@ def _snippets(store: RunStore, words: str, trace_ids: Sequence[str]) -> dict[str
     if not trace_ids or not has_words(words):
         return {}
     _, rows = store.sql(
-        "SELECT trace_id, argMax(snippet, positionCaseInsensitive(snippet, {words:String}) > 0) "
+        "SELECT trace_id, argMax(snippet, positionCaseInsensitiveUTF8(snippet, {words:String}) > 0) "
         "FROM search(words = {words:String}) WHERE trace_id IN {ids:Array(String)} GROUP BY trace_id",
         {"words": words, "ids": list(trace_ids)},
     )

@@ -46,8 +46,28 @@ PRICED_AS: Final = f"if(response_model != '', {_PRICED % 'response_model'}, {_PR
 """The longest `prefix` in `prices` that the name of the model begins with; empty without one. The engine makes one pattern of
 the prices, so that a call's price is found without the other calls. The two columns are searched separately, because each has a
 dictionary. With thousands of prices, `extract` would take seconds to prepare the pattern."""
+_WORDS: Final = "{words:String}"
+_LONGEST: Final = f"arraySort(word -> -length(word), extractAll({_WORDS}, '%s'))[1]"
+_MESSAGE: Final = "JSONExtractString(s.rest, 'status_message')"
 RECOMPRESSED: Final = "toDate(run_hour) + toIntervalDay(2) RECOMPRESS CODEC(ZSTD(9))"
 """TTL rule of the large tables: hardly a span comes later, so a day is compressed well once, by a merge in the background."""
+_QUOTED_TWICE: Final = ((r"\\\\u", r"\u"), (r"\\u", r"\u"))
+"""JSON in JSON, and that in JSON, as it is replaced."""
+_ESCAPED: Final = r"\\u([0-9a-ce-fA-CE-F][0-9a-fA-F]{3}|[dD][0-7][0-9a-fA-F]{2})"
+"""A character of JSON; not half of one, as emoji are written."""
+_AS_XML: Final = r"&#x\1;"
+_BETWEEN_WORDS: Final = (
+    (r"\\(?:ud[89a-f][0-9a-f]{2}|([nrtbf])([0-9a-z\x{80}-\x{10ffff}]+))", r" \1\2 \2"),
+    (
+        r"[\x{80}-\x{a9}\x{ab}-\x{b4}\x{b6}-\x{b9}\x{bb}-\x{bf}\x{d7}\x{f7}\x{2000}-\x{2bff}\x{3000}-\x{3004}\x{3008}-\x{3020}"
+        r"\x{e000}-\x{f8ff}\x{fe10}-\x{fe6f}\x{ff00}-\x{ff0f}\x{ff1a}-\x{ff20}\x{fff0}-\x{ffff}\x{1f000}-\x{1faff}]+"
+        r"|([\x{3040}-\x{30ff}\x{3400}-\x{9fff}\x{f900}-\x{faff}\x{ff66}-\x{ff9f}\x{20000}-\x{3ffff}])",
+        r" \1 ",
+    ),
+)
+r"""What is replaced, in lower case, for an index that ends words at ASCII only. First what JSON escapes: ``\nrefused`` is
+`refused` after a line break, or in a path `nrefused`, so it becomes both. Then signs beyond ASCII, and each character of a
+script without spaces is a word. Ranges, because the engine takes a hundredth of a second to compile ``\p{L}``."""
 _FOR_RUNS: Final = frozenset(
     {"agent_name", "commit", "commit_dirty", "status_message", "entry_target", "flag_values", "resource"}
 )
@@ -100,6 +120,13 @@ def _made_names() -> Mapping[str, str]:
         "RUN_STATUS": status_sql(unfinished=UNFINISHED, failed="r.entry.failed", output="r.entry.output"),
         "RECOMPRESSED": RECOMPRESSED,
         "UNFINISHED": RunStatus.UNFINISHED.value,
+        "BODY_HAS_WORDS": _has_words("p.body"),
+        "BODY_SNIPPET": _snippet("p.body"),
+        "TEMPLATES_HAVE_WORDS": _has_words("s.templates"),
+        "TEMPLATES_SNIPPET": _snippet("s.templates"),
+        "TEXT_HAS_WORDS": _has_words("text"),
+        "MESSAGE_HAS_WORDS": _has_words(_MESSAGE),
+        "MESSAGE_SNIPPET": _snippet(_MESSAGE),
         "UNFOLDED_STREAM": unfolded_sql("filled"),
         "COMPUTED_COLUMNS": _computed(SPAN_COLUMNS),
         "COMPUTED_FOR_RUNS": _computed(column for column in SPAN_COLUMNS if column.name in _FOR_RUNS),
@@ -183,6 +210,43 @@ def _large_values(refs: str, templates: str, types: str) -> str:
         ) AS w
         WHERE w.tenant = s.tenant AND w.trace_id = s.trace_id AND w.span_id = s.span_id
     ))"""
+
+
+def searched_sql(text: str) -> str:
+    """Return SQL for a stored text in which `splitByNonAlpha` finds the words that a page shows."""
+    made = f"lowerUTF8({_decoded(text)})"
+    for pattern, by in _BETWEEN_WORDS:
+        made = f"replaceRegexpAll({made}, {quoted(pattern)}, {quoted(by)})"
+    return made
+
+
+def _decoded(text: str) -> str:
+    """Return a text in which ``\\u00e9`` is the character that a page shows."""
+    # the engine decodes no escapes of JSON, but those of XML
+    made = f"replaceAll({text}, '&', '&amp;')"
+    for more, one in _QUOTED_TWICE:
+        made = f"replaceAll({made}, {quoted(more)}, {quoted(one)})"
+    return f"decodeXMLComponent(replaceRegexpAll({made}, {quoted(_ESCAPED)}, {quoted(_AS_XML)}))"
+
+
+def _has_words(text: str) -> str:
+    """Return whether a stored text has all words of a search.
+
+    Few texts have the letters of one, and only those are decoded. An index of `searched_sql` finds the others' granules.
+    """
+    letters = _LONGEST % "[0-9A-Za-z]+"  # of a word that has others too: they may be escaped
+    return (
+        f"positionCaseInsensitive({text}, {letters}) > 0"
+        f" AND hasAllTokens({searched_sql(text)}, splitByNonAlpha({searched_sql(_WORDS)}))"
+    )
+
+
+def _snippet(text: str) -> str:
+    """Return what is around the words of a search in a text, or around the longest if they are apart: 200 characters."""
+    shown = _decoded(text)
+    longest = _LONGEST % r"[0-9A-Za-z\\x{80}-\\x{10ffff}]+"
+    at = f"ifNull(nullIf(positionCaseInsensitiveUTF8(shown, {_WORDS}), 0), positionCaseInsensitiveUTF8(shown, {longest}))"
+    return f"arrayMap(shown -> substringUTF8(shown, greatest(1, toInt64({at}) - 60), 200), [{shown}])[1]"
 
 
 def checksum(sql: str) -> str:

@@ -6,27 +6,21 @@ SELECT
     toString(p.attribute) AS attribute, -- Attribute in which the text first appeared
     p.run_hour AS run_hour,
     lower(hex(p.hash)) AS hash, -- Name of the piece that has the words, in payloads; empty if they are in a template
-    substring(p.body, greatest(1, toInt64(ifNull(nullIf(positionCaseInsensitive(p.body, {words:String}), 0),
-        positionCaseInsensitive(p.body, arraySort(word -> -length(word), splitByNonAlpha({words:String}))[1]))) - 60), 200)
-        AS snippet -- The text around the words, or around the longest word if they are apart
+    {BODY_SNIPPET} AS snippet -- The text around the words, or around the longest word if they are apart
 FROM {db}.piece_rows AS p
-WHERE hasAllTokens(lower(p.body), splitByNonAlpha(lower({words:String})))
+WHERE {BODY_HAS_WORDS}
 UNION ALL
 SELECT
     s.tenant AS tenant, s.trace_id AS trace_id,
-    toString(mapKeys(s.refs)[arrayFirstIndex(text -> hasAllTokens(lower(text), splitByNonAlpha(lower({words:String}))),
-        splitByChar('\x01', s.templates))]) AS attribute,
+    toString(mapKeys(s.refs)[arrayFirstIndex(text -> {TEXT_HAS_WORDS}, splitByChar('\x01', s.templates))]) AS attribute,
     s.run_hour AS run_hour, '' AS hash,
-    replaceRegexpAll(substring(s.templates, greatest(1, toInt64(ifNull(nullIf(positionCaseInsensitive(s.templates, {words:String}), 0),
-        positionCaseInsensitive(s.templates, arraySort(word -> -length(word), splitByNonAlpha({words:String}))[1]))) - 60), 200),
-        '[\x00-\x03]+', '…') AS snippet
+    replaceRegexpAll({TEMPLATES_SNIPPET}, '[\x00-\x03]+', '…') AS snippet
 FROM {db}.span_rows AS s
-WHERE hasAllTokens(lower(s.templates), splitByNonAlpha(lower({words:String})))
+WHERE {TEMPLATES_HAVE_WORDS}
 UNION ALL
 SELECT
     s.tenant AS tenant, s.trace_id AS trace_id, 'status_message' AS attribute, s.run_hour AS run_hour, '' AS hash,
-    substring(JSONExtractString(s.rest, 'status_message') AS message, greatest(1, toInt64(positionCaseInsensitive(message,
-        arraySort(word -> -length(word), splitByNonAlpha({words:String}))[1])) - 60), 200) AS snippet
+    {MESSAGE_SNIPPET} AS snippet
 FROM {db}.span_rows AS s
-WHERE s.status = 'Error' AND hasAllTokens(lower(JSONExtractString(s.rest, 'status_message')), splitByNonAlpha(lower({words:String})))
+WHERE s.status = 'Error' AND {MESSAGE_HAS_WORDS}
 LIMIT 1 BY tenant, trace_id, attribute;
