@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import datetime as dt
+import os
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,13 +17,14 @@ import freezeframe_collector.store.deleting as deleting
 from freezeframe_collector.readers.guard import SETTINGS
 from freezeframe_collector.store import Rejected, Store
 from freezeframe_collector.store.administration import administer
-from freezeframe_collector.store.retention import enable_search, pin
+from freezeframe_collector.store.retention import Retention, enable_search, expire, label, pin, unpin
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 
 pytestmark = pytest.mark.long  # each test fills a store of its own
 
 USER, TENANT = "anna#3f", "gone"
+OTHER_TABLES = ("rejected_rows", "pins", "labels", "unsettled_rows")
 SECRET = "xylophonequartz"
 """A word that only the run to be deleted has."""
 
@@ -32,8 +37,12 @@ def own(store: Store) -> Iterator[Store]:
     enable_search(made)
     made.insert(run_of(1, USER, TENANT), token="goes")
     made.insert(run_of(2, "bob#77", "stays"), token="stays")
-    for number in (1, 2):
+    for number, tenant in ((1, TENANT), (2, "stays")):
         pin(made, trace_of(number), note=f"ticket {number}")
+        label(made, trace_of(number), {"span_id": "", "label": "bad", "note": f"note {number}", "author": "ann"})
+        store.engine.command(
+            f"INSERT INTO deleting.unsettled_rows (tenant, trace_id) VALUES ('{tenant}', '{trace_of(number)}')"
+        )
     made.insert_rejected([rejected(1, TENANT), rejected(2, "stays")], token="rejected")
     yield made
     store.engine.command("DROP DATABASE deleting")
@@ -75,7 +84,7 @@ def rejected(number: int, tenant: str) -> Rejected:
 def rows_of(store: Store) -> dict[str, list[int]]:
     """Return for each table how many rows it has of the run that goes, and of the one that stays."""
     found: dict[str, list[int]] = {}
-    for table in ("span_rows", "piece_rows", "run_rows", "call_rows", "rejected_rows", "pins"):
+    for table in deleting.RUN_TABLES + OTHER_TABLES:
         counts = [f"countIf(trace_id = '{trace_of(number)}')" for number in (1, 2)]
         found[table] = [int(n) for n in store.query(f"SELECT {', '.join(counts)} FROM {store.database}.{table}")[1][0]]
     counts = [f"countIf(tenant = '{tenant}')" for tenant in (TENANT, "stays")]
@@ -106,6 +115,47 @@ def test_what_is_deleted_is_gone_from_every_table_and_from_the_index_and_the_res
     assert audit == [[f"delete_{subject}", name, spans, "asked for"]]
 
 
+@pytest.mark.parametrize("subject", ["run", "user", "tenant", "day"])
+def test_no_file_has_it_once_the_engine_has_removed_what_was_replaced(own: Store, subject: str) -> None:
+    """With a shorter time for both, and texts that are not compressed, so that they can be looked for in the files."""
+    soon = "old_parts_lifetime = 1, cleanup_delay_period = 1, max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0"
+    for table in deleting.RUN_TABLES:
+        _, rows = own.query(
+            "SELECT name FROM system.columns WHERE database = {db:String} AND table = {table:String}"
+            " AND default_kind != 'ALIAS' AND position(type, 'String') > 0",
+            {"db": own.database, "table": table},
+        )
+        name = f"{own.database}.{table}"
+        own.engine.command(f"ALTER TABLE {name} {', '.join(f'MODIFY COLUMN `{column}` CODEC(NONE)' for (column,) in rows)}")
+        own.engine.command(f"ALTER TABLE {name} MODIFY SETTING {soon}")
+        own.engine.command(f"DETACH TABLE {name}")  # what removes files looks at its settings as it starts
+        own.engine.command(f"ATTACH TABLE {name}")
+    own.insert([replace(span, span_id=f"{number:016x}") for number, span in enumerate(run_of(1, USER, TENANT))], token="again")
+    assert holding(own)
+    if subject == "day":
+        unpin(own, trace_of(1))
+        (started,) = {span.start_time_unix_nano // agent_loops.DAY_NS for span in run_of(1, USER, TENANT)}
+        expire(own, Retention(days=1), today=dt.date(1970, 1, 1) + dt.timedelta(days=started + 3))
+    else:
+        deleting.delete(own, subject, {"run": trace_of(1), "user": USER, "tenant": TENANT}[subject])
+    assert found_by_words(own) == 0
+    given_up_at = time.monotonic() + 120
+    while holding(own) and time.monotonic() < given_up_at:
+        time.sleep(0.1)
+    assert holding(own) == []
+
+
+def holding(store: Store) -> list[Path]:
+    """Return the files of the tables of runs that have the word or the user."""
+    named = f"database = '{store.database}' AND name IN {deleting.RUN_TABLES}"
+    _, rows = store.query(f"SELECT arrayJoin(data_paths) FROM system.tables WHERE {named}")
+    found: list[Path] = []
+    for file in (Path(at, name) for (folder,) in rows for at, _, names in os.walk(folder) for name in names):
+        with suppress(FileNotFoundError):  # removed meanwhile
+            found += [file] if any(text.encode() in file.read_bytes() for text in (SECRET, USER)) else []
+    return found
+
+
 def test_what_was_deleted_may_come_again_whole(own: Store) -> None:
     pieces = rows_of(own)["piece_rows"][0]
     deleting.delete(own, "run", trace_of(1))
@@ -122,7 +172,7 @@ def test_the_next_backup_does_not_have_it_and_an_earlier_one_does_not_bring_it_b
     restored = administer(own, {"action": "restore", "directory": str(tmp_path / "before")})
     assert restored["deleted_again"] == 1
     after_all = rows_of(own)
-    assert [goes for table, (goes, _) in after_all.items() if table != "policy_rows"] == [0] * 6
+    assert [goes for table, (goes, _) in after_all.items() if table != "policy_rows"] == [0] * 8
     assert all(now >= stays[table] for table, (_, now) in after_all.items())
     assert found_by_words(own) == 0
     administer(own, {"action": "restore", "directory": str(tmp_path / "before"), "with_deleted": True})
@@ -150,7 +200,7 @@ def test_a_deletion_that_stopped_midway_is_repeated(own: Store, monkeypatch: pyt
         monkeypatch.setattr(own.engine, "command", run)
     deleting.delete(own, "user", USER)
     after = rows_of(own)
-    assert [goes for table, (goes, _) in after.items() if table != "policy_rows"] == [0] * 6
+    assert [goes for table, (goes, _) in after.items() if table != "policy_rows"] == [0] * 8
 
 
 def stopping_after(left: int, run: Callable[[str], None]) -> Callable[[str], None]:

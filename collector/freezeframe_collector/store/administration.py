@@ -18,10 +18,11 @@ from typing import Any, Final
 from freezeframe_collector.settings.config import parse_tenant_days
 from freezeframe_collector.store import deleting, retention
 from freezeframe_collector.store.backup import backup, restore
+from freezeframe_collector.store.checking import damage
 from freezeframe_collector.store.engine import quote_text
 from freezeframe_collector.store.rewriting import rewrite
 from freezeframe_collector.store.store import Store
-from freezeframe_schemas.errors import ConfigError, RunError, StoreError
+from freezeframe_schemas.errors import ConfigError, RunError
 
 Request = Mapping[str, Any]
 
@@ -150,34 +151,8 @@ def _optimize(store: Store, request: Request) -> dict[str, Any]:
 
 
 def _check(store: Store, request: Request) -> dict[str, Any]:
-    """Read every part of the store and compare it with its checksums."""
-    damaged: list[dict[str, Any]] = []
-    for table in TABLES:
-        columns, rows = store.query(f"CHECK TABLE {store.database}.{table}")
-        found = [dict(zip(columns, row, strict=True)) for row in rows]
-        damaged += [
-            {
-                "table": table,
-                "part": str(row["part_path"]),
-                "fault": str(row["message"]),
-                "runs": _runs_in(store, table, str(row["part_path"])),
-            }
-            for row in found
-            if not row["is_passed"]
-        ]
-    return {"damaged": damaged}
-
-
-def _runs_in(store: Store, table: str, part: str) -> list[str]:
-    """Return the runs that have rows in a damaged part; none if the part does not say even that."""
-    try:
-        _, rows = store.query(
-            f"SELECT DISTINCT trace_id FROM {store.database}.{table} WHERE _part = {{part:String}} ORDER BY trace_id",
-            {"part": part},
-        )
-    except StoreError:
-        return []
-    return [str(row[0]) for row in rows]
+    """Read every part of the store and compare it with its checksums, and texts with their names."""
+    return {"damaged": damage(store, TABLES)}
 
 
 def _expire(store: Store, request: Request) -> dict[str, Any]:

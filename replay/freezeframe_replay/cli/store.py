@@ -46,7 +46,7 @@ COMMAND: Final = Command(
         "freezeframe store delete --user 'anna#3f' --yes": "delete a user's runs and verify it",
         "freezeframe store redact 4bf92f35 --policy acme.toml": "redact under another policy; the run still replays",
         "freezeframe store backup /backup/monday": "all rows, while the store runs; `restore` reads them back",
-        "freezeframe store check": "find damaged files",
+        "freezeframe store check": "find damage, and the runs that it touches",
     },
     exit_codes={3: "found damage"},
     options=(STORE, JSON),
@@ -91,7 +91,7 @@ COMMAND: Final = Command(
             ),
         ),
         "optimize": ("Merge the files of each day into one: smaller, and quicker to read.", ()),
-        "check": ("Read everything and compare it with its checksums.", ()),
+        "check": ("Compare every part with its checksums, and every text with its name.", ()),
         "search-index": ("Build the full-text index, which makes searches faster and payloads larger.", ()),
     },
 )
@@ -235,11 +235,12 @@ def _stats_text(answer: Answer) -> str:
 
 def _check_text(answer: Answer) -> str:
     if not answer["damaged"]:
-        return "no damage: every part matches its checksums"
+        return "no damage: every part matches its checksums, and every text its name"
     lines: list[str] = []
     for one in answer["damaged"]:
-        lines.append(f"damaged: {one['table']}, part {one['part']}: {one['fault']}")
-        lines += [f"  has rows of run {run}" for run in one.get("runs", ())]
+        part = f"part {one['part']}: " if one["part"] else ""
+        lines.append(f"damaged: {one['table']}, {part}{one['fault']}")
+        lines += [f"  touches run {run}" for run in one.get("runs", ())]
     return "\n".join([*lines, "do: see 'A damaged part' in docs/store.md"])
 
 
