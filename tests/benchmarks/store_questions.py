@@ -18,7 +18,7 @@ from freezeframe_schemas.span import SpanRecord
 BY_ID: Final = "run by id, as replay loads it"
 LIST: Final = "run list of a day, filtered"
 SEARCH: Final = "search of two words"
-GOALS: Final = {BY_ID: 30, LIST: 100, SEARCH: 400}
+GOALS: Final = {BY_ID: 10, LIST: 100, SEARCH: 400}
 """Milliseconds of the median, at 10^7 spans on 2 cores."""
 READERS: Final = 8
 

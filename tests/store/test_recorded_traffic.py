@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 import recorded_runs
@@ -12,11 +15,14 @@ from freezeframe_collector.store import Store
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.lifecycle import replace_pending
+from freezeframe_schemas.otlp.decode import Limits, decode_traces
+from freezeframe_schemas.otlp.logs import decode_logs
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables.streams import FOLDED
 from freezeframe_schemas.tables.templates import CutMemory, cut, fill
 
 pytestmark = pytest.mark.long
+OTLP = [Path(__file__).parents[1] / "data" / name for name in ("otlp", "otlp_agents")]
 
 
 def test_every_recorded_body_comes_out_of_its_cut() -> None:
@@ -31,6 +37,22 @@ def test_every_recorded_body_comes_out_of_its_cut() -> None:
                 assert fill(made.template, made.hashes, dict(zip(made.hashes, made.pieces, strict=True))) == raw
                 folded += made.template.startswith(FOLDED.decode())
     assert folded > 300
+
+
+def test_what_other_instrumentations_sent_comes_out_of_the_store_as_it_went_in(store: Store, facade_url: str) -> None:
+    runs: dict[str, dict[str, SpanRecord]] = defaultdict(dict)
+    for number, scenario in enumerate(sorted(path for folder in OTLP for path in folder.iterdir() if path.is_dir())):
+        for body in sorted(scenario.glob("*.pb")):
+            raw = body.read_bytes()
+            spans = decode_traces(raw).spans if body.name.endswith(".traces.pb") else decode_logs(raw, Limits()).events.spans
+            for span in spans:
+                own = f"{number:02x}071b" + span.trace_id[6:]
+                runs[own][span.span_id] = replace(span, trace_id=own)
+    assert len(runs) > 50
+    store.insert([span for spans in runs.values() for span in spans.values()], token="other-instrumentations")
+    with closing(open_runs(facade_url)) as opened:
+        for trace_id, spans in runs.items():
+            assert {span.span_id: span for span in opened.load_spans(trace_id)} == spans
 
 
 def test_recorded_runs_come_out_of_the_store_as_they_went_in(store: Store, facade_url: str) -> None:
