@@ -1,29 +1,24 @@
 """A chat behind aiohttp's server: each request is a run.
 
-pip install aiohttp httpx
+pip install aiohttp openai
 OPENAI_API_KEY=... python aiohttp_chat.py
 curl -X POST localhost:8080/chat/maria -H 'content-type: application/json' -d '{"text": "Where is my order?"}'
 """
 
-import os
-
-import httpx
 from aiohttp import web
+from openai import AsyncOpenAI
 
 import freezeframe
 
 freezeframe.instrument()
 
+client = AsyncOpenAI()
 
-async def ask(text: str) -> str:
+
+async def ask(text: str) -> str | None:
     """Ask the model."""
-    async with httpx.AsyncClient(timeout=60) as client:
-        answer = await client.post(
-            f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
-            headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
-            json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": text}]},
-        )
-    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
+    answer = await client.chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": text}])
+    return answer.choices[0].message.content
 
 
 @freezeframe.tool
@@ -43,7 +38,7 @@ async def stream(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers={"content-type": "text/plain"})
     await response.prepare(request)
     for _ in range(3):
-        await response.write((await ask(request.query["text"])).encode())
+        await response.write((await ask(request.query["text"]) or "").encode())
     return response
 
 

@@ -1,16 +1,15 @@
 """An agent in tasks of Airflow: each attempt at a task that calls a model is a run.
 
-pip install apache-airflow httpx
+pip install apache-airflow openai
 airflow db migrate && OPENAI_API_KEY=... python airflow_dag.py   # or put it into the DAGs' folder
 """
 
 # pyright: reportMissingImports=false, reportUntypedFunctionDecorator=false, reportAttributeAccessIssue=false, reportCallIssue=false
 
-import os
 from typing import Any
 
-import httpx
 from airflow.sdk import dag, task
+from openai import OpenAI
 
 import freezeframe
 
@@ -23,15 +22,10 @@ def find_order(user: str) -> str:
     return f"order of {user}: packed"
 
 
-def ask(text: str) -> str:
+def ask(text: str) -> str | None:
     """Ask the model."""
-    answer = httpx.post(
-        f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
-        headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
-        json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": text}]},
-        timeout=60,
-    )
-    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
+    answer = OpenAI().chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": text}])
+    return answer.choices[0].message.content
 
 
 @dag(schedule=None, params={"user": "maria"})
@@ -44,7 +38,7 @@ def shop() -> None:
         return f"{said} (attempt {ti.try_number})"
 
     @task
-    def sum_up(said: str) -> str:
+    def sum_up(said: str) -> str | None:
         return ask(f"Sum up: {said}")
 
     sum_up(answer())  # Airflow gives the arguments that its context has

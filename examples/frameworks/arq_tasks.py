@@ -1,28 +1,16 @@
 """An agent in a worker of arq: each job is a run.
 
-pip install arq httpx
+pip install arq openai
 OPENAI_API_KEY=... arq arq_tasks.WorkerSettings
 """
 
-import os
 from typing import Any
 
-import httpx
+from openai import AsyncOpenAI
 
 import freezeframe
 
 freezeframe.instrument()
-
-
-def ask(text: str) -> str:
-    """Ask the model."""
-    answer = httpx.post(
-        f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
-        headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
-        json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": text}]},
-        timeout=60,
-    )
-    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
 
 
 @freezeframe.tool
@@ -33,7 +21,9 @@ def find_order(user: str) -> str:
 
 async def answer(context: dict[str, Any], user: str, text: str) -> str:
     """Answer one question."""
-    return f"{ask(f'{find_order(user)}. {text}')} (attempt {context['job_try']})"
+    prompt = f"{find_order(user)}. {text}"
+    said = await AsyncOpenAI().chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}])
+    return f"{said.choices[0].message.content} (attempt {context['job_try']})"
 
 
 class WorkerSettings:

@@ -1,31 +1,20 @@
 """An agent in a worker of Celery: each task is a run.
 
-pip install celery redis httpx
+pip install celery redis openai
 OPENAI_API_KEY=... celery -A celery_tasks worker
 python -c "import celery_tasks; celery_tasks.answer.delay('maria', 'Where is my order?')"
 """
 
 import os
 
-import httpx
 from celery import Celery
+from openai import OpenAI
 
 import freezeframe
 
 freezeframe.instrument()
 
 app = Celery("celery_tasks", broker=os.environ.get("BROKER_URL", "redis://localhost"))
-
-
-def ask(text: str) -> str:
-    """Ask the model."""
-    answer = httpx.post(
-        f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
-        headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
-        json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": text}]},
-        timeout=60,
-    )
-    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
 
 
 @freezeframe.tool
@@ -35,6 +24,8 @@ def find_order(user: str) -> str:
 
 
 @app.task
-def answer(user: str, text: str) -> str:
+def answer(user: str, text: str) -> str | None:
     """Answer one question."""
-    return ask(f"{find_order(user)}. {text}")
+    prompt = f"{find_order(user)}. {text}"
+    said = OpenAI().chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}])
+    return said.choices[0].message.content

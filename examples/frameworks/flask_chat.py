@@ -1,32 +1,27 @@
 """A chat behind Flask: each request is a run.
 
-pip install flask httpx
+pip install flask openai
 OPENAI_API_KEY=... flask --app flask_chat run
 curl -X POST localhost:5000/chat/maria -H 'content-type: application/json' -d '{"text": "Where is my order?"}'
 """
 
-import os
 from collections.abc import Iterator
 
-import httpx
 from flask import Flask, Response, request
+from openai import OpenAI
 
 import freezeframe
 
 freezeframe.instrument()
 
 app = Flask(__name__)
+client = OpenAI()
 
 
-def ask(text: str) -> str:
+def ask(text: str) -> str | None:
     """Ask the model."""
-    answer = httpx.post(
-        f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
-        headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
-        json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": text}]},
-        timeout=60,
-    )
-    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
+    answer = client.chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": text}])
+    return answer.choices[0].message.content
 
 
 @freezeframe.tool
@@ -36,7 +31,7 @@ def find_order(user: str) -> str:
 
 
 @app.post("/chat/<user>")
-def chat(user: str) -> dict[str, str]:
+def chat(user: str) -> dict[str, str | None]:
     """Answer in one piece."""
     return {"answer": ask(f"{find_order(user)}. {request.get_json()['text']}")}
 
@@ -49,6 +44,6 @@ def stream() -> Response:
 
     def pieces() -> Iterator[str]:
         for _ in range(3):
-            yield ask(text)
+            yield ask(text) or ""
 
     return Response(pieces(), mimetype="text/plain")

@@ -1,14 +1,13 @@
 """A chat behind Quart: each request is a run.
 
-pip install quart httpx
+pip install quart openai
 OPENAI_API_KEY=... hypercorn quart_chat:app
 curl -X POST localhost:8000/chat/maria -H 'content-type: application/json' -d '{"text": "Where is my order?"}'
 """
 
-import os
 from collections.abc import AsyncIterator
 
-import httpx
+from openai import AsyncOpenAI
 from quart import Quart, Response, request
 
 import freezeframe
@@ -16,17 +15,13 @@ import freezeframe
 freezeframe.instrument()
 
 app = Quart(__name__)
+client = AsyncOpenAI()
 
 
-async def ask(text: str) -> str:
+async def ask(text: str) -> str | None:
     """Ask the model."""
-    async with httpx.AsyncClient(timeout=60) as client:
-        answer = await client.post(
-            f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
-            headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
-            json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": text}]},
-        )
-    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
+    answer = await client.chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": text}])
+    return answer.choices[0].message.content
 
 
 @freezeframe.tool
@@ -36,7 +31,7 @@ async def find_order(user: str) -> str:
 
 
 @app.post("/chat/<user>")
-async def chat(user: str) -> dict[str, str]:
+async def chat(user: str) -> dict[str, str | None]:
     """Answer in one piece."""
     return {"answer": await ask(f"{await find_order(user)}. {(await request.get_json())['text']}")}
 
@@ -48,6 +43,6 @@ async def stream() -> Response:
 
     async def pieces() -> AsyncIterator[str]:
         for _ in range(3):
-            yield await ask(text)
+            yield await ask(text) or ""
 
     return Response(pieces(), mimetype="text/plain")

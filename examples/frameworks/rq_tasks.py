@@ -1,26 +1,13 @@
 """An agent in a worker of RQ: each job is a run.
 
-pip install rq httpx
+pip install rq openai
 OPENAI_API_KEY=... freezeframe run -- rq worker
 rq.Queue(connection=redis.Redis()).enqueue(rq_tasks.answer, "maria", "Where is my order?")
 """
 
-import os
-
-import httpx
+from openai import OpenAI
 
 import freezeframe
-
-
-def ask(text: str) -> str:
-    """Ask the model."""
-    answer = httpx.post(
-        f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
-        headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
-        json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": text}]},
-        timeout=60,
-    )
-    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
 
 
 @freezeframe.tool
@@ -29,6 +16,8 @@ def find_order(user: str) -> str:
     return f"order of {user}: packed"
 
 
-def answer(user: str, text: str) -> str:
+def answer(user: str, text: str) -> str | None:
     """Answer one question."""
-    return ask(f"{find_order(user)}. {text}")
+    prompt = f"{find_order(user)}. {text}"
+    said = OpenAI().chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}])
+    return said.choices[0].message.content

@@ -1,12 +1,10 @@
 """A chat over a WebSocket, behind Starlette: each connection is a run, with its messages in order.
 
-pip install starlette uvicorn websockets httpx
+pip install starlette uvicorn websockets openai
 OPENAI_API_KEY=... uvicorn starlette_socket:app
 """
 
-import os
-
-import httpx
+from openai import AsyncOpenAI
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 from starlette.websockets import WebSocket
@@ -15,16 +13,7 @@ import freezeframe
 
 freezeframe.instrument()
 
-
-async def ask(text: str) -> str:
-    """Ask the model."""
-    async with httpx.AsyncClient(timeout=60) as client:
-        answer = await client.post(
-            f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
-            headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
-            json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": text}]},
-        )
-    return answer.raise_for_status().json()["choices"][0]["message"]["content"]
+client = AsyncOpenAI()
 
 
 @freezeframe.tool
@@ -37,9 +26,10 @@ async def chat(socket: WebSocket) -> None:
     """Answer each message, until the client leaves."""
     await socket.accept()
     async for text in socket.iter_text():
-        order = await find_order(socket.path_params["user"])
+        prompt = f"{await find_order(socket.path_params['user'])}. {text}"
         await socket.send_text("one moment")
-        await socket.send_text(await ask(f"{order}. {text}"))
+        answer = await client.chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}])
+        await socket.send_text(answer.choices[0].message.content or "")
 
 
 app = Starlette(routes=[WebSocketRoute("/chat/{user}", chat)])

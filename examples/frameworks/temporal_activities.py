@@ -1,6 +1,6 @@
 """An agent in activities of Temporal: each attempt at one is a run, and those of a workflow are a session.
 
-pip install temporalio httpx
+pip install temporalio openai
 temporal server start-dev
 OPENAI_API_KEY=... python temporal_activities.py
 """
@@ -9,7 +9,7 @@ import asyncio
 import os
 from concurrent.futures import ThreadPoolExecutor
 
-import httpx
+from openai import OpenAI
 from temporalio import activity
 from temporalio.client import Client
 from temporalio.worker import Worker
@@ -28,14 +28,9 @@ def find_order(user: str) -> str:
 @activity.defn
 def answer(user: str, text: str) -> str:
     """Answer one question."""
-    response = httpx.post(
-        f"{os.environ.get('OPENAI_BASE_URL', 'https://api.openai.com/v1')}/chat/completions",
-        headers={"authorization": f"Bearer {os.environ['OPENAI_API_KEY']}"},
-        json={"model": "gpt-4o-mini", "messages": [{"role": "user", "content": f"{find_order(user)}. {text}"}]},
-        timeout=60,
-    )
-    said = response.raise_for_status().json()["choices"][0]["message"]["content"]
-    return f"{said} (attempt {activity.info().attempt})"
+    prompt = f"{find_order(user)}. {text}"
+    said = OpenAI().chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}])
+    return f"{said.choices[0].message.content} (attempt {activity.info().attempt})"
 
 
 async def main() -> None:

@@ -11,7 +11,7 @@ import functools
 import importlib
 import inspect
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
@@ -195,28 +195,42 @@ def failures(complete: Trial, streamed: Trial, refusal: Turn) -> tuple[Trial, ..
 
 def usual_trials(
     calls: tuple[Use, Use],
-    streams: tuple[Use, Use],
-    others: tuple[Use, Use, Use],
-    recordings: tuple[Turn, Turn, Sequence[Turn], Turn],
+    streams: tuple[Use, ...],
+    tools: tuple[Trial, ...],
+    others: tuple[Use | str, Use],
+    recordings: tuple[Turn, Turn, Turn],
 ) -> Trials:
-    """Return the trials of a provider's own SDK.
+    """Return the trials of a provider's own SDK, or of a framework over one.
 
     Args:
         calls: sync, async.
-        streams: sync, async.
-        others: one that uses a tool, one that retries, one that abandons a stream.
-        recordings: a simple answer, a stream, the answers around a tool, a refusal.
+        streams: sync, async, or the one that there is.
+        tools: the trials with a tool.
+        others: one that retries (or why none does), one that abandons a stream.
+        recordings: a simple answer, a stream, a refusal.
     """
-    use_tools, retry, abandon = others
-    simple, stream, tools, refusal = recordings
+    retry, abandon = others
+    simple, stream, refusal = recordings
     return {
         Column.SYNC: (trial(calls[0], simple),),
         Column.ASYNC: (trial(calls[1], simple),),
         Column.STREAM: tuple(trial(use, stream) for use in streams),
-        Column.TOOLS: (trial(use_tools, *tools),),
+        Column.TOOLS: tools,
         Column.ERRORS: failures(trial(calls[0], simple), trial(streams[0], stream), refusal),
-        Column.RETRY: (trial(retry, OVERLOADED, simple),),
+        Column.RETRY: retry if isinstance(retry, str) else (trial(retry, OVERLOADED, simple),),
         Column.ABANDONED: (trial(abandon, stream),),
+    }
+
+
+def function_tool(name: str, description: str, parameter: str = "location") -> dict[str, Any]:
+    """Return a function of one text in the form of OpenAI's API, which other APIs share."""
+    return {
+        "type": "function",
+        "function": {
+            "name": name,
+            "description": description,
+            "parameters": {"type": "object", "properties": {parameter: {"type": "string"}}, "required": [parameter]},
+        },
     }
 
 

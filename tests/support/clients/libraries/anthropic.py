@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, World, load, usual_trials
+from clients.client import Client, World, load, trial, usual_trials
 from clients.provider import recorded
 
 HOST: Final = "api.anthropic.com"
@@ -74,6 +74,6 @@ def abandon(world: World) -> Any:
 
 
 TRIALS: Final = usual_trials(
-    (create, create_async), (stream, stream_async), (use_tools, retry, abandon), (SIMPLE, STREAM, TOOL, BAD_REQUEST)
+    (create, create_async), (stream, stream_async), (trial(use_tools, *TOOL),), (retry, abandon), (SIMPLE, STREAM, BAD_REQUEST)
 )
 CLIENT: Final = Client("anthropic", "anthropic", trials=TRIALS)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, Trials, World, load, outcome_of, trial
-from clients.provider import OVERLOADED, cut, recorded
+from clients.client import Client, Column, Trials, World, failures, load, trial
+from clients.provider import OVERLOADED, recorded
 
 HOST: Final = "bedrock-runtime.us-east-1.amazonaws.com"
 SIMPLE, STREAM, NO_MODEL = recorded("49d5df348f856844", "b81a5ea7f72fe7fa", "5bce8614d5f10431")
@@ -64,14 +64,6 @@ def use_tools(world: World) -> Any:
         messages.append({"role": "user", "content": results})
 
 
-def converse_or_fail(world: World) -> Any:
-    return outcome_of(lambda: converse(world))
-
-
-def stream_or_fail(world: World) -> Any:
-    return outcome_of(lambda: converse_stream(world))
-
-
 def retry(world: World) -> Any:
     return _without_metadata(_client(world, attempts=2).converse(**ASK))
 
@@ -88,11 +80,7 @@ TRIALS: Final[Trials] = {
     Column.ASYNC: "boto3 has no async client",
     Column.STREAM: (trial(converse_stream, STREAM),),
     Column.TOOLS: (trial(use_tools, *TOOL),),
-    Column.ERRORS: (
-        trial(converse_or_fail, NO_MODEL),
-        trial(converse_or_fail, cut(SIMPLE)),
-        trial(stream_or_fail, cut(STREAM)),
-    ),
+    Column.ERRORS: failures(trial(converse, SIMPLE), trial(converse_stream, STREAM), NO_MODEL),
     Column.RETRY: (trial(retry, OVERLOADED, SIMPLE),),
     Column.ABANDONED: (trial(abandon, STREAM),),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from clients.client import Client, Column, Trials, World, converse, load, outcome_of, trial
+from clients.client import Client, Column, Trials, World, converse, function_tool, load, outcome_of, trial
 from clients.provider import OVERLOADED, cut, recorded
 
 HOST: Final = "api.cohere.com"
@@ -17,17 +17,7 @@ ASK: Final[dict[str, Any]] = {
     "model": "command-r",
     "messages": [{"role": "user", "content": "What is the weather and current time in Tokyo? ünï"}],
 }
-TOOLS: Final[list[dict[str, Any]]] = [
-    {
-        "type": "function",
-        "function": {
-            "name": name,
-            "description": name,
-            "parameters": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
-        },
-    }
-    for name in ("get_weather", "get_time")
-]
+TOOLS: Final = [function_tool(name, name) for name in ("get_weather", "get_time")]
 
 
 def _client(world: World) -> Any:

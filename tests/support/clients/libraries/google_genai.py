@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, World, load, usual_trials
+from clients.client import Client, World, load, trial, usual_trials
 from clients.provider import recorded
 
 HOST: Final = "generativelanguage.googleapis.com"
@@ -78,6 +78,6 @@ def abandon(world: World) -> Any:
 
 
 TRIALS: Final = usual_trials(
-    (generate, generate_async), (stream, stream_async), (use_tools, retry, abandon), (SIMPLE, STREAM, TOOL, NO_MODEL)
+    (generate, generate_async), (stream, stream_async), (trial(use_tools, *TOOL),), (retry, abandon), (SIMPLE, STREAM, NO_MODEL)
 )
 CLIENT: Final = Client("google-genai", "google-genai", "sdks", ("google-genai", "aiohttp"), trials=TRIALS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from clients.client import Client, World, converse, load, usual_trials
+from clients.client import Client, World, converse, load, trial, usual_trials
 from clients.libraries.openai import QUESTION, WEATHER, WRONG_KEY
 from clients.provider import recorded
 
@@ -55,6 +55,10 @@ def abandon(world: World) -> Any:
 
 
 TRIALS: Final = usual_trials(
-    (complete, complete_async), (stream, stream_async), (use_tools, retry, abandon), (SIMPLE, STREAM, TOOL, WRONG_KEY)
+    (complete, complete_async),
+    (stream, stream_async),
+    (trial(use_tools, *TOOL),),
+    (retry, abandon),
+    (SIMPLE, STREAM, WRONG_KEY),
 )
 CLIENT: Final = Client("groq", "groq", "sdks", ("groq",), trials=TRIALS)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, Trials, World, failures, load, trial, with_broken_tool
+from clients.client import Client, World, load, trial, usual_trials, with_broken_tool
 from clients.libraries import openai
-from clients.provider import OVERLOADED
 
 
 def _graph(world: World, retries: int = 0) -> Any:
@@ -68,18 +67,16 @@ def abandon(world: World) -> Any:
     return first
 
 
-TRIALS: Final[Trials] = {
-    Column.SYNC: (trial(invoke, openai.SIMPLE),),
-    Column.ASYNC: (trial(invoke_async, openai.SIMPLE),),
-    Column.STREAM: (trial(stream, openai.STREAM), trial(stream_async, openai.STREAM)),
-    Column.TOOLS: (
+TRIALS: Final = usual_trials(
+    (invoke, invoke_async),
+    (stream, stream_async),
+    (
         trial(invoke, *openai.TOOL),
         trial(invoke_async, *openai.TOOL),
         trial(stream, *openai.TOOL_STREAM),
         trial(with_broken_tool(invoke), *openai.TOOL),
     ),
-    Column.ERRORS: failures(trial(invoke, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
-    Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
-    Column.ABANDONED: (trial(abandon, openai.STREAM),),
-}
+    (retry, abandon),
+    (openai.SIMPLE, openai.STREAM, openai.WRONG_KEY),
+)
 CLIENT: Final = Client("langgraph", "langgraph", trials=TRIALS)

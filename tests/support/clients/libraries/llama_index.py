@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, Trials, World, failures, load, trial, with_broken_tool
+from clients.client import Client, World, load, trial, usual_trials, with_broken_tool
 from clients.libraries import openai
-from clients.provider import OVERLOADED
 
 
 def _llm(world: World, retries: int = 0) -> Any:
@@ -59,15 +58,13 @@ def abandon(world: World) -> Any:
     return first
 
 
-TRIALS: Final[Trials] = {
-    Column.SYNC: (trial(chat, openai.SIMPLE),),
-    Column.ASYNC: (trial(chat_async, openai.SIMPLE),),
-    Column.STREAM: (trial(stream, openai.STREAM), trial(stream_async, openai.STREAM)),
-    Column.TOOLS: (trial(use_tools, *openai.TOOL), trial(with_broken_tool(use_tools), *openai.TOOL)),
-    Column.ERRORS: failures(trial(chat, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
-    Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
-    Column.ABANDONED: (trial(abandon, openai.STREAM),),
-}
+TRIALS: Final = usual_trials(
+    (chat, chat_async),
+    (stream, stream_async),
+    (trial(use_tools, *openai.TOOL), trial(with_broken_tool(use_tools), *openai.TOOL)),
+    (retry, abandon),
+    (openai.SIMPLE, openai.STREAM, openai.WRONG_KEY),
+)
 CLIENT: Final = Client(
     "llama-index", "llama-index-core", "sdks", ("llama-index-core", "llama-index-llms-openai"), trials=TRIALS
 )

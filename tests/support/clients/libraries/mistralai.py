@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, Final
 
-from clients.client import Client, World, load, usual_trials
+from clients.client import Client, World, function_tool, load, trial, usual_trials
 from clients.provider import OVERLOADED, recorded
 
 HOST: Final = "api.mistral.ai"
@@ -16,14 +16,7 @@ ASK: Final[dict[str, Any]] = {
     "model": "mistral-large-latest",
     "messages": [{"role": "user", "content": "What's the weather in NYC? ünï"}],
 }
-WEATHER: Final[dict[str, Any]] = {
-    "type": "function",
-    "function": {
-        "name": "get_weather",
-        "description": "Get the current weather for a location.",
-        "parameters": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
-    },
-}
+WEATHER: Final = function_tool("get_weather", "Get the current weather for a location.")
 
 
 def _client(world: World, *, retrying: bool = False) -> Any:
@@ -74,6 +67,10 @@ def abandon(world: World) -> Any:
 
 
 TRIALS: Final = usual_trials(
-    (complete, complete_async), (stream, stream_async), (use_tools, retry, abandon), (SIMPLE, STREAM, TOOL, OVERLOADED)
+    (complete, complete_async),
+    (stream, stream_async),
+    (trial(use_tools, *TOOL),),
+    (retry, abandon),
+    (SIMPLE, STREAM, OVERLOADED),
 )
 CLIENT: Final = Client("mistralai", "mistralai", "sdks", ("mistralai",), trials=TRIALS)

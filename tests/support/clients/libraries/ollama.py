@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, Trials, World, failures, load, trial
+from clients.client import Client, World, function_tool, load, trial, usual_trials
 from clients.provider import recorded
 
 HOST: Final = "ollama"
@@ -16,14 +16,7 @@ ASK: Final[dict[str, Any]] = {
     "messages": [{"role": "user", "content": "Why is the sky blue? ünï"}],
     "options": {"seed": 42},
 }
-WEATHER: Final[dict[str, Any]] = {
-    "type": "function",
-    "function": {
-        "name": "get_current_weather",
-        "description": "Get the current weather in a city.",
-        "parameters": {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
-    },
-}
+WEATHER: Final = function_tool("get_current_weather", "Get the current weather in a city.", "city")
 
 
 def chat(world: World) -> Any:
@@ -62,13 +55,11 @@ def abandon(world: World) -> Any:
     return first
 
 
-TRIALS: Final[Trials] = {
-    Column.SYNC: (trial(chat, SIMPLE),),
-    Column.ASYNC: (trial(chat_async, SIMPLE),),
-    Column.STREAM: (trial(stream, STREAM), trial(stream_async, STREAM)),
-    Column.TOOLS: (trial(use_tools, *TOOL),),
-    Column.ERRORS: failures(trial(chat, SIMPLE), trial(stream, STREAM), NO_MODEL),
-    Column.RETRY: "the ollama SDK does not retry",
-    Column.ABANDONED: (trial(abandon, STREAM),),
-}
+TRIALS: Final = usual_trials(
+    (chat, chat_async),
+    (stream, stream_async),
+    (trial(use_tools, *TOOL),),
+    ("the ollama SDK does not retry", abandon),
+    (SIMPLE, STREAM, NO_MODEL),
+)
 CLIENT: Final = Client("ollama", "ollama", "sdks", ("ollama",), trials=TRIALS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Any, Final
 
-from clients.client import Client, World, converse, load, usual_trials
+from clients.client import Client, World, converse, function_tool, load, trial, usual_trials
 from clients.provider import recorded
 
 HOST: Final = "api.openai.com"
@@ -17,14 +17,7 @@ TOOL_STREAM: Final = recorded("67bcf0cb25202ede", "8e7d4c1de5432de1")
 (WRONG_KEY,) = recorded("a8260c60b8e073d8")
 
 QUESTION: Final[list[dict[str, Any]]] = [{"role": "user", "content": "What's the weather in Florence, Italy? ünï"}]
-WEATHER: Final[dict[str, Any]] = {
-    "type": "function",
-    "function": {
-        "name": "weather",
-        "description": "Get weather information for a location",
-        "parameters": {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]},
-    },
-}
+WEATHER: Final = function_tool("weather", "Get weather information for a location")
 
 
 def _client(world: World, retries: int = 0) -> Any:
@@ -69,6 +62,10 @@ def abandon(world: World) -> Any:
 
 
 TRIALS: Final = usual_trials(
-    (complete, complete_async), (stream, stream_async), (use_tools, retry, abandon), (SIMPLE, STREAM, TOOL, WRONG_KEY)
+    (complete, complete_async),
+    (stream, stream_async),
+    (trial(use_tools, *TOOL),),
+    (retry, abandon),
+    (SIMPLE, STREAM, WRONG_KEY),
 )
 CLIENT: Final = Client("openai", "openai", trials=TRIALS)

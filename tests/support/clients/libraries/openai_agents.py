@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from clients.client import Client, Column, Trials, World, failures, load, trial, with_broken_tool
+from clients.client import Client, World, load, trial, usual_trials, with_broken_tool
 from clients.libraries import openai
-from clients.provider import OVERLOADED
 
 
 def _agent(world: World, retries: int = 0) -> Any:
@@ -53,17 +52,11 @@ async def abandon(world: World) -> Any:
     return None
 
 
-TRIALS: Final[Trials] = {
-    Column.SYNC: (trial(run_sync, openai.SIMPLE),),
-    Column.ASYNC: (trial(run, openai.SIMPLE),),
-    Column.STREAM: (trial(stream, openai.STREAM),),
-    Column.TOOLS: (
-        trial(run, *openai.TOOL),
-        trial(stream, *openai.TOOL_STREAM),
-        trial(with_broken_tool(run), *openai.TOOL),
-    ),
-    Column.ERRORS: failures(trial(run, openai.SIMPLE), trial(stream, openai.STREAM), openai.WRONG_KEY),
-    Column.RETRY: (trial(retry, OVERLOADED, openai.SIMPLE),),
-    Column.ABANDONED: (trial(abandon, openai.STREAM),),
-}
+TRIALS: Final = usual_trials(
+    (run_sync, run),
+    (stream,),
+    (trial(run, *openai.TOOL), trial(stream, *openai.TOOL_STREAM), trial(with_broken_tool(run), *openai.TOOL)),
+    (retry, abandon),
+    (openai.SIMPLE, openai.STREAM, openai.WRONG_KEY),
+)
 CLIENT: Final = Client("openai-agents", "openai-agents", trials=TRIALS)
