@@ -10,12 +10,23 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final, cast
 
+from freezeframe_schemas import genai
 from freezeframe_schemas.span import Attributes, AttributeValue, SpanRecord
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, parse
 
 _DEEPEST: Final = 16
 """Levels of a dotted name that are read; senders use up to eight."""
+_OPERATIONS: Final = {
+    "llm": genai.OP_CHAT,
+    "chat_model": genai.OP_CHAT,
+    "tool": genai.OP_EXECUTE_TOOL,
+    "agent": genai.OP_INVOKE_AGENT,
+    "workflow": genai.OP_INVOKE_WORKFLOW,
+    "embedding": genai.OP_EMBEDDINGS,
+    "retriever": genai.OP_RETRIEVAL,
+}
+"""What vendors call the kind of a span, in small letters."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +37,11 @@ class Dialect:
     fits: Callable[[SpanRecord], bool]
     """Returns whether the span is this vendor's, by its scope and by evidence."""
     derive: Callable[[SpanRecord, AttributeWriter], None]
+
+
+def operation_of(kind: str | None) -> str | None:
+    """Return ``gen_ai.operation.name`` for a vendor's kind of span (``LLM``, ``tool``); None if it has none."""
+    return _OPERATIONS.get((kind or "").lower())
 
 
 def indexed(attributes: Attributes, prefix: str) -> list[JsonObject]:

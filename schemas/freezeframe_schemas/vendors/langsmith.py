@@ -12,7 +12,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.vendors.dialect import Dialect, json_of
+from freezeframe_schemas.vendors.dialect import Dialect, json_of, operation_of
 from freezeframe_schemas.vendors.genai_history import provider_of
 from freezeframe_schemas.wire import openai_chat, openai_responses
 from freezeframe_schemas.wire.attributes import AttributeWriter
@@ -21,12 +21,6 @@ from freezeframe_schemas.wire.messages import Message
 from freezeframe_schemas.wire.openai_content import read_message
 
 _KIND: Final = "langsmith.span.kind"
-_OPERATIONS: Final = {
-    "llm": genai.OP_CHAT,
-    "tool": genai.OP_EXECUTE_TOOL,
-    "retriever": genai.OP_RETRIEVAL,
-    "embedding": genai.OP_EMBEDDINGS,
-}
 _ROLES: Final = {"human": "user", "ai": "assistant", "system": "system", "tool": "tool", "function": "tool"}
 _SERIALISED_ROLES: Final = {"HumanMessage": "human", "AIMessage": "ai", "SystemMessage": "system", "ToolMessage": "tool"}
 
@@ -39,7 +33,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     kind = span.text(_KIND) or ""
     inputs = json_of(span, genai.PAST_PROMPT)
     outputs = as_object(json_of(span, genai.PAST_COMPLETION))
-    out.text(genai.OPERATION_NAME, _OPERATIONS.get(kind))
+    out.text(genai.OPERATION_NAME, operation_of(kind))
     out.text(genai.PROVIDER_NAME, provider_of(span.text("langsmith.metadata.ls_provider")))
     out.text(genai.REQUEST_MODEL, span.text("langsmith.metadata.ls_model_name"))
     out.text(genai.CONVERSATION_ID, span.text("langsmith.metadata.session_id") or span.text("langsmith.metadata.thread_id"))

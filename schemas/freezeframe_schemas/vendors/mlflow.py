@@ -10,7 +10,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.vendors.dialect import Dialect, json_of
+from freezeframe_schemas.vendors.dialect import Dialect, json_of, operation_of
 from freezeframe_schemas.vendors.genai_history import provider_of
 from freezeframe_schemas.wire import anthropic_messages, bedrock_converse, gemini, openai_chat, openai_responses
 from freezeframe_schemas.wire.attributes import AttributeWriter
@@ -20,15 +20,6 @@ from freezeframe_schemas.wire.messages import Message, TextPart
 _TYPE: Final = "mlflow.spanType"
 _INPUTS: Final = "mlflow.spanInputs"
 _OUTPUTS: Final = "mlflow.spanOutputs"
-_OPERATIONS: Final = {
-    "LLM": genai.OP_CHAT,
-    "CHAT_MODEL": genai.OP_CHAT,
-    "TOOL": genai.OP_EXECUTE_TOOL,
-    "AGENT": genai.OP_INVOKE_AGENT,
-    "WORKFLOW": genai.OP_INVOKE_WORKFLOW,
-    "EMBEDDING": genai.OP_EMBEDDINGS,
-    "RETRIEVER": genai.OP_RETRIEVAL,
-}
 _Reader = Callable[[JsonObject, AttributeWriter], None]
 _READERS: Final[dict[str, tuple[_Reader, _Reader]]] = {
     "anthropic": (anthropic_messages.read_request, anthropic_messages.read_response),
@@ -45,7 +36,7 @@ def _fits(span: SpanRecord) -> bool:
 
 def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     kind = as_text(json_of(span, _TYPE)) or ""
-    operation = _OPERATIONS.get(kind)
+    operation = operation_of(kind)
     out.text(genai.OPERATION_NAME, operation)
     inputs, outputs = json_of(span, _INPUTS), json_of(span, _OUTPUTS)
     match operation:

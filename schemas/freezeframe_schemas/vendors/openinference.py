@@ -9,7 +9,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord, StatusCode
-from freezeframe_schemas.vendors.dialect import Dialect, in_order, indexed, json_of
+from freezeframe_schemas.vendors.dialect import Dialect, in_order, indexed, json_of, operation_of
 from freezeframe_schemas.wire import openai_chat, openai_responses
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_text, parse
@@ -18,13 +18,6 @@ from freezeframe_schemas.wire.openai_chat import read_sampling
 from freezeframe_schemas.wire.openai_content import read_message, read_tool
 
 _KIND: Final = "openinference.span.kind"
-_OPERATIONS: Final = {
-    "LLM": genai.OP_CHAT,
-    "TOOL": genai.OP_EXECUTE_TOOL,
-    "AGENT": genai.OP_INVOKE_AGENT,
-    "RETRIEVER": genai.OP_RETRIEVAL,
-    "EMBEDDING": genai.OP_EMBEDDINGS,
-}
 _TOKENS: Final = {
     "llm.token_count.prompt": genai.USAGE_INPUT_TOKENS,
     "llm.token_count.completion": genai.USAGE_OUTPUT_TOKENS,
@@ -45,7 +38,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     kind = (span.text(_KIND) or "").upper()
     # LlamaIndex marks private methods, too: its preparation of a request, and the inner half of a retrieval.
     if not (kind in ("LLM", "RETRIEVER") and "._" in span.name):
-        out.text(genai.OPERATION_NAME, _OPERATIONS.get(kind))
+        out.text(genai.OPERATION_NAME, operation_of(kind))
     out.text(genai.PROVIDER_NAME, span.text("llm.provider") or span.text("llm.system"))
     out.text(genai.CONVERSATION_ID, span.text("session.id"))
     for name, conventional in _TOKENS.items():

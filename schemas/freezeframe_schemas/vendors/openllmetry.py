@@ -11,18 +11,13 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.vendors.dialect import Dialect, indexed, json_of, text_or_json
+from freezeframe_schemas.vendors.dialect import Dialect, indexed, json_of, operation_of, text_or_json
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text
 
 _KIND: Final = "traceloop.span.kind"
 _REQUEST_TYPE: Final = "llm.request.type"
 _ENTITY: Final = "traceloop.entity.name"
-_OPERATIONS: Final = {
-    "tool": genai.OP_EXECUTE_TOOL,
-    "agent": genai.OP_INVOKE_AGENT,
-    "workflow": genai.OP_INVOKE_WORKFLOW,
-}
 _REQUESTS: Final = {
     "chat": genai.OP_CHAT,
     "completion": genai.OP_TEXT_COMPLETION,
@@ -38,7 +33,7 @@ def _fits(span: SpanRecord) -> bool:
 
 def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     kind = span.text(_KIND)
-    out.text(genai.OPERATION_NAME, _OPERATIONS.get(kind or "") or _REQUESTS.get(span.text(_REQUEST_TYPE) or ""))
+    out.text(genai.OPERATION_NAME, operation_of(kind) or _REQUESTS.get(span.text(_REQUEST_TYPE) or ""))
     streaming = span.attributes.get("llm.is_streaming")
     out.flag(genai.REQUEST_STREAM, streaming if isinstance(streaming, bool) else None)
     out.text(genai.WORKFLOW_NAME, span.text("traceloop.workflow.name"))
