@@ -28,7 +28,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
 
 import httpx
 from browser import CHROMIUM, Chromium
-from handmade_runs import make_run, model_call, tool_call
+from handmade_runs import make_run, model_call, moved, tool_call
 from page_peers import Phoenix
 
 from freezeframe_schemas.local_tokens import READER, SENDER, bearer, read_token
@@ -96,15 +96,7 @@ def agent_run(trace_id: str, steps: int, *, at_ns: int) -> list[SpanRecord]:
         else tool_call("look_up", {"found": text(chance, 40)}, order=f"AC-{number}")
         for number in range(steps)
     ]
-    return [
-        replace(
-            span,
-            trace_id=trace_id,
-            start_time_unix_nano=span.start_time_unix_nano + at_ns,
-            end_time_unix_nano=span.end_time_unix_nano + at_ns,
-        )
-        for span in make_run(*made, question=text(chance, 12), answer=text(chance, 30))
-    ]
+    return moved(make_run(*made, question=text(chance, 12), answer=text(chance, 30)), trace_id, at_ns)
 
 
 def freezeframe(data: Path, *arguments: str) -> None:

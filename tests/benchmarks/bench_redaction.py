@@ -22,9 +22,11 @@ import sysconfig
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+from figures import Figure, print_figures
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
 from freezeframe_schemas import genai
@@ -52,17 +54,6 @@ Gold = tuple[int, int, str]
 Document = tuple[str, list[Gold]]
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One figure with its goal; `met` is None if there is no goal."""
-
-    name: str
-    value: float | None
-    unit: str
-    goal: str = ""
-    met: bool | None = None
-
-
 def labelled(folder: Path) -> list[Document]:
     """Return the labelled corpus, or its sample."""
     path = folder / "labelled.jsonl.gz"
@@ -88,7 +79,7 @@ def presidio_set(path: Path) -> list[Document]:
 Spans = Sequence[tuple[int, int, str]]
 
 
-def with_unlabelled_people(found_in: Sequence[Spans], documents: Sequence[Document]) -> Row:
+def with_unlabelled_people(found_in: Sequence[Spans], documents: Sequence[Document]) -> Figure:
     """Return the precision of names if people who have no label count too (see the README of the data)."""
     people = frozenset((SAMPLE / "unlabelled_people.txt").read_text("utf-8").splitlines())
     right = [
@@ -99,7 +90,7 @@ def with_unlabelled_people(found_in: Sequence[Spans], documents: Sequence[Docume
     ]
     value = sum(right) / len(right) if right else None
     met = None if value is None else value >= 0.93
-    return Row("labelled PERSON precision, with people who have no label", value, "", ">= 0.93", met)
+    return Figure("labelled PERSON precision, with people who have no label", value, "", ">= 0.93", met)
 
 
 def own_spans(redactor: Redactor, documents: Sequence[Document]) -> list[Spans]:
@@ -109,7 +100,7 @@ def own_spans(redactor: Redactor, documents: Sequence[Document]) -> list[Spans]:
     ]
 
 
-def accuracy(found_in: Sequence[Spans], documents: Sequence[Document], name: str, goal: Goal | None = None) -> list[Row]:
+def accuracy(found_in: Sequence[Spans], documents: Sequence[Document], name: str, goal: Goal | None = None) -> list[Figure]:
     """Return recall (whole value covered), recall by any overlap, and precision of each class, over the documents searched."""
     total, whole, touched, found, right = (Counter[str]() for _ in range(5))
     for (text, gold), spans in zip(documents, found_in, strict=False):
@@ -122,7 +113,7 @@ def accuracy(found_in: Sequence[Spans], documents: Sequence[Document], name: str
             total[class_] += 1
             whole[class_] += all(covered[at] for at in range(start, end) if text[at].isalnum())
             touched[class_] += any(covered[start:end])
-    rows: list[Row] = []
+    rows: list[Figure] = []
     for class_ in sorted(total):
         values = {
             "recall": whole[class_] / total[class_],
@@ -132,7 +123,7 @@ def accuracy(found_in: Sequence[Spans], documents: Sequence[Document], name: str
         for what, value in values.items():
             least = goal(class_, what) if goal else 0.0
             met = value >= least if least and value is not None else None
-            rows.append(Row(f"{name} {class_} {what}", value, "", f">= {least}" if least else "", met))
+            rows.append(Figure(f"{name} {class_} {what}", value, "", f">= {least}" if least else "", met))
     return rows
 
 
@@ -188,9 +179,9 @@ _ATTRIBUTION = re.compile(
 """Lines that name the people who wrote the code: not free of personal data."""
 
 
-def false_findings(redactor: Redactor, texts: Sequence[str]) -> list[Row]:
+def false_findings(redactor: Redactor, texts: Sequence[str]) -> list[Figure]:
     """Return findings per MB on code and documentation, with and without the lines that name its authors, and people read."""
-    rows: list[Row] = []
+    rows: list[Figure] = []
     people = frozenset((SAMPLE / "unlabelled_people.txt").read_text("utf-8").splitlines())
     for name, chosen in (
         ("findings in code and documentation as it is", texts),
@@ -204,12 +195,12 @@ def false_findings(redactor: Redactor, texts: Sequence[str]) -> list[Row]:
         megabytes = sum(len(text.encode()) for text in chosen) / 1e6
         goal = chosen is not texts
         rate = counts.total() / megabytes
-        rows.append(Row(name, rate, "per MB", "<= 20" if goal else "", rate <= 20 if goal else None))
-        rows.extend(Row(f"  of these {class_}", count / megabytes, "per MB") for class_, count in counts.most_common())
+        rows.append(Figure(name, rate, "per MB", "<= 20" if goal else "", rate <= 20 if goal else None))
+        rows.extend(Figure(f"  of these {class_}", count / megabytes, "per MB") for class_, count in counts.most_common())
         if goal:
             wrong = [finding for finding, text in found if text[finding.start : finding.end] not in people]
             rate = len(wrong) / megabytes
-            rows.append(Row("  of these no one's, by the names that were read", rate, "per MB", "<= 3", rate <= 3))
+            rows.append(Figure("  of these no one's, by the names that were read", rate, "per MB", "<= 3", rate <= 3))
     return rows
 
 
@@ -302,7 +293,7 @@ def fresh(documents: Sequence[Document]) -> Redactor:
 
 def speed(
     documents: Sequence[Document], spans: Sequence[SpanRecord], name: str, *, goals: bool, grow: bool = True
-) -> list[Row]:
+) -> list[Figure]:
     """Return MB/s of one core: texts never seen, agents' histories that grow, the same spans again."""
     cold = fresh(documents)
     figures = [
@@ -315,19 +306,19 @@ def speed(
             (f"speed {name}, agents of thirty turns", pass_over(fresh(documents), agents(spans[: len(spans) // 4])), 40),
         ]
     return [
-        Row(what, value, "MB/s", f">= {least}" if goals and least else "", value >= least if goals and least else None)
+        Figure(what, value, "MB/s", f">= {least}" if goals and least else "", value >= least if goals and least else None)
         for what, value, least in figures
     ]
 
 
-def model_tier(folder: Path, count: int) -> list[Row]:
+def model_tier(folder: Path, count: int) -> list[Figure]:
     """Return the figures of the model tier on a sample of the presidio-research sets; nothing if it is not installed."""
     try:
         redactor = Redactor(replace(load_policy(), model_tier=True), KEY)
     except ConfigError as error:
         print(f"model tier not measured: {error}", file=sys.stderr)
         return []
-    rows: list[Row] = []
+    rows: list[Figure] = []
     for name in ("presidio_synth_v2", "presidio_generated_large"):
         if (folder / f"{name}.json").exists():
             documents = sample(presidio_set(folder / f"{name}.json"), count)
@@ -340,7 +331,7 @@ def model_tier(folder: Path, count: int) -> list[Row]:
                 if " PERSON " in row.name or " ADDRESS " in row.name
             ]
             size = sum(len(text.encode()) for text, _ in documents) / 1e6
-            rows += [*chosen, Row(f"{name}, model tier, speed on prose never seen", size / seconds, "MB/s")]
+            rows += [*chosen, Figure(f"{name}, model tier, speed on prose never seen", size / seconds, "MB/s")]
     return rows
 
 
@@ -393,7 +384,7 @@ def ask_peer(python: Path, peer: str, texts: Sequence[str], seconds: float) -> t
     return float(answer["mb_per_s"]), [[(int(a), int(b), str(c)) for a, b, c in spans] for spans in answer["findings"]]
 
 
-def peers(folder: Path, pii: Path, documents: Sequence[Document], clean: Sequence[str], seconds: float) -> list[Row]:
+def peers(folder: Path, pii: Path, documents: Sequence[Document], clean: Sequence[str], seconds: float) -> list[Figure]:
     """Return the peers' accuracy on the same corpora and their speed on the same texts, with how much faster freezeframe is."""
     python = install_peers(folder)
     if python is None:
@@ -405,7 +396,7 @@ def peers(folder: Path, pii: Path, documents: Sequence[Document], clean: Sequenc
         for message in json.loads(str(span.attributes[genai.INPUT_MESSAGES]))
     ]
     own = pass_over(fresh(documents), [_span({genai.INPUT_MESSAGES: json.dumps(texts)}, 0)])
-    rows = [Row("same texts: freezeframe", own, "MB/s")]
+    rows = [Figure("same texts: freezeframe", own, "MB/s")]
     sets = {"labelled": sample(documents, len(documents))}
     for name in ("presidio_synth_v2", "presidio_generated_large"):
         if (pii / f"{name}.json").exists():
@@ -415,10 +406,10 @@ def peers(folder: Path, pii: Path, documents: Sequence[Document], clean: Sequenc
         if not speed_of_peer:
             continue
         least = 100 if peer == "presidio" else 0
-        rows.append(Row(f"same texts: {shown}", speed_of_peer, "MB/s"))
+        rows.append(Figure(f"same texts: {shown}", speed_of_peer, "MB/s"))
         times = own / speed_of_peer
         rows.append(
-            Row(
+            Figure(
                 f"freezeframe against {shown}",
                 times,
                 "times",
@@ -459,12 +450,7 @@ def main() -> None:
         rows += speed(documents, spans, "on the agent payload (1% values)", goals=True, grow=False)
     if not arguments.no_peers:
         rows += peers(arguments.peers, folder, documents, clean, arguments.peer_seconds)
-    width = max(len(row.name) for row in rows)
-    for row in rows:
-        verdict = "" if row.met is None else "met" if row.met else "MISSED"
-        print(f"{row.name:{width}s}  {'' if row.value is None else f'{row.value:10.3f}'} {row.unit:7s} {row.goal:9s} {verdict}")
-    figures = [{"name": r.name, "value": r.value, "unit": r.unit, "goal": r.goal, "met": r.met} for r in rows]
-    print(json.dumps({"bench": "redaction", "rows": figures}))
+    print_figures("redaction", rows)
 
 
 if __name__ == "__main__":

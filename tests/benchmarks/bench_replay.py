@@ -20,11 +20,11 @@ import tempfile
 import time
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from figures import Figure, print_figures
 from loopback import QuietHandler, listening, send_json
 
 HERE = Path(__file__).parent
@@ -34,17 +34,6 @@ SIZES = (50, 200, 1000)
 SHAPES = ("small", "large", "stream")
 RIVAL_MS = 0.86
 """The fastest peer that goes through the real SDK, as measured once on an idle machine."""
-
-
-@dataclass(frozen=True, slots=True)
-class Row:
-    """One figure with its goal; `met` is None if there is no goal."""
-
-    name: str
-    value: float | None
-    unit: str
-    goal: str = ""
-    met: bool | None = None
 
 
 @contextmanager
@@ -138,45 +127,45 @@ def best_of(rounds: Sequence[dict[str, float]]) -> dict[str, float]:
     return {**found, **added}
 
 
-def rows_of(found: dict[str, dict[str, float]]) -> list[Row]:
+def rows_of(found: dict[str, dict[str, float]]) -> list[Figure]:
     """Return the table: every tool next to the others, then the goals."""
     own, floor = found["freezeframe"], found["bare"]
     peers = {name: figures for name, figures in found.items() if name not in ("freezeframe", "bare")}
     exact = {name: figures for name, figures in peers.items() if name != "vcrpy"}
-    rows: list[Row] = []
+    rows: list[Figure] = []
     for shape in SHAPES:
         added = own[f"record {shape}"]
-        rows.append(Row(f"record adds, {shape}: freezeframe", added, "ms", "<= 0.1", added <= 0.1))
-        rows += [Row(f"record adds, {shape}: {name}", figures[f"record {shape}"], "ms") for name, figures in peers.items()]
+        rows.append(Figure(f"record adds, {shape}: freezeframe", added, "ms", "<= 0.1", added <= 0.1))
+        rows += [Figure(f"record adds, {shape}: {name}", figures[f"record {shape}"], "ms") for name, figures in peers.items()]
     for shape in SHAPES:
         label = f"replay {shape}"
-        rows.append(Row(f"replayed call, {shape}: the SDK alone", floor[label], "ms"))
+        rows.append(Figure(f"replayed call, {shape}: the SDK alone", floor[label], "ms"))
         fastest = min((figures[label] for figures in exact.values()), default=None)
         goal = "" if fastest is None else f"<= {fastest:.3f}"
         met = None if fastest is None else own[label] <= fastest
-        rows.append(Row(f"replayed call, {shape}: freezeframe", own[label], "ms", goal, met))
-        rows += [Row(f"replayed call, {shape}: {name}", figures[label], "ms") for name, figures in peers.items()]
+        rows.append(Figure(f"replayed call, {shape}: freezeframe", own[label], "ms", goal, met))
+        rows += [Figure(f"replayed call, {shape}: {name}", figures[label], "ms") for name, figures in peers.items()]
     everyone = ("freezeframe", *peers)
     for shape in SHAPES:
-        rows += [Row(f"recording, {shape}: {name}", found[name][f"bytes {shape}"], "B/call") for name in everyone]
+        rows += [Figure(f"recording, {shape}: {name}", found[name][f"bytes {shape}"], "B/call") for name in everyone]
     for size in SIZES:
         for name in everyone:
             if f"replay at {size}" in found[name]:
-                rows.append(Row(f"replayed call of {size:,}: {name}", found[name][f"replay at {size}"], "ms"))
-                rows.append(Row(f"load {size:,}: {name}", found[name][f"load {size}"], "ms"))
+                rows.append(Figure(f"replayed call of {size:,}: {name}", found[name][f"replay at {size}"], "ms"))
+                rows.append(Figure(f"load {size:,}: {name}", found[name][f"load {size}"], "ms"))
     growth = own[f"replay at {SIZES[-1]}"] / own[f"replay at {SIZES[0]}"]
     rows.append(
-        Row(f"freezeframe, a call of {SIZES[-1]:,} against one of {SIZES[0]}", growth, "times", "<= 1.25", growth <= 1.25)
+        Figure(f"freezeframe, a call of {SIZES[-1]:,} against one of {SIZES[0]}", growth, "times", "<= 1.25", growth <= 1.25)
     )
     if "vcrpy" in peers:
         times = peers["vcrpy"]["replay at 200"] / own["replay at 200"]
-        rows.append(Row("freezeframe against vcrpy at 200 calls", times, "times", ">= 15", times >= 15))
+        rows.append(Figure("freezeframe against vcrpy at 200 calls", times, "times", ">= 15", times >= 15))
     best = own["replay small"]
-    rows.append(Row("replayed call, small: against the best ever measured", best, "ms", f"<= {RIVAL_MS}", best <= RIVAL_MS))
+    rows.append(Figure("replayed call, small: against the best ever measured", best, "ms", f"<= {RIVAL_MS}", best <= RIVAL_MS))
     return rows
 
 
-def airline(count: int) -> list[Row]:
+def airline(count: int) -> list[Figure]:
     """Replay recorded agent runs, redacted, from their files."""
     sys.path.insert(0, str(HERE.parent / "support"))
     from airline import KEY, numbered, record, redacted, replay
@@ -207,10 +196,10 @@ def airline(count: int) -> list[Row]:
         cpu, wall = time.process_time() - cpu, time.perf_counter() - wall
     seams.uninstall()
     return [
-        Row(f"tau-bench, {count} redacted runs: that diverge", diverged, "runs", "0", diverged == 0),
-        Row(f"tau-bench, {count} redacted runs: loaded and replayed", count / cpu, "runs per CPU second"),
-        Row(f"tau-bench, {count} redacted runs: loaded and replayed, by the clock", count / wall, "runs/s"),
-        Row("tau-bench: a step", cpu / max(steps, 1) * 1000, "ms"),
+        Figure(f"tau-bench, {count} redacted runs: that diverge", diverged, "runs", "0", diverged == 0),
+        Figure(f"tau-bench, {count} redacted runs: loaded and replayed", count / cpu, "runs per CPU second"),
+        Figure(f"tau-bench, {count} redacted runs: loaded and replayed, by the clock", count / wall, "runs/s"),
+        Figure("tau-bench: a step", cpu / max(steps, 1) * 1000, "ms"),
     ]
 
 
@@ -244,13 +233,7 @@ def main() -> None:
     for name, why in failed.items():
         print(f"{name}: not measured: {why}", file=sys.stderr)
     rows = [*rows_of(found), *airline(arguments.runs)]
-    width = max(len(row.name) for row in rows)
-    for row in rows:
-        verdict = "" if row.met is None else "met" if row.met else "MISSED"
-        print(
-            f"{row.name:{width}s}  {'' if row.value is None else f'{row.value:10.3f}'} {row.unit:20s} {row.goal:9s} {verdict}"
-        )
-    print(json.dumps({"bench": "replay", "rows": [asdict(row) for row in rows]}))
+    print_figures("replay", rows)
 
 
 if __name__ == "__main__":

@@ -68,16 +68,23 @@ def get(url: str, headers: dict[str, str] | None = None) -> bytes:
         return answer.read()
 
 
-class Ours:
-    """freezeframe-collector with the embedded store."""
+class Peer:
+    """A collector in processes of its own."""
 
-    def __init__(self, policy: str, workers: int = 1) -> None:
-        several = f", {workers} workers" if workers > 1 else ""
-        self.name = ("freezeframe" if policy == "strict" else f"freezeframe, policy {policy}") + several
-        self._workers = workers
+    def __init__(self) -> None:
         self.port = 0
         self.headers: dict[str, str] = {}
         self.processes: list[subprocess.Popen[bytes]] = []
+
+
+class Ours(Peer):
+    """freezeframe-collector with the embedded store."""
+
+    def __init__(self, policy: str, workers: int = 1) -> None:
+        super().__init__()
+        several = f", {workers} workers" if workers > 1 else ""
+        self.name = ("freezeframe" if policy == "strict" else f"freezeframe, policy {policy}") + several
+        self._workers = workers
         self._policy = policy
 
     def start(self, directory: Path) -> None:
@@ -113,15 +120,13 @@ class Ours:
         return self.stored()
 
 
-class Rotel:
+class Rotel(Peer):
     """rotel (Rust), writing to a ClickHouse endpoint over the same engine as this collector's."""
 
     name = "rotel + ClickHouse"
 
     def __init__(self) -> None:
-        self.port = 0
-        self.headers: dict[str, str] = {}
-        self.processes: list[subprocess.Popen[bytes]] = []
+        super().__init__()
         self._sink_port = 0
 
     def start(self, directory: Path) -> None:
@@ -151,15 +156,13 @@ class Rotel:
         return self.stored()
 
 
-class Phoenix:
+class Phoenix(Peer):
     """Arize Phoenix with its default store, SQLite."""
 
     name = "phoenix"
 
     def __init__(self) -> None:
-        self.port = 0
-        self.headers: dict[str, str] = {}
-        self.processes: list[subprocess.Popen[bytes]] = []
+        super().__init__()
         self._database = Path()
 
     def start(self, directory: Path) -> None:
@@ -187,15 +190,14 @@ class Phoenix:
         return self.stored()
 
 
-class Mlflow:
+class Mlflow(Peer):
     """MLflow's tracking server with SQLite."""
 
     name = "mlflow"
 
     def __init__(self) -> None:
-        self.port = 0
+        super().__init__()
         self.headers = {"x-mlflow-experiment-id": "0"}
-        self.processes: list[subprocess.Popen[bytes]] = []
         self._database = Path()
 
     def start(self, directory: Path) -> None:

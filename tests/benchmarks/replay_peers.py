@@ -13,12 +13,14 @@ is not in them; what it does to open a recording is `load`.
 
 from __future__ import annotations
 
+import importlib
 import json
 import statistics
 import sys
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -65,28 +67,16 @@ class Freezeframe:
         assert {item.how for item in session.report().served} == {"exact"}
 
 
-class Vcrpy:
-    """vcrpy, told to compare the body as the others do."""
+class Cassette:
+    """vcrpy or cassetter, which has the same interface, told to compare the body as the others do."""
+
+    def __init__(self, module: str) -> None:
+        self._module = module
 
     @contextmanager
     def record(self, path: Path, mode: str = "all") -> Generator[None]:
-        import vcr
-
-        with vcr.use_cassette(f"{path}.yaml", record_mode=mode, match_on=["method", "uri", "body"]):
-            yield
-
-    def replay(self, path: Path) -> Any:
-        return self.record(path, "none")
-
-
-class Cassetter:
-    """cassetter, told to compare the body as the others do."""
-
-    @contextmanager
-    def record(self, path: Path, mode: str = "all") -> Generator[None]:
-        import cassetter
-
-        with cassetter.use_cassette(f"{path}.yaml", record_mode=mode, match_on=["method", "uri", "body"]):
+        tool = importlib.import_module(self._module)
+        with tool.use_cassette(f"{path}.yaml", record_mode=mode, match_on=["method", "uri", "body"]):
             yield
 
     def replay(self, path: Path) -> Any:
@@ -108,7 +98,12 @@ class Replex:
         return self.record(path, "replay")
 
 
-TOOLS: dict[str, Callable[[], Any]] = {"freezeframe": Freezeframe, "vcrpy": Vcrpy, "cassetter": Cassetter, "replex": Replex}
+TOOLS: dict[str, Callable[[], Any]] = {
+    "freezeframe": Freezeframe,
+    "vcrpy": partial(Cassette, "vcr"),
+    "cassetter": partial(Cassette, "cassetter"),
+    "replex": Replex,
+}
 
 
 def ask(client: openai.OpenAI, shape: str, number: int) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import socket
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -235,29 +234,6 @@ def test_a_disk_that_cannot_be_written_is_said_and_the_application_goes_on(caplo
     assert handle.counts is not None
     assert (handle.counts.exported, handle.counts.failed) == (0, 1)
     assert "1 could not be sent" in caplog.text
-
-
-def test_a_collector_that_answers_garbage_costs_only_the_spans() -> None:
-    listener = socket.create_server(("127.0.0.1", 0))
-
-    def garble() -> None:
-        while True:
-            try:
-                connection, _ = listener.accept()
-            except OSError:
-                return
-            connection.recv(65536)
-            connection.sendall(b"\x00\x01 this is no HTTP\r\n\r\n")
-            connection.close()
-
-    threading.Thread(target=garble, daemon=True).start()
-    handle = recording_to(f"http://127.0.0.1:{listener.getsockname()[1]}", export_timeout_s=0.2)
-    assert work("one") == "one"
-    handle.flush(5)
-    handle.uninstrument()
-    listener.close()
-    assert handle.counts is not None
-    assert (handle.counts.exported, handle.counts.failed) == (0, 1)
 
 
 @pytest.mark.long

@@ -101,17 +101,20 @@ def test_a_format_at_the_end_of_a_query_is_named_with_the_option_to_give(end: st
     assert "do: give --format table, json or csv" in shown
 
 
+@pytest.fixture
+def no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FREEZEFRAME_DATA", str(tmp_path))
+    monkeypatch.delenv("FREEZEFRAME_STORE", raising=False)
+
+
+@pytest.mark.usefixtures("no_store")
 @pytest.mark.parametrize(
     "line",
     [["runs"], ["show", "last"], ["sql", "SELECT 1"], ["replay", "last"], ["fixture", "last", "-o", "out"]],
     ids=" ".join,
 )
-def test_without_a_store_each_command_says_what_to_do(
-    line: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_without_a_store_each_command_says_what_to_do(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     """Exit 1 and two lines, no traceback."""
-    monkeypatch.setenv("FREEZEFRAME_DATA", str(tmp_path))
-    monkeypatch.delenv("FREEZEFRAME_STORE", raising=False)
     assert main(line) == 1
     shown = capsys.readouterr().err
     assert shown.startswith(f"freezeframe {line[0]}: no store")
@@ -119,16 +122,13 @@ def test_without_a_store_each_command_says_what_to_do(
     assert "Traceback" not in shown
 
 
+@pytest.mark.usefixtures("no_store")
 @pytest.mark.parametrize(
     "line",
     [["runs"], ["show", "last"], ["replay", "last"], ["step", "last", "--until", "1"], ["calibrate", "last", "last"]],
     ids=" ".join,
 )
-def test_with_json_an_error_is_a_document_on_stdout(
-    line: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setenv("FREEZEFRAME_DATA", str(tmp_path))
-    monkeypatch.delenv("FREEZEFRAME_STORE", raising=False)
+def test_with_json_an_error_is_a_document_on_stdout(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([*line, "--json"]) == 1
     shown = capsys.readouterr()
     error = json.loads(shown.out)["error"]

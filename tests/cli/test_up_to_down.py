@@ -14,7 +14,8 @@ import sys
 import tarfile
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -347,41 +348,41 @@ def test_down_ends_both_and_up_finds_the_runs_again(recorded: tuple[Path, Run], 
         own.freezeframe("down")
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_in_the_foreground_a_signal_stops_everything(tmp_path: Path, number: signal.Signals) -> None:
-    """As a container or a supervisor runs it; exit 0, nothing left behind."""
-    home = Home(directory=tmp_path / "data")
-    command = [sys.executable, "-m", "freezeframe._cli", "up", "--foreground", "--data", str(home.directory), *EPHEMERAL]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as front:
-        try:
-            assert front.stdout is not None
-            assert "freezeframe is up" in front.stdout.readline()
-            notes = [note for name in daemon.NAMES if (note := daemon.running(home, name))]
-            assert len(notes) == 2
-            front.send_signal(number)
-            assert front.wait(timeout=400) == 0
-            assert [processes.alive(note) for note in notes] == [False, False]
-        finally:
-            daemon.down(home, print)
-            front.kill()
-
-
-def test_in_the_foreground_the_end_of_one_is_the_end_of_all(tmp_path: Path) -> None:
-    """Exit 1, so that a supervisor starts it again."""
-    home = Home(directory=tmp_path / "data")
+@contextmanager
+def in_the_foreground(home: Home) -> Generator[subprocess.Popen[str]]:
+    """As a container or a supervisor runs it; it is up."""
     command = [sys.executable, "-m", "freezeframe._cli", "up", "--foreground", "--data", str(home.directory), *EPHEMERAL]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as front:
         try:
             assert front.stdout is not None
             assert "freezeframe is up" in front.stdout.readline()
-            collector, service = (daemon.running(home, name) for name in daemon.NAMES)
-            assert collector is not None
-            assert service is not None
-            os.kill(collector.pid, signal.SIGKILL)
-            assert front.wait(timeout=400) == 1
-            assert not processes.alive(service)
-            assert front.stderr is not None
-            assert "the collector exited" in front.stderr.read()
+            yield front
         finally:
             daemon.down(home, print)
             front.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_in_the_foreground_a_signal_stops_everything(tmp_path: Path, number: signal.Signals) -> None:
+    """Exit 0, nothing left behind."""
+    home = Home(directory=tmp_path / "data")
+    with in_the_foreground(home) as front:
+        notes = [note for name in daemon.NAMES if (note := daemon.running(home, name))]
+        assert len(notes) == 2
+        front.send_signal(number)
+        assert front.wait(timeout=400) == 0
+        assert [processes.alive(note) for note in notes] == [False, False]
+
+
+def test_in_the_foreground_the_end_of_one_is_the_end_of_all(tmp_path: Path) -> None:
+    """Exit 1, so that a supervisor starts it again."""
+    home = Home(directory=tmp_path / "data")
+    with in_the_foreground(home) as front:
+        collector, service = (daemon.running(home, name) for name in daemon.NAMES)
+        assert collector is not None
+        assert service is not None
+        os.kill(collector.pid, signal.SIGKILL)
+        assert front.wait(timeout=400) == 1
+        assert not processes.alive(service)
+        assert front.stderr is not None
+        assert "the collector exited" in front.stderr.read()

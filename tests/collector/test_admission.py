@@ -9,9 +9,8 @@ import pytest
 from freezeframe_collector.admission import BusyError, ByteBudget
 
 
-def test_a_request_that_waits_enters_when_another_ends() -> None:
-    """It is refused only after the whole wait, and enters sooner if there is room before that."""
-    budget = ByteBudget(100, wait_s=60.0, retry_after_s=1.0)
+def waiting_for(budget: ByteBudget) -> tuple[threading.Thread, threading.Event]:
+    """Return a thread that wants 80 bytes and has none, and what it sets once it has them."""
     entered = threading.Event()
 
     def second() -> None:
@@ -19,9 +18,16 @@ def test_a_request_that_waits_enters_when_another_ends() -> None:
             entered.set()
 
     waiting = threading.Thread(target=second, daemon=True)
+    waiting.start()
+    assert not entered.wait(0.05)
+    return waiting, entered
+
+
+def test_a_request_that_waits_enters_when_another_ends() -> None:
+    """It is refused only after the whole wait, and enters sooner if there is room before that."""
+    budget = ByteBudget(100, wait_s=60.0, retry_after_s=1.0)
     with budget.reserve(80):
-        waiting.start()
-        assert not entered.wait(0.05)
+        waiting, entered = waiting_for(budget)
     assert entered.wait()
     waiting.join()
     assert (budget.used_bytes, budget.refused) == (0, 0)
@@ -40,16 +46,8 @@ def test_a_request_larger_than_the_budget_enters_alone() -> None:
 def test_a_larger_budget_lets_in_who_waits() -> None:
     """A reload that raises the limit helps requests that are waiting already."""
     budget = ByteBudget(100, wait_s=60.0, retry_after_s=1.0)
-    entered = threading.Event()
-
-    def second() -> None:
-        with budget.reserve(80):
-            entered.set()
-
     with budget.reserve(80):
-        waiting = threading.Thread(target=second, daemon=True)
-        waiting.start()
-        assert not entered.wait(0.05)
+        waiting, entered = waiting_for(budget)
         budget.renew(200, wait_s=60.0, retry_after_s=1.0)
         assert entered.wait()
         waiting.join()

@@ -21,7 +21,7 @@ from freezeframe_collector.files import DirectoryLock
 from freezeframe_collector.settings.config import WalConfig
 from freezeframe_collector.wal.format import HEADER_BYTES, read_segment
 from freezeframe_collector.wal.log import Log
-from freezeframe_collector.wal.segment import LoadedSpans, count_damaged
+from freezeframe_collector.wal.segment import LoadedSpans, Segment, count_damaged
 from freezeframe_schemas.errors import ConfigError, StoreError, WireError
 from freezeframe_schemas.otlp.decode import Limits
 
@@ -107,13 +107,19 @@ def test_a_segment_of_another_version_is_refused(tmp_path: Path) -> None:
         read_segment(path)
 
 
-def test_a_crash_between_store_and_ledger_gives_the_same_token_again(tmp_path: Path) -> None:
-    """Not yet in the ledger: the segment comes back under the same number and identity, so the store knows the token."""
-    log = Log(tmp_path / "wal", NEVER)
+def _sealed_log(directory: Path) -> tuple[Log, Segment]:
+    """Return a log whose only segment is sealed, and the segment."""
+    log = Log(directory, NEVER)
     log.append(batch(1))
     log.seal()
     segment = log.next_sealed()
     assert segment is not None
+    return log, segment
+
+
+def test_a_crash_between_store_and_ledger_gives_the_same_token_again(tmp_path: Path) -> None:
+    """Not yet in the ledger: the segment comes back under the same number and identity, so the store knows the token."""
+    log, segment = _sealed_log(tmp_path / "wal")
     again = Log(crash(log, tmp_path / "copy"), NEVER)
     [segment_again] = sealed(again)
     assert (again.identity, segment_again.number) == (log.identity, segment.number)
@@ -122,11 +128,7 @@ def test_a_crash_between_store_and_ledger_gives_the_same_token_again(tmp_path: P
 
 def test_a_crash_between_ledger_and_unlink_stores_nothing_twice(tmp_path: Path) -> None:
     """In the ledger: a file that was left behind is deleted unread, and its spans count once."""
-    log = Log(tmp_path / "wal", NEVER)
-    log.append(batch(1))
-    log.seal()
-    segment = log.next_sealed()
-    assert segment is not None
+    log, segment = _sealed_log(tmp_path / "wal")
     data = segment.path.read_bytes()
     log.retire(segment, stored=1, rejected=0)
     segment.path.write_bytes(data)
@@ -251,11 +253,7 @@ def test_what_was_accepted_is_read_back_whatever_the_limits_are(tmp_path: Path) 
 
 def test_a_file_that_cannot_be_deleted_is_off_the_books(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The books are what counts: the writer goes on, and the next start deletes the file unread."""
-    log = Log(tmp_path / "wal", NEVER)
-    log.append(batch(1))
-    log.seal()
-    segment = log.next_sealed()
-    assert segment is not None
+    log, segment = _sealed_log(tmp_path / "wal")
 
     def refuse(path: Path, missing_ok: bool = False) -> None:
         del path, missing_ok

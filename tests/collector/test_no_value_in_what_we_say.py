@@ -42,6 +42,11 @@ def stage(tmp_path: Path) -> RedactStage:
     return RedactStage(Policies(default=load_policy()), load_or_create_keys(tmp_path / "keys"))
 
 
+@pytest.fixture
+def collector(start_collector: Callable[..., Any], stage: RedactStage) -> Any:
+    return start_collector(stages=(Stage(name="redact", apply=stage),))
+
+
 def _send(port: int, body: bytes, kind: str = "application/x-protobuf") -> str:
     request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/traces", body, {"content-type": kind}, method="POST")
     try:
@@ -91,13 +96,11 @@ def faulty() -> Iterator[Callable[[int, type[BaseException]], None]]:
 @pytest.mark.parametrize("kind", [ValueError, UnicodeDecodeError, MemoryError, RecursionError, AssertionError])
 def test_a_detector_that_fails_costs_the_span_and_says_no_value(
     kind: type[Exception],
-    start_collector: Callable[..., Any],
+    collector: Any,
     make_span: Callable[..., SpanRecord],
-    stage: RedactStage,
     faulty: Callable[[int, type[BaseException]], None],
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    collector = start_collector(stages=(Stage(name="redact", apply=stage),))
     names = engine_of(load_policy())._names  # pyright: ignore[reportPrivateUsage]
     examples = {detector.name: f"{TEXT}\n{detector.examples[0].text}" for detector in ALL if detector.class_ != "ENCODED"}
     answers: list[str] = []
@@ -137,9 +140,8 @@ def _request_json(**changes: Any) -> bytes:
     ],
 )
 def test_a_request_that_cannot_be_read_is_refused_without_a_word_of_it(
-    body: bytes, kind: str, start_collector: Callable[..., Any], stage: RedactStage, caplog: pytest.LogCaptureFixture
+    body: bytes, kind: str, collector: Any, caplog: pytest.LogCaptureFixture
 ) -> None:
-    collector = start_collector(stages=(Stage(name="redact", apply=stage),))
     with caplog.at_level(logging.DEBUG):
         answer = _send(collector.http_port, body, kind)
         collector.flush()
@@ -147,12 +149,10 @@ def test_a_request_that_cannot_be_read_is_refused_without_a_word_of_it(
 
 
 def test_bytes_that_are_no_text_in_a_span_are_not_quoted(
-    start_collector: Callable[..., Any],
+    collector: Any,
     make_span: Callable[..., SpanRecord],
-    stage: RedactStage,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    collector = start_collector(stages=(Stage(name="redact", apply=stage),))
     body = encode_traces([make_span(1, {"text": TEXT}, name=MAIL)])
     broken = body.replace(MAIL.encode(), MAIL.encode().replace(b"@", b"\xff"))
     with caplog.at_level(logging.DEBUG):
@@ -163,12 +163,10 @@ def test_bytes_that_are_no_text_in_a_span_are_not_quoted(
 
 
 def test_names_of_scopes_are_no_label_of_a_metric_before_they_are_redacted(
-    start_collector: Callable[..., Any],
+    collector: Any,
     make_span: Callable[..., SpanRecord],
-    stage: RedactStage,
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    collector = start_collector(stages=(Stage(name="redact", apply=stage),))
     span = replace(make_span(1), scope=Scope(name=f"scope of {MAIL}"), events=(Event(time_unix_nano=1, name=MAIL),))
     _send(collector.http_port, encode_traces([span]))
     collector.flush()

@@ -16,7 +16,7 @@ from opentelemetry.proto.common.v1.common_pb2 import AnyValue
 from freezeframe_collector.encoded import encode_spans
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import Decoded, Limits, decode_traces, decode_value
-from freezeframe_schemas.otlp.encode import encode_traces, request_parts
+from freezeframe_schemas.otlp.encode import delimited, encode_traces, request_parts
 from freezeframe_schemas.otlp.json_body import decode_json_traces
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.otlp.logs import decode_json_logs, decode_logs
@@ -90,30 +90,21 @@ def test_nesting_beyond_the_parser_costs_the_span() -> None:
     """A value nested deeper than protobuf allows is a fault of its span, not a crash."""
     value = AnyValue(string_value="deep").SerializeToString()
     for _ in range(400):
-        array = b"\x0a" + _varint(len(value)) + value
-        value = b"\x2a" + _varint(len(array)) + array
-    pair = b"\x0a\x01k\x12" + _varint(len(value)) + value
+        array = delimited(b"\x0a", value)
+        value = delimited(b"\x2a", array)
+    pair = delimited(b"\x0a\x01k\x12", value)
     good = SpanRecord(trace_id="1" * 32, span_id="1" * 16, name="n", start_time_unix_nano=1, end_time_unix_nano=2)
     [encoded] = encode_spans([good])
-    bad = encoded.span + b"\x4a" + _varint(len(pair)) + pair
+    bad = encoded.span + delimited(b"\x4a", pair)
     body = b"".join(request_parts([encoded.parts])) + b"\x0a" + _wrapped(bad)
     decoded = decode_traces(body)
     assert (len(decoded.spans), len(decoded.faults)) == (1, 1)
 
 
 def _wrapped(span: bytes) -> bytes:
-    scope_spans = b"\x12" + _varint(len(span)) + span
-    resource_spans = b"\x12" + _varint(len(scope_spans)) + scope_spans
-    return _varint(len(resource_spans)) + resource_spans
-
-
-def _varint(number: int) -> bytes:
-    parts = bytearray()
-    while number > 0x7F:
-        parts.append(number & 0x7F | 0x80)
-        number >>= 7
-    parts.append(number)
-    return bytes(parts)
+    scope_spans = delimited(b"\x12", span)
+    resource_spans = delimited(b"\x12", scope_spans)
+    return delimited(b"", resource_spans)
 
 
 def test_a_parent_of_zeros_is_no_parent_in_either_form() -> None:

@@ -57,14 +57,19 @@ def _start(start_collector: Starter, trouble: Trouble, **changes: Any) -> Any:
     return collector
 
 
+def send(collector: Any, make_span: Callable[..., Any], count: int) -> None:
+    """Send so many requests of one span each."""
+    for number in range(count):
+        collector.pipeline.export(encode_traces([make_span(number)]))
+
+
 def test_a_store_that_is_down_delays_and_loses_nothing(
     start_collector: Starter, make_span: Callable[..., Any], trouble: Trouble
 ) -> None:
     """Failures that may pass are tried again; senders are acked from the log all the while."""
     collector = _start(start_collector, trouble)
     trouble.failures_left = 20
-    for number in range(5):
-        collector.pipeline.export(encode_traces([make_span(number)]))
+    send(collector, make_span, 5)
     collector.flush()
     assert collector.store.names() == [f"span-{number:06d}" for number in range(5)]
     assert collector.writer.state.retries == 20
@@ -77,8 +82,7 @@ def test_a_store_that_hangs_does_not_hold_the_senders(
     """While an insert hangs, requests are acked and the books say that they are in the log."""
     collector = _start(start_collector, trouble)
     trouble.open.clear()
-    for number in range(5):
-        collector.pipeline.export(encode_traces([make_span(number)]))
+    send(collector, make_span, 5)
     audit = collector.log.audit()
     assert (audit.counts.received, audit.counts.stored, audit.in_log, audit.missing) == (5, 0, 5, 0)
     assert not collector.reporter.flush(0.05)
@@ -93,8 +97,7 @@ def test_what_comes_while_the_store_is_busy_goes_in_one_insert(
     """A store that was away finds one large segment, not one for each flush interval that passed."""
     collector = _start(start_collector, trouble)
     trouble.open.clear()
-    for number in range(100):
-        collector.pipeline.export(encode_traces([make_span(number)]))
+    send(collector, make_span, 100)
     assert collector.log.segment_count <= 2
     trouble.open.set()
     collector.flush()

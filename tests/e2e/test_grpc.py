@@ -356,21 +356,30 @@ def test_what_a_servicer_does_when_its_client_leaves_a_stream_is_part_of_the_run
     assert [values.decode(run.entry.output or "")["client_left_after"] for run in runs] == [1, 1]
 
 
+def with_and_without_us(folder: Path, module: str, sync: str, asynchronous: str) -> tuple[list[Any], list[SpanRecord]]:
+    """Return what two programs of a module say without us, and their spans with us: they must say the same."""
+    with importable(folder, module, _SYNC + _CLIENT.replace("MODULE_grpc", f"{module}_pb2_grpc")) as shop:
+        rpc: Any = importlib.import_module(f"{module}_pb2_grpc")
+        with ThreadPoolExecutor(4) as pool:
+            server = grpc.server(pool)
+            rpc.add_ShopServicer_to_server(shop.Shop(), server)
+            port = server.add_insecure_port("127.0.0.1:0")
+            server.start()
+
+            def both() -> list[Any]:
+                return [getattr(shop, sync)(port), asyncio.run(getattr(shop, asynchronous)(port))]
+
+            try:
+                as_without_us = both()
+                with capture() as captured:
+                    assert both() == as_without_us
+                    return as_without_us, captured.spans
+            finally:
+                server.stop(None).wait()
+
+
 def test_calls_that_stream_requests_are_recorded_and_compared_once_they_have_ended(tmp_path: Path) -> None:
-    source = _SYNC + _CLIENT.replace("MODULE_grpc", "shopr_pb2_grpc")
-    with importable(tmp_path, "shopr", source) as module, ThreadPoolExecutor(4) as pool:
-        rpc: Any = importlib.import_module("shopr_pb2_grpc")
-        server = grpc.server(pool)
-        rpc.add_ShopServicer_to_server(module.Shop(), server)
-        port = server.add_insecure_port("127.0.0.1:0")
-        server.start()
-        try:
-            as_without_us = [module.send_all(port), asyncio.run(module.send_all_async(port))]
-            with capture() as captured:
-                assert [module.send_all(port), asyncio.run(module.send_all_async(port))] == as_without_us
-                spans = captured.spans
-        finally:
-            server.stop(None).wait()
+    as_without_us, spans = with_and_without_us(tmp_path, "shopr", "send_all", "send_all_async")
     assert as_without_us[0] == [3, [3, "OK"], ["heard ab", 2, "heard c", 1, "heard def", 3], "heard first", ["heard 5", 1]]
     assert as_without_us[1] == [
         3,
@@ -386,8 +395,8 @@ def test_calls_that_stream_requests_are_recorded_and_compared_once_they_have_end
         report = reenact(freeze(run), cwd=tmp_path)
         assert (report.divergences, verdict(report)) == ((), Verdict.IDENTICAL)
         assert len(report.served) == len(run.exchanges) == 4 * 2 + 5
-    changed = source.replace("MODULE", "shopr_pb2").replace('text="pan"', 'text="pot"')
-    (tmp_path / "shopr.py").write_text(changed)
+    program = tmp_path / "shopr.py"
+    program.write_text(program.read_text().replace('text="pan"', 'text="pot"'))
     for run in runs:
         report = reenact(freeze(run), cwd=tmp_path)
         assert report.divergences, report
@@ -396,22 +405,7 @@ def test_calls_that_stream_requests_are_recorded_and_compared_once_they_have_end
 
 
 def test_calls_of_a_run_are_recorded_and_served_when_the_server_is_gone(tmp_path: Path) -> None:
-    with (
-        importable(tmp_path, "shopc", _SYNC + _CLIENT.replace("MODULE_grpc", "shopc_pb2_grpc")) as module,
-        ThreadPoolExecutor(4) as pool,
-    ):
-        rpc: Any = importlib.import_module("shopc_pb2_grpc")
-        server = grpc.server(pool)
-        rpc.add_ShopServicer_to_server(module.Shop(), server)
-        port = server.add_insecure_port("127.0.0.1:0")
-        server.start()
-        try:
-            as_without_us = [module.ask_all(port), asyncio.run(module.ask_all_async(port))]
-            with capture() as captured:
-                assert [module.ask_all(port), asyncio.run(module.ask_all_async(port))] == as_without_us
-                spans = captured.spans
-        finally:
-            server.stop(None).wait()
+    as_without_us, spans = with_and_without_us(tmp_path, "shopc", "ask_all", "ask_all_async")
     assert as_without_us[0][1:3] == [["_InactiveRpcError", "NOT_FOUND", "6 letters are unknown"], [3, "OK", [["kind", "tail"]]]]
     for run in runs_of(spans, EntryKind.FUNCTION):
         assert run.gaps == ()

@@ -60,28 +60,23 @@ def test_code_that_tracks_another_order_changes_the_target_and_nothing_else(
     )
 
 
-def test_code_that_words_an_argument_otherwise_changes_no_target(
-    question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("edit", "aspect", "why"),
+    [
+        # The call cannot be answered from the recording, which is reported, and is not a change of target.
+        (('note=f"asked by {question}"', 'note=f"on behalf of {question}"'), "cut", "asks something else at step 3"),
+        ((', note=f"asked by {question}"', ""), "shape", ""),
+        (('found = orders("keller")', 'found = ["AC-1", "AC-2"]'), "path", ""),
+    ],
+    ids=["another argument", "no argument", "no call"],
+)
+def test_changed_code_is_told_by_the_aspect_that_changed(
+    edit: tuple[str, str], aspect: str, why: str, question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The call cannot be answered from the recording, which is reported, and is not a change of target."""
-    agent.edit('note=f"asked by {question}"', 'note=f"on behalf of {question}"')
+    agent.edit(*edit)
     _, found = experiment(capsys, str(question))
-    assert {row["structure"]["aspect"] for row in found["rows"]} == {"cut"}
-    assert "asks something else at step 3" in found["rows"][0]["why"]
-
-
-def test_code_that_drops_an_argument_changes_the_shape(
-    question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]
-) -> None:
-    agent.edit(', note=f"asked by {question}"', "")
-    _, found = experiment(capsys, str(question))
-    assert {row["structure"]["aspect"] for row in found["rows"]} == {"shape"}
-
-
-def test_code_that_skips_a_call_changes_the_path(question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]) -> None:
-    agent.edit('found = orders("keller")', 'found = ["AC-1", "AC-2"]')
-    _, found = experiment(capsys, str(question))
-    assert {row["structure"]["aspect"] for row in found["rows"]} == {"path"}
+    assert {row["structure"]["aspect"] for row in found["rows"]} == {aspect}
+    assert why in found["rows"][0]["why"]
 
 
 def test_code_that_does_not_start_says_nothing_about_the_runs(

@@ -53,6 +53,14 @@ def run() -> Fixture:
     return replace(fixture, steps=steps)
 
 
+@pytest.fixture
+def folder(agent: Folder, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch) -> Folder:
+    """The agent's folder, in which we are, with the fixture `run`."""
+    monkeypatch.chdir(agent.root)
+    write_fixture(recordings[0], Path("run"))
+    return agent
+
+
 def told(run: Fixture, seed: int, *aims: Aim) -> list[tuple[Aim, int | None, str]]:
     return [(item.aim, item.step, item.text) for item in perturbations(run, seed=seed, aims=aims or tuple(Aim))]
 
@@ -106,17 +114,11 @@ def test_no_two_perturbations_are_alike_and_none_is_the_recorded_run() -> None:
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("warm_python")
+@pytest.mark.usefixtures("warm_python", "folder")
 def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
-    agent: Folder,
-    recordings: tuple[Fixture, Fixture],
-    provider: Provider,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The model's words stay; this agent takes the first order of the list itself."""
-    monkeypatch.chdir(agent.root)
-    write_fixture(recordings[0], Path("run"))
     assert main(["fuzz", "run", "--aim", "result", "--rounds", "90", "-o", "flips", "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
     by_text = {effect["text"]: effect for effect in found["effects"]}
@@ -132,22 +134,14 @@ def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
 
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_python")
-def test_code_that_leaves_the_recording_by_itself_is_not_fuzzed(
-    agent: Folder, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(agent.root)
-    write_fixture(recordings[0], Path("run"))
-    agent.edit('orders("keller")', 'orders("miller")')
+def test_code_that_leaves_the_recording_by_itself_is_not_fuzzed(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
+    folder.edit('orders("keller")', 'orders("miller")')
     assert main(["fuzz", "run", "--rounds", "1"]) == 125
     assert "without any perturbation its replay is not identical" in capsys.readouterr().err
 
 
 @pytest.mark.long
-@pytest.mark.usefixtures("warm_python")
-def test_a_run_with_fewer_perturbations_than_were_asked_for_says_so(
-    agent: Folder, recordings: tuple[Fixture, Fixture], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.chdir(agent.root)
-    write_fixture(recordings[0], Path("run"))
+@pytest.mark.usefixtures("warm_python", "folder")
+def test_a_run_with_fewer_perturbations_than_were_asked_for_says_so(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["fuzz", "run", "--aim", "chunks"]) == 125  # its answers came whole: nothing was tried
     assert "there are no more; --rounds asked for 20" in capsys.readouterr().out

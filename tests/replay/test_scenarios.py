@@ -24,6 +24,7 @@ import pytest
 import requests
 from answered_here import answering
 from capture_provider import Provider
+from races import async_client, sync_client
 
 import freezeframe
 from freezeframe.testing import capture
@@ -46,20 +47,10 @@ class World:
     touched: list[str] = field(default_factory=list[str])
 
     def openai(self, retries: int = 0) -> openai.OpenAI:
-        return openai.OpenAI(
-            base_url=f"{self.url}/v1",
-            api_key="sk-test",
-            max_retries=retries,
-            http_client=openai.DefaultHttpxClient(verify=False),  # loading certificates would be most of the test's time
-        )
+        return sync_client(self.url, max_retries=retries)
 
     def aopenai(self) -> openai.AsyncOpenAI:
-        return openai.AsyncOpenAI(
-            base_url=f"{self.url}/v1",
-            api_key="sk-test",
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(verify=False),
-        )
+        return async_client(self.url)
 
     def ask(self, prompt: str, retries: int = 0) -> str:
         client = self.openai(retries)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from arbitrary import exchanges, text
+from bare_spans import span_of
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -22,19 +21,6 @@ from freezeframe_schemas.exchange import (
 )
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json, spans_to_otlp_json
 from freezeframe_schemas.span import SpanRecord
-
-
-def span_of(exchange: Exchange, **changes: Any) -> SpanRecord:
-    """Return the span that an exporter would send for `exchange`."""
-    return SpanRecord(
-        trace_id="ab" * 16,
-        span_id=exchange.span_id,
-        parent_span_id=exchange.parent_span_id,
-        name=exchange.name,
-        start_time_unix_nano=exchange.start_time_unix_nano,
-        end_time_unix_nano=exchange.end_time_unix_nano,
-        attributes={**exchange_attributes(exchange), **changes},
-    )
 
 
 @given(exchange=exchanges())

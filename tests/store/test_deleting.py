@@ -5,13 +5,14 @@ from __future__ import annotations
 import datetime as dt
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
 import agent_loops
 import pytest
+from administered_store import stopping_after
 
 import freezeframe_collector.store.deleting as deleting
 from freezeframe_collector.readers.guard import SETTINGS
@@ -201,17 +202,6 @@ def test_a_deletion_that_stopped_midway_is_repeated(own: Store, monkeypatch: pyt
     deleting.delete(own, "user", USER)
     after = rows_of(own)
     assert [goes for table, (goes, _) in after.items() if table != "policy_rows"] == [0] * 8
-
-
-def stopping_after(left: int, run: Callable[[str], None]) -> Callable[[str], None]:
-    def command(sql: str) -> None:
-        nonlocal left
-        left -= 1
-        if left < 0:
-            raise InterruptedError
-        run(sql)
-
-    return command
 
 
 def test_a_user_with_more_runs_than_a_statement_can_name_is_deleted(own: Store, monkeypatch: pytest.MonkeyPatch) -> None:

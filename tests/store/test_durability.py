@@ -9,12 +9,11 @@ import json
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
 from contextlib import closing, suppress
 from pathlib import Path
-from typing import Any
 
 import pytest
+from administered_store import answer, ordered
 
 from freezeframe_collector.store import open_store
 from freezeframe_collector.store.rewriting import load_runs
@@ -37,23 +36,6 @@ for number in range(int(sys.argv[3]), int(sys.argv[4])):
     print(number, spans[0].trace_id, len(spans), flush=True)
 store.close()
 """
-
-
-def order(directory: Path, order: Mapping[str, Any]) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "freezeframe_collector.store", f"chdb://{directory}"],
-        input=json.dumps(order),
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-
-
-def answer(directory: Path, action: str) -> Any:
-    done = order(directory, {"action": action})
-    assert done.returncode == 0, done.stdout + done.stderr
-    return json.loads(done.stdout)
 
 
 def start_writer(directory: Path, first: int, last: int) -> subprocess.Popen[str]:
@@ -152,12 +134,12 @@ def test_a_backup_heals_a_store_whose_damaged_part_was_taken_away(tmp_path: Path
     """The way that docs/store.md gives: restore a backup made before; rows that exist already count once."""
     directory, copy = tmp_path / "store", tmp_path / "backup"
     spans = fill(directory, 3)
-    assert order(directory, {"action": "backup", "directory": str(copy)}).returncode == 0
+    assert ordered(directory, "backup", directory=str(copy)).returncode == 0
     part = largest_part(directory)
     for file in part.iterdir():
         file.unlink()
     part.rmdir()
-    assert order(directory, {"action": "restore", "directory": str(copy)}).returncode == 0
+    assert ordered(directory, "restore", directory=str(copy)).returncode == 0
     assert answer(directory, "stats")["spans"] == spans
     assert answer(directory, "check") == {"damaged": []}
 
@@ -166,7 +148,7 @@ def test_a_second_process_is_told_who_has_the_store(tmp_path: Path) -> None:
     writer = start_writer(tmp_path, 0, 10_000)
     assert writer.stdout is not None
     writer.stdout.readline()
-    refused = order(tmp_path, {"action": "stats"})
+    refused = ordered(tmp_path, "stats")
     writer.kill()
     writer.wait()
     writer.stdout.close()

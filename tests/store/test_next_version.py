@@ -7,6 +7,7 @@ from contextlib import closing
 
 import agent_loops
 import pytest
+from administered_store import stopping_after
 from serving import serving
 
 import freezeframe_collector.store.migrate as migrating
@@ -66,16 +67,8 @@ def test_the_upgrade_may_stop_after_any_statement_and_run_again(upgraded: Store,
     run = upgraded.engine.command
     total = 0
     while True:
-        left = total = total + 1
-
-        def stop_after_some(sql: str) -> None:
-            nonlocal left
-            left -= 1
-            if left < 0:
-                raise InterruptedError
-            run(sql)
-
-        monkeypatch.setattr(upgraded.engine, "command", stop_after_some)
+        total += 1
+        monkeypatch.setattr(upgraded.engine, "command", stopping_after(total, run))
         try:
             upgraded.migrate()
             break

@@ -7,10 +7,10 @@ import subprocess
 import sys
 import tarfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 import zstandard
+from administered_store import answer
 
 from freezeframe_schemas.otlp.decode import decode_traces
 
@@ -48,19 +48,6 @@ def store(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def answer(directory: Path, order: dict[str, Any]) -> Any:
-    ended = subprocess.run(
-        [sys.executable, "-m", "freezeframe_collector.store", f"chdb://{directory}"],
-        input=json.dumps(order),
-        capture_output=True,
-        text=True,
-        timeout=400,
-        check=False,
-    )
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    return json.loads(ended.stdout)
-
-
 def test_what_went_in_comes_out_and_merges_and_deletions_go_on(store: Path) -> None:
     recorded = decode_traces((store / "recorded.traces.pb").read_bytes()).spans
     reader = [sys.executable, "-c", READER, f"chdb://{store}", str(TESTS / "support")]
@@ -70,7 +57,7 @@ def test_what_went_in_comes_out_and_merges_and_deletions_go_on(store: Path) -> N
     found = decode_traces(raw).spans
     assert sorted(found, key=lambda span: span.span_id) == sorted(recorded, key=lambda span: span.span_id)
     assert sum(count for _, count in json.loads(levels)) == 3
-    assert answer(store, {"action": "check"}) == {"damaged": []}
-    assert answer(store, {"action": "optimize"})["disk_bytes"] > 0
-    assert answer(store, {"action": "delete", "run": recorded[0].trace_id})["left"] == 0
-    assert answer(store, {"action": "stats"})["runs"] == 2
+    assert answer(store, "check") == {"damaged": []}
+    assert answer(store, "optimize")["disk_bytes"] > 0
+    assert answer(store, "delete", run=recorded[0].trace_id)["left"] == 0
+    assert answer(store, "stats")["runs"] == 2

@@ -45,10 +45,8 @@ class Walk:
         return self.keys
 
 
-def test_by_keys_alone_from_the_search_to_the_fixture(
-    pages: Pages, tmp_path: Path, record_property: Callable[[str, object], None]
-) -> None:
-    """Search, list, the wrong run's transcript, its replay, its fixture."""
+def to_the_failed_run(pages: Pages) -> Walk:
+    """Search, list, the transcript of the run that failed: four keys."""
     pages.open("/nowhere")
     walk = Walk(pages)
     walk.press("/")
@@ -56,6 +54,14 @@ def test_by_keys_alone_from_the_search_to_the_fixture(
     assert "1–1 of 1" in walk.press("Enter", loads=True)
     walk.press("j")
     assert "LookupError: no such order: mislaid" in walk.press("Enter", loads=True)
+    return walk
+
+
+def test_by_keys_alone_from_the_search_to_the_fixture(
+    pages: Pages, tmp_path: Path, record_property: Callable[[str, object], None]
+) -> None:
+    """Search, list, the wrong run's transcript, its replay, its fixture."""
+    walk = to_the_failed_run(pages)
     text = pages.ended(walk.press("r", loads=True))
     assert text.startswith("/replays/")
     assert "identical" in text
@@ -67,13 +73,7 @@ def test_by_keys_alone_an_answer_is_changed_replayed_and_kept(
     pages: Pages, tmp_path: Path, record_property: Callable[[str, object], None]
 ) -> None:
     """From the search on: what if the tool that failed had found the order?"""
-    pages.open("/nowhere")
-    walk = Walk(pages)
-    walk.press("/")
-    walk.type("mislaid")
-    walk.press("Enter", loads=True)
-    walk.press("j")
-    walk.press("Enter", loads=True)
+    walk = to_the_failed_run(pages)
     walk.press("e")
     text = walk.press("f", loads=True)
     assert "What if step 2, tool track had answered" in text

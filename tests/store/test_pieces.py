@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from itertools import accumulate
+from operator import add
 
 import agent_loops
 from hypothesis import given
@@ -31,9 +33,7 @@ def test_a_memory_of_earlier_values_changes_no_piece(
     histories: list[list[dict[str, str]]], separators: tuple[str, str], tail: str
 ) -> None:
     memory = SplitMemory()
-    said: list[dict[str, str]] = []
-    for messages in histories:
-        said = [*said, *messages]
+    for said in accumulate(histories, add):
         content = {"model": "m", "messages": said, "tools": [{"a": "b" * 200}] * 100}  # so long that it is remembered
         raw = (json.dumps(content, separators=separators) + tail).encode()
         pieces, hashes = memory.split("t", "a", raw)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import accumulate
+from operator import add
 
 import agent_loops
 import pytest
@@ -72,9 +74,7 @@ def test_a_memory_of_earlier_values_changes_no_cut(
     histories: list[list[dict[str, str]]], separators: tuple[str, str], lose: int
 ) -> None:
     memory = CutMemory()
-    said: list[dict[str, str]] = []
-    for messages in histories:
-        said = [*said, *messages]
+    for said in accumulate(histories, add):
         tools = [{"name": "a", "required": ["b"], "description": "c" * 400}] * 3
         raw = json.dumps({"model": "m", "messages": said, "tools": tools}, separators=separators).encode()
         for value in (raw, raw[: len(raw) - lose]):

@@ -17,7 +17,7 @@ import httpx
 import pytest
 from aiohttp import web
 from browser import Chromium
-from handmade_runs import make_run, model_call, tool_call
+from handmade_runs import make_run, model_call, moved, tool_call
 
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.deleting import delete_rows
@@ -129,16 +129,7 @@ def served(app: web.Application) -> Generator[str]:
 
 
 def named(spans: list[SpanRecord], trace_id: str, *, after_s: int = 0) -> list[SpanRecord]:
-    shift = 1_790_000_000_000_000_000 + after_s * 1_000_000_000
-    return [
-        replace(
-            span,
-            trace_id=trace_id,
-            start_time_unix_nano=span.start_time_unix_nano + shift,
-            end_time_unix_nano=span.end_time_unix_nano + shift,
-        )
-        for span in spans
-    ]
+    return moved(spans, trace_id, 1_790_000_000_000_000_000 + after_s * 1_000_000_000)
 
 
 def redacted(*exchanges: Exchange) -> list[SpanRecord]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from freezeframe.seams import Call, serve, stop_serving
 from freezeframe.seams.recorder.responder import EditRequest, Feed
+from freezeframe.testing import capture
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.exchange import Exchange
 from freezeframe_schemas.keys import request_key
+from freezeframe_schemas.span import SpanRecord
 
 
 class Recorded:
@@ -74,3 +77,15 @@ def replaying(exchanges: Iterable[Exchange], *, edit: EditRequest | None = None)
         from freezeframe import seams
 
         seams.uninstall()
+
+
+def spans_of_replayed(agent: Callable[[], Any], calls: list[Any]) -> list[SpanRecord]:
+    """Return the spans of an agent; replayed, it gives the same, and adds nothing to the `calls` that it notes."""
+    with capture() as captured:
+        first = agent()
+        spans, exchanges = captured.spans, captured.exchanges
+    noted = list(calls)
+    with replaying(exchanges) as recorded:
+        assert agent() == first
+    assert (calls, recorded.left) == (noted, [])
+    return spans

@@ -50,6 +50,19 @@ def tool_call(name: str, result: Any, *args: Any, lane: Lane = (), **kwargs: Any
     )
 
 
+def moved(spans: list[SpanRecord], trace_id: str, by_ns: int) -> list[SpanRecord]:
+    """Return the run under another id, at another time."""
+    return [
+        replace(
+            span,
+            trace_id=trace_id,
+            start_time_unix_nano=span.start_time_unix_nano + by_ns,
+            end_time_unix_nano=span.end_time_unix_nano + by_ns,
+        )
+        for span in spans
+    ]
+
+
 def make_run(
     *exchanges: Exchange, question: str = "where is it?", answer: Any = "here", inside: dict[int, int] | None = None
 ) -> list[SpanRecord]:

@@ -119,6 +119,18 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n")
 
 
+def sync_client(url: str, *, max_retries: int = 0, **options: Any) -> openai.OpenAI:
+    """Return a client of a provider; loading certificates would be most of a test's time."""
+    http_client = openai.DefaultHttpxClient(verify=False)
+    return openai.OpenAI(base_url=f"{url}/v1", api_key="sk-test", max_retries=max_retries, http_client=http_client, **options)
+
+
+def async_client(url: str) -> openai.AsyncOpenAI:
+    """As `sync_client`."""
+    http_client = openai.DefaultAsyncHttpxClient(verify=False)
+    return openai.AsyncOpenAI(base_url=f"{url}/v1", api_key="sk-test", max_retries=0, http_client=http_client)
+
+
 @dataclass(slots=True, kw_only=True)
 class World:
     """What a program meets: the provider's address, and whether its last prompt differs from the recorded one."""
@@ -131,21 +143,10 @@ class World:
         return f"{text}!" if self.changed else text
 
     def client(self, **options: Any) -> openai.OpenAI:
-        return openai.OpenAI(
-            base_url=f"{self.url}/v1",
-            api_key="sk-test",
-            max_retries=0,
-            http_client=openai.DefaultHttpxClient(verify=False),
-            **options,
-        )
+        return sync_client(self.url, **options)
 
     def aclient(self) -> openai.AsyncOpenAI:
-        return openai.AsyncOpenAI(
-            base_url=f"{self.url}/v1",
-            api_key="sk-test",
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(verify=False),
-        )
+        return async_client(self.url)
 
     def ask(self, prompt: str, **options: Any) -> str:
         answer = self.client(**options).chat.completions.create(model="m", messages=[{"role": "user", "content": prompt}])

@@ -196,18 +196,18 @@ def failures(complete: Trial, streamed: Trial, refusal: Turn) -> tuple[Trial, ..
 def usual_trials(
     calls: tuple[Use, Use],
     streams: tuple[Use, ...],
-    tools: tuple[Trial, ...],
     others: tuple[Use | str, Use],
     recordings: tuple[Turn, Turn, Turn],
+    *tools: Trial,
 ) -> Trials:
     """Return the trials of a provider's own SDK, or of a framework over one.
 
     Args:
         calls: sync, async.
         streams: sync, async, or the one that there is.
-        tools: the trials with a tool.
         others: one that retries (or why none does), one that abandons a stream.
         recordings: a simple answer, a stream, a refusal.
+        tools: the trials with a tool.
     """
     retry, abandon = others
     simple, stream, refusal = recordings

@@ -22,7 +22,7 @@ Row = dict[str, Any]
 Ask = Callable[[str, Row], Any]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class OwnSdk:
     """A provider's SDK."""
 
@@ -194,13 +194,13 @@ def _writer(url: str, row: Row) -> Any:
 
 
 SDKS: Final[Mapping[str, OwnSdk]] = {
-    "bedrock": OwnSdk(name="boto3", module="boto3", ask=_bedrock),
-    "gemini": OwnSdk(name="google-genai", module="google.genai", ask=_gemini),
-    "vertex": OwnSdk(name="google-genai", module="google.genai", ask=_gemini),
-    "cohere": OwnSdk(name="cohere", module="cohere", ask=_cohere),
-    "mistral": OwnSdk(name="mistralai", module="mistralai.client", ask=_mistral),
-    "groq": OwnSdk(name="groq", module="groq", ask=_groq),
-    "ollama": OwnSdk(name="ollama", module="ollama", ask=_ollama),
-    "writer": OwnSdk(name="writer-sdk", module="writerai", ask=_writer),
+    "bedrock": OwnSdk("boto3", "boto3", _bedrock),
+    "gemini": OwnSdk("google-genai", "google.genai", _gemini),
+    "vertex": OwnSdk("google-genai", "google.genai", _gemini),
+    "cohere": OwnSdk("cohere", "cohere", _cohere),
+    "mistral": OwnSdk("mistralai", "mistralai.client", _mistral),
+    "groq": OwnSdk("groq", "groq", _groq),
+    "ollama": OwnSdk("ollama", "ollama", _ollama),
+    "writer": OwnSdk("writer-sdk", "writerai", _writer),
 }
 """By provider, as the recorded exchanges name it."""

@@ -74,6 +74,6 @@ def abandon(world: World) -> Any:
 
 
 TRIALS: Final = usual_trials(
-    (create, create_async), (stream, stream_async), (trial(use_tools, *TOOL),), (retry, abandon), (SIMPLE, STREAM, BAD_REQUEST)
+    (create, create_async), (stream, stream_async), (retry, abandon), (SIMPLE, STREAM, BAD_REQUEST), trial(use_tools, *TOOL)
 )
 CLIENT: Final = Client("anthropic", "anthropic", trials=TRIALS)

@@ -78,6 +78,6 @@ def abandon(world: World) -> Any:
 
 
 TRIALS: Final = usual_trials(
-    (generate, generate_async), (stream, stream_async), (trial(use_tools, *TOOL),), (retry, abandon), (SIMPLE, STREAM, NO_MODEL)
+    (generate, generate_async), (stream, stream_async), (retry, abandon), (SIMPLE, STREAM, NO_MODEL), trial(use_tools, *TOOL)
 )
 CLIENT: Final = Client("google-genai", "google-genai", "sdks", ("google-genai", "aiohttp"), trials=TRIALS)

@@ -70,13 +70,11 @@ def abandon(world: World) -> Any:
 TRIALS: Final = usual_trials(
     (invoke, invoke_async),
     (stream, stream_async),
-    (
-        trial(invoke, *openai.TOOL),
-        trial(invoke_async, *openai.TOOL),
-        trial(stream, *openai.TOOL_STREAM),
-        trial(with_broken_tool(invoke), *openai.TOOL),
-    ),
     (retry, abandon),
     (openai.SIMPLE, openai.STREAM, openai.WRONG_KEY),
+    trial(invoke, *openai.TOOL),
+    trial(invoke_async, *openai.TOOL),
+    trial(stream, *openai.TOOL_STREAM),
+    trial(with_broken_tool(invoke), *openai.TOOL),
 )
 CLIENT: Final = Client("langgraph", "langgraph", trials=TRIALS)

@@ -61,9 +61,10 @@ def abandon(world: World) -> Any:
 TRIALS: Final = usual_trials(
     (chat, chat_async),
     (stream, stream_async),
-    (trial(use_tools, *openai.TOOL), trial(with_broken_tool(use_tools), *openai.TOOL)),
     (retry, abandon),
     (openai.SIMPLE, openai.STREAM, openai.WRONG_KEY),
+    trial(use_tools, *openai.TOOL),
+    trial(with_broken_tool(use_tools), *openai.TOOL),
 )
 CLIENT: Final = Client(
     "llama-index", "llama-index-core", "sdks", ("llama-index-core", "llama-index-llms-openai"), trials=TRIALS

@@ -67,10 +67,6 @@ def abandon(world: World) -> Any:
 
 
 TRIALS: Final = usual_trials(
-    (complete, complete_async),
-    (stream, stream_async),
-    (trial(use_tools, *TOOL),),
-    (retry, abandon),
-    (SIMPLE, STREAM, OVERLOADED),
+    (complete, complete_async), (stream, stream_async), (retry, abandon), (SIMPLE, STREAM, OVERLOADED), trial(use_tools, *TOOL)
 )
 CLIENT: Final = Client("mistralai", "mistralai", "sdks", ("mistralai",), trials=TRIALS)

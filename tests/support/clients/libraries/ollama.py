@@ -58,8 +58,8 @@ def abandon(world: World) -> Any:
 TRIALS: Final = usual_trials(
     (chat, chat_async),
     (stream, stream_async),
-    (trial(use_tools, *TOOL),),
     ("the ollama SDK does not retry", abandon),
     (SIMPLE, STREAM, NO_MODEL),
+    trial(use_tools, *TOOL),
 )
 CLIENT: Final = Client("ollama", "ollama", "sdks", ("ollama",), trials=TRIALS)

@@ -62,10 +62,6 @@ def abandon(world: World) -> Any:
 
 
 TRIALS: Final = usual_trials(
-    (complete, complete_async),
-    (stream, stream_async),
-    (trial(use_tools, *TOOL),),
-    (retry, abandon),
-    (SIMPLE, STREAM, WRONG_KEY),
+    (complete, complete_async), (stream, stream_async), (retry, abandon), (SIMPLE, STREAM, WRONG_KEY), trial(use_tools, *TOOL)
 )
 CLIENT: Final = Client("openai", "openai", trials=TRIALS)

@@ -52,8 +52,10 @@ async def abandon(world: World) -> Any:
 TRIALS: Final = usual_trials(
     (run_sync, run),
     (stream,),
-    (trial(run_sync, *openai.TOOL), trial(stream, *openai.TOOL_STREAM), trial(with_broken_tool(run), *openai.TOOL)),
     (retry, abandon),
     (openai.SIMPLE, openai.STREAM, openai.WRONG_KEY),
+    trial(run_sync, *openai.TOOL),
+    trial(stream, *openai.TOOL_STREAM),
+    trial(with_broken_tool(run), *openai.TOOL),
 )
 CLIENT: Final = Client("pydantic-ai", "pydantic-ai-slim", trials=TRIALS)
