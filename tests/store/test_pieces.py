@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from itertools import accumulate
-from operator import add
 
 import agent_loops
 from hypothesis import given
@@ -33,7 +32,7 @@ def test_a_memory_of_earlier_values_changes_no_piece(
     histories: list[list[dict[str, str]]], separators: tuple[str, str], tail: str
 ) -> None:
     memory = SplitMemory()
-    for said in accumulate(histories, add):
+    for said in accumulate(histories):
         content = {"model": "m", "messages": said, "tools": [{"a": "b" * 200}] * 100}  # so long that it is remembered
         raw = (json.dumps(content, separators=separators) + tail).encode()
         pieces, hashes = memory.split("t", "a", raw)

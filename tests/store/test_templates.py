@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from itertools import accumulate
-from operator import add
 
 import agent_loops
 import pytest
@@ -74,7 +73,7 @@ def test_a_memory_of_earlier_values_changes_no_cut(
     histories: list[list[dict[str, str]]], separators: tuple[str, str], lose: int
 ) -> None:
     memory = CutMemory()
-    for said in accumulate(histories, add):
+    for said in accumulate(histories):
         tools = [{"name": "a", "required": ["b"], "description": "c" * 400}] * 3
         raw = json.dumps({"model": "m", "messages": said, "tools": tools}, separators=separators).encode()
         for value in (raw, raw[: len(raw) - lose]):
