@@ -14,7 +14,7 @@ from typing import Self
 from freezeframe_redaction.casts.book import NOTHING, Cast, texts_of
 from freezeframe_redaction.casts.casting import Casting, Indexes
 from freezeframe_redaction.deadline import UNBOUNDED, Allowance, Deadline
-from freezeframe_redaction.detectors.people.evidence import Judgement
+from freezeframe_redaction.detectors.people.evidence import NameJudgement
 from freezeframe_redaction.keyring.keys import TenantKey
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.model import Redacted
@@ -83,7 +83,7 @@ class Redactor:
         """
         return self._texts.redact(value, key_path) if self.policy.redacts else Redacted(value=value)
 
-    def opinions(self, text: str) -> Iterator[tuple[str, Judgement]]:
+    def opinions(self, text: str) -> Iterator[tuple[str, NameJudgement]]:
         """Yield each name in the text that the rules accept and the learned evidence judges, with what decided.
 
         For the owner of the text: names, and words around them, are in clear.

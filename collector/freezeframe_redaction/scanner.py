@@ -24,7 +24,7 @@ from freezeframe_redaction.policies.custom import custom_detectors
 from freezeframe_redaction.policies.policy import Policy
 from freezeframe_redaction.surrogates.known import Known
 from freezeframe_redaction.surrogates.shapes import bare
-from freezeframe_redaction.triggers.engine import Engine, resolve_overlaps
+from freezeframe_redaction.triggers.engine import TriggerEngine, resolve_overlaps
 from freezeframe_redaction.triggers.view import View, may_differ, view_of
 
 _PRIORITY = {name: entry.priority for name, entry in CLASSES.items()} | {encoded.CLASS: 10}
@@ -39,12 +39,12 @@ _KEPT_IN_NAMES = frozenset(
 
 
 @lru_cache(maxsize=16)
-def engine_of(policy: Policy) -> Engine:
+def engine_of(policy: Policy) -> TriggerEngine:
     """Return the compiled engine of a policy (compiling takes a second; engines are shared between redactors and threads)."""
     classes = policy.classes | {encoded.CLASS}
     wanted = [detector for detector in detectors.ALL if detector.class_ in classes or not classes.isdisjoint(detector.others)]
     # Detectors of numbers share one reading, whose rules know all classes; what the policy leaves out is dropped afterwards.
-    return Engine([*wanted, *custom_detectors(policy)])
+    return TriggerEngine([*wanted, *custom_detectors(policy)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -145,7 +145,7 @@ class Scanner:
                 out[index] = (read.views.get(index) or View(leaves[index][0], None), held)
         return out
 
-    def _join_lines(self, engine: Engine, read: _Read, deadline: Deadline) -> None:
+    def _join_lines(self, engine: TriggerEngine, read: _Read, deadline: Deadline) -> None:
         """Add the values that a line break cuts in two."""
         pieces = list(line_breaks.pieces_of(read.text, read.bounds))
         if not pieces:
@@ -160,7 +160,7 @@ class Scanner:
                     placed = [(part, line_breaks.NAME if one.class_ == CLASS else name) for part in piece.placed(one)]
                     read.found.setdefault(index, []).extend(placed)
 
-    def _read(self, engine: Engine, leaves: Sequence[tuple[str, str]], deadline: Deadline = NEVER) -> _Read:
+    def _read(self, engine: TriggerEngine, leaves: Sequence[tuple[str, str]], deadline: Deadline = NEVER) -> _Read:
         """Return what the detectors, and the model tier, find in the leaves."""
         parts = [prefix + text if prefix else text for text, prefix in leaves]
         batch = "\x1f".join(parts)
@@ -199,7 +199,7 @@ class Scanner:
 
     def judged(
         self, text: str, kept: Sequence[evidence.Item], prefix: str, low: int, high: int
-    ) -> Sequence[evidence.Judgement]:
+    ) -> Sequence[evidence.NameJudgement]:
         """Return the second opinion on those names of the leaf ``text[low:high]`` that it is asked about."""
         if not any(name in evidence.JUDGED for _, name in kept):
             return ()

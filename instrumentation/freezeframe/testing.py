@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
     from freezeframe._instrument import Handle
-    from freezeframe.export.export_queue import Deadline, Fate
+    from freezeframe.export.export_queue import BatchDeadline, Fate
 
 
 class MemoryExporter:
@@ -26,7 +26,7 @@ class MemoryExporter:
         self.records: list[SpanRecord] = []
         self._lock = threading.Lock()
 
-    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
+    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> Fate:
         """Keep the batch."""
         from freezeframe.export.export_queue import Fate
 

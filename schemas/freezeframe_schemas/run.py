@@ -228,7 +228,7 @@ def _gaps(spans: tuple[SpanRecord, ...], by_id: Mapping[str, SpanRecord]) -> Ite
 # -- the replay kit -----------------------------------------------------------------------------------------------------
 
 
-class Scope(StrEnum):
+class KitScope(StrEnum):
     """The spans of a run that must carry a kit field."""
 
     ENTRY = "entry"
@@ -241,15 +241,15 @@ class Scope(StrEnum):
     RETRIEVAL_SPAN = "retrieval_span"
 
 
-KINDS_IN: Final[Mapping[Scope, tuple[Kind, ...]]] = {
-    Scope.MODEL: (Kind.MODEL,),
-    Scope.TOOL: (Kind.TOOL, Kind.MCP),
-    Scope.RETRIEVAL: (Kind.RETRIEVAL,),
+KINDS_IN: Final[Mapping[KitScope, tuple[Kind, ...]]] = {
+    KitScope.MODEL: (Kind.MODEL,),
+    KitScope.TOOL: (Kind.TOOL, Kind.MCP),
+    KitScope.RETRIEVAL: (Kind.RETRIEVAL,),
 }
 """Scope -> the kinds of the exchanges in it."""
-OPERATION_IN: Final[Mapping[Scope, str]] = {
-    Scope.TOOL_SPAN: genai.OP_EXECUTE_TOOL,
-    Scope.RETRIEVAL_SPAN: genai.OP_RETRIEVAL,
+OPERATION_IN: Final[Mapping[KitScope, str]] = {
+    KitScope.TOOL_SPAN: genai.OP_EXECUTE_TOOL,
+    KitScope.RETRIEVAL_SPAN: genai.OP_RETRIEVAL,
 }
 """Scope -> the operation of the spans in it, none of which is an exchange."""
 
@@ -263,7 +263,7 @@ class KitField:
 
     name: str
     level: int
-    scope: Scope
+    scope: KitScope
     attributes: tuple[str, ...]
     means: str
     omitted: str | None = None
@@ -273,7 +273,7 @@ class KitField:
         return any(name in attributes for name in self.attributes) and (self.omitted is None or self.omitted not in attributes)
 
 
-def _kit(name: str, level: int, scope: Scope, attributes: tuple[str, ...], means: str) -> KitField:
+def _kit(name: str, level: int, scope: KitScope, attributes: tuple[str, ...], means: str) -> KitField:
     omitted = next((_OMITTED[attribute] for attribute in attributes if attribute in _OMITTED), None)
     return KitField(name=name, level=level, scope=scope, attributes=attributes, means=means, omitted=omitted)
 
@@ -298,43 +298,45 @@ NO_EXCHANGES: Final = "no_exchanges"
 _ANSWER = (genai.RESPONSE_BODY, genai.ERROR_CHAIN)
 
 KIT: tuple[KitField, ...] = (
-    _kit("tool_request", 2, Scope.TOOL, (genai.REQUEST_BODY,), "arguments as the tool got them"),
-    _kit("tool_response", 2, Scope.TOOL, _ANSWER, "result or exception, exact"),
-    _kit("retrieval_request", 2, Scope.RETRIEVAL, (genai.REQUEST_BODY,), "query as the retriever got it"),
-    _kit("retrieval_response", 2, Scope.RETRIEVAL, _ANSWER, "chunks with ids, content and scores"),
-    _kit("model_request", 3, Scope.MODEL, (genai.REQUEST_BODY,), "request bytes: prompt, tools, every parameter"),
-    _kit("model_response", 3, Scope.MODEL, _ANSWER, "response bytes or the error raised"),
-    _kit("model_chunks", 3, Scope.MODEL, (genai.RESPONSE_CHUNK_SIZES, genai.ERROR_CHAIN), "chunk borders and offsets"),
-    _kit("model_completion", 3, Scope.MODEL, (genai.RESPONSE_COMPLETION,), "how the response ended"),
-    _kit("entry_point", 3, Scope.ENTRY, (genai.ENTRY_TARGET,), "the function or command that was run"),
-    _kit("entry_input", 3, Scope.ENTRY, (genai.ENTRY_INPUT,), "what it was run with"),
-    _kit("model_requested", 4, Scope.MODEL, (genai.REQUEST_MODEL,), "model id asked for"),
-    _kit("provider", 4, Scope.MODEL, (genai.PROVIDER_NAME,), "who was asked"),
-    _kit("endpoint", 4, Scope.MODEL, (genai.URL_FULL, genai.SERVER_ADDRESS), "where"),
-    _kit("commit", 5, Scope.RESOURCE, (genai.VCS_REVISION,), "commit of the agent's code"),
-    _kit("commit_dirty", 5, Scope.RESOURCE, (genai.VCS_DIRTY,), "whether the code differed from the commit"),
-    _kit("python_version", 5, Scope.RESOURCE, (genai.RUNTIME_VERSION,), "Python's version"),
-    _kit("package_versions", 5, Scope.RESOURCE, (genai.PACKAGES,), "versions of SDKs and frameworks"),
-    _kit("time_zone", 5, Scope.RESOURCE, (genai.TIMEZONE,), "local time zone"),
-    _kit("environment", 5, Scope.ENTRY, (genai.ENTRY_ENVIRONMENT,), "variables such as base URLs and regions"),
-    _kit("flags", 5, Scope.ENTRY, (genai.FLAGS,), "feature flags with their values"),
-    _kit("random_state", 5, Scope.ENTRY, (genai.ENTRY_RANDOM_STATE,), "state of `random` at entry"),
+    _kit("tool_request", 2, KitScope.TOOL, (genai.REQUEST_BODY,), "arguments as the tool got them"),
+    _kit("tool_response", 2, KitScope.TOOL, _ANSWER, "result or exception, exact"),
+    _kit("retrieval_request", 2, KitScope.RETRIEVAL, (genai.REQUEST_BODY,), "query as the retriever got it"),
+    _kit("retrieval_response", 2, KitScope.RETRIEVAL, _ANSWER, "chunks with ids, content and scores"),
+    _kit("model_request", 3, KitScope.MODEL, (genai.REQUEST_BODY,), "request bytes: prompt, tools, every parameter"),
+    _kit("model_response", 3, KitScope.MODEL, _ANSWER, "response bytes or the error raised"),
+    _kit("model_chunks", 3, KitScope.MODEL, (genai.RESPONSE_CHUNK_SIZES, genai.ERROR_CHAIN), "chunk borders and offsets"),
+    _kit("model_completion", 3, KitScope.MODEL, (genai.RESPONSE_COMPLETION,), "how the response ended"),
+    _kit("entry_point", 3, KitScope.ENTRY, (genai.ENTRY_TARGET,), "the function or command that was run"),
+    _kit("entry_input", 3, KitScope.ENTRY, (genai.ENTRY_INPUT,), "what it was run with"),
+    _kit("model_requested", 4, KitScope.MODEL, (genai.REQUEST_MODEL,), "model id asked for"),
+    _kit("provider", 4, KitScope.MODEL, (genai.PROVIDER_NAME,), "who was asked"),
+    _kit("endpoint", 4, KitScope.MODEL, (genai.URL_FULL, genai.SERVER_ADDRESS), "where"),
+    _kit("commit", 5, KitScope.RESOURCE, (genai.VCS_REVISION,), "commit of the agent's code"),
+    _kit("commit_dirty", 5, KitScope.RESOURCE, (genai.VCS_DIRTY,), "whether the code differed from the commit"),
+    _kit("python_version", 5, KitScope.RESOURCE, (genai.RUNTIME_VERSION,), "Python's version"),
+    _kit("package_versions", 5, KitScope.RESOURCE, (genai.PACKAGES,), "versions of SDKs and frameworks"),
+    _kit("time_zone", 5, KitScope.RESOURCE, (genai.TIMEZONE,), "local time zone"),
+    _kit("environment", 5, KitScope.ENTRY, (genai.ENTRY_ENVIRONMENT,), "variables such as base URLs and regions"),
+    _kit("flags", 5, KitScope.ENTRY, (genai.FLAGS,), "feature flags with their values"),
+    _kit("random_state", 5, KitScope.ENTRY, (genai.ENTRY_RANDOM_STATE,), "state of `random` at entry"),
     _kit(
         "tool_span_request",
         2,
-        Scope.TOOL_SPAN,
+        KitScope.TOOL_SPAN,
         (genai.TOOL_CALL_ARGUMENTS,),
         "arguments, as another instrumentation reports them",
     ),
     _kit(
         "tool_span_response",
         2,
-        Scope.TOOL_SPAN,
+        KitScope.TOOL_SPAN,
         (genai.TOOL_CALL_RESULT, genai.ERROR_TYPE),
         "result or kind of error, likewise",
     ),
-    _kit("retrieval_span_request", 2, Scope.RETRIEVAL_SPAN, (genai.RETRIEVAL_QUERY,), "query, likewise"),
-    _kit("retrieval_span_response", 2, Scope.RETRIEVAL_SPAN, (genai.RETRIEVAL_DOCUMENTS, genai.ERROR_TYPE), "chunks, likewise"),
+    _kit("retrieval_span_request", 2, KitScope.RETRIEVAL_SPAN, (genai.RETRIEVAL_QUERY,), "query, likewise"),
+    _kit(
+        "retrieval_span_response", 2, KitScope.RETRIEVAL_SPAN, (genai.RETRIEVAL_DOCUMENTS, genai.ERROR_TYPE), "chunks, likewise"
+    ),
 )
 
 
@@ -361,9 +363,9 @@ class Readiness:
         return self.level < RE_ENACTED_FROM
 
 
-def spans_in_scope(run: Run, scope: Scope) -> list[SpanRecord]:
+def spans_in_scope(run: Run, scope: KitScope) -> list[SpanRecord]:
     """Return the spans of the run that must carry a kit field of `scope`. Nested exchanges count too."""
-    if scope in (Scope.ENTRY, Scope.RESOURCE):
+    if scope in (KitScope.ENTRY, KitScope.RESOURCE):
         return [span for span in run.spans if span.span_id == run.entry.span_id]
     if scope in OPERATION_IN:
         # What another instrumentation records next to our exchanges is not used for a replay.
@@ -378,11 +380,11 @@ def readiness(run: Run) -> Readiness:
     A run without exchanges reaches level 2 at most, by what another instrumentation recorded of its tools. Below level 3, a run
     that used no tool stays at level 1: there is no tool whose output could be frozen.
     """
-    scopes = {scope: spans_in_scope(run, scope) for scope in Scope}
+    scopes = {scope: spans_in_scope(run, scope) for scope in KitScope}
     lacking: dict[KitField, list[str]] = defaultdict(list)
     for kit_field in KIT:
         for span in scopes[kit_field.scope]:
-            carried = span.resource.attributes if kit_field.scope is Scope.RESOURCE else span.attributes
+            carried = span.resource.attributes if kit_field.scope is KitScope.RESOURCE else span.attributes
             if not kit_field.carried_by(carried):
                 lacking[kit_field].append(span.span_id)
     missing = tuple(Missing(field=kit_field, span_ids=tuple(ids)) for kit_field, ids in lacking.items())
@@ -391,7 +393,9 @@ def readiness(run: Run) -> Readiness:
     blocking = tuple(sorted(name for name, ceiling in ceilings.items() if ceiling == level))
     if not run.exchanges:
         level, blocking = min(level, 2), (NO_EXCHANGES,)
-    used_tools = any(scopes[scope] for scope in (Scope.TOOL, Scope.RETRIEVAL, Scope.TOOL_SPAN, Scope.RETRIEVAL_SPAN))
+    used_tools = any(
+        scopes[scope] for scope in (KitScope.TOOL, KitScope.RETRIEVAL, KitScope.TOOL_SPAN, KitScope.RETRIEVAL_SPAN)
+    )
     if level == 2 and not used_tools:
         level = 1
     return Readiness(level=level if run.spans else 0, missing=missing, blocking=blocking)

@@ -21,7 +21,7 @@ from freezeframe._config import load_settings
 from freezeframe._instrument import make_collector_exporter
 from freezeframe.export.compression import make_compression
 from freezeframe.export.delivery import CollectorExporter, Unreachable
-from freezeframe.export.export_queue import Deadline, Fate
+from freezeframe.export.export_queue import BatchDeadline, Fate
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import Scope, SpanRecord
 
@@ -35,7 +35,7 @@ def exporter_to(url: str, **options: Any) -> CollectorExporter:
     return make_collector_exporter(load_settings({"endpoint": url, **options}, environ={}))
 
 
-class Waits(Deadline):
+class Waits(BatchDeadline):
     """A deadline that notes how long it is asked to wait, and does not."""
 
     def __init__(self, timeout_s: float = 1000.0) -> None:
@@ -104,7 +104,7 @@ def fails(code: grpc.StatusCode, delay_s: float | None = None) -> Callable[[Any]
 @pytest.mark.parametrize("name", ["none", "gzip", "zstd"])
 def test_a_compressed_batch_says_how_and_can_be_read(name: str, receiver: Receiver) -> None:
     exporter = exporter_to(receiver.url, compression=name)
-    assert exporter.export([span(1, "x" * 100_000)], Deadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(1, "x" * 100_000)], BatchDeadline(5)) == Fate(delivered=1)
     exporter.close()
     assert receiver.headers[0].get("content-encoding", "none") == name
     assert (int(receiver.headers[0]["content-length"]) < 1000) == (name != "none")
@@ -114,7 +114,7 @@ def test_zstd_that_is_not_installed_becomes_gzip_and_is_said(monkeypatch: pytest
     monkeypatch.setitem(sys.modules, "zstandard", None)
     assert "freezeframe[zstd]" in make_compression("zstd", "http/protobuf").notice
     exporter = exporter_to(receiver.url, compression="zstd")
-    assert exporter.export([span(1)], Deadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(1)], BatchDeadline(5)) == Fate(delivered=1)
     exporter.close()
     assert receiver.headers[0]["content-encoding"] == "gzip"
 
@@ -122,7 +122,7 @@ def test_zstd_that_is_not_installed_becomes_gzip_and_is_said(monkeypatch: pytest
 def test_zstd_over_grpc_becomes_gzip_and_is_said(collector: GrpcCollector) -> None:
     assert "not zstd" in make_compression("zstd", "grpc").notice
     exporter = exporter_to(collector.url, protocol="grpc", compression="zstd")
-    assert exporter.export([span(1)], Deadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(1)], BatchDeadline(5)) == Fate(delivered=1)
     exporter.close()
 
 
@@ -170,7 +170,7 @@ def test_a_collector_that_takes_nothing_from_us_is_named_at_once(status: int, re
 def test_a_batch_over_the_limit_is_halved_until_it_fits(receiver: Receiver) -> None:
     receiver.limit_bytes = 25_000
     exporter = exporter_to(receiver.url)
-    assert exporter.export([span(number, "x" * 10_000) for number in range(9)], Deadline(5)) == Fate(delivered=9)
+    assert exporter.export([span(number, "x" * 10_000) for number in range(9)], BatchDeadline(5)) == Fate(delivered=9)
     exporter.close()
     assert receiver.names == [f"span {number}" for number in range(9)]
 
@@ -178,7 +178,7 @@ def test_a_batch_over_the_limit_is_halved_until_it_fits(receiver: Receiver) -> N
 def test_a_span_over_the_limit_goes_without_its_bodies_and_names_the_reason(receiver: Receiver) -> None:
     receiver.limit_bytes = 25_000
     exporter = exporter_to(receiver.url)
-    assert exporter.export([span(1, "x" * 50_000)], Deadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(1, "x" * 50_000)], BatchDeadline(5)) == Fate(delivered=1)
     exporter.close()
     attributes = {item.key: item.value.string_value for item in receiver.spans[0].attributes}
     assert attributes[genai.REQUEST_BODY] == ""
@@ -189,7 +189,7 @@ def test_a_span_over_the_limit_goes_without_its_bodies_and_names_the_reason(rece
 def test_a_span_that_is_too_large_without_bodies_is_counted_as_lost(receiver: Receiver) -> None:
     receiver.limit_bytes = 10
     exporter = exporter_to(receiver.url)
-    assert exporter.export([span(1, "x" * 50_000)], Deadline(5)).failed == 1
+    assert exporter.export([span(1, "x" * 50_000)], BatchDeadline(5)).failed == 1
     exporter.close()
 
 
@@ -197,10 +197,10 @@ def test_a_span_that_is_too_large_without_bodies_is_counted_as_lost(receiver: Re
 def test_a_forked_child_has_a_connection_of_its_own(protocol: str, receiver: Receiver, collector: GrpcCollector) -> None:
     exporter = exporter_to(collector.url if protocol == "grpc" else receiver.url, protocol=protocol)
     wire: Any = exporter._wire
-    assert exporter.export([span(1)], Deadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(1)], BatchDeadline(5)) == Fate(delivered=1)
     parents = wire._connection if protocol != "grpc" else wire._channel
     wire._pid = os.getpid() + 1  # as a child finds it
-    assert exporter.export([span(2)], Deadline(5)) == Fate(delivered=1)
+    assert exporter.export([span(2)], BatchDeadline(5)) == Fate(delivered=1)
     assert (wire._connection if protocol != "grpc" else wire._channel) is not parents
     exporter.close()
     parents.close()
@@ -234,7 +234,7 @@ def test_what_the_specification_forbids_to_retry_is_not(code: grpc.StatusCode, c
 def test_an_invalid_batch_is_lost_and_counted(collector: GrpcCollector) -> None:
     collector.failures = [fails(grpc.StatusCode.INVALID_ARGUMENT)]
     exporter = exporter_to(collector.url, protocol="grpc")
-    assert exporter.export([span(1)], Deadline(5)).failed == 1
+    assert exporter.export([span(1)], BatchDeadline(5)).failed == 1
     exporter.close()
 
 
@@ -255,5 +255,5 @@ def test_a_collector_that_is_down_is_named(collector: GrpcCollector) -> None:
     collector.stop()
     exporter = exporter_to(collector.url, protocol="grpc")
     with pytest.raises(Unreachable, match=rf"127.0.0.1:{collector.port}"):
-        exporter.export([span(1)], Deadline(0))
+        exporter.export([span(1)], BatchDeadline(0))
     exporter.close()

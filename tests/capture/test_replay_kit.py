@@ -34,7 +34,7 @@ from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.fixture import Fixture, Step, load_fixture, write_fixture
 from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
-from freezeframe_schemas.run import KIT, OPERATION_IN, KitField, Run, Scope, build_run, readiness
+from freezeframe_schemas.run import KIT, OPERATION_IN, KitField, KitScope, Run, build_run, readiness
 
 pytestmark = pytest.mark.long
 
@@ -274,7 +274,7 @@ def test_a_field_that_is_missing_is_named(field: KitField, story: Story) -> None
 def _without(run: Run, field: KitField) -> Iterator[Any]:
     """Yield the run's spans with the field broken, as a sender that does not know it would leave it."""
     for span in run.spans:
-        if field.scope is Scope.RESOURCE:
+        if field.scope is KitScope.RESOURCE:
             kept = {name: value for name, value in span.resource.attributes.items() if name not in field.attributes}
             yield replace(span, resource=replace(span.resource, attributes=kept))
             continue
@@ -282,7 +282,7 @@ def _without(run: Run, field: KitField) -> Iterator[Any]:
         if genai.RESPONSE_BODY in gone:  # chunk borders without their body would contradict themselves
             gone |= {genai.RESPONSE_CHUNK_SIZES}
         kept = {name: value for name, value in span.attributes.items() if name not in gone}
-        of_this_kind = field.scope is Scope.ENTRY or span.text(genai.EXCHANGE_KIND) == field.scope.value
+        of_this_kind = field.scope is KitScope.ENTRY or span.text(genai.EXCHANGE_KIND) == field.scope.value
         yield replace(span, attributes=kept) if of_this_kind else span
 
 

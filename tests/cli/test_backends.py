@@ -25,7 +25,7 @@ from loopback import listening
 import freezeframe_replay
 from freezeframe_replay.cli import main
 from freezeframe_replay.cli.show import next_lines
-from freezeframe_replay.local.target import Place, target_as_typed
+from freezeframe_replay.local.target import RunsPlace, target_as_typed
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.sources.backends import (
     BACKENDS,
@@ -202,7 +202,7 @@ def test_what_show_tells_to_type_next_finds_the_same_run(named: str, store: str,
     """Another backend knows whole trace ids only, and has to be named again; a password is not printed."""
     (tmp_path / "sent.jsonl").write_bytes(packed("sent.jsonl.gz"))
     outline = outline_run(load_run_of_file(tmp_path / "sent.jsonl"))
-    again = target_as_typed(Place(store=store), named, outline.run_id)
+    again = target_as_typed(RunsPlace(store=store), named, outline.run_id)
     first, second = next_lines(outline, again, fixture=False).split("\n")
     assert first == f"next: freezeframe replay {typed}"
     assert f"freezeframe fixture {typed} -o " in second

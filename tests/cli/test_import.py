@@ -14,7 +14,7 @@ from running_collector import CollectorProcess, span
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.local.target import Place, load_run
+from freezeframe_replay.local.target import RunsPlace, load_run
 from freezeframe_replay.sources.otlp_requests import requests_of_file
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.encode import encode_traces
@@ -49,7 +49,7 @@ def test_an_imported_run_is_redacted_stored_once_and_reconstructed_from_the_stor
         assert imported(collector, str(file), str(RECORDED / "langgraph-chat-oi")) == 0
         told = f"sent 4 requests of 2 files\n2 runs:\n  {span(1).trace_id}\n  {LANGGRAPH}\nnext: freezeframe runs\n"
         assert capsys.readouterr().out == told
-    place = Place(data=collector.data)
+    place = RunsPlace(data=collector.data)
     run = load_run(place, span(1).trace_id)
     assert len(run.spans) == 3
     assert card not in str(run)
@@ -80,7 +80,7 @@ def test_the_runs_of_a_backend_are_imported_redacted(collector: CollectorProcess
     told = capsys.readouterr()
     assert KEPT in told.out
     assert "word" not in told.err
-    fixture = freeze(load_run(Place(data=collector.data), KEPT))
+    fixture = freeze(load_run(RunsPlace(data=collector.data), KEPT))
     assert fixture.redaction.policy
     assert not fixture.reconstructed
     assert main(["import", "vcr", url]) == 1
@@ -113,7 +113,7 @@ def test_a_request_that_is_refused_is_named_and_the_rest_goes_on_from_there(
     assert "--from 2" in told
     assert imported(collector, str(file), "--from", "3", "--json") == 0
     assert json.loads(capsys.readouterr().out) == {"requests": 2, "rejected": 0, "unreadable": 0, "runs": ["c" * 32]}
-    assert len(load_run(Place(data=collector.data), "c" * 32).spans) == 3
+    assert len(load_run(RunsPlace(data=collector.data), "c" * 32).spans) == 3
 
 
 @pytest.mark.long

@@ -20,7 +20,7 @@ from running_collector import CollectorProcess
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.local.target import Place, load_run
+from freezeframe_replay.local.target import RunsPlace, load_run
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.meaning import result_value
@@ -68,7 +68,7 @@ def test_an_imported_cassette_is_stored_once_and_replayed_as_identical_by_the_pr
         assert main(["import", "vcr", str(FILES["vcr"]), "--data", str(collector.data)]) == 0
         told = f"sent 1 request of 1 file\n1 run:\n  {run_id}\nnext: freezeframe show {run_id[:12]}\n"
         assert capsys.readouterr().out == told
-    stored = load_run(Place(data=collector.data), run_id)
+    stored = load_run(RunsPlace(data=collector.data), run_id)
     assert len(stored.spans) == 3
     assert [span.attributes["gen_ai.usage.output_tokens"] for span in stored.spans if span.parent_span_id] == [62, 82]
     assert main(["replay", run_id, "--data", str(collector.data), "--", sys.executable, str(agent)]) == 0
@@ -432,7 +432,7 @@ def test_of_several_files_those_that_cannot_be_read_are_named_and_the_others_are
     assert told.out.startswith("sent 1 request of 3 files; could not be read: 1 file\n1 run:\n")
     assert "rollout-2.jsonl, line 47: not JSON, or cut" in told.err
     assert f"no runs in {tmp_path / 'rollout-3.jsonl'}" in told.err
-    stored = load_run(Place(data=collector.data), run_of("codex", SESSIONS["codex"]).trace_id)
+    stored = load_run(RunsPlace(data=collector.data), run_of("codex", SESSIONS["codex"]).trace_id)
     assert stored.entry.session == "01a20f27-da1a-7bc0-ad5e-ff47d09b784e"
     assert main(["import", "codex", str(tmp_path / "rollout-3.jsonl"), "--data", str(collector.data)]) == 1
     assert capsys.readouterr().err.endswith(f"no runs in {tmp_path / 'rollout-3.jsonl'}\n")

@@ -18,7 +18,7 @@ import pytest
 from followed_page import ROOT
 
 from freezeframe_replay.cli import main
-from freezeframe_replay.local.target import Place, list_elsewhere, load_run
+from freezeframe_replay.local.target import RunsPlace, list_elsewhere, load_run
 from freezeframe_replay.sources.recordings.kinds import RECORDINGS, runs_of_recording
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.errors import RunError
@@ -114,7 +114,7 @@ def test_a_run_goes_out_to_a_real_backend_and_comes_back_to_the_byte(
     run = load_run_of_file(sent)
     with running(name, settings, tmp_path) as address:
         assert main(["export", str(sent), "--unredacted", "--to", name, f"http://{address}{path}"]) == 0
-        place = Place(store=f"{name}+http://{address}{path}")
+        place = RunsPlace(store=f"{name}+http://{address}{path}")
         found: list[str] = []
         for _ in range(_TRIES):  # it stores what it has taken a moment later
             with suppress(RunError):  # Phoenix makes the project with its first span

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 from handmade_runs import make_run, model_call, tool_call
 
-from freezeframe_replay.report.messages import Said
+from freezeframe_replay.report.messages import SaidPart
 from freezeframe_replay.report.outline import outline_run
-from freezeframe_replay.report.transcript import Call, Transcript, Turn, make_transcript
+from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn, make_transcript
 from freezeframe_replay.web.run_pages import run_page
 from freezeframe_replay.web.step_pages import find_step, step_page
 from freezeframe_schemas import genai, values
@@ -58,8 +58,8 @@ def turns(found: Transcript) -> list[Turn]:
     return [item for item in found.items if isinstance(item, Turn)]
 
 
-def texts(parts: Sequence[Said | Call]) -> list[str]:
-    return [part.text if isinstance(part, Said) else part.name for part in parts]
+def texts(parts: Sequence[SaidPart | TranscriptCall]) -> list[str]:
+    return [part.text if isinstance(part, SaidPart) else part.name for part in parts]
 
 
 CALLS = asks("track", "c1", order="AC-1")
@@ -77,7 +77,7 @@ def test_each_message_stands_once_and_a_call_with_its_result() -> None:
     assert isinstance(two, Turn)
     assert (one.instructions, texts(one.new), found.conversations) == ("Be brief.", ["Where is AC-1?"], 1)
     (call,) = one.answer
-    assert isinstance(call, Call)
+    assert isinstance(call, TranscriptCall)
     assert call.node is not None
     assert (call.name, call.arguments, call.result, call.received, call.node.step) == (
         "track",
@@ -92,14 +92,14 @@ def test_each_message_stands_once_and_a_call_with_its_result() -> None:
 def test_what_the_model_was_told_is_shown_if_it_is_not_what_the_tool_answered() -> None:
     second = chat([SYSTEM, USER, CALLS, received("c1", "no such order")], ANSWER)
     (call,) = turns(transcript(FIRST, FOUND, second))[0].answer
-    assert isinstance(call, Call)
+    assert isinstance(call, TranscriptCall)
     assert (call.result, call.received) == ('{"place": "Lyon"}', "no such order")
 
 
 def test_a_call_that_was_never_made_shows_what_the_model_was_told() -> None:
     """A tool outside every seam leaves only the message."""
     (call,) = turns(transcript(FIRST, SECOND))[0].answer
-    assert isinstance(call, Call)
+    assert isinstance(call, TranscriptCall)
     assert (call.node, call.result) == (None, '{"place": "Lyon"}')
 
 
@@ -112,8 +112,8 @@ def test_equal_calls_get_their_results_in_order() -> None:
     later = chat([USER, both, received("c1", '"a"'), received("c2", '"b"')], ANSWER)
     steps = (tool_call("track", "a", order="AC-1"), tool_call("track", "b", order="AC-1"))
     first, second = turns(transcript(chat([USER], both), *steps, later))[0].answer
-    assert isinstance(first, Call)
-    assert isinstance(second, Call)
+    assert isinstance(first, TranscriptCall)
+    assert isinstance(second, TranscriptCall)
     assert [(first.result, first.received), (second.result, second.received)] == [("a", ""), ("b", "")]
 
 
@@ -184,7 +184,7 @@ def test_retrieved_chunks_are_shown_with_id_and_score(chunk: Any) -> None:
     """As plain dictionaries, and in the forms of LangChain and LlamaIndex."""
     retrieval = replace(tool_call("policy", [chunk], query="returns"), kind=Kind.RETRIEVAL)
     (call,) = transcript(retrieval).items
-    assert isinstance(call, Call)
+    assert isinstance(call, TranscriptCall)
     assert [(item.id, item.score, item.text) for item in call.documents] == [("d1", 0.5, "Unused goods")]
 
 

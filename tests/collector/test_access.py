@@ -17,7 +17,7 @@ from certificates import Certificates, issue_certificates
 from freezeframe._config import load_settings
 from freezeframe._instrument import make_collector_exporter
 from freezeframe.export.delivery import CollectorExporter, Unreachable
-from freezeframe.export.export_queue import Deadline
+from freezeframe.export.export_queue import BatchDeadline
 from freezeframe_collector.settings.auth import read_tokens
 from freezeframe_collector.settings.config import TlsConfig
 from freezeframe_collector.settings.tls import grpc_credentials, http_context
@@ -221,12 +221,12 @@ def test_an_agent_trusts_the_authority_that_is_named_and_shows_its_own_certifica
     trusting = {"certificate": str(certificates.authority)}
     showing = {"client_certificate": str(certificates.client[0]), "client_key": str(certificates.client[1])}
     known = _exporter(collector, protocol, {**trusting, **showing})
-    assert known.export([make_span(1)], Deadline(20)).delivered == 1
+    assert known.export([make_span(1)], BatchDeadline(20)).delivered == 1
     known.close()
     for options in (trusting, showing):
         stranger = _exporter(collector, protocol, options)
         with pytest.raises(Unreachable):
-            stranger.export([make_span(2)], Deadline(0.3))
+            stranger.export([make_span(2)], BatchDeadline(0.3))
         stranger.close()
     collector.flush()
     assert collector.store.names() == ["span-000001"]
@@ -244,9 +244,9 @@ def test_a_renewed_certificate_is_shown_at_the_next_connection(
     options = {"certificate": str(certificates.authority), "client_certificate": str(mine)}
     exporter = _exporter(collector, "http/protobuf", options)
     with pytest.raises(Unreachable):
-        exporter.export([make_span(1)], Deadline(0.3))
+        exporter.export([make_span(1)], BatchDeadline(0.3))
     mine.write_bytes(b"".join(part.read_bytes() for part in certificates.client))
-    assert exporter.export([make_span(1)], Deadline(20)).delivered == 1
+    assert exporter.export([make_span(1)], BatchDeadline(20)).delivered == 1
     exporter.close()
 
 

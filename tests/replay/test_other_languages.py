@@ -23,7 +23,7 @@ from running_collector import CollectorProcess
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.local.target import Place, load_run
+from freezeframe_replay.local.target import RunsPlace, load_run
 from freezeframe_replay.process.program_recorder import ProgramRecorder
 from freezeframe_replay.process.programs import collector_settings, record_program
 from freezeframe_replay.process.reenact import reenact
@@ -316,7 +316,7 @@ for question in sys.argv[1:]:
             for name, value in {**provider.variables(), "FREEZEFRAME_DATA": str(tmp_path / "data")}.items():
                 patch.setenv(name, value)
             assert main(["record", "--", *command, QUESTION]) == 0
-            place = Place(data=tmp_path / "data")
+            place = RunsPlace(data=tmp_path / "data")
             first = load_run(place, "last").trace_id
             capfd.readouterr()
             assert main(["serve", first, "--live-miss", "--", *command, QUESTION]) == 0

@@ -26,8 +26,8 @@ from freezeframe_schemas.run import (
     Entry,
     EntryKind,
     KitField,
+    KitScope,
     Readiness,
-    Scope,
     build_run,
     readiness,
 )
@@ -59,12 +59,12 @@ def complete_run() -> list[SpanRecord]:
 
 
 def scope_of(span: SpanRecord) -> str:
-    return Scope.ENTRY if genai.ENTRY_KIND in span.attributes else str(span.attributes[genai.EXCHANGE_KIND])
+    return KitScope.ENTRY if genai.ENTRY_KIND in span.attributes else str(span.attributes[genai.EXCHANGE_KIND])
 
 
-def without(spans: list[SpanRecord], attributes: tuple[str, ...], scope: Scope) -> list[SpanRecord]:
+def without(spans: list[SpanRecord], attributes: tuple[str, ...], scope: KitScope) -> list[SpanRecord]:
     """Return the spans with the attributes taken away wherever the kit asks for them."""
-    if scope is Scope.RESOURCE:
+    if scope is KitScope.RESOURCE:
         return [replace(span, resource=replace(span.resource, attributes=less(ENVIRONMENT, attributes))) for span in spans]
     return [replace(span, attributes=less(span.attributes, attributes)) if scope_of(span) == scope else span for span in spans]
 
@@ -135,9 +135,9 @@ def test_what_another_instrumentation_tells_beside_our_exchanges_does_not_decide
 
 
 def test_tool_output_frozen_is_not_said_of_a_run_without_tools() -> None:
-    spans = [span for span in complete_run() if scope_of(span) in (Scope.ENTRY, Scope.MODEL)]
+    spans = [span for span in complete_run() if scope_of(span) in (KitScope.ENTRY, KitScope.MODEL)]
     assert ready(spans).level == 6
-    found = ready(without(spans, (genai.ENTRY_TARGET,), Scope.ENTRY))
+    found = ready(without(spans, (genai.ENTRY_TARGET,), KitScope.ENTRY))
     assert (found.level, found.blocking) == (1, ("entry_point",))
 
 

@@ -12,7 +12,7 @@ from handmade_runs import make_run, model_call, tool_call
 
 from freezeframe_collector.facade import own_statements
 from freezeframe_collector.facade.own_statements import asked_list
-from freezeframe_collector.facade.protocol import Request
+from freezeframe_collector.facade.protocol import QueryRequest
 from freezeframe_collector.readers.client import Reader, ReaderHost
 from freezeframe_collector.store import Store
 from freezeframe_replay.sources.run_list import RunQuery, find_runs
@@ -23,7 +23,7 @@ from freezeframe_schemas.tables.ddl import DATABASE
 from freezeframe_schemas.tables.run_list import CHOICES, RunList, list_statement
 
 CHOSEN = RunList(columns=RUN_COLUMNS, chosen=("tool",), begins="after")
-ASKED = Request(
+ASKED = QueryRequest(
     sql=f"{list_statement(CHOSEN)}\n FORMAT Native".encode(),
     query_id="q",
     parameters={"_tool": "look FROM runs", "_cursor": "5a" * 16, CHOICES: json.dumps(asdict(CHOSEN))},
@@ -31,7 +31,7 @@ ASKED = Request(
 )
 
 
-def changed(**changes: object) -> Request:
+def changed(**changes: object) -> QueryRequest:
     """Return a request for the statement of other choices."""
     asked = replace(CHOSEN, **changes)  # pyright: ignore[reportArgumentType]  # each test gives the type of the field
     return replace(
@@ -70,7 +70,7 @@ def test_a_value_becomes_a_quoted_text() -> None:
         pytest.param(replace(ASKED, database="system"), id="another database"),
     ],
 )
-def test_any_other_request_goes_to_a_reader(request_: Request) -> None:
+def test_any_other_request_goes_to_a_reader(request_: QueryRequest) -> None:
     assert asked_list(ASKED, DATABASE) is not None
     assert asked_list(request_, DATABASE) is None
 
@@ -143,7 +143,7 @@ def test_the_list_is_the_same_with_and_without_a_reader(store: Store, facade_url
     by_itself = [find_runs(runs, query) for query in queries]
     assert not taken
 
-    def asked_none(_: Request, __: str) -> None:
+    def asked_none(_: QueryRequest, __: str) -> None:
         return None
 
     monkeypatch.setattr(own_statements, "asked_list", asked_none)

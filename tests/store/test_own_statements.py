@@ -9,7 +9,7 @@ from handmade_runs import make_run, model_call
 
 from freezeframe_collector.facade import own_statements
 from freezeframe_collector.facade.own_statements import AskedRun, asked_run
-from freezeframe_collector.facade.protocol import Request
+from freezeframe_collector.facade.protocol import QueryRequest
 from freezeframe_collector.readers.client import Reader, ReaderHost
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.store import Store
@@ -22,7 +22,7 @@ from freezeframe_schemas.tables.ddl import DATABASE
 
 ID = "5a" * 16
 STATEMENT = run_statement(tenant=False)
-ASKED = Request(sql=f"{STATEMENT}\n FORMAT Native".encode(), query_id="q", parameters={"trace_id": ID}, database=DATABASE)
+ASKED = QueryRequest(sql=f"{STATEMENT}\n FORMAT Native".encode(), query_id="q", parameters={"trace_id": ID}, database=DATABASE)
 
 
 def test_the_statement_of_a_replay_names_a_run() -> None:
@@ -56,7 +56,7 @@ def test_the_statement_of_a_replay_names_a_run() -> None:
         pytest.param(replace(ASKED, database="system"), id="another database"),
     ],
 )
-def test_any_other_request_goes_to_a_reader(request_: Request) -> None:
+def test_any_other_request_goes_to_a_reader(request_: QueryRequest) -> None:
     assert asked_run(request_, DATABASE) is None
 
 
@@ -68,7 +68,7 @@ def test_a_reader_answers_the_same(store: Store, facade_url: str, monkeypatch: p
     runs = open_runs(facade_url, tenant=tenant)
     ours = runs.load_spans(ID)
 
-    def any_other(request: Request, database: str) -> None:
+    def any_other(request: QueryRequest, database: str) -> None:
         """Return that the request does not ask for a run."""
 
     monkeypatch.setattr(own_statements, "asked_run", any_other)

@@ -17,7 +17,7 @@ from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json
-from freezeframe_schemas.run import KIT, LEVELS, OPERATION_IN, Scope, build_run, readiness, spans_in_scope
+from freezeframe_schemas.run import KIT, LEVELS, OPERATION_IN, KitScope, build_run, readiness, spans_in_scope
 from freezeframe_schemas.span import Resource, SpanRecord
 from freezeframe_schemas.tables.ddl import DATABASE, TABLES, checksum, described, migrations
 from freezeframe_schemas.tables.view_columns import VIEW_NAME, view_columns
@@ -76,7 +76,7 @@ def test_readiness_in_sql_is_readiness_in_python_for_each_field_that_is_missing(
     assert asked(runs, trace_id) == (expected.level, {missing.field.name for missing in expected.missing})
 
 
-def has(number: int, scope: Scope) -> bool:
+def has(number: int, scope: KitScope) -> bool:
     """Return whether a generated run has spans of a scope, and no failure, whose error would count as an answer."""
     spans = agent_loops.agent_run(number, turns=4)
     clean = not any(genai.ERROR_TYPE in span.attributes for span in spans)
@@ -126,7 +126,7 @@ def test_readiness_in_sql_is_readiness_in_python_for_runs_of_all_kinds(store: St
 
 
 def test_a_run_that_lacks_nothing_reaches_the_top(store: Store, runs: RunStore) -> None:
-    spans = kept(next(n for n in range(200) if has(n, Scope.RETRIEVAL)), "c" * 32)
+    spans = kept(next(n for n in range(200) if has(n, KitScope.RETRIEVAL)), "c" * 32)
     store.insert(spans, token="whole")
     assert asked(runs, "c" * 32) == (readiness(build_run(spans)).level, set())
 

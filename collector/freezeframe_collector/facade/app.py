@@ -21,7 +21,15 @@ from freezeframe_collector.facade.admission import Admission
 from freezeframe_collector.facade.blocks import BlockEncoder
 from freezeframe_collector.facade.execute import Executor
 from freezeframe_collector.facade.inserts import Insert, insert, is_insert, parse_insert
-from freezeframe_collector.facade.protocol import Request, User, authenticate, decode_body, is_on, make_encoder, parse_request
+from freezeframe_collector.facade.protocol import (
+    QueryRequest,
+    User,
+    authenticate,
+    decode_body,
+    is_on,
+    make_encoder,
+    parse_request,
+)
 from freezeframe_collector.facade.query_log import LoggedStatement, QueryLog, ids_in, short, without_values
 from freezeframe_collector.readers.client import ReaderHost, standing_walls
 from freezeframe_collector.readers.errors import ClickHouseError, denied
@@ -184,7 +192,7 @@ class _Facade:
             )
         insert(self._writer.open_handle, self._database, statement)
 
-    def _kill(self, request: Request, query_id: str) -> Request:
+    def _kill(self, request: QueryRequest, query_id: str) -> QueryRequest:
         """Stop a statement, and return a request whose result answers the client that asked for this."""
         status = "waiting" if self._executor.cancel(query_id) else "not found"
         where = "" if status == "waiting" else " WHERE 0"
@@ -201,7 +209,7 @@ class _Facade:
             await asyncio.sleep(_WATCH_S)
         await asyncio.to_thread(self._executor.cancel, query_id)
 
-    async def _whole(self, http: web.Request, request: Request) -> ranges.StatementResult:
+    async def _whole(self, http: web.Request, request: QueryRequest) -> ranges.StatementResult:
         """Return the whole answer of a statement, to be held in memory."""
         watching = asyncio.create_task(self._watch(http, request.query_id))
         pieces = _pump(self._executor.run(request), self._threads)
@@ -220,7 +228,7 @@ class _Facade:
             watching.cancel()
             await pieces.aclose()
 
-    def _answer(self, request: Request) -> Generator[Head | bytes]:
+    def _answer(self, request: QueryRequest) -> Generator[Head | bytes]:
         if self._writer is not None:
             if run := own_statements.asked_run(request, self._database):
                 return own_statements.answer(self._writer, self._database, run, self._beside)
@@ -229,7 +237,7 @@ class _Facade:
         return self._executor.run(request)
 
     async def _stream(
-        self, http: web.Request, request: Request, headers: dict[str, str], account: _Account
+        self, http: web.Request, request: QueryRequest, headers: dict[str, str], account: _Account
     ) -> web.StreamResponse:
         watching = asyncio.create_task(self._watch(http, request.query_id))
         pieces = _pump(self._answer(request), self._threads)
@@ -273,7 +281,7 @@ class _Account:
     begun: float = field(default_factory=time.monotonic)
     user: User | None = None
     """None until the request is authenticated: what strangers send is not written down."""
-    request: Request | None = None
+    request: QueryRequest | None = None
     outcome: str = _LEFT
     error_code: int = 0
 
@@ -298,7 +306,7 @@ class _Account:
         )
 
 
-async def _read(http: web.Request, query_id: str) -> Request:
+async def _read(http: web.Request, query_id: str) -> QueryRequest:
     fields: dict[str, str] = {}
     body = b""
     if http.content_type == "multipart/form-data":

@@ -9,7 +9,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
-from freezeframe_collector.facade.protocol import Request
+from freezeframe_collector.facade.protocol import QueryRequest
 from freezeframe_collector.readers.client import Reader, ReaderHost
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.readers.frames import Head, Question
@@ -38,7 +38,7 @@ class Executor:
         self._running: dict[str, list[Reader]] = {}
         self._lock = threading.Lock()
 
-    def run(self, request: Request) -> Generator[Head | bytes]:
+    def run(self, request: QueryRequest) -> Generator[Head | bytes]:
         """Yield a `Head`, then the pieces of the answer; nothing for SET and USE.
 
         A session is free again before the last piece is handed over: a client may send its next statement the moment it
@@ -98,7 +98,7 @@ class Executor:
                     del self._running[query_id]
 
     @contextmanager
-    def _session(self, request: Request) -> Generator[_Session]:
+    def _session(self, request: QueryRequest) -> Generator[_Session]:
         if request.session_id is None:
             yield _Session()
             return
@@ -108,7 +108,7 @@ class Executor:
         finally:
             session.lock.release()
 
-    def _locked_session(self, request: Request) -> _Session:
+    def _locked_session(self, request: QueryRequest) -> _Session:
         key, now = request.session_id or "", self._monotonic()
         with self._lock:
             for name in [name for name, one in self._sessions.items() if one.expires < now and not one.lock.locked()]:
@@ -126,7 +126,7 @@ class Executor:
             return session
 
 
-def _question(request: Request, session: _Session) -> Question:
+def _question(request: QueryRequest, session: _Session) -> Question:
     return Question(
         sql=request.sql,
         database=request.database,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Final
 
-from freezeframe_collector.facade.protocol import Request
+from freezeframe_collector.facade.protocol import QueryRequest
 from freezeframe_collector.readers.errors import from_engine
 from freezeframe_collector.readers.frames import Head
 from freezeframe_collector.store.engine import Engine, quote_text
@@ -50,7 +50,7 @@ class AskedRun:
     """None: of whichever tenant it is."""
 
 
-def asked_run(request: Request, database: str) -> AskedRun | None:
+def asked_run(request: QueryRequest, database: str) -> AskedRun | None:
     """Return the run that the request asks for; None if it is any other request."""
     given = dict(request.parameters)
     run = AskedRun(trace_id=given.pop("trace_id", ""), tenant=given.pop("tenant", None))
@@ -58,7 +58,7 @@ def asked_run(request: Request, database: str) -> AskedRun | None:
     return run if is_it else None
 
 
-def asked_list(request: Request, database: str) -> str | None:
+def asked_list(request: QueryRequest, database: str) -> str | None:
     """Return the statement by which the request lists runs, in our words and with its values; None if it is any other request.
 
     One that looks into payloads is not answered here: that may take long.
@@ -82,7 +82,7 @@ def asked_list(request: Request, database: str) -> str | None:
     return f"{sql} {_BOUNDS}"
 
 
-def _says(request: Request, database: str, expected: list[str]) -> bool:
+def _says(request: QueryRequest, database: str, expected: list[str]) -> bool:
     """Return whether a request is this statement, without anything that would change its answer."""
     words = request.sql.decode(errors="replace").split()
     if words[-2:] == ["FORMAT", _FORMAT]:

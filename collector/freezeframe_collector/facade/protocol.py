@@ -42,7 +42,7 @@ class User:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class QueryRequest:
     """One statement with everything that is sent along with it."""
 
     sql: bytes
@@ -64,7 +64,7 @@ class Request:
 
 def parse_request(
     query: Mapping[str, str], headers: Mapping[str, str], body: bytes, query_id: str, fields: Mapping[str, str]
-) -> Request:
+) -> QueryRequest:
     """Return the request; `fields` are those of a multipart form, which add to the URL's.
 
     Raises:
@@ -78,7 +78,7 @@ def parse_request(
     except ValueError:
         raise ClickHouseError(36, "BAD_ARGUMENTS", "session_timeout: expected seconds") from None
     blocks, http_compression = is_on(given.get("compress")), is_on(given.get("enable_http_compression"))
-    return Request(
+    return QueryRequest(
         sql=text + b"\n" + body if text and body else text or body,
         query_id=query_id,
         database=given.get("database") or headers.get("X-ClickHouse-Database") or None,
@@ -157,7 +157,7 @@ class _Lz4Encoder:
         return head + self._compressor.flush()
 
 
-def make_encoder(request: Request) -> Encoder | None:
+def make_encoder(request: QueryRequest) -> Encoder | None:
     """Return a compressor for the answer if one was asked for: of blocks, or of a Content-Encoding."""
     if request.blocks:
         return BlockEncoder()

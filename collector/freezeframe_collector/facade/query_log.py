@@ -18,7 +18,7 @@ from typing import Final
 from freezeframe_collector.readers.guard import TOKEN
 from freezeframe_collector.store import Store
 from freezeframe_schemas.errors import FreezeframeError
-from freezeframe_schemas.tables import Batch
+from freezeframe_schemas.tables import Block
 
 FLUSH_S: Final = 30.0
 """Each insert adds a part that the next reader must open, and makes the reader that was opened ahead useless."""
@@ -101,7 +101,7 @@ class QueryLog:
 
     def _insert(self, rows: Sequence[LoggedStatement]) -> None:
         runs = self._runs_among({trace_id for row in rows for trace_id in row.named})
-        batch = Batch(
+        batch = Block(
             columns={
                 "time": ("DateTime64(3, 'UTC')", [row.time_ms for row in rows]),
                 "user": ("String", [row.user for row in rows]),

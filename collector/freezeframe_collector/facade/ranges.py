@@ -15,7 +15,7 @@ from typing import Final
 
 from aiohttp import web
 
-from freezeframe_collector.facade.protocol import Request
+from freezeframe_collector.facade.protocol import QueryRequest
 from freezeframe_collector.readers.errors import ClickHouseError
 
 HELD_BYTES: Final = 64 << 20
@@ -78,13 +78,13 @@ class Results:
                 size -= bytes_
 
 
-def is_asked_in_parts(http: web.Request, request: Request) -> bool:
+def is_asked_in_parts(http: web.Request, request: QueryRequest) -> bool:
     """Return whether a request is for a part of a result, or for its size; never if a session or blocks decide the bytes."""
     asks = http.method == "HEAD" or (http.method == "GET" and _slice(http) is not None)
     return asks and request.session_id is None and not request.blocks
 
 
-def key_of(user: str, request: Request) -> object:
+def key_of(user: str, request: QueryRequest) -> object:
     """Return what makes two requests ask for the same result."""
     settings, parameters = frozenset(request.settings.items()), frozenset(request.parameters.items())
     return user, request.sql, request.database, request.default_format, settings, parameters

@@ -11,13 +11,13 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from freezeframe_collector.store.calls import Call, CallReport, calls_of_run, hidden
+from freezeframe_collector.store.calls import CallOfRun, CallReport, calls_of_run, hidden
 from freezeframe_collector.store.engine import Engine, quote_text
 from freezeframe_collector.store.own_rows import as_new
 from freezeframe_schemas import genai
 from freezeframe_schemas.coding_agents import CODING_AGENT_EVENTS
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import Batch
+from freezeframe_schemas.tables import Block
 from freezeframe_schemas.tables.columns import CALL_COLUMNS, REPORTED_COLUMNS
 from freezeframe_schemas.tables.ddl import with_names
 
@@ -27,7 +27,7 @@ _A_DAY_S: Final = 24 * 3600
 _RUNS_AT_ONCE: Final = 1000
 _OF_CALL: Final = frozenset({genai.REQUEST_MODEL, genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES})
 _REPORTED: Final = tuple("start_ns" if column.name == "start_time" else column.name for column in REPORTED_COLUMNS)
-_FIELDS: Final = tuple(Call.__dataclass_fields__)
+_FIELDS: Final = tuple(CallOfRun.__dataclass_fields__)
 _BLANK: Final[Mapping[str, Any]] = {
     column.name: [] if column.type.startswith("Array") else None if column.type.startswith("Nullable") else
     "" if "String" in column.type else 0
@@ -80,7 +80,7 @@ def _join(engine: Engine, database: str, run_hours: Mapping[str, int]) -> None:
                 call, values = leads.get(one.span_id, (None, one.values))
                 rows.append(_row(call, values, call is not None and call.place not in not_shown, version, run_hours[run[1]]))
     columns = {column.name: (column.type, [row[column.name] for row in rows]) for column in CALL_COLUMNS}
-    engine.insert(f"{database}.call_rows", list(columns), Batch(columns=columns).encode(), uuid.uuid4().hex)
+    engine.insert(f"{database}.call_rows", list(columns), Block(columns=columns).encode(), uuid.uuid4().hex)
     changed = [call.place for call in others if bool(call.shown) is (call.place in not_shown)]
     for at in range(0, len(changed), _RUNS_AT_ONCE):
         places = ", ".join(f"({_quoted(place)})" for place in changed[at : at + _RUNS_AT_ONCE])
@@ -90,7 +90,7 @@ def _join(engine: Engine, database: str, run_hours: Mapping[str, int]) -> None:
         )
 
 
-def _row(call: Call | None, values: Mapping[str, Any], shown: bool, version: int, run_hour: int) -> Mapping[str, Any]:
+def _row(call: CallOfRun | None, values: Mapping[str, Any], shown: bool, version: int, run_hour: int) -> Mapping[str, Any]:
     stored = {"kept": 0, "run_hour": run_hour, "version": version, "shown": int(shown)}
     if call is None:
         place = {name: values[name] for name in ("tenant", "trace_id", "span_id", "start_time")}
@@ -127,14 +127,14 @@ def _reports(
     return (int(rows[0][0]) if rows else 0), by_run
 
 
-def _others(engine: Engine, database: str, ours: Sequence[Call], run_hours: Mapping[str, int]) -> list[Call]:
+def _others(engine: Engine, database: str, ours: Sequence[CallOfRun], run_hours: Mapping[str, int]) -> list[CallOfRun]:
     """Return the stored calls of other runs that may be the same as one of `ours`, as one that it was, or as another found."""
     not_ours = f"trace_id NOT IN ({_quoted(run_hours)})"
     keys = {key for call in ours for key in call.keys}
     since, until = min(call.started_ns for call in ours), max(call.ended_ns for call in ours)
     before = _calls(engine, database, _place(run_hours))
     keys |= {key for call in before for key in call.keys}
-    found: list[Call] = []
+    found: list[CallOfRun] = []
     while True:
         near = _calls(
             engine,
@@ -150,10 +150,10 @@ def _others(engine: Engine, database: str, ours: Sequence[Call], run_hours: Mapp
         since, until = min(since, *(call.started_ns for call in near)), max(until, *(call.ended_ns for call in near))
 
 
-def _calls(engine: Engine, database: str, condition: str) -> list[Call]:
+def _calls(engine: Engine, database: str, condition: str) -> list[CallOfRun]:
     _, rows = engine.rows(f"SELECT {', '.join(_FIELDS)} FROM {database}.call_rows FINAL WHERE {condition} AND notEmpty(keys)")
     found: list[dict[str, Any]] = [dict(zip(_FIELDS, row, strict=True)) for row in rows]
-    return [Call(**fields) for fields in found]
+    return [CallOfRun(**fields) for fields in found]
 
 
 def _place(run_hours: Mapping[str, int]) -> str:

@@ -85,7 +85,7 @@ class CallReport:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class CallOfRun:
     """A model call as one run reports it."""
 
     tenant: str
@@ -117,7 +117,7 @@ class _Group:
     top: CallReport
 
 
-def calls_of_run(reports: Sequence[CallReport]) -> list[tuple[Call, Mapping[str, Any]]]:
+def calls_of_run(reports: Sequence[CallReport]) -> list[tuple[CallOfRun, Mapping[str, Any]]]:
     """Return the calls that one run reports, each with its values by column."""
     reports = _sessions_joined(reports)
     groups = {(call := _call(group)).place: (call, group) for group in _groups([one for one in reports if one.reports_call])}
@@ -193,7 +193,7 @@ def _moment(one: CallReport) -> tuple[int, int, str]:
     return one.ended_ns, one.started_ns, one.span_id
 
 
-def hidden(calls: Iterable[Call]) -> set[tuple[str, str, str]]:
+def hidden(calls: Iterable[CallOfRun]) -> set[tuple[str, str, str]]:
     """Return the places of the calls that are not shown, because another run says more about the same call."""
     return {
         call.place
@@ -224,7 +224,7 @@ def _groups(reports: Sequence[CallReport]) -> Iterator[_Group]:
             yield _Group(members=members, outer=by_id.get(top.parent) if top.parent in several else None, top=top)
 
 
-def _call(group: _Group) -> Call:
+def _call(group: _Group) -> CallOfRun:
     lead = max(group.members, key=_weight)
     values = lead.values
     tokens = [max((one.values[name] for one in group.members if one.values[name] is not None), default=-1) for name in _TOKENS]
@@ -234,7 +234,7 @@ def _call(group: _Group) -> Call:
     keys = [_key(values["tenant"], service, "tokens", *alike)]
     if response_id:
         keys.append(_key(values["tenant"], service, "response", response_id))
-    return Call(
+    return CallOfRun(
         tenant=values["tenant"],
         trace_id=values["trace_id"],
         span_id=lead.span_id,
@@ -260,15 +260,15 @@ def _weight(one: CallReport) -> tuple[int, int, str]:
     return one.rank, one.started_ns, one.span_id
 
 
-def _fullest(call: Call) -> tuple[Hashable, ...]:
+def _fullest(call: CallOfRun) -> tuple[Hashable, ...]:
     return -call.rank, call.started_ns, call.place
 
 
-def _joined(calls: Iterable[Call]) -> list[list[Call]]:
+def _joined(calls: Iterable[CallOfRun]) -> list[list[CallOfRun]]:
     """Return the sets of two or more that are one call (rule 2)."""
-    root: dict[tuple[str, str, str], Call] = {}
+    root: dict[tuple[str, str, str], CallOfRun] = {}
 
-    def root_of(call: Call) -> Call:
+    def root_of(call: CallOfRun) -> CallOfRun:
         while (above := root.get(call.place)) is not None:
             call = above
         return call
@@ -283,21 +283,21 @@ def _joined(calls: Iterable[Call]) -> list[list[Call]]:
             for other in same[1:]:
                 if (found := root_of(other)) is not first:
                     root[found.place] = first
-    sets: dict[tuple[str, str, str], list[Call]] = defaultdict(list)
+    sets: dict[tuple[str, str, str], list[CallOfRun]] = defaultdict(list)
     for call in every:
         sets[root_of(call).place].append(call)
     return [same for same in sets.values() if len(same) > 1]
 
 
-def _alike(calls: Sequence[Call], keys: Callable[[Call], Sequence[int]]) -> Iterator[list[Call]]:
+def _alike(calls: Sequence[CallOfRun], keys: Callable[[CallOfRun], Sequence[int]]) -> Iterator[list[CallOfRun]]:
     """Yield those with an equal key that overlap in time: the first of each instrumentation, the second of each, and so on."""
-    by_key: dict[int, list[Call]] = defaultdict(list)
+    by_key: dict[int, list[CallOfRun]] = defaultdict(list)
     for call in calls:
         for key in keys(call):
             by_key[key].append(call)
     for alike in by_key.values():
         reached, nth, number = alike[0].started_ns, defaultdict[str, int](int), 0
-        rows: dict[tuple[int, int], list[Call]] = defaultdict(list)
+        rows: dict[tuple[int, int], list[CallOfRun]] = defaultdict(list)
         for call in alike:
             if call.started_ns > reached:
                 nth, number = defaultdict(int), number + 1

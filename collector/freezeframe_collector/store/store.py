@@ -24,7 +24,7 @@ from freezeframe_schemas.address import shown_address, split_address, store_opti
 from freezeframe_schemas.coding_agents import CODING_AGENT_EVENTS
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
 from freezeframe_schemas.span import SpanRecord
-from freezeframe_schemas.tables import Batch, CutMemory
+from freezeframe_schemas.tables import Block, CutMemory
 from freezeframe_schemas.tables.ddl import DATABASE, TABLES
 
 _LOG = logging.getLogger(__name__)
@@ -219,7 +219,7 @@ class Store:
         self._insert("piece_rows", rows.payloads, f"{token}/payloads")
         now_ms = time.time_ns() // 1_000_000
         stored_at = {"stored_at": (tables.STORED_AT.type, [now_ms] * len(rows.spans))}
-        self._insert("span_rows", Batch(columns={**rows.spans.columns, **stored_at}), f"{token}/spans")
+        self._insert("span_rows", Block(columns={**rows.spans.columns, **stored_at}), f"{token}/spans")
         self._note_policies(spans)
         reporting = {span.trace_id: hours[span.trace_id] for span in spans if reports_call(span)}
         try:
@@ -261,7 +261,7 @@ class Store:
             "reason": [item.reason for item in rejected],
             "detail": [item.detail for item in rejected],
         }
-        batch = Batch(columns={c.name: (c.type, by_name[c.name]) for c in tables.REJECTED_COLUMNS})
+        batch = Block(columns={c.name: (c.type, by_name[c.name]) for c in tables.REJECTED_COLUMNS})
         self._insert("rejected_rows", batch, f"{token}/rejected")
 
     def query(self, sql: str, parameters: Mapping[str, str | int] | None = None) -> tuple[list[str], list[Sequence[Any]]]:
@@ -295,7 +295,7 @@ class Store:
         """Close the engine. What was inserted is on disk already."""
         self.engine.close()
 
-    def _insert(self, table: str, batch: Batch, token: str) -> None:
+    def _insert(self, table: str, batch: Block, token: str) -> None:
         if len(batch):
             self.engine.insert(f"{self.database}.{table}", list(batch.columns), batch.encode(), token)
 

@@ -29,7 +29,7 @@ _COMPRESSED = ((b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 
 
 @dataclass(frozen=True, slots=True)
-class Body:
+class RedactedBody:
     """A redacted body; `omitted` says why there is none."""
 
     body: str | bytes
@@ -41,9 +41,9 @@ class Body:
 class Plan:
     """A body in progress: what is to be settled with the rest of the span, and what to do with the result."""
 
-    nodes: tuple[walk.Node, ...]
+    nodes: tuple[walk.TextTree, ...]
     """The trees of the text, if it is a stream or came in chunks."""
-    finish: Callable[[str], Body]
+    finish: Callable[[str], RedactedBody]
     """Makes the body from the settled nodes and from what the text became."""
     text: str = ""
     """The whole body, if it is one text."""
@@ -63,19 +63,21 @@ def plan_body(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], head
     decoded = decode(body, encoding)
     if decoded is None:
         reason = f"cannot be redacted: content-encoding {encoding[:40]}, {len(body)} bytes"
-        return Plan((), lambda _: Body(b"", (), reason))
+        return Plan((), lambda _: RedactedBody(b"", (), reason))
     inner = _plan_plain(keys, decoded, (), content_type, deadline)
 
-    def finish(text: str) -> Body:
+    def finish(text: str) -> RedactedBody:
         plain = inner.finish(text)
         if plain.body is decoded:
-            return Body(body, sizes)
+            return RedactedBody(body, sizes)
         made = plain.body.encode() if isinstance(plain.body, str) else plain.body
         again = encode(made, encoding)
         if again is None:
-            return Body(b"", (), f"cannot be re-encoded after redaction: content-encoding {encoding[:40]}, {len(body)} bytes")
+            return RedactedBody(
+                b"", (), f"cannot be re-encoded after redaction: content-encoding {encoding[:40]}, {len(body)} bytes"
+            )
         # The old borders cut the old compressed bytes; the new ones cut at the same proportions, so a stream stays a stream.
-        return Body(again, _scale(sizes, len(again)))
+        return RedactedBody(again, _scale(sizes, len(again)))
 
     return Plan(inner.nodes, finish, inner.text)
 
@@ -158,18 +160,18 @@ def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], co
     text, codec = (body, "utf-8") if isinstance(body, str) else read_text(body, content_type)
     lines = _stream_lines(text)
     if lines is None and not sizes:
-        return Plan((), lambda made: Body(body if made == text else _like(body, made, codec)), text)
+        return Plan((), lambda made: RedactedBody(body if made == text else _like(body, made, codec)), text)
     if lines is None:
         placed = [(0, walk.plant(text, keys, deadline=deadline))]
     else:
         placed = [(start, walk.plant(text[start:end], keys, stream=True, deadline=deadline)) for start, end in lines]
 
-    def finish(_: str) -> Body:
+    def finish(_: str) -> RedactedBody:
         edits = [(start + a, start + b, new) for start, node in placed for a, b, new in splice.edits_of(node)]
         if not edits:
-            return Body(body, sizes)
+            return RedactedBody(body, sizes)
         made = splice.apply(text, edits)
-        return Body(_like(body, made, codec), move_borders(sizes, text, edits, codec))
+        return RedactedBody(_like(body, made, codec), move_borders(sizes, text, edits, codec))
 
     return Plan(tuple(node for _, node in placed), finish)
 
@@ -183,12 +185,12 @@ def _plan_frames(keys: KeyContexts, body: bytes, sizes: tuple[int, ...], deadlin
     messages = eventstream.parse(body)
     rest = body[messages[-1].end :] if messages else body
     if not eventstream.is_cut(rest):
-        return Plan((), lambda _: Body(b"", (), f"cannot be redacted: broken event stream, {len(body)} bytes"))
+        return Plan((), lambda _: RedactedBody(b"", (), f"cannot be redacted: broken event stream, {len(body)} bytes"))
     payloads = [_Payload(keys, message.payload, deadline) for message in messages]
     # What is left of an incomplete frame cannot be checked anyway; it is read as text.
     tail = _Payload(keys, rest, deadline) if rest else None
 
-    def finish(_: str) -> Body:
+    def finish(_: str) -> RedactedBody:
         parts: list[bytes] = []
         moved: list[tuple[int, int, int]] = []
         for message, payload in zip(messages, payloads, strict=True):
@@ -202,8 +204,8 @@ def _plan_frames(keys: KeyContexts, body: bytes, sizes: tuple[int, ...], deadlin
         if last is not rest and tail:
             moved.append((len(body) - len(rest), len(body), len(last)))
         if not moved:
-            return Body(body, sizes)
-        return Body(b"".join([*parts, last]), _shift(sizes, moved))
+            return RedactedBody(body, sizes)
+        return RedactedBody(b"".join([*parts, last]), _shift(sizes, moved))
 
     return Plan(tuple(payload.node for payload in [*payloads, *([tail] if tail else [])]), finish)
 

@@ -53,7 +53,7 @@ def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
 
 
 def _by_pattern(entry: CustomClass) -> Callable[[str, int, int, int], tuple[Candidate, ...]]:
-    pattern = linear.Part(entry.pattern)
+    pattern = linear.InnerPattern(entry.pattern)
     check = every(orjson.loads(entry.check)) if entry.check else None
     words = tuple(word.lower() for word in entry.before)
 

@@ -23,7 +23,7 @@ class PatternRefused(ValueError):
     """The engine cannot match the pattern in linear time; the message says why, and quotes nothing."""
 
 
-class Part:
+class InnerPattern:
     """A pattern looked for inside texts. Safe to share between threads."""
 
     def __init__(self, pattern: str) -> None:

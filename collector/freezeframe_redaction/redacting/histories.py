@@ -34,7 +34,7 @@ LEAST: Final = 400
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class HistoryPart:
     """What was found in the beginning of a history, or in what was added at one time: each was read as a separate text."""
 
     edits: Sequence[walk.Span]
@@ -54,7 +54,7 @@ class SettledText:
     """What a whole text became, if nothing outside it affected that."""
 
     text: str
-    parts: tuple[Part, ...]
+    parts: tuple[HistoryPart, ...]
     cast: Cast = NOTHING
     """With which it became that."""
 
@@ -110,7 +110,7 @@ class Growth:
         for part, end in zip(parts[1:], ends[1:], strict=True):
             yield f"[{self.original[part.start + 1 : end]}]", self.key
 
-    def after(self, text: str, fresh: Mapping[int, Part], cast: Cast) -> SettledText:
+    def after(self, text: str, fresh: Mapping[int, HistoryPart], cast: Cast) -> SettledText:
         """Return what the text becomes, given what was found anew in parts, and in `added` as one part more, with the cast."""
         end = len(self.original) - self.earlier.rest
         parts = [replace(fresh[at], start=part.start) if at in fresh else part for at, part in enumerate(self.before.parts)]

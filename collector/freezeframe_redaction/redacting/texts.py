@@ -26,7 +26,7 @@ from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
 from freezeframe_redaction.redacting import repeats
-from freezeframe_redaction.redacting.histories import Growth, Histories, Part, SettledText
+from freezeframe_redaction.redacting.histories import Growth, Histories, HistoryPart, SettledText
 from freezeframe_redaction.scanner import Scanner, parts_of
 from freezeframe_redaction.surrogates.make import LEAST_LISTED
 from freezeframe_redaction.triggers.view import View, spell_like
@@ -96,7 +96,7 @@ class Texts:
         made = self._value(value, path, found)
         return Redacted(value=made, findings=tuple(found.findings), surrogates=found.surrogates)
 
-    def opinions(self, text: str) -> Iterator[tuple[str, evidence.Judgement]]:
+    def opinions(self, text: str) -> Iterator[tuple[str, evidence.NameJudgement]]:
         """Yield each name in the text that the rules accept and the learned evidence judges (see `Redactor.opinions`)."""
         leaves = [(leaf.text, leaf.prefix) for leaf in walk.leaves_of(walk.plant(text, self.keys))]
         for (_, prefix), (view, kept) in zip(leaves, self._scanner.before_evidence(leaves), strict=False):
@@ -126,7 +126,7 @@ class Texts:
         node = walk.plant_number(value, self.keys, *_names(path))
         return value if node is None else int(self._whole(node, found))
 
-    def _whole(self, node: walk.Node, found: _Found) -> str:
+    def _whole(self, node: walk.TextTree, found: _Found) -> str:
         self.settle([node], found.surrogates, with_findings=True, deadline=found.deadline, casting=found.casting)
         for start, end, note in splice.findings_of(node):
             class_, _, detector = note.partition("\x1f")
@@ -137,7 +137,7 @@ class Texts:
 
     def settle(
         self,
-        nodes: Sequence[walk.Node],
+        nodes: Sequence[walk.TextTree],
         surrogates: dict[str, str],
         *,
         names: Mapping[str, str] = {},
@@ -200,7 +200,12 @@ class Texts:
         self._texts.put(places, 2 * len(text))
 
     def finish(
-        self, text: str, nodes: Mapping[int, walk.Node], names: repeats.Repeats, growth: Growth | None, casting: Casting | None
+        self,
+        text: str,
+        nodes: Mapping[int, walk.TextTree],
+        names: repeats.Repeats,
+        growth: Growth | None,
+        casting: Casting | None,
     ) -> tuple[str, SettledText | None]:
         """Return what the text became, whose settled node is all of it, or those of the parts that were read of what grew.
 
@@ -216,7 +221,7 @@ class Texts:
         knows = all(known for _, known in parts.values()) and made.is_untouched_by(names, text)
         return made.text, made if knows else None
 
-    def _part(self, node: walk.Node, casting: Casting | None) -> tuple[Part, bool]:
+    def _part(self, node: walk.TextTree, casting: Casting | None) -> tuple[HistoryPart, bool]:
         """Return what was found in a node; and False if that is not all: for a stream, or if it is forgotten.
 
         With a cast for a number, too, which may have become another one than its outcome says.
@@ -235,7 +240,7 @@ class Texts:
                 surrogates.update(leaf.forms)
                 surrogates.update(outcome.surrogates)
                 own.update(outcome.names)
-        return Part(splice.edits_of(node), surrogates, own), knows
+        return HistoryPart(splice.edits_of(node), surrogates, own), knows
 
     # -- leaves --------------------------------------------------------------------------------------------------------
 

@@ -25,7 +25,7 @@ REGIONS = tuple(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class NumberingPlan:
     """One region's plan."""
 
     code: str
@@ -58,7 +58,7 @@ def _of_lengths(kind: Any, general: Any) -> str:
 
 
 @cache
-def plan_of(region: str, code: int) -> Plan | None:
+def plan_of(region: str, code: int) -> NumberingPlan | None:
     """Return the plan of a region, or of a code without a country (region ``"001"``)."""
     metadata: Any = (
         PhoneMetadata.metadata_for_nongeo_region(code) if region == "001" else PhoneMetadata.metadata_for_region(region)
@@ -71,7 +71,7 @@ def plan_of(region: str, code: int) -> Plan | None:
     patterns = [f"{_of_lengths(kind, metadata.general_desc)}(?:{kind.national_number_pattern})" for kind in kinds]
     general = metadata.general_desc.national_number_pattern
     prefix = metadata.national_prefix_for_parsing
-    return Plan(
+    return NumberingPlan(
         code=str(code),
         general=re.compile(general),
         assigned=re.compile("|".join(f"(?:{pattern})" for pattern in dict.fromkeys(patterns)) or r"(?!)"),

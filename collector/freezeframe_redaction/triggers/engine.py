@@ -28,7 +28,7 @@ _CUSTOM_PRIORITY = 3
 """Of a user's class that overlaps a built-in one: after credentials and cards, before the rest."""
 
 
-class Engine:
+class TriggerEngine:
     """Finds candidates in a batch of leaves."""
 
     def __init__(self, detectors: Sequence[Detector]) -> None:

@@ -20,7 +20,7 @@ from freezeframe_schemas.same_origin import is_loopback
 
 if TYPE_CHECKING:
     from freezeframe._config import Settings
-    from freezeframe.export.seal import Seal
+    from freezeframe.export.seal import SpoolSeal
     from freezeframe.export.spool import Claim, Header
     from freezeframe_schemas.span import SpanRecord
 
@@ -84,11 +84,11 @@ def _is_on_this_machine(endpoint: str) -> bool:
 class LazySeal:
     """A seal that is built on first use: it loads libraries, and creates a key if there is none."""
 
-    def __init__(self, make: Callable[[], Seal]) -> None:
+    def __init__(self, make: Callable[[], SpoolSeal]) -> None:
         self._make = make
-        self._made: Seal | None = None
+        self._made: SpoolSeal | None = None
 
-    def _seal(self) -> Seal:
+    def _seal(self) -> SpoolSeal:
         if self._made is None:
             self._made = self._make()
         return self._made

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from freezeframe._guard import say_once
-from freezeframe.export.export_queue import Deadline, Fate
+from freezeframe.export.export_queue import BatchDeadline, Fate
 from freezeframe.export.otlp import encode_request
 from freezeframe.export.tls import TlsFiles
 from freezeframe_schemas.data_directory import is_chosen
@@ -121,7 +121,7 @@ class CollectorExporter:
         # Senders that lost the same collector must not come back in step. A separate generator leaves the application's alone.
         self._random = random.Random()  # noqa: S311 - not a secret
 
-    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
+    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> Fate:
         """Send the batch, in halves if it is too large.
 
         A span that alone is too large is sent without its bodies, and says so: a step that is known to be incomplete is worth
@@ -145,7 +145,7 @@ class CollectorExporter:
         except Refused as error:
             return Fate(failed=len(records), why=str(error))
 
-    def post(self, body: bytes, spans: int, deadline: Deadline) -> Fate:
+    def post(self, body: bytes, spans: int, deadline: BatchDeadline) -> Fate:
         """Send an encoded request with this many spans; retry as long as the deadline allows.
 
         Raises:

@@ -26,17 +26,17 @@ if TYPE_CHECKING:
     from opentelemetry.sdk.trace import ReadableSpan
 
 
-class Deadline:
+class BatchDeadline:
     """The time until which a batch may be tried. The end of the process brings it forward and wakes any waiter."""
 
     def __init__(self, timeout_s: float, *, hurry: threading.Event | None = None) -> None:
         self._until_s = time.monotonic() + timeout_s
         self._hurry = hurry or threading.Event()
-        self._inner: Deadline | None = None
+        self._inner: BatchDeadline | None = None
 
-    def within(self, timeout_s: float) -> Deadline:
+    def within(self, timeout_s: float) -> BatchDeadline:
         """Return a deadline for a first attempt that leaves at least half of the time for a second."""
-        self._inner = Deadline(min(timeout_s, self.left_s / 2), hurry=self._hurry)
+        self._inner = BatchDeadline(min(timeout_s, self.left_s / 2), hurry=self._hurry)
         return self._inner
 
     @property
@@ -80,7 +80,7 @@ class Fate:
 class Exporter(Protocol):
     """The destination of batches. Only the queue's thread calls it."""
 
-    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
+    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> Fate:
         """Deliver the batch before the deadline; raise if all of it failed."""
         ...
 
@@ -148,7 +148,7 @@ class ExportQueue:
         self._hurry = False
         self._closing = False
         self._draining = False
-        self._deadline: Deadline | None = None
+        self._deadline: BatchDeadline | None = None
         self._in_flight = 0
         self._due_s = math.inf
         """When urgent spans are sent."""
@@ -284,7 +284,7 @@ class ExportQueue:
                 batch = self._take()
                 self._busy = bool(batch)
                 self._in_flight = len(batch)
-                deadline = self._deadline = Deadline(self._export_timeout_s)
+                deadline = self._deadline = BatchDeadline(self._export_timeout_s)
             more = False
             try:
                 if batch:
@@ -328,7 +328,7 @@ class ExportQueue:
         self._queued_bytes -= size
         return batch
 
-    def _deliver(self, batch: list[_Item], deadline: Deadline) -> None:
+    def _deliver(self, batch: list[_Item], deadline: BatchDeadline) -> None:
         records = [record for item in batch if (record := self._record(item)) is not None]
         try:
             fate = self.exporter.export(records, deadline)

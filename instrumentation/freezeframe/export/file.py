@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 
-from freezeframe.export.export_queue import Deadline, Fate
+from freezeframe.export.export_queue import BatchDeadline, Fate
 from freezeframe_schemas.span import SpanRecord
 
 
@@ -15,7 +15,7 @@ class FileExporter:
     def __init__(self, path: str) -> None:
         self._path = path
 
-    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
+    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> Fate:
         """Append one line."""
         import orjson
 

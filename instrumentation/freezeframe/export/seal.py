@@ -40,7 +40,7 @@ class DamagedBatch(SpoolFileError):
     """The content is not what was written."""
 
 
-class Seal(Protocol):
+class SpoolSeal(Protocol):
     """Turns spans into bytes that may be stored on a disk, and those into an OTLP request."""
 
     def seal(self, records: Sequence[SpanRecord]) -> tuple[Header, bytes]:
@@ -57,7 +57,7 @@ class Seal(Protocol):
         ...
 
 
-def make_seal(protection: Protection, key: str | None) -> Seal:
+def make_seal(protection: Protection, key: str | None) -> SpoolSeal:
     """Return the protection that the settings ask for.
 
     Raises:

@@ -10,8 +10,8 @@ from typing import Final
 
 from freezeframe._guard import logger, say_once
 from freezeframe.export.delivery import CollectorExporter, Refused, Unreachable
-from freezeframe.export.export_queue import Deadline, Fate
-from freezeframe.export.seal import DamagedBatch, Seal
+from freezeframe.export.export_queue import BatchDeadline, Fate
+from freezeframe.export.seal import DamagedBatch, SpoolSeal
 from freezeframe.export.spool import Spool, SpoolFileError, SpoolFull
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
@@ -40,7 +40,7 @@ class DrainCounts:
 class SpoolingExporter:
     """A `CollectorExporter` backed by a spool."""
 
-    def __init__(self, live: CollectorExporter, spool: Spool, seal: Seal) -> None:
+    def __init__(self, live: CollectorExporter, spool: Spool, seal: SpoolSeal) -> None:
         self._live = live
         self._spool = spool
         self._seal = seal
@@ -57,7 +57,7 @@ class SpoolingExporter:
         """How many deliverable batches are on the disk."""
         return sum(path not in self._skipped for path in self._spool.batches())
 
-    def export(self, records: Sequence[SpanRecord], deadline: Deadline) -> Fate:
+    def export(self, records: Sequence[SpanRecord], deadline: BatchDeadline) -> Fate:
         """Deliver the batch, or spool it; if it cannot be spooled either, go on as if there were no spool."""
         if not self._resting():
             try:
@@ -92,7 +92,7 @@ class SpoolingExporter:
                 if claim is None:  # another process is delivering it
                     return False
                 try:
-                    fate = self._live.post(self._seal.open(claim), claim.header.spans, Deadline(_DRAIN_TIMEOUT_S))
+                    fate = self._live.post(self._seal.open(claim), claim.header.spans, BatchDeadline(_DRAIN_TIMEOUT_S))
                 except DamagedBatch as error:
                     logger.warning("freezeframe: %s; kept as it is", error)
                     self.drained.damaged += 1

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.context.current import current_place
-from freezeframe.hosts.request_runs import Asked, Request, asked_with, begin
+from freezeframe.hosts.request_runs import Asked, ServedRequest, asked_with, begin
 from freezeframe.hosts.web_sockets import Message, Talk, begin_talk, talk_inside
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 
-_open: Final[dict[int, Request]] = {}
+_open: Final[dict[int, ServedRequest]] = {}
 """Id of an aiohttp request, and of its body -> its recording, while it is being answered."""
 _talks: Final[dict[int, Talk]] = {}
 """Id of an aiohttp request -> its WebSocket, while its handler runs."""
@@ -48,7 +48,7 @@ async def _handle(original: Any, app: Any, request: Any) -> Any:
         return await original(app, request)
     if upgrade := request.headers.get("upgrade"):
         return await (_talk(original, app, request) if upgrade.lower() == "websocket" else original(app, request))
-    noted: Request | None = None
+    noted: ServedRequest | None = None
     with guard("request.begin"):
         ahead = None if switch.serving() is None else request.pop(BODY, b"")
         noted = begin(app, partial(_asked, request, request.method), ahead)
@@ -93,7 +93,7 @@ def _close(request: Any) -> None:
     _open.pop(id(request.content), None)
 
 
-def _end(noted: Request, request: Any, response: Any) -> None:
+def _end(noted: ServedRequest, request: Any, response: Any) -> None:
     _close(request)
     with guard("request.send"):
         noted.status, noted.headers = response.status, response.headers.items

@@ -19,7 +19,7 @@ from typing import Any, Final
 from freezeframe._guard import guard, report
 from freezeframe.context.current import current_place
 from freezeframe.hosts import aiohttp_server, grpc_server
-from freezeframe.hosts.request_runs import Asked, Request, asked_with, begin, forget
+from freezeframe.hosts.request_runs import Asked, ServedRequest, asked_with, begin, forget
 from freezeframe.hosts.web_sockets import Talk, begin_talk, talk_inside
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body
@@ -177,7 +177,7 @@ def _texts(headers: Iterable[tuple[bytes, bytes]]) -> list[tuple[str, str]]:
     return [(bytes(name).decode("latin-1"), bytes(value).decode("latin-1")) for name, value in headers]
 
 
-def _heard(request: Request, receive: Receive) -> Receive:
+def _heard(request: ServedRequest, receive: Receive) -> Receive:
     async def heard() -> Message:
         message = await receive()
         try:
@@ -192,7 +192,7 @@ def _heard(request: Request, receive: Receive) -> Receive:
     return heard
 
 
-def _watched(request: Request, send: Send) -> Send:
+def _watched(request: ServedRequest, send: Send) -> Send:
     async def watched_send(message: Message) -> None:
         try:
             if message["type"] == "http.response.start":
@@ -291,7 +291,7 @@ class _Heard:
 class _Answer:
     """The response of a WSGI application: notes its pieces, and runs the code that makes them inside the run."""
 
-    def __init__(self, answer: Iterable[bytes], request: Request) -> None:
+    def __init__(self, answer: Iterable[bytes], request: ServedRequest) -> None:
         self._answer = answer
         self._pieces: Iterator[bytes] | None = None
         self._request = request

@@ -41,7 +41,7 @@ _targets: Final[dict[int, tuple[Any, str, str | None]]] = {}
 """Id of an application -> the application, where it is found, and that module's file."""
 
 
-class Request:
+class ServedRequest:
     """One request while it is answered, and the run that it may be."""
 
     __slots__ = ("answer", "asked", "body", "headers", "is_answered", "left_after", "pieces", "scope", "status")
@@ -115,12 +115,12 @@ class Asked:
     """Returns what is recorded."""
 
 
-def begin(app: Any, asked: Callable[[], Asked], ahead: bytes | None = None) -> Request:
+def begin(app: Any, asked: Callable[[], Asked], ahead: bytes | None = None) -> ServedRequest:
     """Begin what may be a run. `ahead`: the body, if it was read before the application does."""
     recorder = switch.recorder()
     body = Body(_ANSWER_BYTES if recorder is None else recorder.settings.max_body_bytes)
     scope = begin_scope(partial(target_of_application, app), asked, partial(_came, asked, body, ahead))
-    return Request(scope, body, asked)
+    return ServedRequest(scope, body, asked)
 
 
 def _came(asked: Callable[[], Asked], body: Body, ahead: bytes | None) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.experiments.dataset import write_dataset
-from freezeframe_replay.experiments.failures import Group, list_failures
+from freezeframe_replay.experiments.failures import FailureGroup, list_failures
 from freezeframe_replay.local.target import load_as_fixture, open_store
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.report.render import ID_DIGITS, counted, moment, short, table_text
@@ -72,7 +72,7 @@ def execute(arguments: argparse.Namespace) -> int:
     return EXIT_CODES[worst or Verdict.IDENTICAL]
 
 
-def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str, str]:
+def _replay(arguments: argparse.Namespace, groups: Sequence[FailureGroup]) -> dict[str, str]:
     runs, verdicts = [*dict.fromkeys(group.newest for group in groups)], dict[str, str]()
     quiet = arguments.quiet or arguments.json
     with Progress(f"replaying the newest of {counted(len(runs), 'group')}", quiet=quiet) as progress:
@@ -88,7 +88,7 @@ def _replay(arguments: argparse.Namespace, groups: Sequence[Group]) -> dict[str,
     return verdicts
 
 
-def _write(arguments: argparse.Namespace, groups: Sequence[Group]) -> None:
+def _write(arguments: argparse.Namespace, groups: Sequence[FailureGroup]) -> None:
     notes: dict[str, list[str]] = {}
     for group in groups:
         notes.setdefault(group.newest, []).append(f"{group.signature} {group.type} {group.subject}".strip())
@@ -96,7 +96,7 @@ def _write(arguments: argparse.Namespace, groups: Sequence[Group]) -> None:
     write_dataset(arguments.output, runs, chosen_by=f"one of each failure {arguments.where}".strip())
 
 
-def _table(groups: Sequence[Group], verdicts: dict[str, str]) -> str:
+def _table(groups: Sequence[FailureGroup], verdicts: dict[str, str]) -> str:
     width = options.terminal_width()
     if width < options.WIDE:
         return _narrow(groups, verdicts, width)
@@ -119,7 +119,7 @@ def _table(groups: Sequence[Group], verdicts: dict[str, str]) -> str:
     return table_text(header, rows, right=(0, 1), cell_width=60, cut=cut, width=width)
 
 
-def _narrow(groups: Sequence[Group], verdicts: dict[str, str], width: int) -> str:
+def _narrow(groups: Sequence[FailureGroup], verdicts: dict[str, str], width: int) -> str:
     """Return the table for a terminal of 80 columns; stderr says why a run could not be replayed."""
     rows = [
         [

@@ -10,7 +10,7 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command, option
 from freezeframe_replay.cli.options import STORE, place_of, port, positive, timeout
-from freezeframe_replay.local.target import Place
+from freezeframe_replay.local.target import RunsPlace
 from freezeframe_replay.mcp.answers import LEAST_TOKENS, MOST_TOKENS, USUAL_TOKENS
 from freezeframe_schemas.errors import ConfigError
 
@@ -55,7 +55,7 @@ def execute(arguments: argparse.Namespace) -> int:
         signal.signal(signal.SIGINT, _go_on)
     place = place_of(arguments)
     if place.data is not None:
-        place = Place(data=place.data.resolve(), store=place.store)
+        place = RunsPlace(data=place.data.resolve(), store=place.store)
     try:
         os.chdir(arguments.project)
     except OSError as error:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_replay.cli.command import Declare, all_of, flag, option, repeatable
 from freezeframe_replay.local.home import STORE_VARIABLE, Home, find_home
-from freezeframe_replay.local.target import Place
+from freezeframe_replay.local.target import RunsPlace
 from freezeframe_replay.report.render import WIDTH
 from freezeframe_replay.sources.ages import age_s
 from freezeframe_replay.sources.store import json_form
@@ -74,9 +74,9 @@ def new_directory(*, of: str) -> Declare:
     return option("-o", "--output", type=Path, required=True, metavar="DIR", help=text)
 
 
-def place_of(arguments: argparse.Namespace) -> Place:
+def place_of(arguments: argparse.Namespace) -> RunsPlace:
     """Return the source of runs that --data and --store name."""
-    return Place(data=arguments.data, store=arguments.store)
+    return RunsPlace(data=arguments.data, store=arguments.store)
 
 
 def home_of(arguments: argparse.Namespace) -> Home:

@@ -13,7 +13,7 @@ from typing import Any, Final, TextIO, cast
 import orjson
 
 from freezeframe_redaction import detectors
-from freezeframe_redaction.detectors.people.evidence import Judgement
+from freezeframe_redaction.detectors.people.evidence import NameJudgement
 from freezeframe_redaction.keyring.keys import TenantKey, load_or_create_keys
 from freezeframe_redaction.model import Finding
 from freezeframe_redaction.policies.policy import Policy, load_policy
@@ -253,13 +253,13 @@ def _opinions(redactor: Redactor, text: str) -> Iterator[str]:
             yield f"  {weight:+.2f}  {feature}"
 
 
-def _opinion(name: str, one: Judgement) -> dict[str, Any]:
+def _opinion(name: str, one: NameJudgement) -> dict[str, Any]:
     decided = [["every name", round(one.bias, 2)], *([feature, round(weight, 2)] for feature, weight in _by_weight(one))]
     score = {"score": round(one.score, 2), "least": one.least, "is_name": one.is_name}
     return {"text": name, "detector": one.item[1], **score, "evidence": decided}
 
 
-def _by_weight(one: Judgement) -> list[tuple[str, float]]:
+def _by_weight(one: NameJudgement) -> list[tuple[str, float]]:
     return sorted(one.features.items(), key=lambda item: (-abs(item[1]), item[0]))
 
 

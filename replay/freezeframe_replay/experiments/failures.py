@@ -17,7 +17,7 @@ GROUP BY signature ORDER BY runs DESC, failures DESC, signature LIMIT {limit}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class FailureGroup:
     """A group of similar failures."""
 
     signature: str
@@ -44,7 +44,9 @@ class FailureSource(Protocol):
         ...
 
 
-def list_failures(store: FailureSource, *, limit: int = 20, since: dt.datetime | None = None, where: str = "") -> list[Group]:
+def list_failures(
+    store: FailureSource, *, limit: int = 20, since: dt.datetime | None = None, where: str = ""
+) -> list[FailureGroup]:
     """Return groups of failures, those of most runs first.
 
     Args:
@@ -63,4 +65,4 @@ def list_failures(store: FailureSource, *, limit: int = 20, since: dt.datetime |
         parameters["_since"] = since
     query = _QUERY.replace("{condition}", " AND ".join(tests)).replace("{limit}", str(int(limit)))
     columns, rows = store.sql(query, parameters)
-    return [Group(**dict(zip(columns, row, strict=True))) for row in rows]
+    return [FailureGroup(**dict(zip(columns, row, strict=True))) for row in rows]

@@ -25,7 +25,7 @@ _LIKE_A_FILE: Final = re.compile(r"\.(?:jsonl?|pb|tar\.gz|tgz|ffz)(?::|$)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
+class RunsPlace:
     """The source of runs."""
 
     data: Path | None = None
@@ -42,7 +42,7 @@ def is_fixture(text: str) -> bool:
     return is_archive(path) or ("/" in text and split_name(text) is None)
 
 
-def target_as_typed(place: Place, named: str, run_id: str) -> str:
+def target_as_typed(place: RunsPlace, named: str, run_id: str) -> str:
     """Return the name of this run or fixture for the next command line.
 
     A file or fixture keeps its name. A run is named by its id, since `last` may be another one by then, with --data and --store
@@ -59,7 +59,7 @@ def target_as_typed(place: Place, named: str, run_id: str) -> str:
     return " ".join(words)
 
 
-def load_target(place: Place, named: str) -> Fixture | Run:
+def load_target(place: RunsPlace, named: str) -> Fixture | Run:
     """Return what `named` names: the fixture at a path (its directory, its manifest, or an archive of it), else a run.
 
     Raises:
@@ -77,7 +77,7 @@ def fixture_directory(text: str) -> Path:
     return path.parent if path.name == "manifest.json" else path
 
 
-def open_store(place: Place) -> RunStore:
+def open_store(place: RunsPlace) -> RunStore:
     """Return the store that --store, the environment or the data directory names.
 
     Raises:
@@ -94,18 +94,18 @@ def open_store(place: Place) -> RunStore:
     return open_runs(url)
 
 
-def reads_sql(place: Place) -> bool:
+def reads_sql(place: RunsPlace) -> bool:
     """Return whether the place is a store with freezeframe's own tables."""
     return folder_of(place) is None and not is_backend(store_of(place))
 
 
-def folder_of(place: Place) -> Path | None:
+def folder_of(place: RunsPlace) -> Path | None:
     """Return the directory of OTLP files that --store names, None if it names something else."""
     found = Path(place.store) if place.store and "://" not in place.store else None
     return found if found is not None and found.is_dir() else None
 
 
-def list_elsewhere(place: Place, limit: int) -> list[ListedRun] | None:
+def list_elsewhere(place: RunsPlace, limit: int) -> list[ListedRun] | None:
     """Return the newest runs of another backend or of a directory of OTLP files, the newest first; None if it is our store.
 
     Raises:
@@ -119,7 +119,7 @@ def list_elsewhere(place: Place, limit: int) -> list[ListedRun] | None:
     return list(map(listed_run, load_runs_below(folder)[: -limit - 1 : -1]))
 
 
-def store_of(place: Place) -> str:
+def store_of(place: RunsPlace) -> str:
     """Return the URL of the store to read; a collector of the data directory stores first what it has acknowledged.
 
     Raises:
@@ -128,7 +128,7 @@ def store_of(place: Place) -> str:
     return place.store or store_url(find_home(place.data))
 
 
-def load_run(place: Place, named: str) -> Run:
+def load_run(place: RunsPlace, named: str) -> Run:
     """Return the run that `named` names, from the store or from a file of spans.
 
     Raises:
@@ -146,7 +146,7 @@ def load_run(place: Place, named: str) -> Run:
     return build_run(load_backend_spans(url, named) if is_backend(url) else open_runs(url).load_spans(named))
 
 
-def load_as_fixture(place: Place, named: str) -> Fixture:
+def load_as_fixture(place: RunsPlace, named: str) -> Fixture:
     """Return what `named` names as a fixture: one on the disk, or a run, frozen."""
     found = load_target(place, named)
     if isinstance(found, Fixture):

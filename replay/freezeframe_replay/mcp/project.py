@@ -20,7 +20,7 @@ import anyio
 from anyio.abc import Process
 
 from freezeframe_replay.local.home import STORE_VARIABLE
-from freezeframe_replay.local.target import Place, is_fixture
+from freezeframe_replay.local.target import RunsPlace, is_fixture
 from freezeframe_replay.mcp.answers import USUAL_TOKENS
 from freezeframe_replay.sources.span_file import split_name
 from freezeframe_schemas.data_directory import VARIABLE
@@ -58,7 +58,7 @@ class Ran:
 class Project:
     """What the server was started with."""
 
-    place: Place = field(default_factory=Place)
+    place: RunsPlace = field(default_factory=RunsPlace)
     program: tuple[str, ...] = ()
     """What a replay starts in place of the recorded entry point; empty for that."""
     timeout_s: float = 600.0

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
-from freezeframe.export.export_queue import Deadline, Exporter, Fate
+from freezeframe.export.export_queue import BatchDeadline, Exporter, Fate
 from freezeframe.seams.recorder.enrich import describe_exchange
 from freezeframe_replay.engine.speak import plain
 from freezeframe_schemas import genai, values
@@ -252,6 +252,6 @@ class _Sender:
 
     def _export(self, batch: Sequence[SpanRecord]) -> Fate:
         try:
-            return self._exporter.export(batch, Deadline(_SEND_S))
+            return self._exporter.export(batch, BatchDeadline(_SEND_S))
         except Exception as error:  # counted, and reported when the run ends
             return Fate(failed=len(batch), why=f"{type(error).__name__}: {error}")

@@ -15,7 +15,7 @@ from typing import Final
 from freezeframe_replay.report.messages import (
     INSTRUCTIONS,
     FoundDocument,
-    Said,
+    SaidPart,
     arguments_by_name,
     instructions_of,
     message_key,
@@ -57,7 +57,7 @@ _MOST_CONVERSATIONS: Final = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Call:
+class TranscriptCall:
     """A call of a tool, a retriever, an MCP server or over HTTP."""
 
     kind: str
@@ -87,8 +87,8 @@ class Turn:
     """The system prompt, if it is new or changed."""
     tools: tuple[str, ...] = ()
     """Names of the offered tools, if they are new or changed."""
-    new: tuple[Said, ...] = ()
-    answer: tuple[Said | Call, ...] = ()
+    new: tuple[SaidPart, ...] = ()
+    answer: tuple[SaidPart | TranscriptCall, ...] = ()
     model: str = ""
     finish: str = ""
     cut: str = ""
@@ -102,7 +102,7 @@ class Turn:
 class Transcript:
     """A run as a conversation."""
 
-    items: tuple[Turn | Call, ...]
+    items: tuple[Turn | TranscriptCall, ...]
     conversations: int
 
 
@@ -133,7 +133,7 @@ class _Conversation:
 class _Asked:
     """A call that a model asked for, until its result is met."""
 
-    call: Call
+    call: TranscriptCall
     turn: int
     """Index of the turn in the items."""
     part: int
@@ -148,7 +148,7 @@ class _Reader:
         self._spans = {span.span_id: span for span in run.spans}
         self._exchanges = {exchange.span_id: exchange for exchange in run.exchanges}
         self._nodes = _in_order(outline.nodes, self._spans, exchanges=bool(run.exchanges))
-        self._items: list[Turn | Call] = []
+        self._items: list[Turn | TranscriptCall] = []
         self._conversations: list[_Conversation] = []
         self._answered: set[str] = set()
         """Keys of the messages that a model gave: in a later request they are not new."""
@@ -217,7 +217,7 @@ class _Reader:
         if not parts and exchange is not None and exchange.response.body and not turn.error:
             # an embedding's vectors, or a format that no dialect reads
             kind = "vectors" if text_of(said, genai.OPERATION_NAME) == genai.OP_EMBEDDINGS else "as it came"
-            parts = (Said(role="assistant", kind=kind, text=readable_body(exchange)),)
+            parts = (SaidPart(role="assistant", kind=kind, text=readable_body(exchange)),)
         self._items.append(replace(turn, answer=parts))
         self._answered.update(keys)
         conversation.text = text
@@ -226,15 +226,15 @@ class _Reader:
         conversation.settings, conversation.place = settings, place
         conversation.response_id = text_of(said, genai.RESPONSE_ID)
 
-    def _answer(self, turn: Turn, answers: Sequence[JsonObject]) -> tuple[Said | Call, ...]:
-        parts: list[Said | Call] = []
+    def _answer(self, turn: Turn, answers: Sequence[JsonObject]) -> tuple[SaidPart | TranscriptCall, ...]:
+        parts: list[SaidPart | TranscriptCall] = []
         for message in answers:
             for part in map(as_object, as_list(message.get("parts"))):
                 if part.get("type") != "tool_call":
                     parts += said_in("assistant", part)
                     continue
                 name, identity = str(part.get("name") or ""), part.get("id")
-                asked = Call(
+                asked = TranscriptCall(
                     kind=Kind.TOOL.value,
                     name=name,
                     arguments=readable(plain(part.get("arguments"))),
@@ -279,7 +279,7 @@ class _Reader:
 
     def _call(self, node: Node, span: SpanRecord, exchange: Exchange | None) -> None:
         request, answer, error = call_texts(span, exchange)
-        made = Call(
+        made = TranscriptCall(
             kind=call_kind(span, exchange),
             name=(span.text(genai.TOOL_NAME) or node.name) if exchange is None else node.name,
             arguments=readable(arguments_by_name(plain(request))),
@@ -297,7 +297,7 @@ class _Reader:
         if asked.id is not None:
             self._asked.append(asked)  # what the model is told of it is still to come
 
-    def _asking(self, made: Call, call_id: str | None) -> _Asked | None:
+    def _asking(self, made: TranscriptCall, call_id: str | None) -> _Asked | None:
         """Return the request of a model that this call answers: by its id, else by name and arguments."""
         open_ones = [item for item in self._asked if item.call.node is None]
         if call_id:
@@ -331,7 +331,7 @@ class _Reader:
     def _key(self, message: JsonObject) -> str:
         return message_key(message, ids=self._ids)
 
-    def _put(self, asked: _Asked, call: Call) -> None:
+    def _put(self, asked: _Asked, call: TranscriptCall) -> None:
         asked.call = call
         turn = self._items[asked.turn]
         assert isinstance(turn, Turn)

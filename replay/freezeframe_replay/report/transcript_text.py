@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from freezeframe_replay.report.messages import Said
+from freezeframe_replay.report.messages import SaidPart
 from freezeframe_replay.report.outline import ROOT_LANE, Node
 from freezeframe_replay.report.render import duration, printable
-from freezeframe_replay.report.transcript import Call, Transcript, Turn
+from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn
 
 _INDENT = "    "
 
@@ -29,11 +29,11 @@ class Passage:
 def passages(transcript: Transcript) -> Iterator[Passage]:
     """Yield the transcript call by call; a call of a tool comes after the model call that asked for it."""
     for item in transcript.items:
-        if isinstance(item, Call):
+        if isinstance(item, TranscriptCall):
             yield _call(item)
             continue
         yield Passage(step=item.node.step, text="\n".join(_turn(item, several=transcript.conversations > 1)))
-        yield from (_call(part) for part in item.answer if isinstance(part, Call))
+        yield from (_call(part) for part in item.answer if isinstance(part, TranscriptCall))
 
 
 def _turn(turn: Turn, *, several: bool) -> Iterator[str]:
@@ -45,14 +45,14 @@ def _turn(turn: Turn, *, several: bool) -> Iterator[str]:
         yield _said("tools offered", ", ".join(turn.tools))
     yield from (_said("changed", change) for change in turn.changes)
     yield from (_part(part) for part in turn.new)
-    yield from (_part(part) for part in turn.answer if isinstance(part, Said))
+    yield from (_part(part) for part in turn.answer if isinstance(part, SaidPart))
     if turn.finish:
         yield _said("finish", turn.finish)
     if turn.error:
         yield _said("error", turn.error)
 
 
-def _call(call: Call) -> Passage:
+def _call(call: TranscriptCall) -> Passage:
     named = f"{call.kind} {call.name}"
     asked = "" if call.asked_in is None else f"asked for in step {call.asked_in}"
     lines = [_head(call.node, named, asked)] if call.node is not None else [_line("step none", named, "not recorded", asked)]
@@ -84,7 +84,7 @@ def _line(*words: str) -> str:
     return "  ".join(printable(word) for word in words if word)
 
 
-def _part(part: Said) -> str:
+def _part(part: SaidPart) -> str:
     label = part.role if part.kind == "text" else f"{part.role} ({part.kind})"
     return _said(label, f"{len(part.text):,} characters of vectors" if part.kind == "vectors" else part.text)
 

@@ -17,7 +17,7 @@ from aiohttp import web
 
 from freezeframe._version import __version__
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.experiments.failures import Group, list_failures
+from freezeframe_replay.experiments.failures import FailureGroup, list_failures
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.collector import flush, store_url
 from freezeframe_replay.packing import PackedRecording, code_of, files_of, pack_of
@@ -129,7 +129,7 @@ async def get_failures(request: web.Request) -> web.Response:
     """Similar failures in groups, each with its newest run (freezeframe failures)."""
     asked = asked_runs(request.query)
 
-    def find() -> Sequence[Group]:
+    def find() -> Sequence[FailureGroup]:
         flush(request.app[HOME])
         return request.app[STORE].use(lambda store: list_failures(store, limit=asked.size, since=asked.since))
 

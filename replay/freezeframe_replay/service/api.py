@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from freezeframe_replay.experiments.failures import Group
+from freezeframe_replay.experiments.failures import FailureGroup
 from freezeframe_replay.experiments.fork import Target
 from freezeframe_replay.report.align import Comparison
 from freezeframe_replay.report.outline import Outline
@@ -134,7 +134,10 @@ ROUTES: Final = (
         query={"changed": "1: only runs of which a candidate changed something"},
     ),
     _get(
-        f"{BASE}/failures", answers.get_failures, Sequence[Group], query={name: _FILTERS[name] for name in ("limit", "since")}
+        f"{BASE}/failures",
+        answers.get_failures,
+        Sequence[FailureGroup],
+        query={name: _FILTERS[name] for name in ("limit", "since")},
     ),
     _get(f"{BASE}/diff", answers.get_diff, Comparison, query={"before": "id of a run", "after": "id of a run"}),
     _post(

@@ -12,7 +12,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.experiments.failures import Group, list_failures
+from freezeframe_replay.experiments.failures import FailureGroup, list_failures
 from freezeframe_replay.local.collector import flush, status
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.answered_rows import csv_text
@@ -101,7 +101,7 @@ async def show_failures(request: web.Request) -> web.Response:
     return html(failures_page(groups, bars, replays, since=since, token=request.app[TOKEN]))
 
 
-def _failures(store: RunStore, length_s: float) -> tuple[list[Group], Mapping[str, Sequence[int]]]:
+def _failures(store: RunStore, length_s: float) -> tuple[list[FailureGroup], Mapping[str, Sequence[int]]]:
     begin = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=length_s)
     groups = list_failures(store, limit=_MOST_GROUPS, since=begin)
     width = max(int(length_s / BARS), 1)

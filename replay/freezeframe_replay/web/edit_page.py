@@ -9,7 +9,7 @@ from enum import Enum
 from typing import Any, Final
 from urllib.parse import quote
 
-from freezeframe_replay.report.messages import Said
+from freezeframe_replay.report.messages import SaidPart
 from freezeframe_replay.report.outline import Outline
 from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.report.transcript import Transcript, Turn
@@ -122,7 +122,7 @@ def _said(transcript: Transcript, exchange: Exchange) -> str:
     """Return what the model said as text, without the calls of tools that it asked for."""
     turn = next((item for item in transcript.items if isinstance(item, Turn) and item.node.span_id == exchange.span_id), None)
     parts = () if turn is None else turn.answer
-    return "\n".join(part.text for part in parts if isinstance(part, Said) and part.kind == "text")
+    return "\n".join(part.text for part in parts if isinstance(part, SaidPart) and part.kind == "text")
 
 
 def _result(exchange: Exchange) -> str:

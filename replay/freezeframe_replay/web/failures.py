@@ -14,7 +14,7 @@ _HEIGHT: Final = 20
 
 
 class Group(Protocol):
-    """The part of `experiments.failures.Group` that is needed here."""
+    """The part of `experiments.failures.FailureGroup` that is needed here."""
 
     @property
     def signature(self) -> str:

@@ -9,10 +9,10 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from freezeframe_replay.report.failure import find_failure
-from freezeframe_replay.report.messages import Said
+from freezeframe_replay.report.messages import SaidPart
 from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import ID_DIGITS, cost_sum, how_far, ledger_lines, took
-from freezeframe_replay.report.transcript import Call, Transcript, Turn, make_transcript
+from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn, make_transcript
 from freezeframe_replay.sources.costs import Cost, sum_of
 from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.web.kit import ADDS
@@ -229,9 +229,9 @@ def _facts(outline: Outline) -> dict[str, str]:
 # -- the transcript in parts --------------------------------------------------------------------------------------------
 
 
-def _parts(transcript: Transcript) -> list[list[Turn | Call]]:
+def _parts(transcript: Transcript) -> list[list[Turn | TranscriptCall]]:
     """Return the items in parts of about equal weight, at least one of them."""
-    parts: list[list[Turn | Call]] = [[]]
+    parts: list[list[Turn | TranscriptCall]] = [[]]
     weight = 0
     for item in transcript.items:
         heavy = sum(_weights(item))
@@ -243,11 +243,11 @@ def _parts(transcript: Transcript) -> list[list[Turn | Call]]:
     return parts
 
 
-def _weights(item: Turn | Call | Said) -> Iterator[int]:
+def _weights(item: Turn | TranscriptCall | SaidPart) -> Iterator[int]:
     yield _MARKUP
-    if isinstance(item, Said):
+    if isinstance(item, SaidPart):
         yield min(len(item.text), _LIMITS["text"])
-    elif isinstance(item, Call):
+    elif isinstance(item, TranscriptCall):
         yield min(len(item.arguments), _LIMITS["arguments"])
         if item.documents:
             yield from (min(len(found.text), _LIMITS["document"]) for found in item.documents[: _LIMITS["documents"]])
@@ -258,21 +258,21 @@ def _weights(item: Turn | Call | Said) -> Iterator[int]:
             yield from _weights(part)
 
 
-def _nodes_of(items: Iterable[Turn | Call]) -> Iterator[Node]:
+def _nodes_of(items: Iterable[Turn | TranscriptCall]) -> Iterator[Node]:
     for item in items:
         if item.node is not None:
             yield item.node
         if isinstance(item, Turn):
-            yield from (part.node for part in item.answer if isinstance(part, Call) and part.node is not None)
+            yield from (part.node for part in item.answer if isinstance(part, TranscriptCall) and part.node is not None)
 
 
-def _beside(run: Run, items: Sequence[Turn | Call]) -> list[dict[str, Any]]:
+def _beside(run: Run, items: Sequence[Turn | TranscriptCall]) -> list[dict[str, Any]]:
     """Return the steps of a part with their times in the run, which are shown next to it."""
     nodes = sorted(_nodes_of(items), key=lambda node: node.step or 0)
     scale = Scale(run) if nodes else None
     return [{"node": node, "bar": scale.bar(node)} for node in nodes] if scale else []
 
 
-def _name_of(items: Sequence[Turn | Call]) -> str:
+def _name_of(items: Sequence[Turn | TranscriptCall]) -> str:
     steps = [node.step for node in _nodes_of(items) if node.step is not None]
     return f"{min(steps):,}–{max(steps):,}" if steps else f"{len(items)} calls"

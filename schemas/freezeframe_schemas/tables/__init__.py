@@ -9,7 +9,7 @@ from freezeframe_schemas.tables.columns import PAYLOAD_COLUMNS, REJECTED_COLUMNS
 from freezeframe_schemas.tables.pieces import piece_hash
 from freezeframe_schemas.tables.reading import run_parts, run_statement, spans_from_blocks, spans_from_rows
 from freezeframe_schemas.tables.rows import (
-    Batch,
+    Block,
     Rows,
     StoredPieces,
     rows_from_spans,
@@ -23,7 +23,7 @@ __all__ = [
     "REJECTED_COLUMNS",
     "SPAN_COLUMNS",
     "STORED_AT",
-    "Batch",
+    "Block",
     "Column",
     "CutMemory",
     "Rows",

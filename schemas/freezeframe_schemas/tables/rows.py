@@ -44,7 +44,7 @@ StoredPieces = Mapping[str, AbstractSet[bytes]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class Block:
     """Columns for one table: ``{name: (type, values)}``."""
 
     columns: Mapping[str, tuple[str, Sequence[Any]]]
@@ -66,8 +66,8 @@ class Batch:
 class Rows:
     """What a list of spans becomes in the store."""
 
-    spans: Batch
-    payloads: Batch
+    spans: Block
+    payloads: Block
     pieces: Sequence[tuple[str, bytes]]
     """The trace id and hash of each row of `payloads`."""
 
@@ -180,7 +180,7 @@ class _Writer:
             self._write_span(index, span)
         columns = {column.name: (column.type, cells) for column, cells in zip(STORED_SPAN_COLUMNS, self._columns, strict=True)}
         columns |= {name: (columns[name][0], [field(span) for span in self._spans]) for name, field in _FIELDS.items()}
-        return Rows(spans=Batch(columns=columns), payloads=self._payloads(), pieces=self._pieces)
+        return Rows(spans=Block(columns=columns), payloads=self._payloads(), pieces=self._pieces)
 
     def _write_span(self, index: int, span: SpanRecord) -> None:
         columns = self._columns
@@ -273,9 +273,9 @@ class _Writer:
                 self._pieces.append((trace_id, digest))
                 self._piece_rows.append((0, tenant, self._hours[trace_id], service, trace_id, second, name, piece))
 
-    def _payloads(self) -> Batch:
+    def _payloads(self) -> Block:
         cells = zip(*self._piece_rows, strict=True) if self._piece_rows else ([] for _ in PAYLOAD_COLUMNS)
-        return Batch(
+        return Block(
             columns={column.name: (column.type, values) for column, values in zip(PAYLOAD_COLUMNS, cells, strict=True)}
         )
 

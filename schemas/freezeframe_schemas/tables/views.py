@@ -13,7 +13,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.gaps import CEILINGS, GapKind
-from freezeframe_schemas.run import KINDS_IN, KIT, LEVELS, NO_EXCHANGES, OPERATION_IN, RE_ENACTED_FROM, KitField, Scope
+from freezeframe_schemas.run import KINDS_IN, KIT, LEVELS, NO_EXCHANGES, OPERATION_IN, RE_ENACTED_FROM, KitField, KitScope
 from freezeframe_schemas.tables.columns import RUN_COLUMNS
 from freezeframe_schemas.tables.ddl import UNFINISHED, quoted, with_names
 from freezeframe_schemas.tables.view_columns import comments_sql
@@ -29,7 +29,7 @@ _PLACES: Final = {
     key: at
     for at, key in enumerate(
         dict.fromkeys(
-            (name, field.scope is Scope.RESOURCE)
+            (name, field.scope is KitScope.RESOURCE)
             for field in KIT
             for name in (*field.attributes, field.omitted)
             if name is not None
@@ -73,7 +73,7 @@ def carried_sql() -> str:
 
 def _needs(kit_field: KitField) -> tuple[int, int]:
     """Return the bits of `carried_sql` of which a row has to have one, and those of which it may have none."""
-    resource = kit_field.scope is Scope.RESOURCE
+    resource = kit_field.scope is KitScope.RESOURCE
     omitted = 0 if kit_field.omitted is None else 1 << _PLACES[kit_field.omitted, resource]
     return sum(1 << _PLACES[name, resource] for name in kit_field.attributes), omitted
 
@@ -173,7 +173,7 @@ def run_rows_sql() -> str:
         text.replace("{ENTRY_RANK}", _ENTRY_RANK)
         .replace("{CARRIED}", carried_sql())
         .replace("{KIT_OF_EXCHANGES}", _bits(f"multiIf({by_kind}, [])"))
-        .replace("{KIT_OF_ENTRY}", _bits(_fields(Scope.ENTRY, Scope.RESOURCE)))
+        .replace("{KIT_OF_ENTRY}", _bits(_fields(KitScope.ENTRY, KitScope.RESOURCE)))
     )
     columns = ", ".join(column.name for column in RUN_COLUMNS)
     return f"""DROP VIEW IF EXISTS {{db}}.run_rows_feed {{on_cluster}};
@@ -194,19 +194,19 @@ def _bits(kit: str) -> str:
     return f"toUInt32(arraySum(f -> if(bitAnd(s.carried, f.1) = 0 OR bitAnd(s.carried, f.2) != 0, f.3, 0), {kit}))"
 
 
-def _fields(*scopes: Scope) -> str:
+def _fields(*scopes: KitScope) -> str:
     """Return the kit's fields of these scopes in SQL: what `_needs` says of each, and its bit."""
     return str([(*_needs(kit_field), 1 << bit) for bit, kit_field in enumerate(KIT) if kit_field.scope in scopes])
 
 
 def _lacking(kit_field: KitField) -> str:
-    if kit_field.scope in (Scope.ENTRY, Scope.RESOURCE):
+    if kit_field.scope in (KitScope.ENTRY, KitScope.RESOURCE):
         return f"toUInt64(argMin({_absent(kit_field)}, entry_rank))"
     count = f"countIf({_in_scope(kit_field.scope)} AND {_absent(kit_field)})"
     return f"if(exchanges = 0, {count}, 0)" if kit_field.scope in OPERATION_IN else count
 
 
-def _in_scope(scope: Scope) -> str:
+def _in_scope(scope: KitScope) -> str:
     """Return a SQL condition over a row `s` of spans: whether it must carry the fields of the scope."""
     if scope in OPERATION_IN:
         return f"s.exchange_kind = '' AND s.operation = {quoted(OPERATION_IN[scope])}"

@@ -25,7 +25,7 @@ from freezeframe_schemas.wire.document import (
     make_object,
     parse,
 )
-from freezeframe_schemas.wire.frames import METRICS, Body, Form, Frame
+from freezeframe_schemas.wire.frames import METRICS, DecodedBody, Form, Frame
 
 _REQUEST_FIELDS: Final = frozenset({"modelId", "messages", "system", "inferenceConfig", "schemaVersion"})
 SETTINGS: Final = frozenset({"maxTokens", "temperature", "topP", "topK", "stopSequences"})
@@ -329,7 +329,7 @@ def error_frame(error: JsonValue) -> Frame:
     return Frame(event=kind, value=without_keys(as_object(error), "type"))
 
 
-def has_ended(body: Body) -> bool | None:
+def has_ended(body: DecodedBody) -> bool | None:
     """Return whether ``metadata`` came, which is the last event; an answer that stopped may be whole without it."""
     kinds = [_named(frame)[0] for frame in body.frames or ()]
     if any(kind == "metadata" or kind.endswith("Exception") for kind in kinds):

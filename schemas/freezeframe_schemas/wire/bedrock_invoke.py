@@ -27,7 +27,7 @@ from freezeframe_schemas.wire.document import (
     as_objects,
     as_text,
 )
-from freezeframe_schemas.wire.frames import CHUNK, DONE, METRICS, Body, Form, Frame
+from freezeframe_schemas.wire.frames import CHUNK, DONE, METRICS, DecodedBody, Form, Frame
 from freezeframe_schemas.wire.messages import Message, TextPart, answer_of
 
 _TEMPERATURE: Final = ("temperature",)
@@ -276,7 +276,7 @@ def read_embeddings_response(document: JsonObject, out: AttributeWriter) -> None
     out.integer(genai.USAGE_INPUT_TOKENS, document.get("inputTextTokenCount"))
 
 
-def has_ended(body: Body) -> bool | None:
+def has_ended(body: DecodedBody) -> bool | None:
     """Return whether Bedrock's counts came, which are in the last event. A guardrail that blocks sends its trace instead."""
     frames = body.frames or ()
     if any((frame.event or "").endswith("Exception") or METRICS in as_object(frame.value) for frame in frames):

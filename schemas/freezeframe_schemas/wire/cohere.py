@@ -22,7 +22,7 @@ from freezeframe_schemas.wire.document import (
     as_objects,
     as_text,
 )
-from freezeframe_schemas.wire.frames import Body, Frame
+from freezeframe_schemas.wire.frames import DecodedBody, Frame
 from freezeframe_schemas.wire.openai_content import read_message, read_tool, write_call
 
 SAMPLED: Final[Fields] = {
@@ -226,7 +226,7 @@ def compose_embed(answer: Answer, request: JsonObject) -> JsonObject:
     return {**document, "response_type": "embeddings_floats", "embeddings": answer.embeddings()}
 
 
-def has_ended(body: Body) -> bool | None:
+def has_ended(body: DecodedBody) -> bool | None:
     """Return whether ``message-end`` came."""
     return body.done or ended_by_event("type", "message-end")(body)
 

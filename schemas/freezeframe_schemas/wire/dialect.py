@@ -21,12 +21,12 @@ from freezeframe_schemas.wire import prompts
 from freezeframe_schemas.wire.answer import Answer, Compose, Disassemble, ErrorBody, Split, error_object, in_one_piece, whole
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, dump, parse
-from freezeframe_schemas.wire.frames import DONE, Body, Form, Frame, read_body, write_frames
+from freezeframe_schemas.wire.frames import DONE, DecodedBody, Form, Frame, read_body, write_frames
 
 ReadDocument = Callable[[JsonObject, AttributeWriter], None]
 ReadHeaders = Callable[[Mapping[str, str], AttributeWriter], None]
 Assemble = Callable[[Sequence[Frame]], JsonObject]
-HasEnded = Callable[[Body], bool | None]
+HasEnded = Callable[[DecodedBody], bool | None]
 """Whether a stream holds the event that its protocol ends with. None: the protocol has no such event, or its frames do not
 follow the protocol, and only the end of the HTTP body shows it."""
 
@@ -41,7 +41,7 @@ def _last_object(frames: Sequence[Frame]) -> JsonObject:
     return next((frame.value for frame in reversed(frames) if isinstance(frame.value, dict)), {})
 
 
-def _never_shows(body: Body) -> None:
+def _never_shows(body: DecodedBody) -> None:
     """Let the end of the HTTP body decide: the `has_ended` of an API that does not stream, or that we cannot read."""
     del body
 
@@ -201,7 +201,7 @@ class WireDialect:
             return False if cut else None
         return self._is_ended(read) if read.frames or read.done else False
 
-    def _is_ended(self, body: Body) -> bool | None:
+    def _is_ended(self, body: DecodedBody) -> bool | None:
         """Return whether the frames end as the protocol says, or with an error among them: nothing follows one."""
         if any(as_object(frame.value).get("error") for frame in body.frames or ()):
             return True
@@ -220,7 +220,7 @@ def _response(status: int, form: Form, pieces: Sequence[bytes], *headers: tuple[
     return Response(status=status, headers=(("content-type", form.value), *headers), chunks=chunks)
 
 
-def ended_by(body: Body, ends: Callable[[Frame], bool], speaks: Callable[[Frame], bool]) -> bool | None:
+def ended_by(body: DecodedBody, ends: Callable[[Frame], bool], speaks: Callable[[Frame], bool]) -> bool | None:
     """Return whether a frame `ends` the stream. None if no frame `speaks` the protocol, so that its end means nothing."""
     frames = body.frames or ()
     if any(ends(frame) for frame in frames):

@@ -49,7 +49,7 @@ CHUNK: Final = "chunk"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Body:
+class DecodedBody:
     """A decoded body: `document` of a synchronous answer, or `frames` of a streamed one (then `document` is None)."""
 
     document: JsonValue = None
@@ -59,7 +59,7 @@ class Body:
     form: Form = Form.DOCUMENT
 
 
-def read_body(body: bytes, content_type: str) -> Body:
+def read_body(body: bytes, content_type: str) -> DecodedBody:
     """Return the content of the body; an unreadable one has none."""
     kind = content_type.partition(";")[0].strip().lower()
     if kind == "text/event-stream":
@@ -71,28 +71,28 @@ def read_body(body: bytes, content_type: str) -> Body:
     return _document(body) or _sniff(body)
 
 
-def _document(body: bytes) -> Body | None:
+def _document(body: bytes) -> DecodedBody | None:
     document = parse(body)
     if isinstance(document, list):
         # Gemini without alt=sse streams one JSON array; its errors also come in one.
-        return Body(frames=[Frame(value=item) for item in document], form=Form.ARRAY)
-    return None if document is None else Body(document=document)
+        return DecodedBody(frames=[Frame(value=item) for item in document], form=Form.ARRAY)
+    return None if document is None else DecodedBody(document=document)
 
 
-def _sniff(body: bytes) -> Body:
+def _sniff(body: bytes) -> DecodedBody:
     start = body.lstrip()[:7]
     if start.startswith((b"data:", b"event:", b":", b"id:", b"retry:")):
         return _sse(body)
     if start.startswith(b"{"):
         lines = _lines(body)
-        return lines if lines.frames else Body()
+        return lines if lines.frames else DecodedBody()
     if start.startswith(b"["):
         return _array(body)
     events = _eventstream(body)
-    return events if events.frames else Body()
+    return events if events.frames else DecodedBody()
 
 
-def _sse(body: bytes) -> Body:
+def _sse(body: bytes) -> DecodedBody:
     frames: list[Frame] = []
     done = False
     for event in sse.parse_events(body):
@@ -102,15 +102,15 @@ def _sse(body: bytes) -> Body:
             frames.append(Frame(event=event.event, value=value))
     if not frames and (document := _document(body)) is not None:
         return document  # an error answered as JSON under the stream's content type
-    return Body(frames=frames, done=done, form=Form.EVENTS)
+    return DecodedBody(frames=frames, done=done, form=Form.EVENTS)
 
 
-def _lines(body: bytes) -> Body:
+def _lines(body: bytes) -> DecodedBody:
     values = (parse(line) for line in body.splitlines())
-    return Body(frames=[Frame(value=value) for value in values if value is not None], form=Form.LINES)
+    return DecodedBody(frames=[Frame(value=value) for value in values if value is not None], form=Form.LINES)
 
 
-def _array(body: bytes) -> Body:
+def _array(body: bytes) -> DecodedBody:
     """Return the whole items of a JSON array that was cut (Gemini streams one if the client did not ask for SSE)."""
     text = body.decode("utf-8", "replace").lstrip()
     decoder = json.JSONDecoder(strict=False)
@@ -122,7 +122,7 @@ def _array(body: bytes) -> Body:
             value, position = decoder.raw_decode(text, position)
             frames.append(Frame(value=value))
     except (ValueError, RecursionError):
-        return Body(frames=frames, form=Form.ARRAY)
+        return DecodedBody(frames=frames, form=Form.ARRAY)
 
 
 def _unwrapped(piece: str) -> JsonValue:
@@ -132,7 +132,7 @@ def _unwrapped(piece: str) -> JsonValue:
         return None
 
 
-def _eventstream(body: bytes) -> Body:
+def _eventstream(body: bytes) -> DecodedBody:
     frames: list[Frame] = []
     for message in eventstream.parse(body):
         value = parse(message.payload)
@@ -143,7 +143,7 @@ def _eventstream(body: bytes) -> Body:
             frames.append(Frame(event=name if isinstance(name, str) else None, value=value))
     if not frames and (document := _document(body)) is not None:
         return document
-    return Body(frames=frames, form=Form.AWS_EVENTS)
+    return DecodedBody(frames=frames, form=Form.AWS_EVENTS)
 
 
 def write_frames(frames: Iterable[Frame], form: Form) -> list[bytes]:

@@ -25,7 +25,7 @@ from freezeframe_schemas.wire.document import (
     as_text,
     make_object,
 )
-from freezeframe_schemas.wire.frames import Body, Frame
+from freezeframe_schemas.wire.frames import DecodedBody, Frame
 
 _CAPITAL: Final = re.compile(r"_([a-z])")
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]")
@@ -88,7 +88,7 @@ def _split_part(part: JsonObject, split: Split) -> list[JsonObject]:
     return [*pieces[:-1], {**part, **pieces[-1]}]
 
 
-def has_ended(body: Body) -> bool | None:
+def has_ended(body: DecodedBody) -> bool | None:
     """Return False until a finish reason came. After that, return None: only the end of the body shows whether more follows."""
     for frame in body.frames or ():
         chunk = camel(as_object(frame.value))

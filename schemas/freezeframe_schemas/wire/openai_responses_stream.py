@@ -11,7 +11,7 @@ from typing import Final
 from freezeframe_schemas.wire.answer import Split, pieces_of
 from freezeframe_schemas.wire.dialect import ended_by
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_list, as_object, as_objects, as_text
-from freezeframe_schemas.wire.frames import Body, Frame
+from freezeframe_schemas.wire.frames import DecodedBody, Frame
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
@@ -136,7 +136,7 @@ def _item_events(item: JsonObject, split: Split) -> Iterator[JsonObject]:
 _LAST_EVENTS: Final = frozenset({"response.completed", "response.failed", "response.incomplete", "error"})
 
 
-def has_ended(body: Body) -> bool | None:
+def has_ended(body: DecodedBody) -> bool | None:
     """Return whether the event that says how the response ended came."""
     return ended_by(body, lambda frame: _type_of(frame) in _LAST_EVENTS, lambda frame: _type_of(frame).startswith("response."))
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from freezeframe_schemas.wire.answer import Split, pieces_of, without_keys
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_integer, as_object, as_objects, as_text, make_object
-from freezeframe_schemas.wire.frames import DONE, Body, Frame
+from freezeframe_schemas.wire.frames import DONE, DecodedBody, Frame
 
 
 def assemble(frames: Sequence[Frame]) -> JsonObject:
@@ -37,7 +37,7 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
     return document
 
 
-def has_ended(body: Body) -> bool | None:
+def has_ended(body: DecodedBody) -> bool | None:
     """Return whether ``[DONE]`` came. Not all send it: without it, a stream may be whole once each choice has finished."""
     if body.done:
         return True

@@ -71,7 +71,7 @@ Item = tuple[Candidate, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
+class NameJudgement:
     """What the evidence says about one name. Features hold words of the text: for its owner's eyes only."""
 
     item: Item
@@ -99,7 +99,7 @@ class Evidence:
     least: float
     weights: Mapping[str, float]
 
-    def judge(self, around: Surroundings, key: str, item: Item) -> Judgement | None:
+    def judge(self, around: Surroundings, key: str, item: Item) -> NameJudgement | None:
         """Return what speaks for and against a name; None if it is not for the evidence to judge."""
         candidate, detector = item
         name = around.text[candidate.start : candidate.end]
@@ -114,7 +114,7 @@ class Evidence:
             start = words[first][0] if first else candidate.start
             end = words[last - 1][1] if last < len(words) else candidate.end
             named = candidate._replace(start=start, end=end, shown=None)
-        return Judgement(item=item, named=named, score=score, bias=self.bias, least=self.least_of(detector), features=parts)
+        return NameJudgement(item=item, named=named, score=score, bias=self.bias, least=self.least_of(detector), features=parts)
 
     def _edges(self, text: str, words: Sequence[Span], found: Sequence[Sequence[str]]) -> Span:
         """Return which words are the name, two at least: those at its edges have to be names by their own score."""
