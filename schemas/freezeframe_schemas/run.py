@@ -393,9 +393,7 @@ def readiness(run: Run) -> Readiness:
     blocking = tuple(sorted(name for name, ceiling in ceilings.items() if ceiling == level))
     if not run.exchanges:
         level, blocking = min(level, 2), (NO_EXCHANGES,)
-    used_tools = any(
-        scopes[scope] for scope in (KitScope.TOOL, KitScope.RETRIEVAL, KitScope.TOOL_SPAN, KitScope.RETRIEVAL_SPAN)
-    )
+    used_tools = any(scopes[scope] for scope in (*KINDS_IN, *OPERATION_IN) if scope is not KitScope.MODEL)
     if level == 2 and not used_tools:
         level = 1
     return Readiness(level=level if run.spans else 0, missing=missing, blocking=blocking)

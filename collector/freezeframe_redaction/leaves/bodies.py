@@ -41,7 +41,7 @@ class RedactedBody:
 class Plan:
     """A body in progress: what is to be settled with the rest of the span, and what to do with the result."""
 
-    nodes: tuple[walk.TextTree, ...]
+    nodes: tuple[walk.Tree, ...]
     """The trees of the text, if it is a stream or came in chunks."""
     finish: Callable[[str], RedactedBody]
     """Makes the body from the settled nodes and from what the text became."""

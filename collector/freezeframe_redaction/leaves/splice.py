@@ -13,7 +13,7 @@ from typing import Final
 
 import orjson
 
-from freezeframe_redaction.leaves.walk import Leaf, Span, TextTree
+from freezeframe_redaction.leaves.walk import Leaf, Span, Tree
 
 _TOKEN: Final = re.compile(r'"[^"\\]*+(?:\\.[^"\\]*+)*+"|-?[0-9][0-9.eE+-]*|NaN|-?Infinity', re.DOTALL)
 """A string or a number, including what Python's parser takes for one."""
@@ -31,7 +31,7 @@ _Pending = tuple[Leaf, Sequence[Span]]
 """A leaf with its edits or findings."""
 
 
-def render(node: TextTree) -> str:
+def render(node: Tree) -> str:
     """Return the node's text with the edits of its leaves in place; the same object if there are none."""
     return apply(node.raw, edits_of(node))
 
@@ -50,18 +50,18 @@ def apply(text: str, edits: Sequence[Span]) -> str:
     return "".join(pieces)
 
 
-def edits_of(node: TextTree) -> list[Span]:
+def edits_of(node: Tree) -> list[Span]:
     """Return all edits below the node as edits of its own text."""
     spell = _spell_ascii if node.raw.isascii() else _spell_utf8
     return _placed(node, lambda leaf: leaf.edits, lambda new: spell(new)[1:-1])
 
 
-def findings_of(node: TextTree) -> list[Span]:
+def findings_of(node: Tree) -> list[Span]:
     """Return all findings below the node as spans of its own text."""
     return _placed(node, lambda leaf: leaf.findings, lambda note: note)
 
 
-def _placed(node: TextTree, spans: Callable[[Leaf], Sequence[Span]], spell: Callable[[str], str]) -> list[Span]:
+def _placed(node: Tree, spans: Callable[[Leaf], Sequence[Span]], spell: Callable[[str], str]) -> list[Span]:
     if node.whole:
         return list(spans(node.leaves[0]))
     if node.starts:

@@ -20,7 +20,7 @@ class Stream:
     """The pieces of one channel and the tree of the text that they spell."""
 
     pieces: Sequence[walk.Leaf]
-    node: walk.TextTree
+    node: walk.Tree
 
     def distribute(self, *, cut: bool = True) -> None:
         """Pass the edits and findings of the whole text on to the pieces.
@@ -41,9 +41,7 @@ def _set_findings(leaf: walk.Leaf, spans: list[walk.Span]) -> None:
     leaf.findings = spans
 
 
-def gather(
-    nodes: Sequence[walk.TextTree], keys: KeyContexts, deadline: Deadline = NEVER
-) -> tuple[list[walk.Leaf], list[Stream]]:
+def gather(nodes: Sequence[walk.Tree], keys: KeyContexts, deadline: Deadline = NEVER) -> tuple[list[walk.Leaf], list[Stream]]:
     """Return the leaves to scan below the nodes: single ones, and those of the texts that streams spell."""
     leaves: list[walk.Leaf] = []
     channels: dict[walk.Channel, list[walk.Leaf]] = {}

@@ -58,7 +58,7 @@ class Leaf:
         self.ordinal = ordinal
         """Its position among all strings and numbers of its document."""
         self.is_number = is_number
-        self.child: TextTree | None = None
+        self.child: Tree | None = None
         self.channel: Channel | None = None
         """Which stream of deltas the text is a piece of, if it is one."""
         self.edits: Sequence[Span] = ()
@@ -69,7 +69,7 @@ class Leaf:
         """What replaces forms of the run's values in it, each with its class."""
 
 
-class TextTree:
+class Tree:
     """A text and its leaves, in the order of the text."""
 
     __slots__ = ("leaves", "raw", "starts", "whole")
@@ -85,7 +85,7 @@ class TextTree:
 
 def plant(
     text: str, keys: KeyContexts, key: str = "", parent: str = "", *, stream: bool = False, deadline: Deadline = NEVER
-) -> TextTree:
+) -> Tree:
     """Return the tree of the text found under the key.
 
     `stream` marks one event of a stream. `keys` says what keys say about their values.
@@ -96,15 +96,15 @@ def plant(
     return _plant(text, keys, key, parent, 0, () if stream else None, deadline)
 
 
-def plant_number(value: int, keys: KeyContexts, key: str, parent: str = "") -> TextTree | None:
+def plant_number(value: int, keys: KeyContexts, key: str, parent: str = "") -> Tree | None:
     """Return the tree of a number found under the key, or None if it is too short to be private."""
     if value < keys.least(key, parent):
         return None
     text = str(value)
-    return TextTree(text, [Leaf(text, keys.prefix(key, parent), 0, is_number=True)], whole=True)
+    return Tree(text, [Leaf(text, keys.prefix(key, parent), 0, is_number=True)], whole=True)
 
 
-def leaves_of(node: TextTree) -> Iterator[Leaf]:
+def leaves_of(node: Tree) -> Iterator[Leaf]:
     """Yield the leaves that hold text or numbers, in order, through all depths."""
     for leaf in node.leaves:
         if leaf.child is None:
@@ -123,7 +123,7 @@ def looks_like_json(text: str) -> bool:
 
 def _plant(
     text: str, keys: KeyContexts, key: str, parent: str, depth: int, channel: Channel | None, deadline: Deadline
-) -> TextTree:
+) -> Tree:
     deadline.check()
     if depth < MAX_DEPTH and looks_like_json(text):
         for load in (orjson.loads, _load_pairs):
@@ -133,12 +133,12 @@ def _plant(
             except (ValueError, RecursionError):
                 continue
             if load is _load_pairs or walk.saw_all(text, strings):
-                return TextTree(text, walk.leaves)
+                return Tree(text, walk.leaves)
     if depth < MAX_DEPTH and holds_events(text):
         lines = _plant_events(text, keys, key, parent, depth, deadline)
         if lines is not None:
             return lines
-    return TextTree(text, [Leaf(text, keys.prefix(key, parent), 0)], whole=True)
+    return Tree(text, [Leaf(text, keys.prefix(key, parent), 0)], whole=True)
 
 
 def holds_events(text: str) -> bool:
@@ -151,7 +151,7 @@ _FEWEST_EVENTS: Final = 2
 _NO_TEXT: Final = frozenset(["", "data:"])
 
 
-def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: int, deadline: Deadline) -> TextTree | None:
+def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: int, deadline: Deadline) -> Tree | None:
     """Return the tree of a text with several lines of JSON, whose deltas spell one text; None if it has no such lines."""
     events = list(_EVENT.finditer(text))
     if len(events) < _FEWEST_EVENTS:
@@ -174,7 +174,7 @@ def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: in
         last = event.end(1)
     if text[last:].strip():
         add(last, len(text), None)
-    return TextTree(text, leaves, starts=starts)
+    return Tree(text, leaves, starts=starts)
 
 
 def _load_pairs(text: str) -> Any:

@@ -126,7 +126,7 @@ class Texts:
         node = walk.plant_number(value, self.keys, *_names(path))
         return value if node is None else int(self._whole(node, found))
 
-    def _whole(self, node: walk.TextTree, found: _Found) -> str:
+    def _whole(self, node: walk.Tree, found: _Found) -> str:
         self.settle([node], found.surrogates, with_findings=True, deadline=found.deadline, casting=found.casting)
         for start, end, note in splice.findings_of(node):
             class_, _, detector = note.partition("\x1f")
@@ -137,7 +137,7 @@ class Texts:
 
     def settle(
         self,
-        nodes: Sequence[walk.TextTree],
+        nodes: Sequence[walk.Tree],
         surrogates: dict[str, str],
         *,
         names: Mapping[str, str] = {},
@@ -200,12 +200,7 @@ class Texts:
         self._texts.put(places, 2 * len(text))
 
     def finish(
-        self,
-        text: str,
-        nodes: Mapping[int, walk.TextTree],
-        names: repeats.Repeats,
-        growth: Growth | None,
-        casting: Casting | None,
+        self, text: str, nodes: Mapping[int, walk.Tree], names: repeats.Repeats, growth: Growth | None, casting: Casting | None
     ) -> tuple[str, SettledText | None]:
         """Return what the text became, whose settled node is all of it, or those of the parts that were read of what grew.
 
@@ -221,7 +216,7 @@ class Texts:
         knows = all(known for _, known in parts.values()) and made.is_untouched_by(names, text)
         return made.text, made if knows else None
 
-    def _part(self, node: walk.TextTree, casting: Casting | None) -> tuple[HistoryPart, bool]:
+    def _part(self, node: walk.Tree, casting: Casting | None) -> tuple[HistoryPart, bool]:
         """Return what was found in a node; and False if that is not all: for a stream, or if it is forgotten.
 
         With a cast for a number, too, which may have become another one than its outcome says.

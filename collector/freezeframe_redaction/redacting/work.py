@@ -74,7 +74,7 @@ class Text:
         self.history = history
         """The name under which its run's texts that it may continue are kept; empty if it cannot continue one."""
         self.made = text
-        self.nodes: dict[int, walk.TextTree] = {}
+        self.nodes: dict[int, walk.Tree] = {}
         """What is read: the whole text (0), or parts of what it continues, and what was added to that."""
         self.before: SettledText | None = None
         """What the text became earlier."""
@@ -111,9 +111,9 @@ class Work:
         self._values: list[AttributeValue] = []
         """Those that are not texts, and were read one by one."""
         self._places: list[tuple[dict[str, AttributeValue], str, Text]] = []
-        self._numbers: list[tuple[dict[str, AttributeValue], str, walk.TextTree]] = []
+        self._numbers: list[tuple[dict[str, AttributeValue], str, walk.Tree]] = []
         self._names: list[tuple[dict[str, AttributeValue], str, Text]] = []
-        self.nodes: list[walk.TextTree] = []
+        self.nodes: list[walk.Tree] = []
         self.surrogates: dict[str, str] = {}
 
     def text(self, text: str, key: str = "", history: str = "") -> Text:
