@@ -93,7 +93,7 @@ def test_what_an_insert_acked_survives_kill_9(tmp_path: Path) -> None:
 def test_a_damaged_file_is_found_and_named_with_the_runs_that_it_touches(tmp_path: Path) -> None:
     """All other runs can be read."""
     fill(tmp_path, 40)
-    assert order(tmp_path, {"action": "optimize"}).returncode == 0  # one part, of several granules
+    assert ordered(tmp_path, "optimize").returncode == 0  # one part, of several granules
     largest = largest_part(tmp_path) / "data.bin"
     raw = bytearray(largest.read_bytes())
     raw[len(raw) // 2] ^= 0xFF
