@@ -156,9 +156,14 @@ def test_a_duration_that_the_code_holds_as_a_number_too_is_named_as_what_may_dif
 def test_a_number_is_measured_in_the_unit_that_fits_best() -> None:
     """A whole number is cut or rounded, so 1 may be nearly any time below two of its units."""
     clock = RecordedClock(Entry(name="agent"))
-    assert clock.measured("1", [600_000])[0] == 1e3
-    assert clock.measured("1", [600_000, 1_100_000_000])[0] == 1
-    assert clock.measured("1", [2_100_000_000])[0] == 0
+
+    def per_s(*took_ns: int) -> float | None:
+        found = clock.measured("1", took_ns)
+        return found and found.per_s
+
+    assert per_s(600_000) == 1e3
+    assert per_s(600_000, 1_100_000_000) == 1
+    assert per_s(2_100_000_000) is None
 
 
 class SlowStream(QuietHandler):
@@ -188,40 +193,36 @@ ADDRESS = "URL/v1/chat/completions"
 def report(text):
     return text
 
-def told(client, begun, pieces):
+def told(client, pieces):
     first = None
     for piece in pieces:
         first = first or time.monotonic()
-    tell(client, begun, first)
+    tell(client, first)
 
-def tell(client, begun, first):
-    seconds, rest = first - begun, time.monotonic() - first
-    report(f"{client}: {'slow' if seconds > 0.3 else 'quick'} to begin, {'slow' if rest > 0.5 else 'quick'} to end")
+def tell(client, first):
+    report(f"{client}: {'slow' if time.monotonic() - first > 0.5 else 'quick'} to end")
 
-begun = time.monotonic()
 with httpx.stream("POST", ADDRESS, json=ASKED) as answer:
-    told("httpx", begun, answer.iter_raw())
-begun = time.monotonic()
-told("requests", begun, requests.post(ADDRESS, json=ASKED, stream=True).iter_lines())
+    told("httpx", answer.iter_raw())
+told("requests", requests.post(ADDRESS, json=ASKED, stream=True).iter_lines())
 connection = http.client.HTTPConnection("URL".removeprefix("http://"))
-begun = time.monotonic()
 connection.request("POST", "/v1/chat/completions", json.dumps(ASKED), {"content-type": "application/json"})
-told("http.client", begun, connection.getresponse())
+told("http.client", connection.getresponse())
 
 async def main():
     async with aiohttp.ClientSession() as session:
-        begun, first = time.monotonic(), None
+        first = None
         async with session.post(ADDRESS, json=ASKED) as answer:
             async for piece in answer.content:
                 first = first or time.monotonic()
-        tell("aiohttp", begun, first)
+        tell("aiohttp", first)
 
 asyncio.run(main())
 """
 
 
 def test_a_replay_takes_the_time_of_a_stream_as_it_is_read(tmp_path: Path) -> None:
-    """Till its first piece, and till its end, by each client."""
+    """From its first piece to its end, by each client."""
     with listening(SlowStream) as url:
         source = STREAMED.replace("URL", url)
         fixture = record(tmp_path, source)
@@ -229,6 +230,33 @@ def test_a_replay_takes_the_time_of_a_stream_as_it_is_read(tmp_path: Path) -> No
     assert len(said) == 4
     assert all("slow to end" in text for text in said)
     assert line(fixture, tmp_path, source).startswith("identical: 8 of 8 steps")
+
+
+LATE = """
+import time
+import freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def track(order):
+    time.sleep(0.1)
+    return order
+
+track("AC-0")
+end = time.process_time() + 0.4
+while time.process_time() < end: pass
+begun = time.monotonic()
+track("AC-1")
+track(f"took {time.monotonic() - begun:.3f} s")
+"""
+
+
+def test_the_programs_code_before_it_reads_its_clock_may_have_taken_longer_in_the_run(tmp_path: Path) -> None:
+    """The replay then measures more; the recording shows that the run may have measured what it did."""
+    fixture = record(tmp_path, LATE)
+    assert line(fixture, tmp_path, LATE).startswith("identical, except times read from the clock in 1 step")
+    other = LATE.replace("- begun:", "- begun + 1:")
+    assert line(fixture, tmp_path, other).startswith("REPLAY-101")
 
 
 BUDGET = """

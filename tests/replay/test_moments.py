@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from freezeframe_replay.engine.moments import Moments, Slack, holds
+from freezeframe_replay.engine.moments import Measurement, Moments, Slack, holds
 
 NOW = 1_770_000_000
 """2026-02-02 02:40:00 UTC"""
@@ -24,6 +24,10 @@ def utc(second: float) -> dt.datetime:
 
 def there(second: float) -> dt.datetime:
     return dt.datetime.fromtimestamp(second, dt.timezone(dt.timedelta(hours=5, minutes=30)))
+
+
+def as_measured(per_s: float = 1, *, bounds: tuple[float, float] = (-1, -1), is_own: bool = False) -> Measurement:
+    return Measurement(per_s=per_s, least_s=bounds[0], most_s=bounds[1], is_own=is_own)
 
 
 FORMS: dict[str, Callable[[float], Any]] = {
@@ -171,8 +175,8 @@ def test_two_times_that_were_one_moment_stay_one() -> None:
 def test_a_measured_number_is_the_recorded_duration_if_it_is_near_and_has_the_digits_of_one(
     recorded: Any, live: Any, same: bool
 ) -> None:
-    def measured(number: str) -> tuple[float, bool]:
-        return 1000 if number == "1310" else 1, False
+    def measured(number: str) -> Measurement:
+        return as_measured(1000 if number == "1310" else 1)
 
     moments = Moments(measured)
     assert moments.settle(recorded, live, slack()) == (recorded if same else live)
@@ -197,7 +201,7 @@ def test_what_may_be_a_duration_and_is_not_taken_for_one_is_kept_with_its_reason
     recorded: str, live: str, is_own: bool, given: tuple[str, ...], why: str
 ) -> None:
     """One that the program holds, too, is only named if it is near: it is more likely a number that was changed."""
-    moments = Moments(lambda _: (1, is_own))
+    moments = Moments(lambda _: as_measured(is_own=is_own))
     assert moments.settle(recorded, live, slack(given=given)) == live
     assert list(moments.apart) == [live.split()[1]] * bool(why)
     assert why in "".join(moments.apart.values())
@@ -216,7 +220,27 @@ def test_what_may_be_a_duration_and_is_not_taken_for_one_is_kept_with_its_reason
     ],
 )
 def test_two_durations_differ_by_so_much_at_most(recorded: str, live: str, units: int, same: bool) -> None:
-    assert Moments(lambda _: (units, False)).settle(recorded, live, slack()) == (recorded if same else live)
+    assert Moments(lambda _: as_measured(units)).settle(recorded, live, slack()) == (recorded if same else live)
+
+
+@pytest.mark.parametrize(
+    ("recorded", "least_s", "most_s", "same"),
+    [
+        ("took 0.204", 0.2, 0.6, True),
+        ("took 0.204", 0.3, 0.6, False),
+        ("took 0.2", 0.29, 0.6, True),  # rounded
+        ("took 2.750", 0.2, 2.8, True),
+        ("took 2.750", 0.2, 2.7, False),
+        ("took 2", 0.2, 2.8, False),  # so short a number is compared as it is
+    ],
+)
+def test_a_duration_is_the_recorded_one_if_the_run_may_have_measured_that(
+    recorded: str, least_s: float, most_s: float, same: bool
+) -> None:
+    """It read its clock at some time between two calls, and the replay at another."""
+    live = "took 0.601" if "." in recorded else "took 1"
+    found = Moments(lambda _: as_measured(bounds=(least_s, most_s))).settle(recorded, live, slack())
+    assert found == (recorded if same else live)
 
 
 @pytest.mark.parametrize(

@@ -244,18 +244,20 @@ class Lookup:
             if left_at is None or step < left_at:
                 yield f"{name} is ignored and differed from step {step} on, and then the run diverged: it may matter now"
 
-    def due_ns(self, lane: Lane) -> int:
-        """Return when the run asked for the lane's first step that is not used yet; its end, if none is left in its first lane.
+    def between_ns(self, lane: Lane) -> tuple[int, int]:
+        """Return when the lane's last used step ended, and when the run asked for its next one; 0 for what is not known.
 
-        0 if that is not known. It needs no lock: the program may read its clock anywhere, even in a destructor.
+        Of the run's first lane, also when the run began and ended. It needs no lock: the program may read its clock anywhere.
         """
         steps, position = self._lanes.get(lane, []), self._behind.get(lane, 0)
         while position < len(steps) and steps[position].step.number in self.used:
             position += 1
         self._behind[lane] = position
+        entry = self._fixture.entry
+        since_ns = steps[position - 1].step.exchange.end_time_unix_nano if position else entry.start_time_unix_nano
         if position < len(steps):
-            return steps[position].step.exchange.start_time_unix_nano
-        return 0 if lane else self._fixture.entry.end_time_unix_nano
+            return since_ns, steps[position].step.exchange.start_time_unix_nano
+        return since_ns, 0 if lane else entry.end_time_unix_nano
 
     def _next_in_lane(self, call: Call) -> Recorded | None:
         row = self._rows.get(_row(call))

@@ -42,10 +42,22 @@ _FAR: Final = "too far from that of the run; round it, or leave it out"
 _SHORT: Final = "but so short a number is compared as it is: leave it out"
 _OWN: Final = "but the program's code, its environment or what it was given holds the number too: leave it out"
 
-Measured = Callable[[str, Sequence[int]], tuple[float, bool]]
-"""(number, how many ns each used step took) -> how many of its units are a second, 0 if the program did not measure it; and
-whether its code, its environment or its command line holds the number, too.
-"""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measurement:
+    """A number that a replayed program measured, and what its run may have measured there."""
+
+    per_s: float
+    """How many of its units are a second: 1000 for milliseconds."""
+    least_s: float
+    most_s: float
+    """Bounds of what the run measured: the recording shows between which calls it read its clock."""
+    is_own: bool
+    """Whether the program's code, its environment or its command line holds the number, too."""
+
+
+Measured = Callable[[str, Sequence[int]], Measurement | None]
+"""(number, how many ns each used step took) -> how the program measured it; None if it did not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +79,7 @@ class Moments:
         measured: see `Measured`.
     """
 
-    def __init__(self, measured: Callable[[str], tuple[float, bool]] = lambda _: (0, False)) -> None:
+    def __init__(self, measured: Callable[[str], Measurement | None] = lambda _: None) -> None:
         self._measured = measured
         self._known: set[tuple[str, str]] = set()
         self.apart: dict[str, str] = {}
@@ -118,15 +130,16 @@ class Moments:
 
     def _lasted(self, recorded: str, live: str, slack: Slack, form: re.Pattern[str]) -> bool:
         """Return whether two numbers are one duration, as the run and as the replay measured it."""
-        scale, is_own = self._measured(live)
-        if not scale:
+        found = self._measured(live)
+        if found is None:
             return False
-        was_s, now_s = float(recorded) / scale, float(live) / scale
+        was_s, now_s = float(recorded) / found.per_s, float(live) / found.per_s
         longest_s = max(was_s, now_s)
         off_by_s = longest_s / 2 if longest_s < _TINY_S else max(_SHORT_S, longest_s / 2)
-        unit_s = 10.0 ** -len(recorded.partition(".")[2]) / scale  # what rounds to nothing may be up to a unit
+        unit_s = 10.0 ** -len(recorded.partition(".")[2]) / found.per_s  # what rounds to nothing may be up to a unit
         is_near = abs(was_s - now_s) <= min(slack.within_s, off_by_s) and longest_s <= _TIMES * (min(was_s, now_s) + unit_s)
-        is_own = is_own or slack.is_content(recorded)
+        is_near = is_near or found.least_s - unit_s <= was_s <= found.most_s + unit_s
+        is_own = found.is_own or slack.is_content(recorded)
         has_form = form.fullmatch(recorded) or form.fullmatch(live)
         if is_near and has_form and not is_own:
             return True

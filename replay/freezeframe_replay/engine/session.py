@@ -76,7 +76,7 @@ class ReplaySession:
         *,
         policy: ReplayPolicy = _STRICT,
         on_time: Callable[[int], None] = lambda _: None,
-        measured: Measured = lambda _, __: (0, False),
+        measured: Measured = lambda _, __: None,
         on_enter: Callable[[], None] | None = None,
         on_leave: Callable[[], None] | None = None,
         on_divergence: Callable[[], None] | None = None,
@@ -219,10 +219,10 @@ class ReplaySession:
         note = "a client that no seam covers tried to reach the network"
         return self._cut_short(Divergence(kind=DivergenceKind.NETWORK, name=address, note=note), f"connection {address}")
 
-    def due_ns(self) -> int:
-        """Return when the run made its next call in the caller's lane, or ended; 0 if unknown, or if the clock is its own."""
+    def between_ns(self) -> tuple[int, int]:
+        """Return `Lookup.between_ns` of the caller's lane; nothing is known if calls take their own time."""
         follows = self._entered and not (self._policy.real_time or self._policy.goes_live)
-        return self._lookup.due_ns(current_place().lane.path) if follows else 0
+        return self._lookup.between_ns(current_place().lane.path) if follows else (0, 0)
 
     def fence_tried(self, fence: Fence, what: str) -> ReplayMiss:
         """Note that a fence on processes or files stopped the program; return what the fence should raise."""

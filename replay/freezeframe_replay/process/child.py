@@ -152,7 +152,7 @@ def _open_session(fixture: Fixture, policy: ReplayPolicy) -> tuple[ReplaySession
         claims=peers,
         key=key_of(fixture, Path(os.environ[KEYS_VARIABLE])) if KEYS_VARIABLE in os.environ else None,
     )
-    clock.due_ns = session.due_ns
+    clock.between_ns = session.between_ns
     os.register_at_fork(after_in_child=session.after_fork)
     os.register_at_fork(after_in_child=peers.after_fork)
     fences = Fences(

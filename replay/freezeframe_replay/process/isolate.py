@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from freezeframe.context.draws import is_of_program
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe.seams.unmarked.drivers import CONNECTS
-from freezeframe_replay.engine.moments import holds
+from freezeframe_replay.engine.moments import Measurement, holds
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.run import Entry
 
@@ -99,6 +99,14 @@ def _address(args: tuple[Any, ...]) -> str:
     return ":".join(str(part.decode() if isinstance(part, bytes) else part) for part in tuple(target)[:2])
 
 
+class _Read(NamedTuple):
+    """One read of a clock, in ns: what the program was told, and between which times the run read it."""
+
+    told_ns: int
+    earliest_ns: int
+    latest_ns: int
+
+
 class RecordedClock:
     """The clocks as the run saw them: they start at the entry point, advance with each answer, and tick.
 
@@ -120,9 +128,9 @@ class RecordedClock:
         self._told_ns = 0
         """The latest time that the program was told."""
         self._slept_until = threading.local()
-        self.due_ns: Callable[[], int] = lambda: 0
-        """Returns when the run made its next call in the caller's lane; 0 if that does not bound the clock."""
-        self._reads: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        self.between_ns: Callable[[], tuple[int, int]] = lambda: (0, 0)
+        """Returns between which times the run was where the caller is; 0 if that is not known."""
+        self._reads: defaultdict[tuple[str, int], list[_Read]] = defaultdict(list)
         """File of the program, and how far differences may be off -> its first and last reads."""
 
     def start(self) -> None:
@@ -142,6 +150,7 @@ class RecordedClock:
         time.ctime = lambda seconds=None, /: ctime(time.time() if seconds is None else seconds)
         time.asctime = lambda moment=_NOW, /: asctime(time.localtime() if moment is _NOW else moment)
         self._real_ns, self._traveller.time_ns = self._traveller.time_ns, self._wall_ns
+        self._real_ns()  # it ticks from the first read on: imports take time, as they did in the run
         self._ahead_ns = time.monotonic_ns() - self._start_ns
         for name in ("monotonic", "perf_counter"):
             setattr(time, name, self._for_program(getattr(time, name), lambda ns: ns / 1e9))
@@ -152,22 +161,22 @@ class RecordedClock:
         file = _file_of_program(sys._getframe(1))
         if not file:
             return self._real_ns()
-        now_ns = self._tell()
-        self._keep(file, _WALL_OFF_BY_NS, now_ns)
-        return now_ns
+        read = self._tell()
+        self._keep(file, _WALL_OFF_BY_NS, read)
+        return read.told_ns
 
-    def _tell(self) -> int:
+    def _tell(self) -> _Read:
         """Return the time that the program is told: that of the clock, or of the run's next call if that is earlier."""
-        now_ns, due_ns = self._real_ns(), self.due_ns()
+        now_ns, (since_ns, due_ns) = self._real_ns(), self.between_ns()
         if self._reached_ns <= due_ns < now_ns:
             now_ns = max(due_ns, getattr(self._slept_until, "ns", 0), now_ns - _STANDS_NS)
-        self._told_ns = max(self._told_ns, now_ns)
-        return self._told_ns
+        self._told_ns = now_ns = max(self._told_ns, now_ns)
+        return _Read(now_ns, min(now_ns, self._reached_ns, since_ns) if since_ns else now_ns, max(now_ns, due_ns))
 
     def _counted(self, sleep: Callable[[float], None]) -> Callable[[float], None]:
         @functools.wraps(sleep)
         def counted(seconds: float, /) -> None:
-            begun_ns, real_ns = self._tell(), self._real_ns()
+            begun_ns, real_ns = self._tell().told_ns, self._real_ns()
             try:
                 sleep(seconds)
             finally:
@@ -175,9 +184,9 @@ class RecordedClock:
 
         return counted
 
-    def _keep(self, file: str, off_by_ns: int, now_ns: int) -> None:
+    def _keep(self, file: str, off_by_ns: int, read: _Read) -> None:
         reads = self._reads[file, off_by_ns]
-        reads.append(now_ns)
+        reads.append(read)
         if len(reads) > 2 * _READS_KEPT:
             del reads[_READS_KEPT]
 
@@ -187,35 +196,46 @@ class RecordedClock:
             file = _file_of_program(sys._getframe(1))
             if not file:
                 return real()
-            now_ns = self._tell() + self._ahead_ns
-            self._keep(file, _OFF_BY_NS, now_ns)
-            return of_ns(now_ns)
+            read = _Read(*(moment_ns + self._ahead_ns for moment_ns in self._tell()))
+            self._keep(file, _OFF_BY_NS, read)
+            return of_ns(read.told_ns)
 
         return tell
 
-    def measured(self, number: str, took_ns: Sequence[int]) -> tuple[float, bool]:
-        """Return in which part of a second the program measured a number (1000: in thousandths), 0 if it did not, and
-        whether the program itself holds the number.
+    def measured(self, number: str, took_ns: Sequence[int]) -> Measurement | None:
+        """Return how the program measured a number; None if it did not (see `Measured`).
 
         It may have measured it if this is the time between two of its first or last reads, or that of a step.
         """
         value, _, exponent = number.lower().partition("e")
         decimals = len(value.partition(".")[2])
         off_by = 10.0 ** (int(exponent or 0) - decimals) * (0.5 if decimals else 1)  # rounded, or an integer that was cut
-        nearest, found = 2.0, 0.0  # 1 may be 600 us in milliseconds, or cut from 1.9 s: the nearer one
-        for scale in (1, 1e3, 1e6, 1e9):
-            sought_ns, unit_ns = float(number) / scale * 1e9, off_by / scale * 1e9
-            for lasted_ns, least_ns in self._durations(took_ns):
-                apart = abs(abs(lasted_ns) - sought_ns) / max(unit_ns, least_ns)
-                if sought_ns > 100 * least_ns and apart <= 1 and apart < nearest:
-                    nearest, found = apart, scale
-        return found, bool(found) and _is_of_program_itself(number)
+        found: list[tuple[float, float, int, int]] = []
+        for per_s in (1, 1e3, 1e6, 1e9):
+            sought_ns, unit_ns = float(number) / per_s * 1e9, off_by / per_s * 1e9
+            for lasted_ns, least_ns, most_ns, off_by_ns in self._durations(took_ns):
+                apart = abs(lasted_ns - sought_ns) / max(unit_ns, off_by_ns)
+                if sought_ns > 100 * off_by_ns and apart <= 1:
+                    found.append((apart, per_s, least_ns, most_ns))
+        if not found:
+            return None
+        _, per_s, _, _ = min(found)  # 1 may be 600 us in milliseconds, or cut from 1.9 s: the nearer one
+        bounds = [(least_ns, most_ns) for _, other, least_ns, most_ns in found if other == per_s]
+        return Measurement(
+            per_s=per_s,
+            least_s=min(least_ns for least_ns, _ in bounds) / 1e9,
+            most_s=max(most_ns for _, most_ns in bounds) / 1e9,
+            is_own=_is_of_program_itself(number),
+        )
 
-    def _durations(self, took_ns: Sequence[int]) -> Iterator[tuple[int, int]]:
-        """Yield the durations that the program may have measured, and how far each may be off."""
-        yield from ((each_ns, _WALL_OFF_BY_NS) for each_ns in took_ns)
-        for (_, least_ns), reads in tuple(self._reads.items()):
-            yield from ((later - earlier, least_ns) for earlier, later in itertools.combinations(tuple(reads), 2))
+    def _durations(self, took_ns: Sequence[int]) -> Iterator[tuple[int, int, int, int]]:
+        """Yield each duration that the program may have measured, the run's least and most, and how far it may be off."""
+        yield from ((each_ns, each_ns, each_ns, _WALL_OFF_BY_NS) for each_ns in took_ns)
+        for (_, off_by_ns), reads in tuple(self._reads.items()):
+            for one, other in itertools.combinations(tuple(reads), 2):
+                begun, ended = sorted((one, other))
+                most_ns = ended.latest_ns - begun.earliest_ns
+                yield ended.told_ns - begun.told_ns, ended.earliest_ns - begun.latest_ns, most_ns, off_by_ns
 
     def restart(self) -> None:
         """Set the clock back to the start of the run: imports and set-up before the entry point took time."""
@@ -223,6 +243,7 @@ class RecordedClock:
             self._ahead_ns += self._real_ns() - self._start_ns
             self._told_ns, self._slept_until = 0, threading.local()
             self._traveller.move_to(self._start_ns / 1e9, tick=True)
+            self._real_ns()
 
     def reach(self, now_ns: int) -> None:
         """Move the clock to a moment of the run. Never moves it back."""
