@@ -29,7 +29,7 @@ class ChancyProvider(LoopbackProvider):
     def __init__(self) -> None:
         super().__init__(_Handler)
         self.asked: Counter[str] = Counter()
-        """Path and body -> how often that was asked."""
+        """Path and body -> how often that was asked; since the last answer, if it was refused at first."""
         self.stopped = threading.Event()
 
     def stop(self) -> None:
@@ -58,10 +58,15 @@ class _Handler(QuietHandler):
         elif attempt < directives.get("down", 0):
             self._json({"error": {"message": f"down {random.random()}"}}, 500, {"retry-after-ms": "1"})
         else:
+            if directives.keys() & {"busy", "down"}:
+                self.provider.asked[self._key(raw)] = 0  # the next run of the program is refused as often
             self._answer(body, directives.get("tools", 0), dies="-dies" in model)
 
+    def _key(self, raw: bytes) -> str:
+        return self.path + raw.decode(errors="replace")
+
     def _count(self, raw: bytes) -> int:
-        key = self.path + raw.decode(errors="replace")
+        key = self._key(raw)
         self.provider.asked[key] += 1
         return self.provider.asked[key] - 1
 
