@@ -63,6 +63,7 @@ CLOCKS = {
         "thread = threading.Thread(target=work); thread.start(); thread.join()"
     ),
     "a task": "import asyncio\nasync def main(): report(f'{perf_counter() - begun:.5f}')\nasyncio.run(main())",
+    "a sleep that fails": "try: time.sleep('long')\nexcept TypeError as error: report(str(error))",
     "a deadline": "end = time.monotonic() + 0.5\nwhile time.monotonic() < end: track('AC-2')",
 }
 ELAPSED = """
