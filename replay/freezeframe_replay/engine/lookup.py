@@ -247,8 +247,8 @@ class Lookup:
     def between_ns(self, lane: Lane) -> tuple[int, int]:
         """Return when the lane's last used step ended, and when the run asked for its next one, in ns since 1970.
 
-        Before a lane's first step, that is when the run began. After the last one, it is when the run ended if this is the run's
-        own lane, else 0. It needs no lock: the program may read its clock anywhere.
+        Before a lane's first step, that is when the run began. After the last one, it is when the run ended, if this is its
+        first lane, else 0. It needs no lock: the program may read its clock anywhere.
         """
         steps, position = self._lanes.get(lane, []), self._behind.get(lane, 0)
         while position < len(steps) and steps[position].step.number in self.used:
