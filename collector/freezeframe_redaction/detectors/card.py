@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 from freezeframe_redaction.detectors import runs
-from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules import checksums, context
 from freezeframe_redaction.rules.read import Rules
-from freezeframe_redaction.surrogates.invented import holds_invented
-from freezeframe_redaction.surrogates.shapes import is_marked_card
 
 CLASS = "CARD"
 _RULES = Rules("card")
-_ISSUER, _BEHIND = map(_RULES.form, ("issuer", "behind"))
+_FORMS = _RULES.forms
 
 # Issuer prefixes of Visa, Mastercard, Amex, Discover, JCB, Diners, UnionPay, Maestro, Mir, RuPay, Elo.
 _GROUPINGS = frozenset(
@@ -36,23 +31,14 @@ def rule(run: runs.NumberRun) -> Candidate | None:
     ):
         return None
     named = (bool(run.hints & context.HINT_CARD) and context.CARD.search(run.before) is not None) or (
-        _BEHIND.match(run.text, run.end, run.high) is not None
+        _FORMS.behind.match(run.text, run.end, run.high) is not None
     )
     ordered = bool(run.hints & context.HINT_ORDER) and context.is_order(run.before)
     if run.bare and ordered:
         return None
-    if _ISSUER.match(run.digits) and (run.bare or run.groups in _GROUPINGS) and length >= 13:
+    if _FORMS.issuer.match(run.digits) and (run.bare or run.groups in _GROUPINGS) and length >= 13:
         if named or (not run.bare and length != 13):
             return Candidate(run.start, run.end, CLASS, str(length))
         if length in _COMMON_LENGTHS and not ordered:
             return Candidate(run.start, run.end, CLASS, str(length))
     return Candidate(run.start, run.end, CLASS, str(length)) if named and not ordered else None
-
-
-def _track(match: re.Match[str]) -> tuple[Candidate, ...]:
-    """``%B4111111111111111^DOE/JANE^2904...?``: what a card reader says. Source: ISO/IEC 7813, track 1."""
-    card = Candidate(*match.span(1), "*" if is_marked_card(match.group(1)) else CLASS)
-    return (card, Candidate(*match.span(2), "*" if holds_invented(match.group(2)) else "PERSON"))
-
-
-DETECTORS = made_of(_RULES, takes={"track": _track})

@@ -1,30 +1,68 @@
-"""Checks of a value, or of a match, that the tables of rules name (`where`, `take`) and no grammar says."""
+"""Checks that the tables of rules name and no grammar says: of a value (`where`), of a match (`take`), of a place (`find`)."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import Final
+from typing import Any, Final
 
-from freezeframe_redaction.model import CLAIM, Candidate
-from freezeframe_redaction.rules.checksums import luhn
-from freezeframe_redaction.surrogates.marks import is_marked
+from freezeframe_redaction.model import CLAIM, EXAMINED, Candidate
+from freezeframe_redaction.rules import checksums
+from freezeframe_redaction.surrogates.invented import holds_invented
+from freezeframe_redaction.surrogates.marks import IN_WALLETS, is_marked
 from freezeframe_redaction.surrogates.plans import is_assigned
-from freezeframe_redaction.surrogates.shapes import bare, digits_of
+from freezeframe_redaction.surrogates.shapes import bare, digits_of, is_marked_card
+
+Take = Callable[[re.Match[str], int, int], tuple[Candidate, ...]]
+"""``take(match, low, high)``: what the match of a row's grammar is, in the leaf ``text[low:high]``."""
 
 _LEAST_PIECE: Final = 10
 _DATE: Final = re.compile("(?:19|20)[0-9]{2}-[01][0-9]-")
 _FEAST: Final = re.compile(r"(?i)\bfor (?:my|his|her|our|their) birthday\W?\Z")
 """What happens on a birthday is not on the date of birth: ``for my birthday on March 22, 2021``."""
 _YEAR: Final = re.compile("(?:19|20)[0-9]{2}$")
+_LONGEST_PORT: Final = 6
+"""Digits of a password that is not a port: ``connect("localhost", "5432")``."""
+
+
+def value(match: re.Match[str], class_: str, kind: str = "", group: int | str = 1) -> tuple[Candidate, ...]:
+    """Return the group as a finding, or as a claim if it is a surrogate."""
+    return (Candidate(*match.span(group), CLAIM if is_marked(class_, match[group]) else class_, kind),)
+
+
+# -- of a value -------------------------------------------------------------------------------------------------------
 
 
 def _has_digit(text: str) -> bool:
     return any(map(str.isdigit, text))
 
 
+def _is_bech32(text: str) -> bool:
+    return checksums.bech32(text.lower())
+
+
+def _is_no_number(text: str) -> bool:
+    return not text.isdigit()
+
+
 def _is_no_year(code: str) -> bool:
     return _YEAR.match(code) is None
+
+
+def _is_no_template(value: str) -> bool:
+    return not value.startswith(("$", "{", "<"))
+
+
+def _is_no_argument(value: str) -> bool:
+    return not value.startswith(("$", "{", "<", "*"))
+
+
+def _is_no_port(value: str) -> bool:
+    return not (value.isdigit() and len(value) < _LONGEST_PORT) and not value.startswith(("$", "{", "<", "%"))
+
+
+def _is_one_of_many(mac: str) -> bool:
+    return set(bare(mac)) not in ({"0"}, {"F"})
 
 
 def _is_random(token: str) -> bool:
@@ -40,31 +78,69 @@ def _may_be_document(value: str) -> bool:
     return 6 <= len(value) <= 24 and digits > 0 and (digits > 3 or value.isupper()) and _DATE.match(value) is None
 
 
-def _code_of_dumped_card(match: re.Match[str]) -> tuple[Candidate, ...]:
-    """``4000056655665556|12/27|911``: card, expiry, code."""
-    return (Candidate(*match.span(2), "SECRET", "code"),) if luhn(digits_of(match[1])) else ()
+def _is_varied(wallet: str) -> bool:
+    return len(set(wallet[2:].lower())) > 4
 
 
-def _birthday(match: re.Match[str]) -> tuple[Candidate, ...]:
+# -- of a match -------------------------------------------------------------------------------------------------------
+
+
+def _base58(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
+    """Wallets of Bitcoin, Litecoin, Dogecoin, Tron and Ripple."""
+    payload = checksums.base58check_payload(match.group())
+    if payload is None:
+        return (Candidate(*match.span(), EXAMINED),)
+    return (Candidate(*match.span(), CLAIM if payload[1:5] == IN_WALLETS else "CRYPTO", "base58"),)
+
+
+def _birthday(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
     """A date, or a year that is said to be one of birth: ``born 1985``."""
-    if _FEAST.search(match.string, max(0, match.start() - 24), match.start()):
+    text = match.string
+    if _FEAST.search(text, max(low, match.start() - 24), match.start()):
         return ()
-    said = match.string[max(0, match.start() - 9) : match.start() + 1].rpartition("\x1f")[2].lower()
-    if match[1].isdigit() and len(match[1]) == len("1985") and "born" not in said:
-        return ()
-    return (Candidate(*match.span(1), CLAIM if is_marked("DOB", match[1]) else "DOB"),)
+    if match[1].isdigit() and len(match[1]) == len("1985"):
+        return value(match, "DOB") if "born" in text[max(low, match.start() - 9) : match.start() + 1].lower() else ()
+    return value(match, "DOB")
 
 
-WHERE: Final[Mapping[str, Callable[[str], bool]]] = {
-    "has_digit": _has_digit,
-    "is_assigned": is_assigned,
-    "is_no_number": lambda text: not text.isdigit(),
-    "is_no_year": _is_no_year,
-    "is_one_of_many": lambda mac: len(set(bare(mac)) - {"0"}) > 0 and set(bare(mac)) != {"F"},
-    "is_random": _is_random,
-    "may_be_document": _may_be_document,
+def _dumped(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
+    """``4000056655665556|12/27|911``: card, expiry, code."""
+    return (Candidate(*match.span(2), "SECRET", "code"),) if checksums.luhn(digits_of(match[1])) else ()
+
+
+def _track(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
+    """``%B4111111111111111^DOE/JANE^2904...?``: what a card reader says. Source: ISO/IEC 7813, track 1."""
+    card = Candidate(*match.span(1), CLAIM if is_marked_card(match[1]) else "CARD")
+    return (card, Candidate(*match.span(2), CLAIM if holds_invented(match[2]) else "PERSON"))
+
+
+# -- of a place -------------------------------------------------------------------------------------------------------
+
+_IBAN: Final = re.compile(r"[A-Za-z]{2} ?[0-9]{2}(?:[ .-]?[A-Za-z0-9]){11,31}")
+_HEAD_OF_IBAN: Final = re.compile(r"(?<![^\W_])([A-Za-z]{2}) ?[0-9]{2}")
+_IN_IBANS: Final = str.maketrans("", "", " .-")
+
+
+def _iban(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """Country, length and mod 97; spaces, dashes and lower case allowed."""
+    for head in _HEAD_OF_IBAN.finditer(text, max(low, at - 18), at - 3):
+        start = head.start()
+        length = checksums.IBAN_LENGTHS.get(head[1].upper(), 0)
+        match = _IBAN.match(text, start, min(high, start + 70))
+        places = [place for place in range(start, match.end()) if text[place].isalnum()] if match else []
+        if not 0 < length <= len(places):
+            continue
+        end = places[length - 1] + 1
+        joined = end < high and text[end].isalnum() and "iban" not in text[max(low, start - 8) : start].lower()
+        if not joined and checksums.iban(text[start:end].translate(_IN_IBANS).upper()):
+            return (Candidate(start, end, "IBAN"),)
+    return ()
+
+
+_OF_FORM: Final = (_has_digit, _is_no_argument, _is_no_number, _is_no_port, _is_no_template, _is_no_year, _may_be_document)
+_OF_CONTENT: Final = (_is_bech32, _is_one_of_many, _is_random, _is_varied, is_assigned)
+_OF_MATCHES: Final = (_base58, _birthday, _dumped, _track)
+NAMED: Final[Mapping[str, Callable[..., Any]]] = {
+    check.__name__.strip("_"): check for check in (*_OF_FORM, *_OF_CONTENT, *_OF_MATCHES, _iban)
 }
-TAKES: Final[Mapping[str, Callable[[re.Match[str]], tuple[Candidate, ...]]]] = {
-    "birthday": _birthday,
-    "dumped": _code_of_dumped_card,
-}
+"""By their names, without the underscore, as tables call them."""

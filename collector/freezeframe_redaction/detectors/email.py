@@ -9,18 +9,15 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors.lexicon import phrases
-from freezeframe_redaction.detectors.rows import by_name, made_of
-from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.detectors.rows import made_of
+from freezeframe_redaction.model import CLAIM, Candidate
 from freezeframe_redaction.prf import BASE32
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.mailboxes import AT, DOT, DOT_ONLY, SPOKEN
 
 CLASS = "EMAIL"
-_RULES = Rules("email")
-_LOCAL, _LOCAL_ENCODED, _LOCAL_QUOTED, _SIGN_SAID, _PACKAGE = map(
-    _RULES.form, ("local", "local_encoded", "local_quoted", "sign_said", "package")
-)
-_NAMES_FILE = _RULES.form("names_file")
+_RULES = Rules("email", {"said": f"(?i:{SPOKEN.pattern})"})
+_FORMS = _RULES.forms
 
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
 _DOMAIN = re.compile(rf"({AT})((?:{_LABEL}{DOT}){{1,8}}(?:[^\W\d_]{{2,24}}|xn--[a-z0-9-]{{2,59}}))(?![\w-])")
@@ -45,9 +42,9 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     sign, domain = match.group(1), match.group(2)
     left = text[max(low, match.start() - 64) : match.start()]
     local = (
-        _LOCAL_QUOTED.search(left)
+        _FORMS.local_quoted.search(left)
         if sign == "@" and left[-1:] == '"'
-        else (_LOCAL if sign == "@" else _LOCAL_ENCODED if sign[0] == "=" else _LOCAL_SAID).search(left)
+        else (_FORMS.local if sign == "@" else _FORMS.local_encoded if sign[0] == "=" else _LOCAL_SAID).search(left)
     )
     if local is None:
         return ()
@@ -61,7 +58,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     plain = DOT_ONLY.sub(".", domain).lower()
     end = match.end()
-    if sign == "@" and _NAMES_FILE.search(plain):  # "jane.roe@corp.io.json", a file named after someone
+    if sign == "@" and _FORMS.names_file.search(plain):  # "jane.roe@corp.io.json", a file named after someone
         plain = plain.rpartition(".")[0]
         end -= len(domain) - len(plain)
     if plain.rpartition(".")[2] in _NOT_A_TLD or text[end : end + 1] == "(":
@@ -69,32 +66,22 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if name.lower() in _ROLES:
         return ()
     if _SURROGATE.fullmatch(f"{name}@{plain}"):
-        return (Candidate(start, end, "*"),)
+        return (Candidate(start, end, CLAIM),)
     if plain in _DOCUMENTATION and name.lower() in _PLACEHOLDERS:
         return ()
     return (Candidate(start, end, CLASS, "" if sign == "@" else sign.strip()),)
 
 
-def _spoken(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+def _spoken(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
     """``john dot smith at gmail dot com``: at a mail provider, or if the name before the sign is not a word of prose."""
-    for match in SPOKEN.finditer(text, max(low, at - 90), min(high, at + 24)):
-        if match.end() < at:
-            continue
-        local, domain = match.groups()
-        if _PACKAGE.match(domain) or text[match.end() : match.end() + 1] == "(":
-            return ()
-        spelled = "." not in domain and domain.partition(" ")[0].lower() in _PROVIDERS
-        if not any(map(str.isalpha, local)):
-            return ()  # "4.1.2 at SourceForge.net"
-        if (
-            spelled
-            or _SIGN_SAID.match(text, match.end(1), high)
-            or any(char in "._+0123456789" for char in local)
-            or " " in local
-        ):
-            return (Candidate(match.start(1), match.end(), CLASS, "spoken"),)
-        return ()
+    local, domain = match.groups()
+    if _FORMS.package.match(domain) or match.string[match.end() : match.end() + 1] == "(" or not any(map(str.isalpha, local)):
+        return ()  # "4.1.2 at SourceForge.net"
+    at_provider = "." not in domain and domain.partition(" ")[0].lower() in _PROVIDERS
+    is_name = " " in local or any(char in "._+0123456789" for char in local)
+    if at_provider or is_name or _FORMS.sign_said.match(match.string, match.end(1), high):
+        return (Candidate(match.start(1), match.end(), CLASS, "spoken"),)
     return ()
 
 
-DETECTORS = made_of(_RULES, by_name(_find, _spoken))
+DETECTORS = made_of(_RULES, _find, _spoken)

@@ -9,7 +9,7 @@ import re
 import zlib
 from collections.abc import Callable
 
-from freezeframe_redaction.detectors.rows import by_name, made_of
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
@@ -137,4 +137,4 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (Candidate(match.start(), match.end(), CLASS),) if decode(blob) is not None else examined
 
 
-DETECTORS = made_of(Rules("encoded", {"group": _group()}), by_name(_find))
+DETECTORS = made_of(Rules("encoded", {"group": _group()}), _find)

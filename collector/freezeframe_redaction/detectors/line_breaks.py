@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from freezeframe_redaction.detectors import card, iban, national, phone, runs
+from freezeframe_redaction.detectors import card, national, phone, runs
 from freezeframe_redaction.detectors.addresses import CLASS as ADDRESS
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import CLAIM, Candidate
@@ -23,8 +23,7 @@ from freezeframe_redaction.surrogates.shapes import digits_of
 NAME: Final = "name: over a line break"
 """The detector of names here, which the learned evidence has already judged."""
 _RULES: Final = Rules("line_breaks")
-_BREAK, _ESCAPED_BREAK = map(_RULES.form, ("break", "escaped_break"))
-_HOUSE, _STREET, _RUE, _STRASSE = map(_RULES.form, ("house", "street", "rue", "strasse"))
+_FORMS = _RULES.forms
 _ESCAPED: Final = "\\n"
 _REACH: Final = 96
 """Characters of each line that are read."""
@@ -78,7 +77,7 @@ class Others:
 
 def pieces_of(text: str, bounds: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Piece]]:
     """Yield the breaks that may cut a value in the leaves ``text[low:high]``, each with the number of its leaf."""
-    for pattern in (_BREAK, _ESCAPED_BREAK) if _ESCAPED in text else (_BREAK,):
+    for pattern in (_FORMS.between_lines, _FORMS.escaped_break) if _ESCAPED in text else (_FORMS.between_lines,):
         index = 0
         for match in pattern.finditer(text):
             start, end = match.span()
@@ -147,10 +146,10 @@ def _may_be_a_name(left: str, right: str) -> bool:
 
 def _may_be_a_street(left: str, right: str) -> bool:
     if right[0].isdigit():
-        return _YEAR.match(right) is None and _STRASSE.search(left) is not None
-    if _STREET.match(right) is not None and _HOUSE.search(left) is not None:
+        return _YEAR.match(right) is None and _FORMS.strasse.search(left) is not None
+    if _FORMS.street.match(right) is not None and _FORMS.house.search(left) is not None:
         return True
-    return left[-1].islower() and _RUE.search(left) is not None
+    return left[-1].islower() and _FORMS.rue.search(left) is not None
 
 
 def holds(piece: Piece, found: Candidate, others: Sequence[Candidate]) -> bool:
@@ -158,7 +157,7 @@ def holds(piece: Piece, found: Candidate, others: Sequence[Candidate]) -> bool:
     left, right = piece.left, piece.right
     if not (found.start < len(left) and len(left) + len(piece.gap) < found.end):
         return False
-    if found.class_ in (iban.CLASS, CLAIM):
+    if found.class_ in ("IBAN", CLAIM):
         return True
     first, last = piece.joint
     if found.class_ == ADDRESS:

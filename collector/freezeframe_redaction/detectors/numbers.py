@@ -10,15 +10,14 @@ from __future__ import annotations
 import re
 
 from freezeframe_redaction.detectors import card, national, phone, runs
-from freezeframe_redaction.detectors.rows import by_name, made_of
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.rules import context
 from freezeframe_redaction.rules.checksums import luhn
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("numbers", {"ssn": context.SSN_SAID})
-_DECIMAL, _ADDRESS, _VERSION, _DIGIT_BEFORE = map(_RULES.form, ("decimal", "address", "version", "digit_before"))
-_TIMESTAMP = _RULES.form("timestamp")
+_FORMS = _RULES.forms
 
 _OWN: dict[str, runs.Rule] = {"card": card.rule, "national": national.rule, "phone": phone.rule}
 RULES = tuple(_OWN[row["rule"]] if "rule" in row else runs.rule_of(row, _RULES) for row in _RULES.rows("run"))
@@ -44,7 +43,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         if match is None:
             return ()
         start, end = match.span()
-    for address in _ADDRESS.finditer(text, start, end):
+    for address in _FORMS.address.finditer(text, start, end):
         if at <= address.start():
             end = address.start() - 1
             break
@@ -57,7 +56,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if previous not in _PLAIN_NEIGHBOURS:
         escaped = previous in "nrt" and start - 1 > low and text[start - 2] == "\\"
         if not escaped and (_joins(previous) or previous in "_%\\#$€£"):
-            version = _VERSION.match(text, start, end)
+            version = _FORMS.version.match(text, start, end)
             if version is None:
                 return examined
             start, previous = version.end(), " "
@@ -81,7 +80,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     near = runs.context_of(text, low, start)
     if following in " ,(" and not near[1] & ~context.HINT_ORDER:
         near = runs.said_behind(text, end, high) or near
-    if _is_nothing(text, end, raw, near[1]) if raw.isdigit() else _DECIMAL.match(raw):
+    if _is_nothing(text, end, raw, near[1]) if raw.isdigit() else _FORMS.decimal.match(raw):
         return examined
     whole = runs.run_at(text, low, high, start, end, near=near)
     taken = classify(whole)
@@ -163,7 +162,7 @@ def classify(run: runs.NumberRun) -> Candidate | None:
     length = len(run.digits)
     if length > 20 or length < 7:
         return None
-    if _TIMESTAMP.match(run.raw):
+    if _FORMS.timestamp.match(run.raw):
         # A Swedish number in its long form begins like a date.
         return national.rule(run) if length == 12 and run.hints & context.HINT_NATIONAL else None
     for rule in RULES:
@@ -175,11 +174,11 @@ def classify(run: runs.NumberRun) -> Candidate | None:
 
 def _find_before_word(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended on a word after the number (``22 498317 office``)."""
-    digit = _DIGIT_BEFORE.search(text, max(low, at - 16), at)
+    digit = _FORMS.digit_before.search(text, max(low, at - 16), at)
     return find(text, low, high, digit.end()) if digit else ()
 
 
-DETECTORS = (*made_of(_RULES, by_name(find, _find_before_word)), *national.of_digits(find, _RULES.text("run")))
+DETECTORS = (*made_of(_RULES, find, _find_before_word), *national.of_digits(find, _RULES.text("run")))
 _READ = frozenset(detector.name for detector in DETECTORS if detector.find is find)
 _NAMES = {detector.class_: detector.name for detector in reversed(DETECTORS) if detector.find is find}
 

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
+
 from freezeframe_redaction.detectors import runs
 from freezeframe_redaction.detectors.people.classes import test_of
-from freezeframe_redaction.model import CLAIM, Candidate
+from freezeframe_redaction.detectors.rows import made_of
+from freezeframe_redaction.model import CLAIM, EXAMINED, Candidate
 from freezeframe_redaction.rules import context
+from freezeframe_redaction.rules.checksums import luhn
 from freezeframe_redaction.rules.read import Rules
+from freezeframe_redaction.surrogates import spoken
 from freezeframe_redaction.surrogates.plans import is_assigned, is_assigned_in, is_assigned_somewhere, national_kind
+from freezeframe_redaction.surrogates.shapes import is_marked_card
 
 CLASS = "PHONE"
 _RULES = Rules("phone")
-_EXTENSION, _FRACTIONS, _LETTER = map(_RULES.form, ("extension", "fractions", "letter"))
-_AFTER, _NEAR, _COUNTED, _MEASURED = map(_RULES.form, ("after", "near", "counted", "measured"))
-_NAME_BEFORE = _RULES.form("name_before")
+_FORMS = _RULES.forms
 
 _NANP_GROUPS = frozenset({(3, 3, 4), (1, 3, 3, 4)})
 _TELLING: dict[tuple[int, ...], tuple[str, ...]] = {(2, 2, 2, 2, 2): ("33",), (5, 6): ("44",), (3, 4, 4): ("44", "81", "82")}
@@ -32,7 +36,7 @@ def is_announced(run: runs.NumberRun) -> bool:
         bool(run.hints & context.HINT_PHONE)
         and (
             context.PHONE.search(run.before) is not None
-            or _LETTER.search(run.text, max(run.low, run.start - 4), run.start) is not None
+            or _FORMS.letter.search(run.text, max(run.low, run.start - 4), run.start) is not None
         )
     ) or is_labelled_behind(run.text, run.end, run.high)
 
@@ -44,13 +48,13 @@ def has_area_in_brackets(run: runs.NumberRun) -> bool:
 
 def is_labelled_behind(text: str, end: int, high: int) -> bool:
     """Whether a word for a phone follows directly: ``22 498317 office``, ``(37) 788-063-Fax``."""
-    return _AFTER.match(text, end, high) is not None
+    return _FORMS.after.match(text, end, high) is not None
 
 
 def rule(run: runs.NumberRun) -> Candidate | None:
     """Take a run that is a phone number."""
     length = len(run.digits)
-    if not 7 <= length <= 17 or _FRACTIONS.match(run.raw):
+    if not 7 <= length <= 17 or _FORMS.fractions.match(run.raw):
         return None
     if run.international:
         if not 8 <= length <= 15:
@@ -76,13 +80,13 @@ def rule(run: runs.NumberRun) -> Candidate | None:
         return _extended(run, "national")
     if has_area_in_brackets(run) and is_assigned_somewhere(run.digits):
         return _extended(run, "national")
-    if run.bare and (_COUNTED.match(run.text, run.end, run.high) or _MEASURED.search(run.before)):
+    if run.bare and (_FORMS.counted.match(run.text, run.end, run.high) or _FORMS.measured.search(run.before)):
         return None
     if length > 13 or (run.raw.count(".") == 3 and len(run.groups) == 4):
         return None
     if not is_announced(run):
         return _extended(run, "national") if _is_someones(run) and is_assigned_somewhere(run.digits) else None
-    near = _NEAR.search(run.before) is not None or is_labelled_behind(run.text, run.end, run.high)
+    near = _FORMS.near.search(run.before) is not None or is_labelled_behind(run.text, run.end, run.high)
     if near or is_assigned_somewhere(run.digits):
         return _extended(run, national_kind(run.digits))
     return None
@@ -92,7 +96,7 @@ def _is_someones(run: runs.NumberRun) -> bool:
     """Whether a number that begins with a zero is right behind a name: ``Anna Keller, 0176 20994813``."""
     if run.digits[0] != "0" or len(run.digits) < _LEAST_NATIONAL:
         return False
-    name = _NAME_BEFORE.search(run.text, max(run.low, run.start - 48), run.start)
+    name = _FORMS.name_before.search(run.text, max(run.low, run.start - 48), run.start)
     return name is not None and _IS_FIRST(name[1]) and _IS_LAST(name[2])
 
 
@@ -125,5 +129,34 @@ def _stands_alone(run: runs.NumberRun) -> bool:
 
 
 def _extended(run: runs.NumberRun, kind: str) -> Candidate:
-    extension = _EXTENSION.match(run.text, run.end, run.high)
+    extension = _FORMS.extension.match(run.text, run.end, run.high)
     return Candidate(run.start, extension.end() if extension else run.end, CLASS, kind)
+
+
+# -- spelled digit by digit, as in transcripts of calls ------------------------------------------------------------------
+
+
+def _spelled(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
+    class_ = _class_of(spoken.digits_in(match.group()), context.before(match.string, low, match.start()))
+    return (Candidate(*match.span(), class_, "code" if class_ == "SECRET" else spoken.KIND),)
+
+
+def _class_of(digits: str, before: str) -> str:
+    """Return what the digits are: an empty text if they are few and no word says what they are for."""
+    length = len(digits)
+    if length == 9 and context.SSN.search(before):
+        return "US_SSN"
+    if 13 <= length <= 19 and luhn(digits):
+        return CLAIM if is_marked_card(digits) else "CARD"
+    if 4 <= length <= 8 and _SPELLED.forms.code.search(before):
+        return "SECRET"
+    is_phone = length >= _LEAST_PHONE and (length >= _LEAST_UNSAID or context.PHONE.search(before))
+    return CLASS if is_phone else EXAMINED
+
+
+_LEAST_PHONE = 7
+_LEAST_UNSAID = 9
+"""Digits of a number that needs no word: no one counts that far."""
+_SPELLED = Rules("spelled", {**spoken.DIGITS, "run": f"(?i:{spoken.RUN.pattern})"})
+
+DETECTORS = made_of(_SPELLED, _spelled)

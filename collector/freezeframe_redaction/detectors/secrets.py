@@ -4,19 +4,16 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors.rows import by_name, made_of
-from freezeframe_redaction.model import Candidate, Detector, Example, Find
+from freezeframe_redaction.detectors.checks import value
+from freezeframe_redaction.detectors.rows import made_of
+from freezeframe_redaction.model import CLAIM, EXAMINED, Candidate, Detector, Example, Find
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.rules.vendors import VENDORS, Vendor
 from freezeframe_redaction.surrogates.marks import is_marked_secret
 
 CLASS = "SECRET"
 _RULES = Rules("secrets")
-_RUN_OF_LETTERS, _JWT, _JWT_IN_PARTS, _JWT_LINE, _LINE_BREAK, _PEM_BEGIN = map(
-    _RULES.form, ("run_of_letters", "jwt", "jwt_in_parts", "jwt_line", "line_break", "pem_begin")
-)
-_PUTTY_LINES, _BASE64_LINE, _ITS_KEY, _NOT_ITS_KEY = map(_RULES.form, ("putty_lines", "base64_line", "its_key", "not_its_key"))
-_PEM_LINES, _NAMED = map(_RULES.form, ("pem_lines", "named"))
+_FORMS = _RULES.forms
 
 _BEHIND = 72
 """Characters before the end of a trigger among which a key may begin."""
@@ -44,9 +41,9 @@ def _finder(name: str, head: str, form: str) -> Find:
             if start > low and text[start - 1] in "+/-_n" and _is_in_blob(text, low, high, start, end):
                 return ()
             if is_marked_secret(value):
-                return (Candidate(start, end, "*"),)
+                return (Candidate(start, end, CLAIM),)
             if _is_sample(value, begins.sub("", value, count=1) if head else value):
-                return (Candidate(start, end, ""),)
+                return (Candidate(start, end, EXAMINED),)
             return (Candidate(start, end, CLASS, name),)
         return ()
 
@@ -60,7 +57,7 @@ _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_="
 
 def _is_in_blob(text: str, low: int, high: int, start: int, end: int) -> bool:
     before = text[max(low, start - _BLOB) : start]
-    behind = _RUN_OF_LETTERS.match(text, end, min(high, end + _BLOB))
+    behind = _FORMS.run_of_letters.match(text, end, min(high, end + _BLOB))
     return len(before) - len(before.rstrip(_LETTERS)) + (behind.end() - end if behind else 0) >= _BLOB
 
 
@@ -87,8 +84,8 @@ def _jwt(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     start = text.rfind("eyJ", max(low, at - 18), at)
     if start < 0 or (start > low and (text[start - 1].isalnum() or text[start - 1] in "_-+/")):
         return ()
-    match = _JWT.match(text, start, high)
-    in_parts = _JWT_IN_PARTS.match(text, start, high)
+    match = _FORMS.jwt.match(text, start, high)
+    in_parts = _FORMS.jwt_in_parts.match(text, start, high)
     if in_parts is not None and "\n" in in_parts.group():
         end = in_parts.end()
     else:
@@ -96,17 +93,17 @@ def _jwt(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if end == start:
         return ()
     marked = ".eyJyZHgiOi" in "".join(text[start:end].split())
-    return (Candidate(start, end, "*" if marked else CLASS, "jwt"),)
+    return (Candidate(start, end, CLAIM if marked else CLASS, "jwt"),)
 
 
 def _end_of_wrapped(text: str, start: int, high: int) -> int | None:
     """Return the end of a token that a mail or a terminal broke into lines of one length, if that is what begins here."""
-    line = _JWT_LINE.match(text, start, high)
+    line = _FORMS.jwt_line.match(text, start, high)
     lines = [line.group()] if line else []
     end = line.end() if line else start
     while 0 < len(lines) < _MOST_LINES and len(lines[-1]) == len(lines[0]):
-        gap = _LINE_BREAK.match(text, end, high)
-        line = _JWT_LINE.match(text, gap.end(), high) if gap else None
+        gap = _FORMS.line_break.match(text, end, high)
+        line = _FORMS.jwt_line.match(text, gap.end(), high) if gap else None
         if line is None or len(line.group()) > len(lines[0]):
             break
         lines.append(line.group())
@@ -118,36 +115,29 @@ def _end_of_wrapped(text: str, start: int, high: int) -> int | None:
 _PARTS = 3
 
 
-def _pem(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    start = at - 11
-    begin = _PEM_BEGIN.match(text, start, min(high, start + 80))
-    if begin is None:
-        return ()
+def _pem(begin: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
     # Cut-off blocks have no END: take the lines of base64 as far as they go.
-    limit = min(high, begin.end() + 16000)
-    end_marker = f"-----END {begin.group(1)}-----"
+    text, limit = begin.string, min(high, begin.end() + 16000)
+    end_marker = f"-----END {begin[1]}-----"
     end = text.find(end_marker, begin.end(), limit)
     second = text.find("-----BEGIN ", begin.end(), end if end >= 0 else limit)
     if end >= 0 and second < 0:
         stop = end + len(end_marker)
     else:
-        lines = _PEM_LINES.match(text, begin.end(), second if second >= 0 else limit)
+        lines = _FORMS.pem_lines.match(text, begin.end(), second if second >= 0 else limit)
         stop = lines.end() if lines else begin.end()
         while stop > begin.end() and not (text[stop - 1].isalnum() or text[stop - 1] in "+/="):
             stop -= 1
     body = text[begin.end() : stop]
     if sum(map(str.isalnum, body)) < 20:
-        return (Candidate(start, begin.end(), ""),)
-    return (Candidate(start, stop, "*" if "rDxrDx" in body[:40] else CLASS, "pem"),)
+        return (Candidate(*begin.span(), EXAMINED),)
+    return (Candidate(begin.start(), stop, CLAIM if "rDxrDx" in body[:40] else CLASS, "pem"),)
 
 
-def _putty(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+def _putty(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
     """The lines after ``Private-Lines: 1``. Source: PuTTY, "Format of the PuTTY private key file", C.1."""
-    match = _PUTTY_LINES.match(text, at - 16, min(high, at + 5000)) if at - 16 >= low else None
-    if match is None:
-        return ()
-    lines = _BASE64_LINE.finditer(text, *match.span(1))
-    return tuple(Candidate(*line.span(), "*" if is_marked_secret(line.group()) else CLASS, "generic") for line in lines)
+    lines = _FORMS.base64_line.finditer(match.string, *match.span(1))
+    return tuple(found for line in lines for found in value(line, CLASS, "generic", 0))
 
 
 def _detector(vendor: Vendor) -> Detector:
@@ -162,20 +152,19 @@ def _detector(vendor: Vendor) -> Detector:
     )
 
 
-def _named(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+def _named(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
     """``WEAVIATE = a1B2...``: only the vendor's name says what the letters are."""
-    match = _NAMED.match(text, at, min(high, at + 120))
-    if match is None:
+    key, what = match["value"], match["what"]
+    if is_marked_secret(key):
+        return value(match, CLASS, group="value")
+    if match.string[match.end("what") : match.start("value")].isspace() and not _FORMS.its_key.search(what):
         return ()
-    value = match["value"]
-    if is_marked_secret(value):
-        return (Candidate(*match.span("value"), "*"),)
-    if text[match.end("what") : match.start("value")].isspace() and not _ITS_KEY.search(match["what"]):
-        return ()
-    random = sum(map(str.isdigit, value)) >= 3 and any(map(str.isalpha, value)) and len(set(value)) > 9
-    if not random or _NOT_ITS_KEY.search(match["what"]) or _is_sample(value, value):
-        return ()
-    return (Candidate(*match.span("value"), CLASS, "generic"),)
+    random = sum(map(str.isdigit, key)) >= 3 and any(map(str.isalpha, key)) and len(set(key)) > 9
+    return (
+        value(match, CLASS, "generic", "value")
+        if random and not _FORMS.not_its_key.search(what) and not _is_sample(key, key)
+        else ()
+    )
 
 
-DETECTORS = (*map(_detector, VENDORS), *made_of(_RULES, by_name(_named, _jwt, _putty, _pem)))
+DETECTORS = (*map(_detector, VENDORS), *made_of(_RULES, _named, _jwt, _putty, _pem))

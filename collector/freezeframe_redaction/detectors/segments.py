@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from freezeframe_redaction.detectors.rows import by_name, made_of
+from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.detectors.tables import COLUMN_OF, TableColumn, column_of, judge
 from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("segments")
-_END_OF_HL7, _END_OF_X12, _X12_NAME, _VCARD_NAME = map(_RULES.form, ("end_of_hl7", "end_of_x12", "x12_name", "vcard_name"))
+_FORMS = _RULES.forms
 _Parts = Mapping[int, TableColumn]
 """Component of a field, counted from one -> what it holds."""
 _COLUMNS: Final = COLUMN_OF | {row["name"]: column_of(row, _RULES) for row in _RULES.rows("column")}
@@ -34,19 +34,19 @@ _LONGEST = 4000
 
 
 def _hl7(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    return _read(text, at, high, _HL7[text[at - 4 : at - 1]], "|", "^", _END_OF_HL7)
+    return _read(text, at, high, _HL7[text[at - 4 : at - 1]], "|", "^", _FORMS.end_of_hl7)
 
 
 def _x12(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended after the first fields."""
-    name = _last(_X12_NAME, text, max(low, at - 10), at)
-    return _read(text, name.end(), high, _X12[name.group()[:-1]], "*", ":", _END_OF_X12) if name else ()
+    name = _last(_FORMS.x12_name, text, max(low, at - 10), at)
+    return _read(text, name.end(), high, _X12[name.group()[:-1]], "*", ":", _FORMS.end_of_x12) if name else ()
 
 
 def _vcard(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended in the first field."""
-    name = _last(_VCARD_NAME, text, max(low, at - 100), at)
-    return _read(text, name.end(), high, _VCARD[name.group(1)], ";", ",", _END_OF_HL7) if name else ()
+    name = _last(_FORMS.vcard_name, text, max(low, at - 100), at)
+    return _read(text, name.end(), high, _VCARD[name.group(1)], ";", ",", _FORMS.end_of_hl7) if name else ()
 
 
 def _last(pattern: re.Pattern[str], text: str, start: int, at: int) -> re.Match[str] | None:
@@ -83,4 +83,4 @@ def _split(text: str, start: int, end: int, sign: str) -> Iterator[tuple[int, in
         start = stop + 1
 
 
-DETECTORS = made_of(_RULES, by_name(_hl7, _vcard, _x12))
+DETECTORS = made_of(_RULES, _hl7, _vcard, _x12)

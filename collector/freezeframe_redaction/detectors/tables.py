@@ -20,8 +20,7 @@ from freezeframe_redaction.surrogates.marks import is_marked
 from freezeframe_redaction.surrogates.plans import national_kind
 
 _RULES = Rules("columns")
-_HEADINGS_ONLY, _RULER, _QUOTED, _VALUES, _COPIED = map(_RULES.form, ("headings_only", "ruler", "quoted", "values", "copied"))
-_TUPLE, _PLAIN_NAME = map(_RULES.form, ("tuple", "plain_name"))
+_FORMS = _RULES.forms
 
 _MOST_ROWS = 100_000
 _MOST_WORDS = 4
@@ -79,8 +78,8 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     floor = max(low, at - _LONGEST)
     begin = max(floor, text.rfind("\n", floor, at - 1) + 1)
     opening, closing = text.rfind("(", begin, at - 1), text.find(")", at - 1, min(high, at + 400))
-    inserted = _VALUES.match(text, closing, high) if opening >= 0 and closing >= 0 else None
-    copied = _COPIED.match(text, closing, high) if inserted is None and opening >= 0 and closing >= 0 else None
+    inserted = _FORMS.values.match(text, closing, high) if opening >= 0 and closing >= 0 else None
+    copied = _FORMS.copied.match(text, closing, high) if inserted is None and opening >= 0 and closing >= 0 else None
     if inserted is None and copied is None:
         stop = text.find("\n", at - 1, min(high, at + _LONGEST))
         delimiter = next((one for one in _DELIMITERS if one in text[begin:stop]), "") if stop >= 0 else ""
@@ -90,7 +89,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     if not delimiter and stop >= 0:
         return _single(text, begin, stop, high)
-    if not _HEADINGS_ONLY.fullmatch(text, begin, stop):
+    if not _FORMS.headings_only.fullmatch(text, begin, stop):
         return ()
     headings = list(_cells(text, begin, stop, delimiter))
     if any(text.count(" ", a, b) >= _MOST_WORDS for a, b in headings):
@@ -111,7 +110,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     for start, end in rows:
         cells = list(_cells(text, start, end, delimiter))
         if len(cells) != len(headings):
-            if _RULER.fullmatch(text, start, end):
+            if _FORMS.ruler.fullmatch(text, start, end):
                 continue
             break
         read = end
@@ -176,7 +175,7 @@ def _column(names: list[str], at: int) -> TableColumn | None:
         return column
     if any({names[at].lower()} < halves <= {name.lower() for name in names} for halves in _HALVES):
         return _COLUMNS[0]
-    if _PLAIN_NAME.fullmatch(names[at]) and any(map(_named, names)):
+    if _FORMS.plain_name.fullmatch(names[at]) and any(map(_named, names)):
         return _COLUMNS[0]  # products have names too, but neither phone numbers nor birthdays
     return None
 
@@ -193,7 +192,7 @@ def _lines(text: str, start: int, high: int) -> Iterator[tuple[int, int]]:
 
 def _tuples(text: str, start: int, high: int) -> Iterator[tuple[int, int]]:
     for _ in range(_MOST_ROWS):
-        match = _TUPLE.match(text, start, min(high, start + 2000))
+        match = _FORMS.tuple.match(text, start, min(high, start + 2000))
         if match is None:
             return
         yield start + 1, text.rfind(")", start, match.end())
@@ -204,7 +203,7 @@ def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[tuple[in
     """Yield the span of each cell, without the quotes and spaces around it; a delimiter inside quotes does not count."""
     position = start
     while True:
-        quoted = _QUOTED.match(text, position, end)
+        quoted = _FORMS.quoted.match(text, position, end)
         stop = text.find(delimiter, quoted.end() if quoted else position, end)
         stop = end if stop < 0 else stop
         cell = text[position:stop]
@@ -230,4 +229,4 @@ def _without_options(words: str) -> str:
 
 _WORDS = "|".join(_without_options(column.words).replace(" ", "[ _-]?") for column in _COLUMNS if column.fires)
 
-DETECTORS = made_of(_RULES, {"find": _find})
+DETECTORS = made_of(_RULES, _find)

@@ -45,7 +45,7 @@ class Rule:
     """Whether the value must begin before the trigger's end."""
     kind: str = ""
     take: str = ""
-    """What makes a finding of the match, if not its group alone is one."""
+    """What makes findings of the match, if not its group alone is one."""
     words: tuple[tuple[str, ...], ...] = ()
     """Tests of the words that the form's groups hold (`people.classes`): they are a name if one row of tests holds for them."""
     each: bool = False
@@ -62,6 +62,20 @@ class Rule:
     """How many characters before it such a word is looked for."""
 
 
+class Forms:
+    """The patterns of a family by their names in its tables (``forms.house_number``), each compiled when it is first used."""
+
+    def __init__(self, rules: Rules) -> None:
+        self._rules = rules
+
+    def __getattr__(self, name: str) -> re.Pattern[str]:
+        if not self._rules.has(name):
+            raise AttributeError(name)
+        made = self._rules.form(name)
+        setattr(self, name, made)
+        return made
+
+
 class Rules:
     """The tables of one family."""
 
@@ -70,6 +84,11 @@ class Rules:
         self._texts = {**_texts(_read("common")), **_texts(read := _read(family)), **(made or {})}
         self._tables = read
         self._file = f"rules/{family}.toml"
+        self.forms = Forms(self)
+
+    def has(self, name: str) -> bool:
+        """Whether ``[words]`` or ``[forms]`` has the entry."""
+        return name in self._texts
 
     def text(self, name: str) -> str:
         """Return an entry of ``[words]`` or ``[forms]``, those that it names put in."""

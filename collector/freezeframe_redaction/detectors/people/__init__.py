@@ -28,7 +28,7 @@ DETECTORS: tuple[Detector, ...] = (
     *kin.DETECTORS,
     *dialogue.DETECTORS,
     *pairs.DETECTORS,
-    *made_of(Rules("people_described"), by_words=by_words),
+    *made_of(Rules("people_described"), by_words),
     *initials.DETECTORS,
     *single.DETECTORS,
     *small.DETECTORS,

@@ -55,11 +55,7 @@ _RULES = Rules(
         "closings_in_order": "|".join(map(re.escape, _CLOSINGS)),
     },
 )
-_SIGNED, _AND_TELLS, _GREETED, _GREETING_ENDS, _OF_PERSONS = map(
-    _RULES.form, ("signed", "and_tells", "greeted", "greeting_ends", "of_persons")
-)
-_COMPARES, _PARTICLES_BEFORE = map(_RULES.form, ("compares", "particles_before"))
-_END_OF_LETTER, _PRESENTS_SELF = map(_RULES.form, ("end_of_letter", "presents_self"))
+_FORMS = _RULES.forms
 
 
 def _is_greeted(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:
@@ -67,8 +63,8 @@ def _is_greeted(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -
     start, end = tokens[0][0], tokens[-1][1]
     return (
         len(tokens) <= 3
-        and _GREETING_ENDS.match(text, end, min(high, end + 8)) is not None
-        and _GREETED.search(text, max(low, start - 32), start) is not None
+        and _FORMS.greeting_ends.match(text, end, min(high, end + 8)) is not None
+        and _FORMS.greeted.search(text, max(low, start - 32), start) is not None
         and text[max(low, start - 24) : start].lower().rstrip().endswith(_GREETINGS)
         and all(names.may_be_name(text[a:b]) or text[a:b] in names.PARTICLES for a, b in tokens)
     )
@@ -81,8 +77,8 @@ def _is_signature(text: str, low: int, high: int, tokens: list[tuple[int, int]])
     """Whether the words are a separate line below ``Kind regards`` or the two dashes of a signature."""
     start, end = tokens[0][0], tokens[-1][1]
     before = text[max(low, start - 48) : start]
-    ending = _END_OF_LETTER.search(before) if "\n" in before[-16:] else None
-    if ending is None or not _SIGNED.match(text, end, min(high, end + 8)):
+    ending = _FORMS.end_of_letter.search(before) if "\n" in before[-16:] else None
+    if ending is None or not _FORMS.signed.match(text, end, min(high, end + 8)):
         return False
     words = [text[a:b] for a, b in tokens]
     return len(words) <= 4 and all(
@@ -103,7 +99,7 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
     first, start = words[0], tokens[0][0]
     if names.is_brand(words) or names.is_brand([*text[max(low, start - 4) : start].split(), *words]):
         return ()
-    if strong and _COMPARES.search(before):
+    if strong and _FORMS.compares.search(before):
         return ()  # "if name is NOTSET:"
     if first.lower() in COMMON and len(words) == 1 and not names.is_given(first) and (strong or first.lower() not in SURNAMES):
         return ()
@@ -121,7 +117,7 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
         return ()  # "MS EXCEL"
     if strong:
         return names.accept(text, kept, "said")
-    return names.accept(text, kept, "titled" if _OF_PERSONS.search(before) and not shouted else "context")
+    return names.accept(text, kept, "titled" if _FORMS.of_persons.search(before) and not shouted else "context")
 
 
 def _before_letters(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -159,7 +155,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return names.accept(text, tokens, "signature")
     if _is_greeted(text, low, high, tokens):
         return names.accept(text, tokens, "greeted")
-    particles = _PARTICLES_BEFORE.search(text, max(low, start - 16), start)
+    particles = _FORMS.particles_before.search(text, max(low, start - 16), start)
     whole = particles.start() if particles else start
     before = text[max(low, whole - 48) : whole]
     strong = before.rstrip(" \t\r\n:,*_)\"'").lower().endswith(STRONG)
@@ -180,13 +176,17 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
                 and not (words[0].lower() in names.ORDINARY_NAMES and before[-4:].lower() == "its ")  # "its Ping event"
             )
             or names.has_form_of_surname(words[0])
-            or (_PRESENTS_SELF.search(before) and names.may_be_name(words[0]) and _AND_TELLS.match(text, kept[-1][1]))
+            or (
+                _FORMS.presents_self.search(before)
+                and names.may_be_name(words[0])
+                and _FORMS.and_tells.match(text, kept[-1][1])
+            )
             else ()
         )
     real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
     if (
         2 <= len(real) <= 4
-        and _PRESENTS_SELF.search(before)
+        and _FORMS.presents_self.search(before)
         and all(map(names.may_be_name, real))
         and not names.is_brand(words)
     ):
@@ -200,4 +200,4 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 _CAPITALS = "(?:MR|MRS|MS|MISS|DR|PROF|MME|HERR|FRAU|SRA|SEÑORA?|REV|CAPT)"
 
-DETECTORS = made_of(_RULES, {"find": find})
+DETECTORS = made_of(_RULES, find)

@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from typing import Final
 
+from freezeframe_redaction.detectors.checks import Take
 from freezeframe_redaction.detectors.lexicon import COMMON, COUNTRIES, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
-from freezeframe_redaction.detectors.rows import Take
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rule, Rules
 from freezeframe_redaction.surrogates.invented import is_invented
@@ -75,7 +75,7 @@ def by_words(rule: Rule) -> Take:
     """Return what takes the words in a match's groups as a name, or each as one, if they pass a row of the rule's tests."""
     rows = [tuple(map(test_of, row)) for row in rule.words]
 
-    def take(match: re.Match[str]) -> tuple[Candidate, ...]:
+    def take(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
         spans = [match.span(group) for group in range(1, match.re.groups + 1) if match[group]]
         words = [match.string[start:end].removesuffix("'s") for start, end in spans]
         fit = (zip(tests, words, strict=True) for tests in rows if len(tests) == len(words))

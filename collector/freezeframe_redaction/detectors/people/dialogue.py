@@ -10,12 +10,12 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("people_dialogue")
-_MAILBOX, _WROTE = map(_RULES.form, ("mailbox", "wrote"))
+_FORMS = _RULES.forms
 
 
 def _writer(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The author of what a mail quotes: ``On Tuesday, Ann Lee wrote:``."""
-    for match in _WROTE.finditer(text, max(low, at - 140), min(high, at)):
+    for match in _FORMS.wrote.finditer(text, max(low, at - 140), min(high, at)):
         spans = [one.span() for one in names.WORD.finditer(text, *match.span(1))]
         while spans and not names.may_be_name(text[slice(*spans[0])]):
             spans = spans[1:]
@@ -30,7 +30,7 @@ _ROLES = frozenset(phrases("dialogue.roles"))
 
 def _mailbox(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The two words before an address in angle brackets, if they are known, or the address has one of them."""
-    for match in _MAILBOX.finditer(text, max(low, at - 140), min(high, at)):
+    for match in _FORMS.mailbox.finditer(text, max(low, at - 140), min(high, at)):
         if match.end() < at:
             continue
         spans = [one.span() for one in names.WORD.finditer(text, *match.span(1))]
@@ -73,4 +73,4 @@ def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return names.accept(text, tokens, "speaker")
 
 
-DETECTORS = made_of(_RULES, {"writer": _writer, "mailbox": _mailbox, "speaker": _speaker}, by_words=by_words)
+DETECTORS = made_of(_RULES, _writer, _mailbox, _speaker, by_words)

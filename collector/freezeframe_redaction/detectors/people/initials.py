@@ -10,14 +10,14 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("people_initials")
-_INITIALS, _IS_OPTION = map(_RULES.form, ("initials", "is_option"))
+_FORMS = _RULES.forms
 _NOT_INITIALS = frozenset(phrases("initials.not_initials"))
 _BEFORE_A_PERSON = frozenset(phrases("initials.before_a_person"))
 
 
 def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``J.R. Haversham``: initials, and a surname by its form, by the lists or by the word before."""
-    for match in _INITIALS.finditer(text, max(low, at - 14), min(high, at + 24)):
+    for match in _FORMS.initials.finditer(text, max(low, at - 14), min(high, at + 24)):
         if match.end() < at:
             continue
         surname = match.group(3).removesuffix("'s")
@@ -33,7 +33,7 @@ def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         before = text[max(low, match.start() - 16) : match.start()].rstrip(" ").rpartition(" ")[2].strip("(\"'*,:;>#-").lower()
         if text.startswith((" & ", ", I", " In", " Lt", ", L", " and Co"), match.end()):
             return ()  # a company
-        if not match.group(2) and _IS_OPTION.search(text, max(low, match.start() - 2), match.start() + 1):
+        if not match.group(2) and _FORMS.is_option.search(text, max(low, match.start() - 2), match.start() + 1):
             return ()
         if surname.lower() in SURNAMES or names.has_form_of_surname(surname) or before in _BEFORE_A_PERSON:
             return names.accept(text, [match.span(3)], "initials")
@@ -41,4 +41,4 @@ def _initials(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-DETECTORS = made_of(_RULES, {"initials": _initials}, by_words=by_words)
+DETECTORS = made_of(_RULES, _initials, by_words)

@@ -27,17 +27,13 @@ _OTHER_LABEL_ENDS = "|".join(
     )
 )
 _RULES = Rules("people_keyed", {"label_ends": _LABEL_ENDS, "other_label_ends": _OTHER_LABEL_ENDS})
-_VALUE, _THING, _NEXT_PERSON, _LABEL_BEHIND, _JOINT = map(
-    _RULES.form, ("value", "thing", "next_person", "label_behind", "joint")
-)
-_HEADING, _LAST, _TO_VALUE = map(_RULES.form, ("heading", "last", "to_value"))
-_SMALL_FIELD, _FIELD_ENDS = map(_RULES.form, ("small_field", "field_ends"))
+_FORMS = _RULES.forms
 
 
 def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The value of a key that holds a person's name, whatever it looks like."""
     start = at - 1
-    match = _VALUE.match(text, start, min(high, start + 80))
+    match = _FORMS.value.match(text, start, min(high, start + 80))
     if match is None:
         return ()
     end = match.end()
@@ -52,7 +48,7 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         names.is_ordinary(word) and not names.is_known(word) for word in words
     ):
         return ()
-    if _THING.search(value) and not any(map(names.is_known, words)):
+    if _FORMS.thing.search(value) and not any(map(names.is_known, words)):
         return ()  # "fullName: Virtual Reality"
     if not value[0].isupper() and value.isascii() and not any(map(names.is_known, words)):
         return ()
@@ -113,7 +109,7 @@ def _loose(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 def _in_small_letters(text: str, start: int, high: int) -> tuple[Candidate, ...]:
     """``name: giulia bonaventura``: the whole field is a given name, and a word that is not one of prose."""
-    match = _SMALL_FIELD.match(text, start, min(high, start + 60))
+    match = _FORMS.small_field.match(text, start, min(high, start + 60))
     if match is None:
         return ()
     given, surname = match.group(1, 2)
@@ -127,9 +123,9 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if text[at - 1].isupper():
         at = text.rfind("\n", low, at)
         line = max(low, text.rfind("\n", low, at) + 1)
-        if not _HEADING.fullmatch(text, line, at):
+        if not _FORMS.heading.fullmatch(text, line, at):
             return ()
-    gap = _TO_VALUE.match(text, at, high)
+    gap = _FORMS.to_value.match(text, at, high)
     start = gap.end() if gap else at
     if start >= high or not text[start].isupper() or not _is_label_of_people(text, low, at):
         return ()
@@ -137,7 +133,7 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     while len(tokens) > 1 and names.is_title(text[slice(*tokens[0])]):
         tokens = tokens[1:]
     tokens = _with_given(text, tokens, high)
-    if not tokens or not _FIELD_ENDS.match(text, tokens[-1][1], min(high, tokens[-1][1] + 24)):
+    if not tokens or not _FORMS.field_ends.match(text, tokens[-1][1], min(high, tokens[-1][1] + 24)):
         return _loose(text, low, high, start + 1)
     words = [text[a:b] for a, b in tokens]
     real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
@@ -147,7 +143,7 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         len(words) == 1
         and not names.is_known(real[0])
         and not names.SURNAME_ENDING.search(real[0].lower())
-        and not _LAST.search(text, max(low, at - 8), at)
+        and not _FORMS.last.search(text, max(low, at - 8), at)
     ):
         return ()
     return (*names.accept(text, tokens, "key"), *_others(text, tokens[-1][1], high))
@@ -160,11 +156,11 @@ def _others(text: str, end: int, high: int) -> tuple[Candidate, ...]:
     """Return the people listed after the first person of a label: ``Attendees: Aiko, Cíntia (chair), J. Hargreaves``."""
     out: list[Candidate] = []
     for _ in range(_MOST_OTHERS):
-        gap = _NEXT_PERSON.match(text, end, min(high, end + 32))
+        gap = _FORMS.next_person.match(text, end, min(high, end + 32))
         tokens = names.tokens_at(text, gap.end(), high, 5) if gap else []
         words = [text[a:b] for a, b in tokens]
         real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
-        if not real or not all(map(names.may_be_name, real)) or not _FIELD_ENDS.match(text, tokens[-1][1], high):
+        if not real or not all(map(names.may_be_name, real)) or not _FORMS.field_ends.match(text, tokens[-1][1], high):
             break
         out.extend(names.accept(text, tokens, "key"))
         end = tokens[-1][1]
@@ -174,10 +170,10 @@ def _others(text: str, end: int, high: int) -> tuple[Candidate, ...]:
 def _is_label_of_people(text: str, low: int, end: int) -> bool:
     """Whether the text that ends here, except for quotes and a colon, is a label of people."""
     stem = text[max(low, end - 40) : end].rstrip(" \t\r\n\"'*:=-")
-    behind = _LABEL_BEHIND.search(stem)
+    behind = _FORMS.label_behind.search(stem)
     if behind is None:
         return False
-    words = [word.lower() for word in _JOINT.split(behind.group()) if word]
+    words = [word.lower() for word in _FORMS.joint.split(behind.group()) if word]
     return any(" ".join(words[-count:]) in _LABELS for count in range(1, min(4, len(words)) + 1))
 
 
@@ -195,9 +191,4 @@ def _is_nick(nick: str) -> bool:
 _IN_LOGIN, _ALONE_IN_LOGIN, _GIVEN_IN_LOGIN = map(test_of, ("!common !technical !not_name !office", ">4 | known", "known"))
 _SURNAME_IN_NICK = test_of(">4 surname !common")
 
-DETECTORS = made_of(
-    _RULES,
-    {"keyed": _keyed, "loose": _loose, "labelled": _labelled},
-    {"is_login": _is_login, "is_nick": _is_nick},
-    by_words=by_words,
-)
+DETECTORS = made_of(_RULES, _keyed, _loose, _labelled, _is_login, _is_nick, by_words)

@@ -18,7 +18,7 @@ _RULES = Rules(
         "english_in_order": "|".join(_ENGLISH),
     },
 )
-_BEFORE = _RULES.form("before")
+_FORMS = _RULES.forms
 
 
 def _kin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -29,7 +29,7 @@ def _kin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         word.group().lower() in _ENGLISH_WORDS or (word.group().isupper() and names.is_ordinary(word.group()))
     ):
         return ()  # "Father Son and Holy Ghost", "LANDLORD IN THE PROPERTY"
-    if _BEFORE.search(text, max(low, start - 48), start) is not None:
+    if _FORMS.before.search(text, max(low, start - 48), start) is not None:
         tokens = names.tokens_at(text, start, high)
         words = [text[a:b] for a, b in tokens]
         if words and words[0].lower() not in names.NOT_NAMES and (names.may_be_name(words[0]) or names.is_given(words[0])):
@@ -37,4 +37,4 @@ def _kin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return announced.find(text, low, high, at)
 
 
-DETECTORS = made_of(_RULES, {"kin": _kin})
+DETECTORS = made_of(_RULES, _kin)

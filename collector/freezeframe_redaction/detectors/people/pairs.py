@@ -14,8 +14,7 @@ from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.invented import holds_invented
 
 _RULES = Rules("people_pairs")
-_WITH_ANOTHER, _MAILBOX, _AND_ANOTHER = map(_RULES.form, ("with_another", "mailbox", "and_another"))
-_NAMED_AFTER, _RUN_BEFORE, _IN_CAPITALS = map(_RULES.form, ("named_after", "run_before", "in_capitals"))
+_FORMS = _RULES.forms
 
 
 def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -64,7 +63,7 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     if len(kept) < len(tokens) and (
         text[slice(*kept[-1])].lower() in _THINGS  # "Whitney Museum Collection Team"
-        or _NAMED_AFTER.match(text, kept[-1][1], min(high, kept[-1][1] + 24))
+        or _FORMS.named_after.match(text, kept[-1][1], min(high, kept[-1][1] + 24))
     ):
         return (Candidate(tokens[0][0], tokens[-1][0], ""),)  # "Robert Gordon University"
     return (*_spouse(text, low, kept[0][0]), *names.accept(text, kept, "lexicon"))
@@ -84,7 +83,7 @@ def _follows_capital(text: str, low: int, tokens: list[tuple[int, int]]) -> bool
 
 def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
     """Return the given name of a person who shares the surname that follows: ``Fionnuala and Diarmuid Ó Conaill``."""
-    match = _WITH_ANOTHER.search(text, max(low, start - 28), start) if text[start - 1 : start] == " " else None
+    match = _FORMS.with_another.search(text, max(low, start - 28), start) if text[start - 1 : start] == " " else None
     if match is None or not names.is_plainly_given(match[1]) or not match[1][1:].islower():
         return ()
     if text[match.start() - 2 : match.start()] == ", " and match[1].lower() in SURNAMES:
@@ -103,7 +102,7 @@ _OTHERWISE = ("ing", "ed", "ly", "s", "tion", "ment", "er", "or", "ist", "ian", 
 
 def _is_named_after(words: list[str], behind: str) -> bool:
     """Whether the words are something that is named after a person: ``Bellman Ford``, ``Grace Hopper Award``."""
-    return words[-1].lower() in _COMPANIES or _NAMED_AFTER.match(behind) is not None or names.is_brand(words)
+    return words[-1].lower() in _COMPANIES or _FORMS.named_after.match(behind) is not None or names.is_brand(words)
 
 
 def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]], words: list[str]) -> bool:
@@ -175,7 +174,7 @@ def _is_joined_surname(words: list[str]) -> bool:
 
 def _first_word(text: str, floor: int, start: int) -> int | None:
     """Return where the run of capitalised words, initials and particles that reaches `start` begins, at a capital."""
-    run = _RUN_BEFORE.search(text, floor, start)
+    run = _FORMS.run_before.search(text, floor, start)
     if run is None:
         return None
     owned = text.rfind("'s ", run.start(), start)  # "Acme's Tânia Souza"
@@ -198,7 +197,7 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     if (
         second is not None
         and text[max(low, begin - 2) : begin].endswith(('"', "'", ": ", "; "))
-        and _MAILBOX.match(text, second.end(), high)
+        and _FORMS.mailbox.match(text, second.end(), high)
     ):
         return names.accept(text, [(begin, comma), second.span()], "last, first")
     before = _last_word(text, max(low, begin - 24), begin - 1) if text[begin - 1 : begin] == " " and begin > low else ""
@@ -217,7 +216,7 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     if second is None or surname.lower() not in SURNAMES or names.is_ordinary(surname) or surname.lower() in _THINGS:
         return ()
     given = second.group()
-    if _AND_ANOTHER.match(text, second.end(), min(high, second.end() + 12)):
+    if _FORMS.and_another.match(text, second.end(), min(high, second.end() + 12)):
         return ()  # "Jones, Mitchell and Williams" are three, of a company more often than not
     if (
         not names.is_given(given)
@@ -231,7 +230,7 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
 
 def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``JOHN SMITH``: both words in the lexicons, neither ordinary."""
-    for match in _IN_CAPITALS.finditer(text, max(low, at - 34), min(high, at + 20)):
+    for match in _FORMS.in_capitals.finditer(text, max(low, at - 34), min(high, at + 20)):
         start, end = match.start(1), match.end(2)
         if end < at:
             continue
@@ -245,4 +244,4 @@ def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-DETECTORS = made_of(_RULES, {"pair": _pair, "last_first": _last_first, "capitals": _capitals}, by_words=by_words)
+DETECTORS = made_of(_RULES, _pair, _last_first, _capitals, by_words)

@@ -15,12 +15,7 @@ from freezeframe_redaction.rules.read import Rules
 
 _LETTERS = rf"(?:[^\W\d_a-zA-Z]|[{names.MARKS}])"
 _RULES = Rules("people_scripts", {"letters": _LETTERS})
-_GREEK, _KOREAN_CUE = map(_RULES.form, ("greek", "korean_cue"))
-_SLAVIC, _SLAVIC_OFFICIAL, _SLAVIC_FULL = map(_RULES.form, ("slavic", "slavic_official", "slavic_full"))
-_SLAVIC_SURNAME, _CHINESE, _CHINESE_SAID = map(_RULES.form, ("slavic_surname", "chinese", "chinese_said"))
-_CHINESE_ADDRESSED, _JAPANESE, _KOREAN = map(_RULES.form, ("chinese_addressed", "japanese", "korean"))
-_NAMED_HAN, _DEAR_HAN, _JAPANESE_SAID = map(_RULES.form, ("named_han", "dear_han", "japanese_said"))
-_NAMED_KOREAN, _KOREAN_SAID = map(_RULES.form, ("named_korean", "korean_said"))
+_FORMS = _RULES.forms
 
 _CLAUSE_ENDS = r"[ \t]?(?=[,.!?;:()\n\x1f\u060c\u061b\u061f\u06d4\u0964\u0965\"]|$)"
 
@@ -44,34 +39,44 @@ _compiled = cache(re.compile)
 
 
 def _slavic(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...]:
-    for pattern in (_SLAVIC_OFFICIAL, _SLAVIC_FULL):
+    for pattern in (_FORMS.slavic_official, _FORMS.slavic_full):
         for match in pattern.finditer(text, floor, ceiling):
             if match.end() >= at and match.start() < at:
                 return (Candidate(match.start(), match.end(), CLASS, "slavic"),)
-    for match in _SLAVIC.finditer(text, floor, ceiling):
+    for match in _FORMS.slavic.finditer(text, floor, ceiling):
         if match.end() >= at and match.start() < at:
-            good = _SLAVIC_SURNAME.search(match.group(3)) or match.group(2) or _SLAVIC_SURNAME.search(match.group(1))
+            good = (
+                _FORMS.slavic_surname.search(match.group(3)) or match.group(2) or _FORMS.slavic_surname.search(match.group(1))
+            )
             return (Candidate(match.start(), match.end(), CLASS, "slavic"),) if good else ()
     return ()
 
 
 def _greek(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...]:
-    for match in _GREEK.finditer(text, floor, ceiling):
+    for match in _FORMS.greek.finditer(text, floor, ceiling):
         if match.start() < at <= match.end() + 1:
             return (Candidate(match.start(), match.end(), CLASS, "script"),)
     return ()
 
 
-_SAID_IN_HAN = (_KOREAN_SAID, _JAPANESE_SAID, _NAMED_KOREAN, _NAMED_HAN, _DEAR_HAN, _CHINESE_SAID, _CHINESE_ADDRESSED)
+_SAID_IN_HAN = (
+    _FORMS.korean_said,
+    _FORMS.japanese_said,
+    _FORMS.named_korean,
+    _FORMS.named_han,
+    _FORMS.dear_han,
+    _FORMS.chinese_said,
+    _FORMS.chinese_addressed,
+)
 
 
 def _east_asian(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...]:
     # The trigger ends with a run of letters, which East Asian text does not break at names.
     said = [match.span(1) for pattern in _SAID_IN_HAN for match in pattern.finditer(text, floor, ceiling)]
-    said += [match.span() for match in _CHINESE.finditer(text, floor, ceiling)]
-    said += [match.span() for match in _JAPANESE.finditer(text, floor, ceiling)]
-    if _KOREAN_CUE.search(text, floor, ceiling):
-        said += [match.span() for match in _KOREAN.finditer(text, floor, ceiling)]
+    said += [match.span() for match in _FORMS.chinese.finditer(text, floor, ceiling)]
+    said += [match.span() for match in _FORMS.japanese.finditer(text, floor, ceiling)]
+    if _FORMS.korean_cue.search(text, floor, ceiling):
+        said += [match.span() for match in _FORMS.korean.finditer(text, floor, ceiling)]
     return tuple(Candidate(start, end, CLASS, "script") for start, end in said)
 
 
@@ -111,4 +116,4 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 _REACH = 64
 """Characters before and after a trigger in which a name is read."""
 
-DETECTORS = made_of(_RULES, {"foreign": _foreign})
+DETECTORS = made_of(_RULES, _foreign)

@@ -23,10 +23,8 @@ _LEADS_TO = phrases("single.leads_to")
 _BEGIN_WITH_THEM = tuple("Both Copy Call With Hired Congratulations Tell Ask Is Did Has".split())
 """Those that a sentence begins with."""
 _RULES = Rules("people_single", {"leads_to": "|".join((*_LEADS_TO, *_BEGIN_WITH_THEM))})
-_SPEAKS, _FIRST_HALF = map(_RULES.form, ("speaks", "first_half"))
+_FORMS = _RULES.forms
 _NAMED_AFTER = Rules("people_pairs").form("named_after")
-_HUMAN, _ASKED_ABOUT, _LISTED, _OWNS_A_NAME = map(_RULES.form, ("human", "asked_about", "listed", "owns_a_name"))
-_CAPITAL_BEFORE = _RULES.form("capital_before")
 _TOWARDS = frozenset(_LEADS_TO) | frozenset(phrases("single.towards"))
 
 
@@ -34,7 +32,7 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """A given name alone, if the words around it suggest a person."""
     # Most triggers end on the third letter.
     start = at - 3 if at - 3 >= low and text[at - 3].isupper() else _capital_before(text, low, at)
-    double = _FIRST_HALF.search(text, max(low, start - 20), start) if text[start - 1 : start] == "-" else None
+    double = _FORMS.first_half.search(text, max(low, start - 20), start) if text[start - 1 : start] == "-" else None
     if double is not None:
         start = double.start()
     word = names.WORD.match(text, start, min(high, start + 40))
@@ -66,7 +64,7 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     if following[:1] == " " and following[1:2].isupper():
         return ()
-    asked = _ASKED_ABOUT.match(following)
+    asked = _FORMS.asked_about.match(following)
     if asked and (known or asked[1]) and text[max(low, start - 4) : start].lower() == "did ":
         return names.accept(text, [(start, end)], "alone")
     if not known:
@@ -75,7 +73,7 @@ def _single(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             not text[max(low, start - 3) : start].strip(" \t")
             or text[max(low, start - 3) : start].rstrip(" \t")[-1:] in '.!?\n"“'
         )
-        return names.accept(text, [(start, end)], "alone") if opens and _HUMAN.match(following) else ()
+        return names.accept(text, [(start, end)], "alone") if opens and _FORMS.human.match(following) else ()
     return names.accept(text, [(start, end)], "alone") if _speaks_of_a_person(text, low, start, name, following) else ()
 
 
@@ -84,13 +82,13 @@ def _speaks_of_a_person(text: str, low: int, start: int, name: str, following: s
     previous = before.rpartition(" ")[2].rpartition("\n")[2].lower().strip("\"'(,>")
     after = following.removeprefix("'s").lstrip(" ,").partition("\n")[0].split(" ", 1)[0].lower().rstrip('.,!?:;"\\')
     opens = not before or before[-1] in '.!?\n"“:>;,'
-    if following[:3] == "'s " and (after in names.NAMED_AFTER_NOUNS or _OWNS_A_NAME.match(following)):
+    if following[:3] == "'s " and (after in names.NAMED_AFTER_NOUNS or _FORMS.owns_a_name.match(following)):
         return False  # "Anderson's Martial Arts"
     if following[:3] == "'s " and (after in _BELONGINGS or previous in _TOWARDS or (len(name) > 5 and after.islower())):
         return True
     if before[-1:] == "(" and following[:1] in (")", ",", " "):
         return names.is_plainly_given(name)
-    if _SPEAKS.match(following) and (not before or before[-1] in "\n*-;"):
+    if _FORMS.speaks.match(following) and (not before or before[-1] in "\n*-;"):
         return True
     if before[-1:] == "," and not names.is_plainly_given(name):
         return False
@@ -130,13 +128,17 @@ def _capital_before(text: str, low: int, at: int) -> int:
 
 def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``Mary, Efimiya, Isabel and Jodi``: if most are given names, so are the others."""
-    for match in _LISTED.finditer(text, max(low, at - 200), min(high, at + 20)):
+    for match in _FORMS.listed.finditer(text, max(low, at - 200), min(high, at + 20)):
         if match.end() < at:
             continue
         spans = [one.span() for one in names.WORD.finditer(text, match.start(), match.end())]
         spans = [span for span in spans if text[span[0]].isupper() and text[span[0] + 1 : span[1]].islower()]
         words = [text[a:b] for a, b in spans]
-        if words and not names.is_given(words[0]) and _CAPITAL_BEFORE.search(text, max(low, spans[0][0] - 24), spans[0][0]):
+        if (
+            words
+            and not names.is_given(words[0])
+            and _FORMS.capital_before.search(text, max(low, spans[0][0] - 24), spans[0][0])
+        ):
             spans, words = spans[1:], words[1:]  # "Mexicana Restaurant, Mary & Tito's"
         given = sum(names.is_plainly_given(word) for word in words)
         # "Jones, Smith and Davis" are a company more often than three people.
@@ -151,4 +153,4 @@ def _list(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-DETECTORS = made_of(_RULES, {"single": _single, "list": _list})
+DETECTORS = made_of(_RULES, _single, _list)

@@ -9,8 +9,7 @@ from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("people_small")
-_CALLS = _RULES.form("calls")
-_SMALL_WORDS = _RULES.form("small_words")
+_FORMS = _RULES.forms
 
 
 def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -19,7 +18,7 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     word = names.WORD.match(text, start, min(high, start + 24))
     if word is None or ((plain := word.group().removesuffix("'s")) not in GIVEN and plain not in SURNAMES):
         return ()
-    reach = _SMALL_WORDS.match(text, start, min(high, start + 60))
+    reach = _FORMS.small_words.match(text, start, min(high, start + 60))
     if reach is None:
         return ()
     spans = [one.span() for one in names.WORD.finditer(text, start, reach.end())]
@@ -29,7 +28,7 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     first = words[0].removesuffix("'s")
     pair = len(words) > 1 and words[-1].islower()
     surname = words[-1].removesuffix("'s") if pair else ""
-    if text[max(low, start - 4) : start].lower() == "its " and not _CALLS.match(text, spans[0][1]):
+    if text[max(low, start - 4) : start].lower() == "its " and not _FORMS.calls.match(text, spans[0][1]):
         return ()
     strong = text[max(low, start - 24) : start].rstrip(" \n").lower().endswith(announced.STRONG)
     titled = names.title_start(text, low, start) < start
@@ -49,4 +48,4 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-DETECTORS = made_of(_RULES, {"small": _small})
+DETECTORS = made_of(_RULES, _small)

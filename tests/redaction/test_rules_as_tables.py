@@ -1,0 +1,29 @@
+"""What code and tables of rules say of one another."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from pathlib import Path
+
+from freezeframe_redaction import detectors
+from freezeframe_redaction.rules.read import Rules
+
+_NAMED = re.compile(r"\b(_[A-Z_]+)\.(?:forms\.)?([a-z][a-z0-9_]*)\b(?!\()")
+
+
+def test_each_pattern_that_code_names_is_in_its_table() -> None:
+    """Patterns are compiled when they are first used; a wrong name would show only then."""
+    named: list[str] = []
+    for found in pkgutil.walk_packages(detectors.__path__, "freezeframe_redaction.detectors."):
+        module = importlib.import_module(found.name)
+        source = Path(module.__file__ or "").read_text("utf-8")
+        for owner, name in _NAMED.findall(source):
+            held = getattr(module, owner, None)
+            if isinstance(held, Rules):
+                held = held.forms
+            if type(held).__name__ == "Forms" and name != "forms":
+                assert isinstance(getattr(held, name), re.Pattern), f"{found.name}: {owner}.{name}"
+                named.append(name)
+    assert len(named) > 100
