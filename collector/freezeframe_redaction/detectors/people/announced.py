@@ -134,16 +134,20 @@ def _before_letters(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int,
     return tokens
 
 
-def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
-    """The trigger ended on the first letter after a word that announces a name."""
-    start = at - 1
+def _behind_titles(text: str, start: int, high: int) -> list[tuple[int, int]]:
+    """Return the words of a name at `start`, or behind the titles there: ``Sehr geehrte Frau Dr. Weiß``."""
     tokens = names.tokens_at(text, start, high)
     for _ in range(3):
-        # "Sehr geehrte Frau Dr. Weiß": the name begins after the titles.
         if not tokens or not names.is_title(text[slice(*tokens[0])]):
             break
         following = names.WORD.search(text, tokens[0][1], min(high, tokens[0][1] + 4))
         tokens = names.tokens_at(text, following.start(), high) if following else []
+    return tokens
+
+
+def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The trigger ended on the first letter after a word that announces a name."""
+    tokens = _behind_titles(text, at - 1, high)
     if not tokens:
         return ()
     start = tokens[0][0]
