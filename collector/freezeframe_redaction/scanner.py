@@ -13,7 +13,7 @@ from typing import Final, Self
 from freezeframe_redaction import detectors
 from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.detectors import encoded, line_breaks, numbers, phone
-from freezeframe_redaction.detectors.people import evidence, proposed
+from freezeframe_redaction.detectors.people import alone, evidence
 from freezeframe_redaction.detectors.people.names import CLASS, MARKS
 from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_redaction.model import CLAIM, Candidate
@@ -177,7 +177,7 @@ class Scanner:
         ]
         found = engine.find(batch, ends, deadline)
         if CLASS in self._classes:
-            for index, item in proposed.find(batch, bounds):
+            for index, item in alone.propose(batch, bounds):
                 found.setdefault(index, []).append(item)
         if self._prose is not None:
             for index, (low, high) in enumerate(bounds):

@@ -8,6 +8,7 @@ by a word that is not an ordinary one). Given names without evidence are left to
 from __future__ import annotations
 
 from freezeframe_redaction.detectors.people import (
+    alone,
     announced,
     dialogue,
     initials,
@@ -15,7 +16,6 @@ from freezeframe_redaction.detectors.people import (
     kin,
     pairs,
     scripts,
-    single,
     small,
 )
 from freezeframe_redaction.detectors.people.classes import by_words
@@ -30,7 +30,7 @@ DETECTORS: tuple[Detector, ...] = (
     *pairs.DETECTORS,
     *made_of(Rules("people_described"), by_words),
     *initials.DETECTORS,
-    *single.DETECTORS,
+    *alone.DETECTORS,
     *small.DETECTORS,
     *keyed.DETECTORS,
     *scripts.DETECTORS,

@@ -29,20 +29,26 @@ _LISTED: Final[Mapping[str, frozenset[str]]] = {
     "country": COUNTRIES,
     "short_word": names.SHORT_WORDS,
     "ordinary_name": names.ORDINARY_NAMES,
-    **{name: frozenset(phrases(listed)) for name, listed in _RULES.entries("lists").items()},
+    **{
+        name: frozenset(word for one in listed.split() for word in phrases(one))
+        for name, listed in _RULES.entries("lists").items()
+    },
 }
 _LOOKS: Final[Mapping[str, re.Pattern[str]]] = {name: _RULES.form(name) for name in _RULES.entries("forms")}
 _OTHERS: Final[Mapping[str, Test]] = {
+    "none": lambda word: not word,
     "given": names.is_given,
     "plain": names.is_plainly_given,
     "known": names.is_known,
     "title": names.is_title,
     "invented": is_invented,
     "may_be": names.may_be_name,
-    "capital": lambda word: word[0].isupper(),
+    "capital": lambda word: word[:1].isupper(),
     "upper": str.isupper,
     "small": lambda word: word[1:].islower(),
     "small_parts": lambda word: all(part[1:].islower() for part in word.split("-")),
+    "plain_parts": lambda word: all(map(names.is_plainly_given, word.split("-"))),
+    "surname_form": names.has_form_of_surname,
     "ascii": str.isascii,
     "ending": lambda word: names.SURNAME_ENDING.search(word.lower()) is not None,
     **{f">{least}": lambda word, least=least: len(word) > least for least in range(1, 8)},
@@ -85,6 +91,48 @@ def by_words(rule: Rule) -> Take:
         return tuple(found for part in parts for found in names.accept(match.string, part, rule.kind))
 
     return take
+
+
+class Neighbours:
+    """A table of what a word is by its neighbours: the first row that holds says its kind."""
+
+    def __init__(self, rules: Rules, name: str) -> None:
+        self._rows = tuple(_neighbours(row, rules) for row in rules.table(name))
+
+    def kind_of(self, text: str, low: int, high: int, start: int, end: int) -> str:
+        """Return what kind of name ``text[start:end]`` is; an empty text if it is none."""
+        word, before, behind = text[start:end], text[max(low, start - _NEAR) : start], text[end : min(high, end + _NEAR)]
+        previous = before.rstrip(" \t").rpartition(" ")[2].rpartition("\n")[2].strip("\"'(,>*_[\\“‘")
+        following = behind.removeprefix("'s").lstrip(" ,").partition("\n")[0].split(" ", 1)[0].rstrip('.,!?:;"\\')
+        if names.is_brand([previous, *word.split("-")]):
+            return ""  # "Dr Pepper", "Viola-Jones"
+        for kind, is_word, is_before, is_behind, is_previous, is_following in self._rows:
+            if (
+                (is_word is None or is_word(word))
+                and (is_before is None or is_before.search(before))
+                and (is_behind is None or is_behind.match(behind))
+                and (is_previous is None or is_previous(previous))
+                and (is_following is None or is_following(following))
+            ):
+                return kind
+        return ""
+
+
+_NEAR: Final = 24
+"""Characters before and behind a word that are its neighbours."""
+
+
+_Neighbours = tuple[str, Test | None, re.Pattern[str] | None, re.Pattern[str] | None, Test | None, Test | None]
+
+
+def _neighbours(row: Mapping[str, str], rules: Rules) -> _Neighbours:
+    """Return the kind, and what has to be true of the word, of the text before and behind it, and of the words there."""
+    filled = {name: rules.filled(entry) for name, entry in row.items() if entry}
+    word, previous, following = (
+        test_of(filled[name]) if name in filled else None for name in ("word", "previous", "following")
+    )
+    before, behind = (re.compile(filled[name]) if name in filled else None for name in ("before", "behind"))
+    return row["kind"], word, before, behind, previous, following
 
 
 def _masks(classes: Iterable[str]) -> tuple[int, int]:

@@ -54,10 +54,6 @@ DEGREES = frozenset("MD PhD DDS RN NP PA DO Esq MBA MSc BSc BA MA FRCS FRCP MRCP
 TECHNICAL = frozenset(phrases("names.technical"))
 """Given names that are more often software, places or the cast of cryptography."""
 NEVER_FIRST = frozenset(phrases("names.never_first"))
-PLACE_PREFIXES = frozenset(["San", "Santa", "Saint", "São", "Fort", "Port", "New", "Los", "Las"])
-"""Before a given name they make it a place: San Francisco Bay."""
-
-
 RARELY_GIVEN = frozenset(phrases("names.rarely_given"))
 """Given names that are mostly something else: ``Leafy greens``, ``Coral can recover``."""
 ORDINARY_NAMES = frozenset(phrases("proposed.ordinary")) | RARELY_GIVEN
@@ -193,7 +189,7 @@ def is_plainly_given(word: str) -> bool:
 def may_be_name(word: str) -> bool:
     """Whether the word may be part of a name, by its look: not an office, an ordinary word, camel case or an acronym."""
     lowered = word.lower()
-    if lowered in NOT_NAMES or lowered in OFFICES or lowered in TECHNICAL or not word[0].isupper():
+    if lowered in NOT_NAMES or lowered in OFFICES or lowered in TECHNICAL or not word[:1].isupper():
         return False
     parts = [part for part in re.split("['-]", word) if len(part) > 1]
     if not word.isupper() and any(

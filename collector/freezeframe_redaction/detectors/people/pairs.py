@@ -139,7 +139,7 @@ _PAIRS = tuple(
 def _pairs(words: list[str], index: int) -> bool:
     """Whether the word and the next one that is neither initial nor particle look like given name and surname."""
     first = words[index]
-    if (index and words[index - 1] in names.PLACE_PREFIXES) or _IS_NEVER_FIRST(first):
+    if (index and _MAKES_A_PLACE(words[index - 1])) or _IS_NEVER_FIRST(first):
         return False
     if _IS_VIETNAMESE(first) and 2 <= len(words) - index <= 4 and all(len(word) < 7 for word in words[index + 1 :]):
         return True  # the family name comes first, and one to three short words follow
@@ -155,7 +155,8 @@ def _is_pair(first: str, last: str, particle: bool) -> bool:
     return next((row[0] for row in rows), False)
 
 
-_IS_NEVER_FIRST, _IS_VIETNAMESE, _IS_SURNAME = map(test_of, ("never_first", "vietnamese", ">3 surname | >3 ending"))
+_MAKES_A_PLACE, _IS_NEVER_FIRST, _IS_VIETNAMESE = map(test_of, ("capital place_prefix", "never_first", "vietnamese"))
+_IS_SURNAME = test_of(">3 surname | >3 ending")
 _MAY_BE_FIRST, _MAY_BE_JOINED = map(test_of, ("!technical !never_first", ">2 capital small !common"))
 _JOINING = frozenset("Mac Ní Nic Ó Uí Al El Bin Binti Ibn Abu".split())
 _JOINING_PLACES_TOO = frozenset("Van Von De Della Di Du Dos Da Ap".split())
