@@ -8,9 +8,8 @@ import re
 from pathlib import Path
 
 from freezeframe_redaction import detectors
-from freezeframe_redaction.rules.read import Rules
 
-_NAMED = re.compile(r"\b(_[A-Z_]+)\.(?:forms\.)?([a-z][a-z0-9_]*)\b(?!\()")
+_NAMED = re.compile(r"\b(?:_FORMS|(_[A-Z]+)\.forms)\.([a-z][a-z0-9_]*)\b")
 
 
 def test_each_pattern_that_code_names_is_in_its_table() -> None:
@@ -19,11 +18,8 @@ def test_each_pattern_that_code_names_is_in_its_table() -> None:
     for found in pkgutil.walk_packages(detectors.__path__, "freezeframe_redaction.detectors."):
         module = importlib.import_module(found.name)
         source = Path(module.__file__ or "").read_text("utf-8")
-        for owner, name in _NAMED.findall(source):
-            held = getattr(module, owner, None)
-            if isinstance(held, Rules):
-                held = held.forms
-            if type(held).__name__ == "Forms" and name != "forms":
-                assert isinstance(getattr(held, name), re.Pattern), f"{found.name}: {owner}.{name}"
-                named.append(name)
+        for rules, name in _NAMED.findall(source):
+            held = getattr(module, rules).forms if rules else vars(module)["_FORMS"]
+            assert isinstance(getattr(held, name), re.Pattern), f"{found.name}: {name}"
+            named.append(name)
     assert len(named) > 100

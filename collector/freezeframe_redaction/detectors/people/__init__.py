@@ -7,31 +7,19 @@ by a word that is not an ordinary one). Given names without evidence are left to
 
 from __future__ import annotations
 
-from freezeframe_redaction.detectors.people import (
-    alone,
-    announced,
-    dialogue,
-    initials,
-    keyed,
-    kin,
-    pairs,
-    scripts,
-    small,
-)
+from freezeframe_redaction.detectors.people import alone, announced, keyed, pairs, scripts
 from freezeframe_redaction.detectors.people.classes import by_words
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Detector
 from freezeframe_redaction.rules.read import Rules
 
 DETECTORS: tuple[Detector, ...] = (
-    *announced.DETECTORS,
-    *kin.DETECTORS,
-    *dialogue.DETECTORS,
+    *announced.ANNOUNCED,
+    *keyed.DIALOGUE,
     *pairs.DETECTORS,
     *made_of(Rules("people_described"), by_words),
-    *initials.DETECTORS,
     *alone.DETECTORS,
-    *small.DETECTORS,
-    *keyed.DETECTORS,
+    *announced.IN_SMALL_LETTERS,
+    *keyed.KEYED,
     *scripts.DETECTORS,
 )

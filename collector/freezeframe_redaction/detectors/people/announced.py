@@ -1,11 +1,11 @@
-"""Names after words that announce one: ``Dear``, ``my name is``, ``Herr``, ``Kind regards``."""
+"""Names after words that announce one: ``Dear``, ``my name is``, ``Herr``, ``Kind regards``, ``my wife``; also in small letters."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
 
-from freezeframe_redaction.detectors.lexicon import COMMON, SURNAMES, phrases
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
@@ -187,7 +187,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             )
             else ()
         )
-    real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
+    real = names.real(text, kept)
     if (
         2 <= len(real) <= 4
         and _FORMS.presents_self.search(before)
@@ -202,6 +202,76 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_CAPITALS = "(?:MR|MRS|MS|MISS|DR|PROF|MME|HERR|FRAU|SRA|SEÑORA?|REV|CAPT)"
+# -- relatives --------------------------------------------------------------------------------------------------------
 
-DETECTORS = made_of(_RULES, find)
+_ENGLISH = phrases("kin.english")
+_ENGLISH_WORDS = frozenset(_ENGLISH)
+_KIN = Rules(
+    "people_kin",
+    {
+        "english": as_alternatives([*_ENGLISH, "in-law"]),
+        "others": as_alternatives(phrases("kin.others")),
+        "english_in_order": "|".join(_ENGLISH),
+    },
+)
+
+
+def _kin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """After ``my wife`` a word is a name if it looks like one; after ``wife`` alone, if a list has it."""
+    start = at - 1
+    word = names.WORD.match(text, start, min(high, start + 30))
+    if word is not None and (
+        word.group().lower() in _ENGLISH_WORDS or (word.group().isupper() and names.is_ordinary(word.group()))
+    ):
+        return ()  # "Father Son and Holy Ghost", "LANDLORD IN THE PROPERTY"
+    if _KIN.forms.before.search(text, max(low, start - 48), start) is not None:
+        tokens = names.tokens_at(text, start, high)
+        words = [text[a:b] for a, b in tokens]
+        if words and words[0].lower() not in names.NOT_NAMES and (names.may_be_name(words[0]) or names.is_given(words[0])):
+            return names.accept(text, tokens if all(map(names.may_be_name, words)) else tokens[:1], "kin")
+    return find(text, low, high, at)
+
+
+# -- in small letters ---------------------------------------------------------------------------------------------------
+
+_SMALL = Rules("people_small")
+
+
+def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """``my name is anna kowalska``: written in small letters, so the words themselves must be names."""
+    start = at - 1
+    word = names.WORD.match(text, start, min(high, start + 24))
+    if word is None or ((plain := word.group().removesuffix("'s")) not in GIVEN and plain not in SURNAMES):
+        return ()
+    reach = _SMALL.forms.small_words.match(text, start, min(high, start + 60))
+    if reach is None:
+        return ()
+    spans = [one.span() for one in names.WORD.finditer(text, start, reach.end())]
+    words = [text[a:b] for a, b in spans]
+    if not words or not words[0].islower():
+        return ()
+    first = words[0].removesuffix("'s")
+    pair = len(words) > 1 and words[-1].islower()
+    surname = words[-1].removesuffix("'s") if pair else ""
+    if text[max(low, start - 4) : start].lower() == "its " and not _SMALL.forms.calls.match(text, spans[0][1]):
+        return ()
+    strong = text[max(low, start - 24) : start].rstrip(" \n").lower().endswith(STRONG)
+    titled = names.title_start(text, low, start) < start
+    if (
+        pair
+        and first in GIVEN
+        and len(first) > 2
+        and surname not in COMMON
+        and (surname in SURNAMES or names.SURNAME_ENDING.search(surname) or (strong and len(surname) > 3))
+        and first not in names.SHORT_WORDS
+    ):
+        return names.accept(text, spans, "small")
+    if first in names.ORDINARY_NAMES and not strong and not titled:
+        return ()  # "Dad joke"
+    if len(first) > 2 and (names.is_plainly_given(first) or (titled and first in SURNAMES and first not in COMMON)):
+        return names.accept(text, spans[:1], "small")
+    return ()
+
+
+ANNOUNCED = (*made_of(_RULES, find), *made_of(_KIN, _kin))
+IN_SMALL_LETTERS = made_of(_SMALL, _small)

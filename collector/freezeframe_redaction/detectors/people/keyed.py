@@ -1,10 +1,11 @@
-"""The values of keys and labels that hold, or may hold, a person's name."""
+"""Names by their place: values of keys and labels that hold, or may hold, a person's name; speakers, writers, mailboxes."""
 
 from __future__ import annotations
 
 import re
+from itertools import dropwhile
 
-from freezeframe_redaction.detectors.lexicon import GIVEN, SURNAMES, phrases
+from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.people.classes import by_words, test_of
 from freezeframe_redaction.detectors.rows import made_of
@@ -91,7 +92,7 @@ def _loose(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return _in_small_letters(text, start, high)
     tokens = names.tokens_at(text, start, high, 4)
     words = [text[a:b] for a, b in tokens]
-    real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
+    real = names.real(text, tokens)
     if len(words) == 2 and len(words[0]) == 1 and text[start + 1] == "." and len(real) == 1 and names.may_be_name(real[0]):
         return names.accept(text, tokens, "key")  # "From: L. PETROSYAN"
     if len(real) < 2 or names.is_brand(words):
@@ -136,7 +137,7 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if not tokens or not _FORMS.field_ends.match(text, tokens[-1][1], min(high, tokens[-1][1] + 24)):
         return _loose(text, low, high, start + 1)
     words = [text[a:b] for a, b in tokens]
-    real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
+    real = names.real(text, tokens)
     if not real or names.is_brand(words) or any(not names.may_be_name(word) for word in real):
         return _loose(text, low, high, start + 1)
     if (
@@ -158,8 +159,7 @@ def _others(text: str, end: int, high: int) -> tuple[Candidate, ...]:
     for _ in range(_MOST_OTHERS):
         gap = _FORMS.next_person.match(text, end, min(high, end + 32))
         tokens = names.tokens_at(text, gap.end(), high, 5) if gap else []
-        words = [text[a:b] for a, b in tokens]
-        real = [word for word in words if len(word) > 1 and word not in names.PARTICLES]
+        real = names.real(text, tokens)
         if not real or not all(map(names.may_be_name, real)) or not _FORMS.field_ends.match(text, tokens[-1][1], high):
             break
         out.extend(names.accept(text, tokens, "key"))
@@ -191,4 +191,58 @@ def _is_nick(nick: str) -> bool:
 _IN_LOGIN, _ALONE_IN_LOGIN, _GIVEN_IN_LOGIN = map(test_of, ("!common !technical !not_name !office", ">4 | known", "known"))
 _SURNAME_IN_NICK = test_of(">4 surname !common")
 
-DETECTORS = made_of(_RULES, _keyed, _loose, _labelled, _is_login, _is_nick, by_words)
+# -- in dialogues and mails: the speakers of a transcript, the author of what a mail quotes, mailboxes ----------------------
+
+
+def _names_in(text: str, start: int, end: int) -> tuple[list[tuple[int, int]], list[str]]:
+    """Return the words there, from the first that may be a name: where, and what they are."""
+    spans = (one.span() for one in names.WORD.finditer(text, start, end))
+    tokens = list(dropwhile(lambda span: not names.may_be_name(text[slice(*span)]), spans))
+    return tokens, [text[a:b] for a, b in tokens]
+
+
+def _writer(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
+    """The author of what a mail quotes: ``On Tuesday, Ann Lee wrote:``."""
+    tokens, words = _names_in(match.string, *match.span(1))
+    are_names = len(words) > 1 and all(names.may_be_name(word) or word in names.PARTICLES for word in words)
+    return names.accept(match.string, tokens, "writer") if are_names else ()
+
+
+def _mailbox(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
+    """The two words before an address in angle brackets, if they are known, or the address has one of them."""
+    tokens, words = _names_in(match.string, *match.span(1))
+    real = names.real(match.string, tokens)
+    is_given = len(words) == 1 and names.is_plainly_given(words[0]) and len(words[0]) > 3
+    is_told = any(names.is_known(word) or not word.isascii() or word.lower() in match[2].lower() for word in real)
+    if is_given or (len(real) > 1 and is_told and all(map(names.may_be_name, real)) and not names.is_brand(words)):
+        return names.accept(match.string, tokens, "mailbox")
+    return ()
+
+
+_SPEAKS_AS = frozenset(phrases("dialogue.roles"))
+
+
+def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The speaker in a transcript: ``Speaker 1 (Ana-Maria): ``, ``[00:01:12] RAJESWARI: ``."""
+    start = at - 1
+    tokens = names.tokens_at(text, start, high, 4)
+    if len(tokens) > 1 and text[slice(*tokens[0])].lower() in _SPEAKS_AS:
+        tokens = tokens[1:]  # "Agent Lena: let me check"
+    words = [text[a:b] for a, b in tokens]
+    opening = text[start - 1] if start > low else ""
+    end = tokens[-1][1] if tokens else start
+    if end > start and text[end - 2] == " " and text[end : end + 1] == ".":
+        end += 1  # "Siddharth R.:"
+    closing = {"(": "):", "[": "]:", "<": ">"}.get(opening, ":")
+    if not text.startswith(closing, end) or text[end + len(closing) : end + len(closing) + 1] not in ("", " ", "\n", "\t"):
+        return ()
+    lowered = [word.lower() for word in words]
+    if any(word in names.NOT_NAMES or word in names.OFFICES or word in names.TECHNICAL or word in COMMON for word in lowered):
+        return ()
+    if opening not in ("(", "[") and not any(map(names.is_known, words)) and not any(map(names.has_form_of_surname, words)):
+        return ()
+    return names.accept(text, tokens, "speaker")
+
+
+KEYED = made_of(_RULES, _keyed, _loose, _labelled, _is_login, _is_nick, by_words)
+DIALOGUE = made_of(Rules("people_dialogue"), _writer, _mailbox, _speaker, by_words)

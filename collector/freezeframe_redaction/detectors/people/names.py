@@ -96,6 +96,11 @@ def tokens_at(text: str, start: int, high: int, limit: int = 6) -> list[tuple[in
     return out
 
 
+def real(text: str, tokens: Iterable[tuple[int, int]]) -> list[str]:
+    """Return the words of a name that are neither initials nor particles."""
+    return [word for a, b in tokens if len(word := text[a:b]) > 1 and word not in PARTICLES]
+
+
 def is_known(word: str) -> bool:
     """Whether a list has the word, or a part of it."""
     lowered = word.lower()

@@ -7,13 +7,13 @@ from functools import lru_cache
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import announced, names
-from freezeframe_redaction.detectors.people.classes import by_words, test_of
+from freezeframe_redaction.detectors.people.classes import Neighbours, by_words, test_of
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.invented import holds_invented
 
-_RULES = Rules("people_pairs")
+_RULES = Rules("people_pairs", {"before_a_person": "|".join(phrases("initials.before_a_person"))})
 _FORMS = _RULES.forms
 
 
@@ -182,51 +182,37 @@ def _first_word(text: str, floor: int, start: int) -> int | None:
     return next((at for at in range(owned + 3 if owned >= 0 else run.start(), start) if text[at].isupper()), None)
 
 
-_OF_A_THING = re.compile(r"\b(?:of|of the) [A-Z]\w+ \Z")
-
-
 def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """``Smith, John``."""
     comma = text.rfind(",", max(low, at - 24), at)
-    if comma < 0:
+    surname = _FORMS.word_before.search(text, max(low, comma - 24), comma) if comma >= 0 else None
+    given = names.WORD.match(text, comma + 2, min(high, comma + 30))
+    if surname is None or given is None:
         return ()
-    begin = comma
-    while begin > low and comma - begin < 24 and (text[begin - 1].isalpha() or text[begin - 1] in "'-"):
-        begin -= 1
-    second = names.WORD.match(text, comma + 2, min(high, comma + 30))
-    surname = text[begin:comma]
-    if (
-        second is not None
-        and text[max(low, begin - 2) : begin].endswith(('"', "'", ": ", "; "))
-        and _FORMS.mailbox.match(text, second.end(), high)
-    ):
-        return names.accept(text, [(begin, comma), second.span()], "last, first")
-    before = _last_word(text, max(low, begin - 24), begin - 1) if text[begin - 1 : begin] == " " and begin > low else ""
-    if before[:1].isupper() and (before.lower() in names.NEVER_FIRST or before.lower() in names.PARTICLES):
-        return ()  # "Den Haag, Rio Grande" are places
-    if before[:1].isupper() and _OF_A_THING.search(text, max(low, begin - 24), begin):
-        return ()  # "Museum of Fine Arts, Houston"
-    if before[:1].isupper() and before.lower() in names.TECHNICAL:
-        return ()  # "Dart Sass, Ruby on Rails"
-    if before[:1].isupper() and names.is_given(before) and not names.is_ordinary(before):
-        return ()  # "Shelley Berman, Jimmy Carr"
-    if before and names.is_brand([before, text[begin:comma]]):
-        return ()  # "Harley Davidson, Johnson Controls"
-    if text[max(low, begin - 2) : begin] == "& ":
-        return ()  # "Johnson & Johnson, Morgan Stanley"
-    if second is None or surname.lower() not in SURNAMES or names.is_ordinary(surname) or surname.lower() in _THINGS:
+    tokens, begin, end = [surname.span(), given.span()], surname.start(), given.end()
+    if _FORMS.field_before.search(text[max(low, begin - 2) : begin]) and _FORMS.mailbox.match(text, end, high):
+        return names.accept(text, tokens, "last, first")
+    kind = _LAST_FIRST.kind_of(text, low, high, begin, end, surname.group()) if _IS_GIVEN_BEHIND(given.group()) else ""
+    return names.accept(text, tokens, kind) if kind else ()
+
+
+_IS_GIVEN_BEHIND = test_of("given !common !never_first !surname | given !common !never_first in_given")
+_LAST_FIRST, _INITIALS = Neighbours(_RULES, "last_first"), Neighbours(_RULES, "initials")
+
+
+def _initials(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
+    """``J.R. Haversham``: initials, and a surname by its form, by the lists or by the word before."""
+    text = match.string
+    if not match[2] and _FORMS.is_option.search(text, max(low, match.start() - 2), match.start() + 1):
         return ()
-    given = second.group()
-    if _FORMS.and_another.match(text, second.end(), min(high, second.end() + 12)):
-        return ()  # "Jones, Mitchell and Williams" are three, of a company more often than not
-    if (
-        not names.is_given(given)
-        or names.is_ordinary(given)
-        or given.lower() in names.NEVER_FIRST
-        or (given.lower() in SURNAMES and given.lower() not in GIVEN)
-    ):
-        return ()
-    return names.accept(text, [(begin, comma), second.span()], "last, first")
+    letters = "".join(filter(str.isalpha, match[1] + match[2])).lower()
+    kind = (
+        _INITIALS.kind_of(text, low, high, *match.span(), match[3].removesuffix("'s")) if letters not in _NOT_INITIALS else ""
+    )
+    return names.accept(text, [match.span(3)], kind) if kind else ()
+
+
+_NOT_INITIALS = frozenset(phrases("initials.not_initials"))
 
 
 def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -245,4 +231,4 @@ def _capitals(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-DETECTORS = made_of(_RULES, _pair, _last_first, _capitals, by_words)
+DETECTORS = made_of(_RULES, _pair, _last_first, _capitals, _initials, by_words)

@@ -9,7 +9,7 @@ from functools import cache
 
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.people.names import CLASS
-from freezeframe_redaction.detectors.rows import made_of
+from freezeframe_redaction.detectors.rows import made_of, reaching
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
@@ -38,51 +38,28 @@ _compiled = cache(re.compile)
 """Compiled when its script is first met: two dozen of them took half the time of importing the redactor."""
 
 
-def _slavic(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...]:
-    for pattern in (_FORMS.slavic_official, _FORMS.slavic_full):
-        for match in pattern.finditer(text, floor, ceiling):
-            if match.end() >= at and match.start() < at:
-                return (Candidate(match.start(), match.end(), CLASS, "slavic"),)
-    for match in _FORMS.slavic.finditer(text, floor, ceiling):
-        if match.end() >= at and match.start() < at:
-            good = (
-                _FORMS.slavic_surname.search(match.group(3)) or match.group(2) or _FORMS.slavic_surname.search(match.group(1))
-            )
-            return (Candidate(match.start(), match.end(), CLASS, "slavic"),) if good else ()
+def _slavic(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    for pattern in (_FORMS.slavic_official, _FORMS.slavic_full, _FORMS.slavic):
+        match = reaching(pattern, text, low, high, at, _REACH, _REACH, begun=True)
+        if match is not None:
+            good = pattern is not _FORMS.slavic or match[2] or any(map(_FORMS.slavic_surname.search, match.group(1, 3)))
+            return (Candidate(*match.span(), CLASS, "slavic"),) if good else ()
     return ()
 
 
-def _greek(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...]:
-    for match in _FORMS.greek.finditer(text, floor, ceiling):
-        if match.start() < at <= match.end() + 1:
-            return (Candidate(match.start(), match.end(), CLASS, "script"),)
-    return ()
-
-
-_SAID_IN_HAN = (
-    _FORMS.korean_said,
-    _FORMS.japanese_said,
-    _FORMS.named_korean,
-    _FORMS.named_han,
-    _FORMS.dear_han,
-    _FORMS.chinese_said,
-    _FORMS.chinese_addressed,
-)
-
-
-def _east_asian(text: str, floor: int, ceiling: int, at: int) -> tuple[Candidate, ...]:
+def _east_asian(text: str, floor: int, ceiling: int) -> tuple[Candidate, ...]:
     # The trigger ends with a run of letters, which East Asian text does not break at names.
-    said = [match.span(1) for pattern in _SAID_IN_HAN for match in pattern.finditer(text, floor, ceiling)]
-    said += [match.span() for match in _FORMS.chinese.finditer(text, floor, ceiling)]
-    said += [match.span() for match in _FORMS.japanese.finditer(text, floor, ceiling)]
-    if _FORMS.korean_cue.search(text, floor, ceiling):
-        said += [match.span() for match in _FORMS.korean.finditer(text, floor, ceiling)]
-    return tuple(Candidate(start, end, CLASS, "script") for start, end in said)
+    korean = (_FORMS.korean,) if _FORMS.korean_cue.search(text, floor, ceiling) else ()
+    found = (match for pattern in (*_IN_HAN, *korean) for match in pattern.finditer(text, floor, ceiling))
+    return tuple(Candidate(*match.span(match.re.groups), CLASS, "script") for match in found)
+
+
+_IN_HAN = tuple(map(_RULES.form, _RULES.entries("east_asian")["forms"]))
 
 
 def _reads() -> dict[int, list[str]]:
     """Return how names are announced in the languages of each half block of Unicode."""
-    made: dict[int, list[str]] = {}
+    made = {0x0300: [_RULES.text("greek")], 0x0380: [_RULES.text("greek")]}
     for row in _RULES.rows("announced"):
         said, fields, stop = (_RULES.filled(row[name]) for name in ("said", "fields", "stop"))
         pattern = _announced(said, fields, stop, row.get("most", 2), row.get("glue", "(?!)"), spaced=row.get("spaced", True))
@@ -101,11 +78,9 @@ def _foreign(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if code < 0x0370:
         return ()
     if code >= 0x2E80 or 0x1100 <= code < 0x1200:
-        return _east_asian(text, floor, ceiling, at)
-    if code < 0x0400:
-        return _greek(text, floor, ceiling, at)
-    if code < 0x0530:
-        return _slavic(text, floor, ceiling, at)
+        return _east_asian(text, floor, ceiling)
+    if 0x0400 <= code < 0x0530:
+        return _slavic(text, low, high, at)
     for pattern in _READS.get(code & ~0x7F, ()):
         for match in _compiled(pattern).finditer(text, floor, ceiling):
             if match.start() < at <= match.end() + 1:
