@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate
+from operator import itemgetter
 from typing import Final, Self
 
 from freezeframe_redaction import detectors
@@ -152,11 +153,14 @@ class Scanner:
             return
         leaves = [(piece.text, "") for _, piece in pieces]
         lines = self._held(leaves, self._read(engine, leaves, deadline), deadline, report_claims=True)
-        others = {index: line_breaks.Others(one for one, _ in read.found.get(index, ())) for index in {at for at, _ in pieces}}
+        others = {
+            index: sorted((one for one, _ in read.found.get(index, ())), key=itemgetter(0, 1, 2))
+            for index in {at for at, _ in pieces}
+        }
         for number, (view, items) in lines.items():
             index, piece = pieces[number]
             for one, name in items if view.origin is None else ():
-                if line_breaks.holds(piece, one, others[index].near(piece.joint)):
+                if line_breaks.holds(piece, one, line_breaks.near(others[index], piece.joint)):
                     placed = [(part, line_breaks.NAME if one.class_ == CLASS else name) for part in piece.placed(one)]
                     read.found.setdefault(index, []).extend(placed)
 

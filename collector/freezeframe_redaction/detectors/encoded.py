@@ -7,10 +7,9 @@ import binascii
 import gzip
 import re
 import zlib
-from collections.abc import Callable
 
 from freezeframe_redaction.detectors.rows import made_of
-from freezeframe_redaction.model import Candidate
+from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.rules.read import Rules
 
 CLASS = "ENCODED"
@@ -22,30 +21,6 @@ _GZIP = "H4sI"
 _MAX_UNPACKED = 1 << 20
 _LINE_END = re.compile(r"\r?\n")
 _TEXT = re.compile(r"[\t\n\r -~\u00a0-\U0010ffff]*")
-
-
-_ALPHABET = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-
-
-def _letters(wanted: Callable[[int], bool]) -> str:
-    """Return the class of the letters of base64 whose six bits are wanted (``-`` and ``_`` stand for ``+`` and ``/``)."""
-    held = "".join(char for bits, char in enumerate(_ALPHABET) if wanted(bits))
-    return f"[{held}]".replace("+", "+\\-").replace("/", "/_")
-
-
-def _group() -> str:
-    """Return what four letters look like that spell three bytes of UTF-8 text.
-
-    Their first six bits show whether the first byte is plain, continues a character or leads one; a leading byte has a
-    continuing one after it, a plain one does not. Identifiers, paths and hashes fail this within a few groups.
-    """
-    plain = _letters(lambda bits: bits in (2, 3) or 8 <= bits < 32) + _letters(lambda bits: bits & 15 not in (1, 8, 9, 10, 11))
-    leading = _letters(lambda bits: 48 <= bits < 62) + _letters(lambda bits: 8 <= bits & 15 < 12)
-    continuing = _letters(lambda bits: 32 <= bits < 48) + _ANY
-    return f"(?:{plain}|{leading}|{continuing}){_ANY}{{2}}"
-
-
-_ANY = r"[A-Za-z0-9+/_\-]"
 
 
 def decode(blob: str) -> str | None:
@@ -121,20 +96,15 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     match = _BLOB.match(text, at - 24, min(high, at + _MAX_CHARACTERS))
     if match is None:
         return ()
-    blob = _one_blob(match.group())
-    if blob != match.group():
-        match = _BLOB.match(text, match.start(), match.start() + len(blob))
-        assert match is not None
-    examined = (Candidate(match.start(), match.end(), ""),)
+    start, blob = match.start(), _one_blob(match.group())
+    end = start + len(blob)
     # Words, paths, hashes and identifiers have no capitals, or no small letters.
-    if blob.islower() or blob.isupper() or blob.isdigit() or match.end() - match.start() > _MAX_CHARACTERS:
-        return examined
-    if match.end() < high and text[match.end()].isalnum():
-        return examined
+    is_plain = blob.islower() or blob.isupper() or blob.isdigit() or len(blob) > _MAX_CHARACTERS
+    if is_plain or (end < high and text[end].isalnum()):
+        return (Candidate(start, end, EXAMINED),)
     # The first characters distinguish text from noise before the rest is decoded.
-    if not blob.startswith(_GZIP) and all(decode(blob[:most]) is None for most in (24, 20, 16)):
-        return examined
-    return (Candidate(match.start(), match.end(), CLASS),) if decode(blob) is not None else examined
+    begins = blob.startswith(_GZIP) or any(decode(blob[:most]) is not None for most in (24, 20, 16))
+    return (Candidate(start, end, CLASS if begins and decode(blob) is not None else EXAMINED),)
 
 
-DETECTORS = made_of(Rules("encoded", {"group": _group()}), _find)
+DETECTORS = made_of(Rules("encoded"), _find)

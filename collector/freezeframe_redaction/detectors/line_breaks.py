@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from freezeframe_redaction.detectors import card, national, phone, runs
@@ -61,18 +61,9 @@ class Piece(NamedTuple):
         return [found._replace(start=start, end=end, shown=None, joint=self.joint)]
 
 
-class Others:
-    """What was found in one leaf, line by line."""
-
-    def __init__(self, found: Iterable[Candidate]) -> None:
-        """Offsets are those of the breaks."""
-        self._found = sorted(one[:3] for one in found)
-
-    def near(self, joint: tuple[int, int]) -> list[Candidate]:
-        """Return what was found around a break, as far as lines are read."""
-        first = bisect_left(self._found, (joint[0] - _REACH,))
-        last = bisect_left(self._found, (joint[1] + 1,))
-        return [Candidate(*one) for one in self._found[first:last]]
+def near(found: Sequence[Candidate], joint: tuple[int, int]) -> Sequence[Candidate]:
+    """Return what was found around a break, as far as lines are read; `found` is that of the leaf, in order."""
+    return found[bisect_left(found, (joint[0] - _REACH,)) : bisect_left(found, (joint[1] + 1,))]
 
 
 def pieces_of(text: str, bounds: Sequence[tuple[int, int]]) -> Iterator[tuple[int, Piece]]:

@@ -18,16 +18,17 @@ from freezeframe_redaction.rules.read import Rule, Rules
 from freezeframe_redaction.surrogates.marks import is_marked
 
 
-def _examples(shows: Iterable[str]) -> tuple[Example, ...]:
-    examples: list[Example] = []
+def examples(shows: Iterable[str]) -> tuple[Example, ...]:
+    """Return examples, each with its value in brackets; a text without brackets is a near miss of the one before it."""
+    made: list[Example] = []
     for shown in shows:
         before, opened, rest = shown.partition("⟦")
         value, _, behind = rest.partition("⟧")
         if opened:
-            examples.append(Example(text=before + value + behind, value=value))
+            made.append(Example(text=before + value + behind, value=value))
         else:
-            examples[-1] = replace(examples[-1], near_miss=shown)
-    return tuple(examples)
+            made[-1] = replace(made[-1], near_miss=shown)
+    return tuple(made)
 
 
 def reaching(
@@ -60,7 +61,7 @@ def made_of(rules: Rules, *checks: Callable[..., Any]) -> tuple[Detector, ...]:
                 class_=rule.class_,
                 triggers=rule.triggers,
                 find=made[same],
-                examples=_examples(rule.shows),
+                examples=examples(rule.shows),
                 others=frozenset(rule.others),
                 row=rule.row,
             )

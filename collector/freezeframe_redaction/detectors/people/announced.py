@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
+from freezeframe_redaction.detectors.lexicon import GIVEN, SURNAMES, phrases
 from freezeframe_redaction.detectors.people import names
+from freezeframe_redaction.detectors.people.classes import test_of
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
@@ -81,16 +82,11 @@ def _is_signature(text: str, low: int, high: int, tokens: list[tuple[int, int]])
     if ending is None or not _FORMS.signed.match(text, end, min(high, end + 8)):
         return False
     words = [text[a:b] for a, b in tokens]
-    return len(words) <= 4 and all(
-        word in names.PARTICLES
-        or (
-            (len(word) == 1 or all(part[1:].islower() for part in re.split(r"['-]", word) if len(part) > 1) or word.isupper())
-            and (not names.is_ordinary(word) or names.is_given(word) or word.lower() in SURNAMES)
-            and word.lower() not in names.NOT_NAMES
-            and word.lower() not in names.OFFICES
-        )
-        for word in words
-    )
+    return len(words) <= 4 and all(_LOOKS_SIGNED(word) and _MAY_SIGN(word) for word in words)
+
+
+_LOOKS_SIGNED = test_of("particle | !>1 | even | upper")
+_MAY_SIGN = test_of("particle | ⟨signs⟩ !common | ⟨signs⟩ given | ⟨signs⟩ surname")
 
 
 def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: str, *, strong: bool) -> tuple[Candidate, ...]:
@@ -101,7 +97,7 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
         return ()
     if strong and _FORMS.compares.search(before):
         return ()  # "if name is NOTSET:"
-    if first.lower() in COMMON and len(words) == 1 and not names.is_given(first) and (strong or first.lower() not in SURNAMES):
+    if len(words) == 1 and not (_GIVEN_OR_NO_WORD if strong else _NAME_OR_NO_WORD)(first):
         return ()
     if strong and len(humps := _HUMP.findall(first)) > 1 and not any(map(names.is_known, humps)):
         return ()  # "your name is: TechnicalExpert"
@@ -109,7 +105,7 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
         return ()
     kept = _before_letters(text, names.trimmed(text, names.before_common(text, tokens)))
     words = [text[a:b] for a, b in kept]
-    if all(names.is_ordinary(word) and not names.is_known(word) for word in words):
+    if all(map(_IS_PROSE, words)):
         return ()
     dotted = before.rstrip()[-1:] == "."
     shouted = before.rstrip(" .")[-2:].isupper() or (first.isupper() and len(first) > 1)
@@ -120,18 +116,19 @@ def _behind_certain(text: str, low: int, tokens: list[tuple[int, int]], before: 
     return names.accept(text, kept, "titled" if _FORMS.of_persons.search(before) and not shouted else "context")
 
 
+_GIVEN_OR_NO_WORD, _NAME_OR_NO_WORD = map(test_of, ("!common | given", "!common | given | surname"))
+_SURNAME_OR_NO_WORD, _IS_PROSE = map(test_of, ("!common | surname", "common !known"))
+
+
 def _before_letters(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return the words of a name up to the letters of something else: ``Dr Mukherjee GMC 701``."""
-    for index, (start, end) in enumerate(tokens[1:], 1):
-        word = text[start:end]
-        if (
-            2 <= len(word) <= 4
-            and word.isupper()
-            and word.lower() not in SURNAMES
-            and not all(text[a:b].isupper() for a, b in tokens[:index])
-        ):
+    for index, token in enumerate(tokens[1:], 1):
+        if _ARE_LETTERS(text[slice(*token)]) and not all(text[a:b].isupper() for a, b in tokens[:index]):
             return tokens[:index]
     return tokens
+
+
+_ARE_LETTERS = test_of("upper >1 !>4 !surname")
 
 
 def _behind_titles(text: str, start: int, high: int) -> list[tuple[int, int]]:
@@ -170,42 +167,28 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     words = [text[a:b] for a, b in kept]
     if len(words) > 1 and words[-1].lower() in _THINGS:
         return ()  # "Dear Whitney Museum Collection Team"
+    introduced = _FORMS.presents_self.search(before) is not None
     if len(words) == 1:
-        return (
-            names.accept(text, kept, "context")
-            if (
-                names.is_given(words[0])
-                and not names.is_ordinary(words[0])
-                and len(words[0]) > 2
-                and not (words[0].lower() in names.ORDINARY_NAMES and before[-4:].lower() == "its ")  # "its Ping event"
-            )
-            or names.has_form_of_surname(words[0])
-            or (
-                _FORMS.presents_self.search(before)
-                and names.may_be_name(words[0])
-                and _FORMS.and_tells.match(text, kept[-1][1])
-            )
-            else ()
-        )
+        told = introduced and names.may_be_name(words[0]) and _FORMS.and_tells.match(text, kept[-1][1])
+        good = (_ALONE_AFTER_ITS if before[-4:].lower() == "its " else _ALONE)(words[0])
+        return names.accept(text, kept, "context") if told or good else ()
     real = names.real(text, kept)
-    if (
-        2 <= len(real) <= 4
-        and _FORMS.presents_self.search(before)
-        and all(map(names.may_be_name, real))
-        and not names.is_brand(words)
-    ):
+    if introduced and 2 <= len(real) <= 4 and all(map(names.may_be_name, real)) and not names.is_brand(words):
         return names.accept(text, kept, "context")
-    if not real or all(map(names.is_ordinary, real)) or (names.is_ordinary(real[0]) and not names.is_given(real[0])):
-        return ()
-    if any(map(names.is_known, real)) and not (names.is_ordinary(real[-1]) and real[-1].lower() not in SURNAMES):
-        return names.accept(text, kept, "context")
-    return ()
+    known = any(map(names.is_known, real)) and not all(map(names.is_ordinary, real))
+    good = known and _GIVEN_OR_NO_WORD(real[0]) and _SURNAME_OR_NO_WORD(real[-1])
+    return names.accept(text, kept, "context") if good else ()
+
+
+_ALONE = test_of(">2 given !common | surname_form")
+_ALONE_AFTER_ITS = test_of(">2 given !common !ordinary_name | surname_form")
+"""``its Ping event``"""
 
 
 # -- relatives --------------------------------------------------------------------------------------------------------
 
 _ENGLISH = phrases("kin.english")
-_ENGLISH_WORDS = frozenset(_ENGLISH)
+_IS_SHOUTED = test_of("upper common")
 _KIN = Rules(
     "people_kin",
     {
@@ -220,9 +203,7 @@ def _kin(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """After ``my wife`` a word is a name if it looks like one; after ``wife`` alone, if a list has it."""
     start = at - 1
     word = names.WORD.match(text, start, min(high, start + 30))
-    if word is not None and (
-        word.group().lower() in _ENGLISH_WORDS or (word.group().isupper() and names.is_ordinary(word.group()))
-    ):
+    if word is not None and (word.group().lower() in _ENGLISH or _IS_SHOUTED(word.group())):
         return ()  # "Father Son and Holy Ghost", "LANDLORD IN THE PROPERTY"
     if _KIN.forms.before.search(text, max(low, start - 48), start) is not None:
         tokens = names.tokens_at(text, start, high)
@@ -250,28 +231,23 @@ def _small(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     words = [text[a:b] for a, b in spans]
     if not words or not words[0].islower():
         return ()
-    first = words[0].removesuffix("'s")
-    pair = len(words) > 1 and words[-1].islower()
-    surname = words[-1].removesuffix("'s") if pair else ""
+    first, last = words[0].removesuffix("'s"), words[-1].removesuffix("'s")
     if text[max(low, start - 4) : start].lower() == "its " and not _SMALL.forms.calls.match(text, spans[0][1]):
         return ()
     strong = text[max(low, start - 24) : start].rstrip(" \n").lower().endswith(STRONG)
     titled = names.title_start(text, low, start) < start
-    if (
-        pair
-        and first in GIVEN
-        and len(first) > 2
-        and surname not in COMMON
-        and (surname in SURNAMES or names.SURNAME_ENDING.search(surname) or (strong and len(surname) > 3))
-        and first not in names.SHORT_WORDS
-    ):
+    is_pair = len(words) > 1 and last.islower() and _IS_FIRST_IN_SMALL(first)
+    if is_pair and (_IS_LAST_IN_SMALL(last) or (strong and _MAY_BE_LAST_IN_SMALL(last))):
         return names.accept(text, spans, "small")
     if first in names.ORDINARY_NAMES and not strong and not titled:
         return ()  # "Dad joke"
-    if len(first) > 2 and (names.is_plainly_given(first) or (titled and first in SURNAMES and first not in COMMON)):
-        return names.accept(text, spans[:1], "small")
-    return ()
+    return names.accept(text, spans[:1], "small") if _ALONE_IN_SMALL(first) or (titled and _TITLED_IN_SMALL(first)) else ()
 
+
+_IS_FIRST_IN_SMALL, _ALONE_IN_SMALL, _TITLED_IN_SMALL = map(
+    test_of, ("in_given >2 !short_word", ">2 plain", ">2 surname !common")
+)
+_IS_LAST_IN_SMALL, _MAY_BE_LAST_IN_SMALL = map(test_of, ("!common surname | !common ending", "!common >3"))
 
 ANNOUNCED = (*made_of(_RULES, find), *made_of(_KIN, _kin))
 IN_SMALL_LETTERS = made_of(_SMALL, _small)

@@ -47,6 +47,7 @@ _OTHERS: Final[Mapping[str, Test]] = {
     "upper": str.isupper,
     "small": lambda word: word[1:].islower(),
     "small_parts": lambda word: all(part[1:].islower() for part in word.split("-")),
+    "even": lambda word: all(part[1:].islower() for part in re.split("['-]", word) if len(part) > 1),
     "plain_parts": lambda word: all(map(names.is_plainly_given, word.split("-"))),
     "surname_form": names.has_form_of_surname,
     "ascii": str.isascii,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from itertools import dropwhile
 
-from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
+from freezeframe_redaction.detectors.lexicon import GIVEN, phrases
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.detectors.people.classes import by_words, test_of
 from freezeframe_redaction.detectors.rows import made_of
@@ -45,14 +45,11 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if not value[0].isupper() and "\x1f" not in text[max(0, low - 1) : low + 1] and low > 0 and not value.islower():
         return ()
     words = [word for word in re.split(r"[ ,.]+", value) if word]
-    if any(word.lower() in names.NOT_NAMES for word in words) or all(
-        names.is_ordinary(word) and not names.is_known(word) for word in words
-    ):
+    if any(map(_IS_NO_NAME, words)) or all(map(_IS_PROSE, words)):
         return ()
-    if _FORMS.thing.search(value) and not any(map(names.is_known, words)):
+    is_thing = _FORMS.thing.search(value) or (not value[0].isupper() and value.isascii())
+    if is_thing and not any(map(names.is_known, words)):
         return ()  # "fullName: Virtual Reality"
-    if not value[0].isupper() and value.isascii() and not any(map(names.is_known, words)):
-        return ()
     # A sentence after the name belongs to the text: stop at the first lower-case word that is not a particle.
     tokens = (
         names.tokens_at(text, start, high) if value[0].isupper() else [m.span() for m in names.WORD.finditer(text, start, end)]
@@ -73,7 +70,7 @@ def _with_given(text: str, tokens: list[tuple[int, int]], high: int) -> list[tup
     behind = names.tokens_at(text, tokens[-1][1] + 2, high, 2)
     behind = [token for token in behind if text[slice(*token)] not in names.DEGREES]
     word = text[slice(*behind[0])] if behind else ""
-    if not word[:1].isupper() or names.is_ordinary(word) or names.is_title(word):
+    if not _MAY_BE_GIVEN(word):
         return tokens
     # Two people in a list have two names each; a surname in capitals, or a given name of the lists, makes it one.
     if (
@@ -99,13 +96,13 @@ def _loose(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     if text[tokens[-1][1] : tokens[-1][1] + 1] in ("_", "(", "@"):
         return ()
-    if (
-        sum(map(names.is_known, real)) >= 1
-        and not any(names.is_ordinary(word) and not names.is_given(word) for word in real)
-        and (names.is_given(real[0]) or not names.is_ordinary(real[-1]))
-    ) and (names.is_given(real[0]) or real[-1].lower() in SURNAMES):
-        return names.accept(text, tokens, "key")
-    return ()
+    named = any(map(names.is_known, real)) and all(map(_GIVEN_OR_NO_WORD, real))
+    return names.accept(text, tokens, "key") if named and (names.is_given(real[0]) or _IS_SURNAME(real[-1])) else ()
+
+
+_IS_NO_NAME, _IS_PROSE, _MAY_BE_GIVEN = map(test_of, ("not_name", "common !known", "capital !common !title"))
+_GIVEN_OR_NO_WORD, _IS_SURNAME = map(test_of, ("!common | given", "surname !common"))
+_ALONE_BEHIND_LABEL = test_of("known | ending")
 
 
 def _in_small_letters(text: str, start: int, high: int) -> tuple[Candidate, ...]:
@@ -114,9 +111,11 @@ def _in_small_letters(text: str, start: int, high: int) -> tuple[Candidate, ...]
     if match is None:
         return ()
     given, surname = match.group(1, 2)
-    if names.is_plainly_given(given) and len(given) > 2 and not names.is_ordinary(surname) and surname not in names.OFFICES:
-        return names.accept(text, [match.span(1), match.span(2)], "key")
-    return ()
+    good = _IS_SMALL_GIVEN(given) and _IS_SMALL_SURNAME(surname)
+    return names.accept(text, [match.span(1), match.span(2)], "key") if good else ()
+
+
+_IS_SMALL_GIVEN, _IS_SMALL_SURNAME = map(test_of, ("plain >2", "!common !office"))
 
 
 def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -140,12 +139,7 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     real = names.real(text, tokens)
     if not real or names.is_brand(words) or any(not names.may_be_name(word) for word in real):
         return _loose(text, low, high, start + 1)
-    if (
-        len(words) == 1
-        and not names.is_known(real[0])
-        and not names.SURNAME_ENDING.search(real[0].lower())
-        and not _FORMS.last.search(text, max(low, at - 8), at)
-    ):
+    if len(words) == 1 and not _ALONE_BEHIND_LABEL(real[0]) and not _FORMS.last.search(text, max(low, at - 8), at):
         return ()
     return (*names.accept(text, tokens, "key"), *_others(text, tokens[-1][1], high))
 
@@ -236,8 +230,7 @@ def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     closing = {"(": "):", "[": "]:", "<": ">"}.get(opening, ":")
     if not text.startswith(closing, end) or text[end + len(closing) : end + len(closing) + 1] not in ("", " ", "\n", "\t"):
         return ()
-    lowered = [word.lower() for word in words]
-    if any(word in names.NOT_NAMES or word in names.OFFICES or word in names.TECHNICAL or word in COMMON for word in lowered):
+    if not all(map(_IN_LOGIN, words)):
         return ()
     if opening not in ("(", "[") and not any(map(names.is_known, words)) and not any(map(names.has_form_of_surname, words)):
         return ()
