@@ -124,7 +124,10 @@ class Scanner:
             found = read.found.get(index, ())
             if self._rewritten:
                 found = [(self._claimed(batch, candidate), name) for candidate, name in found]
-            candidates = [*found, *self._known_in(batch, floor, high)]
+            candidates = [
+                *found,
+                *((Candidate(*span, _KNOWN), "known surrogate") for span in self._known.spans(batch, floor, high)),
+            ]
             kept = resolve_overlaps(candidates, _PRIORITY, deadline)
             judged = self.judged(batch, kept, leaves[index][1], floor, high)
             doubted = {one.item for one in judged if not one.is_name}
@@ -239,9 +242,6 @@ class Scanner:
         """Return the candidate, as a claim if it is a known surrogate in another layout."""
         forms = _forms_of(batch[candidate.start : candidate.end], candidate.class_, candidate.kind)
         return candidate if self._rewritten.isdisjoint(forms) else candidate._replace(class_=CLAIM)
-
-    def _known_in(self, batch: str, low: int, high: int) -> list[tuple[Candidate, str]]:
-        return [(Candidate(start, end, _KNOWN), "known surrogate") for start, end in self._known.spans(batch, low, high)]
 
     def known_in(self, text: str) -> list[tuple[int, int]]:
         """Return where known surrogates are in the text."""

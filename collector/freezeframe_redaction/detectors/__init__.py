@@ -19,7 +19,6 @@ from freezeframe_redaction.detectors import (
     people,
     phone,
     secrets,
-    segments,
     tables,
 )
 from freezeframe_redaction.detectors.rows import made_of
@@ -47,7 +46,6 @@ FAMILIES: tuple[ModuleType | str, ...] = (
     "postcodes",
     people,
     tables,
-    segments,
     phone,
     encoded,
 )

@@ -145,22 +145,18 @@ def _keyed(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     value = match.group(1)
     # An address has a number and words; an IP, an e-mail, a URL, a hex number or a line of code is not one.
     words = [word for word in re.split(r"[\s,]+", value) if word]
-    if (
-        len(words) < 2
-        or not any(map(str.isdigit, value))
-        or _FORMS.code.search(value)
-        or "@" in value
-        or "://" in value
-        or value.lower().startswith(("0x", "address"))
-        or _FORMS.title_of_a_year.fullmatch(value)
-    ):
+    is_code = _FORMS.code.search(value) or "@" in value or "://" in value or value.lower().startswith(("0x", "address"))
+    if len(words) < 2 or not any(map(str.isdigit, value)) or is_code or _FORMS.title_of_a_year.fullmatch(value):
         return ()
     small = _FORMS.small_street.match(value)
     if small is not None:
         return (Candidate(start, start + small.end(), CLASS),)
-    if sum(word[:1].isupper() for word in words if word[:1].isalpha()) * 2 < sum(word[:1].isalpha() for word in words):
-        return ()
-    if not any(word[:1].isalpha() and len(word) > 2 for word in words) or len(words) > 14:
+    spelled = [word for word in words if word[:1].isalpha()]
+    if (
+        2 * sum(word[:1].isupper() for word in spelled) < len(spelled)
+        or max(map(len, spelled), default=0) < 3
+        or len(words) > 14
+    ):
         return ()
     return _street(match, low, high, 1)
 

@@ -11,7 +11,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from freezeframe_redaction.detectors import card, national, phone, runs
+from freezeframe_redaction.detectors import national, phone, runs
 from freezeframe_redaction.detectors.addresses import CLASS as ADDRESS
 from freezeframe_redaction.detectors.people import names
 from freezeframe_redaction.model import CLAIM, Candidate
@@ -32,7 +32,7 @@ _LEAST, _MOST = 9, 34
 """Digits of both parts of a number."""
 _LEAST_PROSE: Final = 3
 """Words before a name that a break cuts."""
-_NUMBERS: Final = frozenset([card.CLASS, national.CLASS, "US_SSN", phone.CLASS])
+_NUMBERS: Final = frozenset(["CARD", national.CLASS, "US_SSN", phone.CLASS])
 _YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}\b")
 _ALIKE: Final = (re.compile("[0-9]+"), re.compile(r"[^\W\d_]+"))
 
@@ -168,7 +168,7 @@ def _is_cut_number(piece: Piece, found: Candidate, others: Sequence[Candidate]) 
     if text[: found.start].rstrip(" ")[-1:].isdigit() or text[found.end :].lstrip(" ")[:1].isdigit():
         return False  # a row of figures
     run = runs.run_at(text, 0, len(text), found.start, found.end)
-    if found.class_ == card.CLASS:
+    if found.class_ == "CARD":
         return context.CARD.search(run.before) is not None or (not run.bare and any(map(str.isalpha, piece.left)))
     if found.class_ != phone.CLASS:
         return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from freezeframe_redaction.detectors import card, national, phone, runs
+from freezeframe_redaction.detectors import national, phone, runs
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.rules import context
@@ -19,7 +19,42 @@ from freezeframe_redaction.rules.read import Rules
 _RULES = Rules("numbers", {"ssn": context.SSN_SAID})
 _FORMS = _RULES.forms
 
-_OWN: dict[str, runs.Rule] = {"card": card.rule, "national": national.rule, "phone": phone.rule}
+_CARDS = Rules("card")
+
+# Issuer prefixes of Visa, Mastercard, Amex, Discover, JCB, Diners, UnionPay, Maestro, Mir, RuPay, Elo.
+_GROUPINGS = frozenset(
+    {(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3), (4, 4, 4, 1), (4, 5, 6), (8, 8), (6, 10),
+     (4, 4, 4, 4, 2), (4, 8, 4), (4, 12), (6, 13), (5, 4, 6), (4, 4, 5), (4, 4, 4, 3), (4, 4, 6)}
+)  # fmt: skip
+_COMMON_LENGTHS = frozenset({14, 15, 16})
+
+
+def _card(run: runs.NumberRun) -> Candidate | None:
+    """Take a run that is a card number."""
+    length = len(run.digits)
+    if (
+        run.international
+        or not 12 <= length <= 19
+        or (run.raw.count(".") == 3 and len(run.groups) == 4 and max(run.groups) < 4)
+        or not luhn(run.digits)
+        or not any(char != "0" for char in run.digits)
+    ):
+        return None
+    named = (bool(run.hints & context.HINT_CARD) and context.CARD.search(run.before) is not None) or (
+        _CARDS.forms.behind.match(run.text, run.end, run.high) is not None
+    )
+    ordered = bool(run.hints & context.HINT_ORDER) and context.is_order(run.before)
+    if run.bare and ordered:
+        return None
+    if _CARDS.forms.issuer.match(run.digits) and (run.bare or run.groups in _GROUPINGS) and length >= 13:
+        if named or (not run.bare and length != 13):
+            return Candidate(run.start, run.end, "CARD", str(length))
+        if length in _COMMON_LENGTHS and not ordered:
+            return Candidate(run.start, run.end, "CARD", str(length))
+    return Candidate(run.start, run.end, "CARD", str(length)) if named and not ordered else None
+
+
+_OWN: dict[str, runs.Rule] = {"card": _card, "national": national.rule, "phone": phone.rule}
 RULES = tuple(_OWN[row["rule"]] if "rule" in row else runs.rule_of(row, _RULES) for row in _RULES.rows("run"))
 """The first that takes a run decides."""
 _WINDOW = 48
@@ -152,7 +187,7 @@ def _card_in(text: str, low: int, high: int, spans: list[tuple[int, int]]) -> Ca
     for start, end in spans:
         if _LEAST_CARD <= end - start <= _MOST_CARD:
             run = runs.run_at(text, low, high, start, end)
-            if card.rule(run) is not None:
+            if _card(run) is not None:
                 return classify(run)
     return None
 

@@ -1,4 +1,5 @@
-"""Tables in text: CSV, TSV, markdown and the rows of an INSERT. The heading of a column says what its cells are.
+"""Tables in text: CSV, TSV, markdown and the rows of an INSERT. The heading of a column says what its cells are;
+of a record, the place of a field.
 
 A trigger fires on a heading; the rows below it are read as long as they have as many cells as the heading line. What a cell
 holds must still look like its class, so a column of ``phone`` that holds ``n/a`` or ``string`` stays.
@@ -10,7 +11,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 from freezeframe_redaction.detectors.people.names import is_known, is_plainly_given
 from freezeframe_redaction.detectors.rows import made_of
@@ -54,7 +55,7 @@ class TableColumn:
 _FULL_NAME = _RULES.text("full_name")
 
 
-def column_of(row: Mapping[str, Any], rules: Rules) -> TableColumn:
+def _column_of(row: Mapping[str, Any], rules: Rules) -> TableColumn:
     """Return the column that a row describes."""
     return TableColumn(
         class_=row["class"],
@@ -65,8 +66,8 @@ def column_of(row: Mapping[str, Any], rules: Rules) -> TableColumn:
     )
 
 
-_COLUMNS = tuple(column_of(row, _RULES) for row in _RULES.rows("column"))
-COLUMN_OF = {column.class_: column for column in reversed(_COLUMNS)}
+_COLUMNS = tuple(_column_of(row, _RULES) for row in _RULES.rows("column"))
+_COLUMN_OF = {column.class_: column for column in reversed(_COLUMNS)}
 """Class -> the first of its columns."""
 _HEADINGS = tuple((re.compile(column.headings, re.IGNORECASE), column) for column in _COLUMNS)
 _HALVES = (frozenset(["first", "last"]), frozenset(["given", "family"]))
@@ -115,7 +116,7 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             break
         read = end
         for at_cell, column in columns:
-            found = judge(text, *cells[at_cell], column)
+            found = _judge(text, *cells[at_cell], column)
             if found is not None:
                 out.append(found)
     # Headings inside the table are not read again, so that hostile ones cost no more than their length.
@@ -130,7 +131,7 @@ def _single(text: str, begin: int, stop: int, high: int) -> tuple[Candidate, ...
     out: list[Candidate] = []
     end = stop
     for start, end in _lines(text, stop + 1, high):
-        found = judge(text, *next(_cells(text, start, end, "\n")), column)
+        found = _judge(text, *next(_cells(text, start, end, "\n")), column)
         if found is None:
             break
         out.append(found)
@@ -141,7 +142,7 @@ _NOT_ALONE = frozenset(["PERSON", "ADDRESS", "SECRET", "EMAIL"])
 """Classes whose cells look like any line."""
 
 
-def judge(text: str, start: int, end: int, column: TableColumn) -> Candidate | None:
+def _judge(text: str, start: int, end: int, column: TableColumn) -> Candidate | None:
     """Return what the cell holds, or None if it does not look like its column."""
     value = text[start:end]
     if column.class_ == "PERSON":
@@ -229,4 +230,77 @@ def _without_options(words: str) -> str:
 
 _WORDS = "|".join(_without_options(column.words).replace(" ", "[ _-]?") for column in _COLUMNS if column.fires)
 
-DETECTORS = made_of(_RULES, _find)
+# -- records whose fields are known by their position: segments of HL7 v2 and of X12, lines of vCards ----------------------
+
+_RECORDS = Rules("segments")
+_Parts = Mapping[int, TableColumn]
+"""Component of a field, counted from one -> what it holds."""
+_FIELDS: Final = _COLUMN_OF | {row["name"]: _column_of(row, _RECORDS) for row in _RECORDS.rows("column")}
+_PARTS: Final[Mapping[str, _Parts]] = {
+    name: {int(at): _FIELDS[column] for at, column in parts.items()} for name, parts in _RECORDS.entries("parts").items()
+}
+
+
+def _fields(name: str) -> Mapping[str, Mapping[int, _Parts]]:
+    """Return a table of segments: the name of each -> its fields, counted from one -> what their components hold."""
+    return {
+        segment: {int(at): _PARTS[part] for places, part in fields.items() for at in places.split()}
+        for segment, fields in _RECORDS.entries(name).items()
+    }
+
+
+_HL7, _X12, _VCARD = map(_fields, ("hl7", "x12", "vcard"))
+_LONGEST_RECORD = 4000
+
+
+def _hl7(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    return _read_record(text, at, high, _HL7[text[at - 4 : at - 1]], "|", "^", _RECORDS.forms.end_of_hl7)
+
+
+def _x12(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The trigger ended after the first fields."""
+    name = _last(_RECORDS.forms.x12_name, text, max(low, at - 10), at)
+    return _read_record(text, name.end(), high, _X12[name.group()[:-1]], "*", ":", _RECORDS.forms.end_of_x12) if name else ()
+
+
+def _vcard(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """The trigger ended in the first field."""
+    name = _last(_RECORDS.forms.vcard_name, text, max(low, at - 100), at)
+    return _read_record(text, name.end(), high, _VCARD[name.group(1)], ";", ",", _RECORDS.forms.end_of_hl7) if name else ()
+
+
+def _last(pattern: re.Pattern[str], text: str, start: int, at: int) -> re.Match[str] | None:
+    """Return the match nearest to the trigger: those before it are of earlier segments."""
+    return next(reversed([*pattern.finditer(text, start, at)]), None)
+
+
+def _read_record(
+    text: str, at: int, high: int, fields: Mapping[int, _Parts], field: str, component: str, ends: re.Pattern[str]
+) -> tuple[Candidate, ...]:
+    """Read the segment whose first field begins at `at`."""
+    limit = min(high, at + _LONGEST_RECORD)
+    ending = ends.search(text, at, limit)
+    end = ending.start() if ending else limit
+    out: list[Candidate] = []
+    for place, (start, stop) in enumerate(_fields_of(text, at, end, field), 1):
+        for first, last in _fields_of(text, start, stop, "~") if place in fields else ():
+            for part, (a, b) in enumerate(_fields_of(text, first, last, component), 1):
+                column = fields[place].get(part)
+                found = _judge(text, a, b, column) if column is not None else None
+                if found is not None:
+                    out.append(found)
+    # Segments inside this one are not read again, so that hostile ones cost no more than their length.
+    return (*out, Candidate(at, end, EXAMINED))
+
+
+def _fields_of(text: str, start: int, end: int, sign: str) -> Iterator[tuple[int, int]]:
+    while True:
+        stop = text.find(sign, start, end)
+        if stop < 0:
+            yield start, end
+            return
+        yield start, stop
+        start = stop + 1
+
+
+DETECTORS = (*made_of(_RULES, _find), *made_of(_RECORDS, _hl7, _vcard, _x12))

@@ -103,11 +103,7 @@ class TriggerEngine:
                 if candidate[1] > examined.get(find, -1):
                     examined[find] = candidate[1]
                 if candidate[2]:
-                    bucket = found.get(index)
-                    if bucket is None:
-                        found[index] = [(candidate, names[detector])]
-                    else:
-                        bucket.append((candidate, names[detector]))
+                    found.setdefault(index, []).append((candidate, names[detector]))
         return found
 
 

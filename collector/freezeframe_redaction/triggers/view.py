@@ -195,19 +195,11 @@ def view_of(text: str) -> View:
     if plain.isascii():
         return View(plain, None if origin is None else tuple(origin))
     folded = _BEYOND_ASCII.sub(_folded, plain)
-    if _DROPPED.search(folded) is None:
+    dropped: list[_Spelled] = [(*match.span(), "") for match in _DROPPED.finditer(folded)]
+    if not dropped:
         return View(folded, None if origin is None else tuple(origin))
-    kept: list[int] = []
-    parts: list[str] = []
-    last = 0
-    for match in _DROPPED.finditer(folded):
-        kept.extend(range(last, match.start()))
-        parts.append(folded[last : match.start()])
-        last = match.end()
-    kept.extend(range(last, len(folded)))
-    parts.append(folded[last:])
-    kept.append(len(folded))
-    return View("".join(parts), tuple(kept) if origin is None else tuple([origin[at] for at in kept]))
+    kept, places = _without_spellings(folded, dropped)
+    return View(kept, tuple(places) if origin is None else tuple([origin[at] for at in places]))
 
 
 def _folded(run: re.Match[str]) -> str:

@@ -53,7 +53,6 @@ _RULES = Rules(
         "said": as_alternatives(one for one in _SAID if one[0].isascii()),
         "said_beyond_latin": as_alternatives(one for one in _SAID if not one[0].isascii()),
         "closings": as_alternatives(_CLOSINGS),
-        "closings_in_order": "|".join(map(re.escape, _CLOSINGS)),
     },
 )
 _FORMS = _RULES.forms
@@ -194,7 +193,6 @@ _KIN = Rules(
     {
         "english": as_alternatives([*_ENGLISH, "in-law"]),
         "others": as_alternatives(phrases("kin.others")),
-        "english_in_order": "|".join(_ENGLISH),
     },
 )
 

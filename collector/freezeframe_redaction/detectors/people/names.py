@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
 
@@ -20,22 +19,7 @@ PARTICLES = frozenset(phrases("names.particles"))
 WORD = re.compile(TOKEN)
 _NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({TOKEN})(\.?)")
 
-_MARKED_SCRIPTS = range(0x0591, 0x1CD0)
-"""From Hebrew points to Vedic signs: vowels and tones that Python does not count as part of a word."""
-
-
-def _ranges(codes: Iterable[int]) -> str:
-    """Return the code points, which ascend, as ranges for a character class: compiled many times faster than one by one."""
-    runs: list[list[int]] = []
-    for code in codes:
-        if runs and runs[-1][1] == code - 1:
-            runs[-1][1] = code
-        else:
-            runs.append([code, code])
-    return "".join(rf"\u{first:04x}-\u{last:04x}" for first, last in runs)
-
-
-MARKS = _ranges(code for code in _MARKED_SCRIPTS if unicodedata.category(chr(code)) in ("Mn", "Mc"))
+MARKS = _RULES.text("marks")
 """For a character class: the marks inside words of scripts beyond Latin, Greek and Cyrillic."""
 
 NOT_NAMES = frozenset(phrases("names.not_names"))
@@ -60,12 +44,7 @@ ORDINARY_NAMES = frozenset(phrases("proposed.ordinary")) | RARELY_GIVEN
 """Names that recorded traffic has in small letters often enough."""
 SHORT_WORDS = frozenset(word for word in COMMON if len(word) < 4) | frozenset(phrases("names.short_words"))
 """Given names that are ordinary words first; next to a surname they still say nothing."""
-SURNAME_ENDING = re.compile(
-    r"(?:[sc]k[iy]|[sc]ka|[sc]ký|[sc]ká|[aeiouy]v|[eoi]va|yev|ович|enko|czyk|wicz|vich|vić|ović|ević|[^\W\d_]ić|čić|ssons?|d[oó]tt?ir|sdatter|qvist|quist"
-    r"|lund|ström"
-    r"|strøm|gård|gaard|escu|eanu|oğlu|oglu|poulos|idis|ides|akis|yan|ian|adze|shvili|švili|nen|mäki|szky|ényi|ázi|áth[yi]|ová|čová|ez|úñez|inho|ães|guchi"
-    r"|moto|mura|yama|naga|[kg]awa|[sj]h?ima|[sz]aki|bayashi|matsu|kami|[^\W\d_]{2}sen)$"
-)
+SURNAME_ENDING = _RULES.form("surname_ending")
 
 
 def tokens_at(text: str, start: int, high: int, limit: int = 6) -> list[tuple[int, int]]:

@@ -59,7 +59,9 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     ):
         index = 0  # "Zephaniah Obadele Thorne"
     kept = names.trimmed(text, tokens[index : index + 5])
-    if len(kept) < 2 or (len(kept) == _TITLE and _follows_capital(text, low, kept)):
+    before = text[max(low, kept[0][0] - 24) : kept[0][0]]
+    is_title = len(kept) == _TITLE and _FORMS.title_before.search(before) and all(text[a:b].istitle() for a, b in kept)
+    if len(kept) < 2 or is_title:
         return ()
     if len(kept) < len(tokens) and (
         text[slice(*kept[-1])].lower() in _THINGS  # "Whitney Museum Collection Team"
@@ -67,18 +69,6 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     ):
         return (Candidate(tokens[0][0], tokens[-1][0], ""),)  # "Robert Gordon University"
     return (*_spouse(text, low, kept[0][0]), *names.accept(text, kept, "lexicon"))
-
-
-def _follows_capital(text: str, low: int, tokens: list[tuple[int, int]]) -> bool:
-    start = tokens[0][0]
-    before = text[max(low, start - 24) : start].rpartition("\n")[2].split(" ")[-2:]
-    return (
-        len(before) == 2
-        and not before[1]
-        and before[0].istitle()
-        and before[0].isalpha()
-        and all(text[a:b].istitle() for a, b in tokens)
-    )
 
 
 def _spouse(text: str, low: int, start: int) -> tuple[Candidate, ...]:
@@ -107,20 +97,16 @@ def _is_named_after(words: list[str], behind: str) -> bool:
 
 def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]], words: list[str]) -> bool:
     """Whether words that end in a surname fill a line or follow a word that leads to a person, as in an address block."""
-    if (
-        not 2 <= len(words) <= 4
-        or any(names.is_ordinary(word) for word in words if len(word) > 1 and word not in names.PARTICLES)
-        or not _MAY_BE_FIRST(words[0])
-        or not _IS_SURNAME(words[-1])
-    ):
+    if not (2 <= len(words) <= 4 and all(map(_IS_NO_WORD, words)) and _MAY_BE_FIRST(words[0]) and _IS_SURNAME(words[-1])):
         return False
     before = text[max(low, tokens[0][0] - 16) : tokens[0][0]]
-    behind = text[tokens[-1][1] : min(high, tokens[-1][1] + 1)]
-    if behind in ("", "\n") and (not before.strip("> ?\t") or before.rstrip("> ?\t")[-1:] in ("\n", ":")):
-        return True
-    return before.rstrip().rpartition(" ")[2].lower() in _LEADING
+    ends_line = text[tokens[-1][1] : min(high, tokens[-1][1] + 1)] in ("", "\n")
+    return (ends_line and _FORMS.begins_line.search(before) is not None) or before.rstrip().rpartition(" ")[
+        2
+    ].lower() in _LEADING
 
 
+_IS_NO_WORD = test_of("!common | !>1 | particle")
 _LEADING = frozenset(phrases("pairs.leading"))
 
 
