@@ -24,7 +24,7 @@ _SAID = (
     "My name is Maria Keller, mail maria.keller@corp-mail.io", "thanks, Maria!", "Keller called again", "nothing to see",
     'a "quoted" word \\ and },{"role":"x"}] in a text', "card 4111 1111 1111 1111", "été à Köln \u2028 日本語", "]", "},", "",
     "Dear Thompson,\n\nregards,\nPriya Sharma", '{"customer": "Priya Sharma", "phone": "+49 30 9012345"}', "\x7f/",
-    "phone", "030 9012345",
+    "phone", "030 9012345", "And your date of birth?", "July 9th, 1974",
 )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from freezeframe_redaction.detectors.checks import value
 from freezeframe_redaction.detectors.lexicon import phrases
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import CLAIM, Candidate
+from freezeframe_redaction.rules import context
 from freezeframe_redaction.rules.read import Rules
 from freezeframe_redaction.surrogates.marks import is_marked_secret
 
@@ -16,6 +17,7 @@ _RULES = Rules("assigned")
 _FORMS = _RULES.forms
 
 _SYMBOLS = frozenset("!@#$%^&*-_+=?~")
+_RARE = frozenset("!#$%&*+?~^@=")
 
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -171,7 +173,37 @@ def _backup(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
 _MOST_CODES = 20
 _LOGINS = Rules("logins")
 
+_FAR = 56
+"""Characters between a word for a password and one, at most; one whose signs names and numbers of things have as well must be near."""
+_NEAR = 32
+_LONGEST = 64
+
+
+def _shaped(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+    """What has the shape of a password after a word for one, or in the answer to it, whatever is between."""
+    if _FORMS.is_assigned.match(text, at, min(high, at + 8)):
+        return ()  # perhaps in a URL
+    for start in (at, context.answer(text, at, high)):
+        for word in _FORMS.shaped.finditer(text, start, min(high, start + _FAR + _LONGEST)) if start is not None else ():
+            between = text[start : word.start()]
+            if len(between) > _FAR or "\n" in between:
+                break
+            if _has_shape_of_password(word.group(), near=len(between) <= _NEAR):
+                return _judge("password", word.group(), word.start())
+    return ()
+
+
+def _has_shape_of_password(word: str, *, near: bool) -> bool:
+    """Whether the word has small and capital letters, digits and a sign that is rare in names and numbers of things."""
+    bare = word.rstrip(".!?")
+    if not (any(map(str.islower, bare)) and any(map(str.isupper, bare)) and any(map(str.isdigit, bare))):
+        return False
+    if not _RARE.isdisjoint(bare):
+        return "@" not in bare or "." not in bare.partition("@")[2]
+    return near and _FORMS.number_between.search(bare) is not None
+
+
 DETECTORS = (
-    *made_of(_RULES, _find, _spoken, _phrase, _cookie_flag, _password, _named),
+    *made_of(_RULES, _find, _spoken, _phrase, _cookie_flag, _shaped, _password, _named),
     *made_of(_LOGINS, _password, _beside, _flag, _backup),
 )

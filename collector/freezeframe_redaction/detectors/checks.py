@@ -19,7 +19,8 @@ Take = Callable[[re.Match[str], int, int], tuple[Candidate, ...]]
 _LEAST_PIECE: Final = 10
 _DATE: Final = re.compile("(?:19|20)[0-9]{2}-[01][0-9]-")
 _FEAST: Final = re.compile(r"(?i)\bfor (?:my|his|her|our|their) birthday\W?\Z")
-"""What happens on a birthday is not on the date of birth: ``for my birthday on March 22, 2021``."""
+"""What happens on a birthday is not on the date of birth: ``for my birthday on March 22, 2021``; in 1985 it was."""
+_LONG_AGO: Final = re.compile(r"(?<![0-9])(?:19[0-9]{2}|200[0-9])(?![0-9])")
 _YEAR: Final = re.compile("(?:19|20)[0-9]{2}$")
 _LONGEST_PORT: Final = 6
 """Digits of a password that is not a port: ``connect("localhost", "5432")``."""
@@ -96,7 +97,7 @@ def _base58(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
 def _birthday(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
     """A date, or a year that is said to be one of birth: ``born 1985``."""
     text = match.string
-    if _FEAST.search(text, max(low, match.start() - 24), match.start()):
+    if _FEAST.search(text, max(low, match.start() - 24), match.start()) and not _LONG_AGO.search(match[1]):
         return ()
     if match[1].isdigit() and len(match[1]) == len("1985"):
         return value(match, "DOB") if "born" in text[max(low, match.start() - 9) : match.start() + 1].lower() else ()

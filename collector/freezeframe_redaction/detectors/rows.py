@@ -91,7 +91,8 @@ def _taking(rule: Rule, where: Callable[[str], bool]) -> Take:
 
 
 def _by_grammar(rule: Rule, named: Mapping[str, Callable[..., Any]]) -> Find:
-    """Return the check that the row's pattern matches right after the trigger, or up to `back` characters before that; or around it."""
+    """Return the check that the row's pattern matches right after the trigger, up to `back` characters before that, or in the answer
+    to a question that it is in; or around it."""
     take: Take = (
         named["by_words"](rule) if rule.words else named[rule.take] if rule.take else _taking(rule, _where(rule.where, named))
     )
@@ -102,7 +103,11 @@ def _by_grammar(rule: Rule, named: Mapping[str, Callable[..., Any]]) -> Find:
         match = form.match(text, at, min(high, at + ahead))
         if match is None and back:
             match = form.match(text, at - back, min(high, at + ahead))
-        return take(match, low, high) if match is not None else ()
+        found = take(match, low, high) if match is not None else ()
+        if not found and (answer := context.answer(text, at - back, high)):
+            match = form.match(text, answer, min(high, answer + ahead))
+            return take(match, low, high) if match is not None else ()
+        return found
 
     def find_around(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         match = reaching(form, text, low, high, at, back, ahead, begun=rule.begun)

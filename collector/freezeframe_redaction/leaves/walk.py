@@ -38,6 +38,14 @@ _LONGEST_WORD: Final = 24
 _SHORT_PIECE: Final = 12
 """Mean length of the pieces of a model's stream, at most: each is a token or a few."""
 _LONGEST_NAME: Final = 40
+ASKS: Final = frozenset(["assistant", "model", "ai"])
+"""Roles of models."""
+_ANSWERS: Final = frozenset(["user", "human"])
+_SAID: Final = frozenset(["content", "text"])
+"""Keys of what a role says."""
+_LAST_QUESTION: Final = re.compile(r"[^.!?？؟\n\x1f]{2,120}[?？؟][\"”»)*_]{0,3}\s{0,3}\Z")
+_LONGEST_QUESTION: Final = 130
+_LONGEST_ANSWER: Final = 80
 _MOST_WORDS: Final = 20_000
 
 Channel = tuple[object, ...]
@@ -193,7 +201,7 @@ _words: set[str] = set()
 class _Walk:
     """One pass over a parsed document. Each method takes the ordinal of the first string or number and returns the next one."""
 
-    __slots__ = ("_channel", "_deadline", "_depth", "_keys", "_quotes", "_stream", "leaves", "numbers")
+    __slots__ = ("_asked", "_channel", "_deadline", "_depth", "_keys", "_quotes", "_role", "_stream", "leaves", "numbers")
 
     def __init__(self, keys: KeyContexts, depth: int, channel: Channel | None, deadline: Deadline) -> None:
         self._keys = keys
@@ -202,6 +210,7 @@ class _Walk:
         self._stream = channel is not None
         self._channel = channel
         self._quotes = 0
+        self._role = self._asked = ""
         self.leaves: list[Leaf] = []
         self.numbers = 0
 
@@ -232,6 +241,8 @@ class _Walk:
             return self._event(pairs, held, key, ordinal)
         keys = self._keys
         wanted = keys.wanted
+        if "role" in held:
+            self._role = str(held["role"])
         if not FIELD_VALUES.isdisjoint(held):
             key = field_name(held, key, keys)
         around = keys[key].prefix
@@ -324,7 +335,16 @@ class _Walk:
         if value >= LEAST_NUMBER and value >= self._keys.least(key, parent):
             self.leaves.append(Leaf(str(value), self._keys.prefix(key, parent), ordinal, is_number=True))
 
+    def _turn(self, text: str) -> str:
+        """Return what was asked, as context, if the text is a user's answer to a model's question."""
+        asked, self._asked = self._asked, ""
+        if self._role in ASKS and (question := _LAST_QUESTION.search(text, max(0, len(text) - _LONGEST_QUESTION))):
+            self._asked = f"{question.group().strip()}\nA: "
+        return asked if self._role in _ANSWERS and len(text) <= _LONGEST_ANSWER else ""
+
     def _text(self, text: str, prefix: str, key: str, parent: str, ordinal: int) -> int:
+        if self._role and key in _SAID:
+            prefix = self._turn(text) or prefix
         is_piece = self._channel is not None and key in _DELTA_KEYS
         if '"' in text:
             self._quotes += text.count('"')

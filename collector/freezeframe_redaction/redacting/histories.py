@@ -2,12 +2,14 @@
 
 If a JSON text is an earlier one of its run with objects added after the last object of a list, only these are redacted; the
 rest is taken from the earlier result. The result is the same as redacting the whole text, whatever is remembered (the law is
-`test_a_history_that_grows_becomes_what_it_becomes_as_a_whole`): a list's objects say nothing about each other, and if a name
-found in the new part also occurs in the old part, the whole text is redacted (`SettledText.is_untouched_by`).
+`test_a_history_that_grows_becomes_what_it_becomes_as_a_whole`): a list's objects say nothing about each other, except
+that the next one may answer a question, and then nothing is taken over; and if a name found in the new part also occurs in the
+old part, the whole text is redacted (`SettledText.is_untouched_by`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -179,7 +181,7 @@ def _growth(earlier: _Earlier, text: str, key: str) -> Growth | None:
     if known and not text.startswith(raw[:at]):
         return None
     rest = raw[at:]
-    if not text.endswith(rest):
+    if not text.endswith(rest) or _may_end_with_question(raw, at):
         return None
     if not known:
         found = _key_of_list(raw, at, key)
@@ -188,6 +190,18 @@ def _growth(earlier: _Earlier, text: str, key: str) -> Growth | None:
         earlier = _Earlier(raw, earlier.settled, len(rest), found)
     added = f"[{text[at + 1 : len(text) - len(rest)]}]"
     return Growth(earlier, earlier.settled, added, earlier.key, raw) if _holds_objects(added) else None
+
+
+_ASKING: Final = re.compile(rf'"role"\s*:\s*"(?:{"|".join(sorted(walk.ASKS))})"')
+
+
+def _may_end_with_question(text: str, end: int) -> bool:
+    """Whether the objects that end at `end` may end with a model's question, which the next object may answer."""
+    role = text.rfind('"role"', 0, end)
+    if role < 0 or _ASKING.match(text, role, end) is None:
+        return False
+    # The role may come before or after what is said.
+    return any(mark in text[max(0, text.rfind('"role"', 0, role)) : end] for mark in "?？؟")
 
 
 def _repeated(earlier: _Earlier, text: str) -> Growth | None:

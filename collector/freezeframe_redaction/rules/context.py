@@ -40,6 +40,8 @@ def _by_first_letter(alternatives: Iterable[str]) -> str:
     return "|".join(f"{letter}(?:{'|'.join(rest)})" if letter else "|".join(rest) for letter, rest in groups.items())
 
 
+_ASKED, _ANSWER = _RULES.form("asked"), _RULES.form("answer")
+_LONGEST_QUESTION = 160
 _LABEL_SIGNS = frozenset(":=>")
 _LABEL_ENDS = "\n:=,;\x1f\"'("
 
@@ -48,10 +50,12 @@ def before(text: str, low: int, start: int, reach: int = REACH) -> str:
     """Return the lower-cased text before `start` that may say what the value is, within the leaf.
 
     A label right before the value (``"created": ``) speaks for it alone. A line speaks for its own values, and for the first of
-    the next line.
+    the next line. A question speaks for the answer, whoever gives it: ``Agent: your phone?``, ``Caller: it's ...``.
     """
     near = text[max(low, start - reach) : start].lower()
     line = near.rfind("\n")
+    if line >= 0 and (asked := _question(text, low, start)):
+        return asked[-reach:].lower()
     if line >= 0 and near[line:].strip(" \t#*>-\n"):
         near = near[line + 1 :]
     named = near.rstrip(" \"'*(")
@@ -61,6 +65,20 @@ def before(text: str, low: int, start: int, reach: int = REACH) -> str:
         sentence = label.rfind(". ")
         return near[max(cut + 1, sentence + 2 if sentence >= 0 else 0) :]
     return near
+
+
+def _question(text: str, low: int, start: int) -> str:
+    """Return the question whose answer begins at `start`; empty if there is none."""
+    floor = max(low, start - _LONGEST_QUESTION)
+    line = text.rfind("\n", floor, start)
+    match = _ASKED.match(text, max(floor, text.rfind("\n", floor, line) + 1), start) if line > floor else None
+    return match[1] if match else ""
+
+
+def answer(text: str, at: int, high: int) -> int | None:
+    """Return where the answer begins, if a question goes on at `at`."""
+    match = _ANSWER.match(text, at, min(high, at + _LONGEST_QUESTION))
+    return match.end() if match else None
 
 
 SSN_SAID = _RULES.text("ssn")
