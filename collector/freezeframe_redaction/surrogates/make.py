@@ -301,7 +301,8 @@ def _address_canonical(value: str, kind: str) -> str:
     return " ".join(re.sub(r"[\s,.]+", " ", value.lower()).split())
 
 
-_MONTHS = re.compile(r"[^\W\d_]{3,}", re.UNICODE)
+_MONTHS = re.compile(r"[^\W\d_]{3,}|[\u0600-\u0eff]")
+"""Of a month; from Arabic to Lao it may have two letters, or marks between them."""
 _GROUP = re.compile(r"[0-9]+")
 
 
@@ -324,8 +325,8 @@ def coarsen(value: str) -> str:
         if year == groups[0]:
             return f"{year} January 1"
         return f"January 1, {groups[-1]}" if value.index(word) < value.index(groups[0]) else f"1 January {groups[-1]}"
-    # Of the years of Japanese eras (``昭和60年4月12日``) the first group is the year.
-    last = 0 if "年" in value else len(groups) - 1
+    # Of the years of Japanese eras (``昭和60年4月12日``, ``S60.4.12``) the first group is the year.
+    last = 0 if "年" in value or value[0].isalpha() else len(groups) - 1
     kept = groups.index(year) if year is not None else last
     made = iter([group if index == kept else "1".rjust(len(group), "0") for index, group in enumerate(groups)])
     return _GROUP.sub(lambda match: next(made), value)
