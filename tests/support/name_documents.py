@@ -94,11 +94,11 @@ def project(folder: Path) -> Iterator[Document]:
         if len(raw) > _MOST_OF_A_FILE or size > _MOST_OF_A_PROJECT:
             size -= len(raw)
             continue
-        for text in _texts(path.name.removesuffix(".gz"), raw.decode("utf-8", "replace")):
+        for text in texts_of(path.name.removesuffix(".gz"), raw.decode("utf-8", "replace")):
             yield Document(project=folder.name, text=text)
 
 
-def _texts(name: str, text: str) -> Iterator[str]:
+def texts_of(name: str, text: str) -> Iterator[str]:
     """Yield the texts that a file holds."""
     try:
         notebook: Any = json.loads(text) if name.endswith(".ipynb") else {}
