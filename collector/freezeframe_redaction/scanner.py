@@ -14,7 +14,7 @@ from typing import Final, Self
 from freezeframe_redaction import detectors
 from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.detectors import encoded, line_breaks, numbers, phone
-from freezeframe_redaction.detectors.people import alone, evidence
+from freezeframe_redaction.detectors.people import alone, evidence, namesakes
 from freezeframe_redaction.detectors.people.names import CLASS, MARKS
 from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_redaction.model import CLAIM, Candidate
@@ -192,6 +192,8 @@ class Scanner:
                 moved = [one._replace(start=one.start + low, end=one.end + low) for one in model]
                 if moved:
                     found.setdefault(index, []).extend((one, prose.NAME) for one in moved)
+        for index, items in found.items():
+            found[index] = [item for item in items if not namesakes.is_nobodys(batch, *bounds[index], item[0])]
         return _Read(text=batch, bounds=bounds, views=views, found=found)
 
     def before_evidence(self, leaves: Sequence[tuple[str, str]]) -> Iterator[tuple[str, list[evidence.Item]]]:

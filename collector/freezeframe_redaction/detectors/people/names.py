@@ -109,6 +109,7 @@ def is_title(word: str) -> bool:
 def is_brand(words: Sequence[str]) -> bool:
     """Whether two words in a row are a country, or a company, a product or a method named after people: ``Wells Fargo``."""
     pairs = [f"{one} {next_}".lower() for one, next_ in pairwise(words)]
+    pairs += [pair.removesuffix("'s") for pair in pairs]
     return not (NAMED_AFTER.isdisjoint(pairs) and COUNTRIES.isdisjoint(pairs))
 
 
