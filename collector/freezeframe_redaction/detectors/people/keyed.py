@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from itertools import dropwhile
+from typing import Final
 
 from freezeframe_redaction.detectors.lexicon import GIVEN, phrases
 from freezeframe_redaction.detectors.people import names
@@ -182,8 +183,27 @@ def _is_nick(nick: str) -> bool:
     return _is_login(nick) if "_" in nick or "." in nick else nick in GIVEN or _SURNAME_IN_NICK(nick[1:])
 
 
+def _is_home(folder: str) -> bool:
+    """Whether a home directory is called after a name: as a login, with a dash, or a given name and a surname in one word."""
+    login = folder.lower().replace("-", "_").strip("._")
+    if "_" in login or "." in login:
+        return _is_login(login)
+    glued = any(_GIVEN_ALONE(login[:cut]) and _SURNAME_IN_HOME(login[cut:]) for cut in range(3, len(login) - 4))
+    return glued or _GIVEN_ALONE(login) or _SURNAME_IN_HOME(login[1:])
+
+
+_NOT_OWN: Final = frozenset(phrases("keyed.nobodys_homes"))
+
+
+def _is_own_home(folder: str) -> bool:
+    """Whether a home directory of a personal machine may tell whose it is."""
+    words = {folder.lower(), *re.split("[._-]", folder.lower())}
+    return _NOT_OWN.isdisjoint(words) and not any(map(names.is_ordinary, words))
+
+
 _IN_LOGIN, _ALONE_IN_LOGIN, _GIVEN_IN_LOGIN = map(test_of, ("!common !technical !not_name !office", ">4 | known", "known"))
-_SURNAME_IN_NICK = test_of(">4 surname !common")
+_GIVEN_ALONE = test_of(">2 plain !ordinary_name")
+_SURNAME_IN_NICK, _SURNAME_IN_HOME = test_of(">4 surname !common"), test_of(">4 surname !common | >6 ending !common")
 
 # -- in dialogues and mails: the speakers of a transcript, the author of what a mail quotes, mailboxes ----------------------
 
@@ -237,5 +257,5 @@ def _speaker(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return names.accept(text, tokens, "speaker")
 
 
-KEYED = made_of(_RULES, _keyed, _loose, _labelled, _is_login, _is_nick, by_words)
+KEYED = made_of(_RULES, _keyed, _loose, _labelled, _is_login, _is_nick, _is_home, _is_own_home, by_words)
 DIALOGUE = made_of(Rules("people_dialogue"), _writer, _mailbox, _speaker, by_words)
