@@ -21,37 +21,25 @@ _FORMS = _RULES.forms
 
 _CARDS = Rules("card")
 
-# Issuer prefixes of Visa, Mastercard, Amex, Discover, JCB, Diners, UnionPay, Maestro, Mir, RuPay, Elo.
-_GROUPINGS = frozenset(
-    {(4, 4, 4, 4), (4, 6, 5), (4, 6, 4), (4, 4, 4, 4, 3), (4, 4, 4, 1), (4, 5, 6), (8, 8), (6, 10),
-     (4, 4, 4, 4, 2), (4, 8, 4), (4, 12), (6, 13), (5, 4, 6), (4, 4, 5), (4, 4, 4, 3), (4, 4, 6)}
-)  # fmt: skip
-_COMMON_LENGTHS = frozenset({14, 15, 16})
+_GROUPINGS = frozenset(map(tuple, _CARDS.entries("layouts")["groups"]))
 
 
 def _card(run: runs.NumberRun) -> Candidate | None:
     """Take a run that is a card number."""
     length = len(run.digits)
-    if (
-        run.international
-        or not 12 <= length <= 19
-        or (run.raw.count(".") == 3 and len(run.groups) == 4 and max(run.groups) < 4)
-        or not luhn(run.digits)
-        or not any(char != "0" for char in run.digits)
-    ):
+    is_address = run.raw.count(".") == 3 and len(run.groups) == 4 and max(run.groups) < 4
+    if run.international or is_address or not 12 <= length <= 19 or not luhn(run.digits) or not run.digits.strip("0"):
         return None
-    named = (bool(run.hints & context.HINT_CARD) and context.CARD.search(run.before) is not None) or (
+    named = (run.hints & context.HINT_CARD and context.CARD.search(run.before)) or (
         _CARDS.forms.behind.match(run.text, run.end, run.high) is not None
     )
     ordered = bool(run.hints & context.HINT_ORDER) and context.is_order(run.before)
     if run.bare and ordered:
         return None
-    if _CARDS.forms.issuer.match(run.digits) and (run.bare or run.groups in _GROUPINGS) and length >= 13:
-        if named or (not run.bare and length != 13):
-            return Candidate(run.start, run.end, "CARD", str(length))
-        if length in _COMMON_LENGTHS and not ordered:
-            return Candidate(run.start, run.end, "CARD", str(length))
-    return Candidate(run.start, run.end, "CARD", str(length)) if named and not ordered else None
+    shaped = length >= 13 and _CARDS.forms.issuer.match(run.digits) and (run.bare or run.groups in _GROUPINGS)
+    alone = (not run.bare and length != 13) or (length in (14, 15, 16) and not ordered)
+    is_card = (shaped and (named or alone)) or (named and not ordered)
+    return Candidate(run.start, run.end, "CARD", str(length)) if is_card else None
 
 
 _OWN: dict[str, runs.Rule] = {"card": _card, "national": national.rule, "phone": phone.rule}

@@ -25,11 +25,6 @@ _TELLING: dict[tuple[int, ...], tuple[str, ...]] = {(2, 2, 2, 2, 2): ("33",), (5
 ``020 7946 0018`` there, in Japan and in Korea."""
 
 
-def is_telling(run: runs.NumberRun) -> bool:
-    """Whether the layout alone says that it is a phone number."""
-    return run.groups in _TELLING and run.digits[0] == "0"
-
-
 def is_announced(run: runs.NumberRun) -> bool:
     """Whether a word for a phone is before or right after the run."""
     return (

@@ -44,8 +44,6 @@ class TableColumn:
     look: re.Pattern[str]
     """What a cell of it looks like."""
     kind: str = ""
-    fires: bool = True
-    """Whether its headings alone make a table worth reading: ``address`` is too frequent in code."""
 
     @property
     def headings(self) -> str:
@@ -62,7 +60,6 @@ def _column_of(row: Mapping[str, Any], rules: Rules) -> TableColumn:
         words=rules.filled(row.get("words", "")),
         look=re.compile(rules.filled(row["look"])),
         kind=row.get("kind", ""),
-        fires=row.get("fires", True),
     )
 
 
@@ -214,21 +211,6 @@ def _cells(text: str, start: int, end: int, delimiter: str) -> Iterator[tuple[in
             return
         position = stop + 1
 
-
-def _without_options(words: str) -> str:
-    """Return the expression without its optional groups: ``(?:tele)?phone(?: number)?`` as ``phone``."""
-    opened: list[int] = []
-    for at, char in enumerate(words):
-        if char == "(":
-            opened.append(at)
-        elif char == ")":
-            start = opened.pop()
-            if words[at + 1 : at + 2] == "?" and not opened:
-                return words[:start] + _without_options(words[at + 2 :])
-    return words
-
-
-_WORDS = "|".join(_without_options(column.words).replace(" ", "[ _-]?") for column in _COLUMNS if column.fires)
 
 # -- records whose fields are known by their position: segments of HL7 v2 and of X12, lines of vCards ----------------------
 

@@ -102,11 +102,8 @@ class Neighbours:
 
     def kind_of(self, text: str, low: int, high: int, start: int, end: int, word: str = "") -> str:
         """Return what kind of name ``text[start:end]`` is, or `word` in it; an empty text if it is none."""
-        word, before, behind = (
-            word or text[start:end],
-            text[max(low, start - _NEAR) : start],
-            text[end : min(high, end + _NEAR)],
-        )
+        word = word or text[start:end]
+        before, behind = text[max(low, start - _NEAR) : start], text[end : min(high, end + _NEAR)]
         previous = before.rstrip(" \t").rpartition(" ")[2].rpartition("\n")[2].strip("\"'(,>*_[\\“‘")
         following = behind.removeprefix("'s").lstrip(" ,").partition("\n")[0].split(" ", 1)[0].rstrip('.,!?:;"\\')
         if names.is_brand([previous, *word.split("-")]):
