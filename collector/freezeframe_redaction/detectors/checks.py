@@ -11,7 +11,7 @@ from freezeframe_redaction.rules import checksums
 from freezeframe_redaction.surrogates.invented import holds_invented
 from freezeframe_redaction.surrogates.marks import IN_WALLETS, is_marked
 from freezeframe_redaction.surrogates.plans import is_assigned
-from freezeframe_redaction.surrogates.shapes import bare, digits_of, is_marked_card
+from freezeframe_redaction.surrogates.shapes import digits_of, is_marked_card
 
 Take = Callable[[re.Match[str], int, int], tuple[Candidate, ...]]
 """``take(match, low, high)``: what the match of a row's grammar is, in the leaf ``text[low:high]``."""
@@ -21,9 +21,6 @@ _DATE: Final = re.compile("(?:19|20)[0-9]{2}-[01][0-9]-")
 _FEAST: Final = re.compile(r"(?i)\bfor (?:my|his|her|our|their) birthday\W?\Z")
 """What happens on a birthday is not on the date of birth: ``for my birthday on March 22, 2021``; in 1985 it was."""
 _LONG_AGO: Final = re.compile(r"(?<![0-9])(?:19[0-9]{2}|200[0-9])(?![0-9])")
-_YEAR: Final = re.compile("(?:19|20)[0-9]{2}$")
-_LONGEST_PORT: Final = 6
-"""Digits of a password that is not a port: ``connect("localhost", "5432")``."""
 
 
 def value(match: re.Match[str], class_: str, kind: str = "", group: int | str = 1) -> tuple[Candidate, ...]:
@@ -34,36 +31,8 @@ def value(match: re.Match[str], class_: str, kind: str = "", group: int | str = 
 # -- of a value -------------------------------------------------------------------------------------------------------
 
 
-def _has_digit(text: str) -> bool:
-    return any(map(str.isdigit, text))
-
-
 def _is_bech32(text: str) -> bool:
     return checksums.bech32(text.lower())
-
-
-def _is_no_number(text: str) -> bool:
-    return not text.isdigit()
-
-
-def _is_no_year(code: str) -> bool:
-    return _YEAR.match(code) is None
-
-
-def _is_no_template(value: str) -> bool:
-    return not value.startswith(("$", "{", "<"))
-
-
-def _is_no_argument(value: str) -> bool:
-    return not value.startswith(("$", "{", "<", "*"))
-
-
-def _is_no_port(value: str) -> bool:
-    return not (value.isdigit() and len(value) < _LONGEST_PORT) and not value.startswith(("$", "{", "<", "%"))
-
-
-def _is_one_of_many(mac: str) -> bool:
-    return set(bare(mac)) not in ({"0"}, {"F"})
 
 
 def _is_random(token: str) -> bool:
@@ -138,10 +107,9 @@ def _iban(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return ()
 
 
-_OF_FORM: Final = (_has_digit, _is_no_argument, _is_no_number, _is_no_port, _is_no_template, _is_no_year, _may_be_document)
-_OF_CONTENT: Final = (_is_bech32, _is_one_of_many, _is_random, _is_varied, is_assigned)
+_OF_VALUES: Final = (_is_bech32, _is_random, _is_varied, _may_be_document, is_assigned)
 _OF_MATCHES: Final = (_base58, _birthday, _dumped, _track)
 NAMED: Final[Mapping[str, Callable[..., Any]]] = {
-    check.__name__.strip("_"): check for check in (*_OF_FORM, *_OF_CONTENT, *_OF_MATCHES, _iban)
+    check.__name__.strip("_"): check for check in (*_OF_VALUES, *_OF_MATCHES, _iban)
 }
 """By their names, without the underscore, as tables call them."""

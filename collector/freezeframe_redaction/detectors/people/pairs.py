@@ -101,9 +101,8 @@ def _stands_alone(text: str, low: int, high: int, tokens: list[tuple[int, int]],
         return False
     before = text[max(low, tokens[0][0] - 16) : tokens[0][0]]
     ends_line = text[tokens[-1][1] : min(high, tokens[-1][1] + 1)] in ("", "\n")
-    return (ends_line and _FORMS.begins_line.search(before) is not None) or before.rstrip().rpartition(" ")[
-        2
-    ].lower() in _LEADING
+    led_to = before.rstrip().rpartition(" ")[2].lower() in _LEADING
+    return led_to or (ends_line and _FORMS.begins_line.search(before) is not None)
 
 
 _IS_NO_WORD = test_of("!common | !>1 | particle")
