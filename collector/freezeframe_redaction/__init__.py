@@ -5,11 +5,10 @@ One door for every ingest route and for the live side of a replay. It never logs
 
 from freezeframe_redaction.casts.book import Cast
 from freezeframe_redaction.keyring.keys import KeyRing, TenantKey, find_key, load_or_create_keys
-from freezeframe_redaction.marks.aliaser import Aliaser
+from freezeframe_redaction.marks.marker import Aliaser
 from freezeframe_redaction.model import Finding, Redacted
 from freezeframe_redaction.policies.policy import Policy, load_policy
-from freezeframe_redaction.redactor import Redactor, redact
-from freezeframe_redaction.rewrite import redact_run
+from freezeframe_redaction.redactor import Redactor, redact, redact_run
 
 __all__ = [
     "Aliaser",

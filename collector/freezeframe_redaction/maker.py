@@ -8,13 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from freezeframe_redaction.collisions import Collisions
-from freezeframe_redaction.originals import Originals
 from freezeframe_redaction.policies.classes import CLASSES
 from freezeframe_redaction.policies.custom import custom_replacement
 from freezeframe_redaction.prf import Prf
 from freezeframe_redaction.surrogates.make import number_for
 
+_ONE_FOR_MANY: Final = frozenset({"DOB"})
+"""Classes whose surrogates stand for many values on purpose: every day of a year becomes its first."""
 _MOST_KEPT: Final = 100_000
 
 
@@ -24,9 +24,18 @@ class Maker:
     def __init__(self, prf: Prf, *, keep_originals: bool = False) -> None:
         """`keep_originals` remembers what each surrogate stands for, for a vault."""
         self.prf = prf
-        self.collisions = Collisions()
+        self.collisions = 0
+        """Recent values whose surrogate another value already had. Codes are the likeliest: few surrogates, many codes."""
         self._made: dict[tuple[str, str, str], str] = {}
-        self._originals = Originals() if keep_originals else None
+        self._owners: dict[tuple[str, str], str] = {}
+        """Class and surrogate -> the value that had it first."""
+        self._late: set[tuple[str, str]] = set()
+        """Class and value of those that were counted."""
+        self._keep_originals = keep_originals
+        self._originals: dict[str, tuple[str, str, str]] = {}
+        """Surrogate -> class, original, and what is equal about equal values."""
+        self._shared: set[str] = set()
+        """Surrogates of several values."""
 
     def make(self, class_: str, kind: str, value: str) -> str:
         """Return the surrogate of a value."""
@@ -36,8 +45,7 @@ class Maker:
             entry = CLASSES.get(class_)
             made = entry.replace(self.prf, value, kind) if entry else custom_replacement(self.prf, class_, value)
             if len(self._made) > _MOST_KEPT:
-                self._made = {}
-                self._originals = None if self._originals is None else Originals()
+                self._made, self._originals, self._shared = {}, {}, set()
             self._made[wanted] = made
             self._note(class_, kind, value, made)
         return made
@@ -49,10 +57,30 @@ class Maker:
         return number
 
     def _note(self, class_: str, kind: str, value: str, made: str) -> None:
-        self.collisions.note(class_, kind, value, made)
-        if self._originals is not None and made != value:
-            self._originals.note(class_, kind, value, made)
+        """Note a new surrogate; spellings of one value (``+49 30``, ``+4930``) are one value, and the first is kept."""
+        entry = CLASSES.get(class_)
+        canonical = entry.canonical(value, kind) if entry else value
+        if class_ not in _ONE_FOR_MANY:
+            self._count(class_, canonical, made)
+        if self._keep_originals and made != value:
+            held = self._originals.setdefault(made, (class_, value, canonical))
+            if class_ in _ONE_FOR_MANY or held[2] != canonical:
+                self._shared.add(made)
+
+    def _count(self, class_: str, canonical: str, made: str) -> None:
+        if len(self._owners) + len(self._late) >= _MOST_KEPT:
+            self._owners, self._late = {}, set()
+        if self._owners.setdefault((class_, made), canonical) != canonical and (class_, canonical) not in self._late:
+            self._late.add((class_, canonical))
+            self.collisions += 1
 
     def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str] | None]:
-        """Return surrogate -> class and original of those made recently (see `Originals.of`); none unless they are kept."""
-        return {} if self._originals is None else self._originals.of(surrogates)
+        """Return surrogate -> class and original of those made recently, if originals are kept.
+
+        None in place of an original that is one of several: revealing a wrong one is worse.
+        """
+        return {
+            surrogate: None if surrogate in self._shared else self._originals[surrogate][:2]
+            for surrogate in surrogates
+            if surrogate in self._originals
+        }

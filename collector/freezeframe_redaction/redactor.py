@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Self
 
 from freezeframe_redaction.casts.book import NOTHING, Cast, texts_of
@@ -24,6 +24,7 @@ from freezeframe_redaction.redacting import histories
 from freezeframe_redaction.redacting.spans import SpanRedaction
 from freezeframe_redaction.redacting.texts import Texts
 from freezeframe_redaction.scanner import Scanner
+from freezeframe_redaction.surrogates.known import surrogates_of
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 
 
@@ -74,7 +75,7 @@ class Redactor:
     @property
     def collisions(self) -> int:
         """How many of the values seen recently got a surrogate that another value has."""
-        return self._maker.collisions.count
+        return self._maker.collisions
 
     def redact(self, value: AttributeValue, key_path: tuple[str, ...] = ()) -> Redacted:
         """Return the value with every finding replaced; findings carry offsets into the text given.
@@ -141,10 +142,21 @@ class Redactor:
         return needles is None or needles.occur_in("\0".join(texts_of(span)))
 
     def originals_of(self, surrogates: Iterable[str]) -> dict[str, tuple[str, str] | None]:
-        """Return surrogate -> class and original of those made recently (see `Originals.of`); none unless `keep_originals`."""
+        """Return surrogate -> class and original (see `Maker.originals_of`); none unless `keep_originals`."""
         return self._maker.originals_of(surrogates)
 
 
 def redact(value: AttributeValue, key_path: tuple[str, ...], policy: Policy, key: TenantKey) -> Redacted:
     """Redact one value: the pure function behind `Redactor.redact` (which is the one to use for many values)."""
     return Redactor(policy, key).redact(value, key_path)
+
+
+def redact_run(spans: Sequence[SpanRecord], policy: Policy, key: TenantKey) -> tuple[SpanRecord, ...]:
+    """Return the stored spans of one run, redacted again, under a newer policy or key, so that they still replay.
+
+    What is already a surrogate stays one: the run keeps matching itself and the fixtures made from it. Only what the older
+    policy let through is replaced, in the same way everywhere in the run. Give all spans of the run together: surrogates are
+    recognised by the lists of all of them. A run that needs nothing comes back with a new stamp only.
+    """
+    redactor = Redactor(policy, key, surrogates=surrogates_of(spans))
+    return tuple(redactor.redact_span(span) for span in spans)

@@ -26,11 +26,11 @@ from freezeframe_collector.processors.seal import Sealer
 from freezeframe_collector.settings.config import CastConfig, RedactionConfig, WalConfig
 from freezeframe_collector.settings.policies import load_policies
 from freezeframe_collector.wal.log import Log
+from freezeframe_redaction import redact_run
 from freezeframe_redaction.casts.book import Cast, Member, texts_of
 from freezeframe_redaction.keyring.keys import KeyRing, TenantKey
 from freezeframe_redaction.keyring.vault import Vault
 from freezeframe_redaction.redactor import Redactor
-from freezeframe_redaction.rewrite import redact_run
 from freezeframe_schemas import genai
 from freezeframe_schemas.otlp.decode import NO_LIMITS
 from freezeframe_schemas.otlp.encode import encode_traces

@@ -9,7 +9,7 @@ from typing import Final
 
 from freezeframe_redaction.keyring.vault import Vault
 from freezeframe_redaction.redactor import Redactor
-from freezeframe_redaction.surrogates.listed import surrogates_of
+from freezeframe_redaction.surrogates.known import surrogates_of
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.span import SpanRecord
 

@@ -166,20 +166,12 @@ class Casting:
         words = chain.from_iterable(one.plain for one in self._indexes.forms_of_all(self.cast.beyond(known)))
         return tuple(f'"{word}{quote}' for word in dict.fromkeys(words) for quote in '"\\')
 
-    def without_forms(self, names: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the words of names, with their surrogates, that are not replaced as forms anyhow."""
-        return self.index.without_forms(names) if self.cast and names else names
-
     @property
     def index(self) -> Index:
         """Return the forms of the cast."""
         if self._index is None:
             self._index = self._indexes.of(self.cast, self._grown)
         return self._index
-
-    def keys(self, keys: KeyContexts) -> KeyContexts:
-        """Return the same for a walk that shall see the forms that are plain words."""
-        return self.index.keys(keys) if self.cast else keys
 
 
 class Indexes:
@@ -264,7 +256,7 @@ class Index:
             self._add(forms)
 
     def keys(self, keys: KeyContexts) -> KeyContexts:
-        """Return the same for a walk that sees `plain`."""
+        """Return the same for a walk that shall see the forms that are plain words."""
         if not self.plain:
             return keys
         if self._keys is None or self._keys[0] is not keys:
@@ -275,7 +267,10 @@ class Index:
         return len(self._held)
 
     def without_forms(self, names: Mapping[str, str]) -> dict[str, str]:
-        """Return the names but those that are forms and become the same; scripts without spaces have other borders."""
+        """Return the names, with their surrogates, but those that are replaced as forms anyhow.
+
+        Scripts without spaces have other borders.
+        """
         held = self._held
         return {word: made for word, made in names.items() if word not in held or held[word].made != made or not word.isascii()}
 

@@ -77,7 +77,7 @@ def plan_body(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], head
                 b"", (), f"cannot be re-encoded after redaction: content-encoding {encoding[:40]}, {len(body)} bytes"
             )
         # The old borders cut the old compressed bytes; the new ones cut at the same proportions, so a stream stays a stream.
-        return RedactedBody(again, _scale(sizes, len(again)))
+        return RedactedBody(again, _shift(sizes, [(0, sum(sizes), len(again))]))
 
     return Plan(inner.nodes, finish, inner.text)
 
@@ -148,14 +148,6 @@ def encode(body: bytes, encoding: str) -> bytes | None:
     return body
 
 
-def _scale(sizes: Sequence[int], total: int) -> tuple[int, ...]:
-    whole = sum(sizes)
-    if not sizes:
-        return ()
-    ends = [end * total // whole if whole else total for end in accumulate(sizes)]
-    return tuple(end - start for start, end in zip([0, *ends[:-1]], ends, strict=True))
-
-
 def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], content_type: str, deadline: Deadline) -> Plan:
     text, codec = (body, "utf-8") if isinstance(body, str) else read_text(body, content_type)
     lines = _stream_lines(text)
@@ -171,7 +163,7 @@ def _plan_plain(keys: KeyContexts, body: str | bytes, sizes: tuple[int, ...], co
         if not edits:
             return RedactedBody(body, sizes)
         made = splice.apply(text, edits)
-        return RedactedBody(_like(body, made, codec), move_borders(sizes, text, edits, codec))
+        return RedactedBody(_like(body, made, codec), _move_borders(sizes, text, edits, codec))
 
     return Plan(tuple(node for _, node in placed), finish)
 
@@ -271,7 +263,7 @@ _LINE = re.compile(r"[^\r\n]+")
 """`str.splitlines` knows more line ends, which JSON strings may hold unescaped (U+2028)."""
 
 
-def move_borders(sizes: tuple[int, ...], text: str, edits: Sequence[walk.Span], codec: str) -> tuple[int, ...]:
+def _move_borders(sizes: tuple[int, ...], text: str, edits: Sequence[walk.Span], codec: str) -> tuple[int, ...]:
     """Return the sizes of the chunks after the edits; a border inside an edit moves in proportion.
 
     Sizes count bytes of the text's encoding; they add up to the new length.

@@ -7,8 +7,10 @@ unchanged.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.leaves import splice, walk
@@ -27,18 +29,11 @@ class Stream:
 
         `cut` divides new text in proportion; without it the first piece gets all of it.
         """
-        edits, findings = splice.edits_of(self.node), splice.findings_of(self.node)
-        if edits or findings:
-            split(self.pieces, edits, _set_edits, cut=cut, first=not cut)
-            split(self.pieces, findings, _set_findings, cut=False)
-
-
-def _set_edits(leaf: walk.Leaf, spans: list[walk.Span]) -> None:
-    leaf.edits = spans
-
-
-def _set_findings(leaf: walk.Leaf, spans: list[walk.Span]) -> None:
-    leaf.findings = spans
+        share = _in_proportion if cut else _to_the_first
+        for leaf, edits in _split(self.pieces, splice.edits_of(self.node), share):
+            leaf.edits = edits
+        for leaf, findings in _split(self.pieces, splice.findings_of(self.node), lambda note, left, right, length: note):
+            leaf.findings = findings
 
 
 def gather(nodes: Sequence[walk.Tree], keys: KeyContexts, deadline: Deadline = NEVER) -> tuple[list[walk.Leaf], list[Stream]]:
@@ -51,13 +46,13 @@ def gather(nodes: Sequence[walk.Tree], keys: KeyContexts, deadline: Deadline = N
                 leaves.append(leaf)
             else:
                 channels.setdefault(leaf.channel, []).append(leaf)
-    streams = [assemble(pieces, keys, deadline) for pieces in channels.values()]
+    streams = [_assemble(pieces, keys, deadline) for pieces in channels.values()]
     for stream in streams:
         leaves.extend(walk.leaves_of(stream.node))
     return leaves, streams
 
 
-def assemble(pieces: Sequence[walk.Leaf], keys: KeyContexts, deadline: Deadline = NEVER) -> Stream:
+def _assemble(pieces: Sequence[walk.Leaf], keys: KeyContexts, deadline: Deadline) -> Stream:
     """Return the stream of the pieces, in the order given."""
     first = pieces[0]
     text = first.text if len(pieces) == 1 else "".join(piece.text for piece in pieces)
@@ -67,37 +62,31 @@ def assemble(pieces: Sequence[walk.Leaf], keys: KeyContexts, deadline: Deadline 
     return Stream(pieces, node)
 
 
-def split(
-    pieces: Sequence[walk.Leaf],
-    spans: Sequence[walk.Span],
-    give: Callable[[walk.Leaf, list[walk.Span]], None],
-    *,
-    cut: bool,
-    first: bool = False,
-) -> None:
-    """Give each piece its part of each span.
+_Share = Callable[[str, int, int, int], str]
+"""``share(note, left, right, length)``: what of a span's note a piece gets that holds ``left`` to ``right`` of its length."""
 
-    `cut` divides the note (an edit's new text) in proportion, `first` gives it to the first piece; else each part keeps it.
-    """
+
+def _in_proportion(note: str, left: int, right: int, length: int) -> str:
+    return note[left * len(note) // length : right * len(note) // length]
+
+
+def _to_the_first(note: str, left: int, right: int, length: int) -> str:
+    return "" if left else note
+
+
+def _split(
+    pieces: Sequence[walk.Leaf], spans: Sequence[walk.Span], share: _Share
+) -> Iterator[tuple[walk.Leaf, list[walk.Span]]]:
+    """Yield each piece that has a part of the spans, with its parts."""
+    ends = list(accumulate(len(piece.text) for piece in pieces))
     held: dict[int, list[walk.Span]] = {}
-    starts: list[int] = []
-    position = 0
-    for piece in pieces:
-        starts.append(position)
-        position += len(piece.text)
-    index = 0
     for start, end, note in spans:
-        while index + 1 < len(starts) and starts[index + 1] <= start:
-            index += 1
-        at = index
-        length = end - start
-        while at < len(starts) and starts[at] < end:
-            left, right = max(start, starts[at]), min(end, starts[at] + len(pieces[at].text))
+        for at in range(bisect_right(ends, start), len(ends)):
+            begin = ends[at] - len(pieces[at].text)
+            if begin >= end:
+                break
+            left, right = max(start, begin), min(end, ends[at])
             if right > left:
-                part = note[(left - start) * len(note) // length : (right - start) * len(note) // length] if cut else note
-                if first and left > start:
-                    part = ""
-                held.setdefault(at, []).append((left - starts[at], right - starts[at], part))
-            at += 1
-    for at, parts in held.items():
-        give(pieces[at], parts)
+                part = share(note, left - start, right - start, end - start)
+                held.setdefault(at, []).append((left - begin, right - begin, part))
+    return ((pieces[at], parts) for at, parts in held.items())

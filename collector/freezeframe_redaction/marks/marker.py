@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -255,3 +256,32 @@ def with_texts(marked: str, text_of: Callable[[int], str]) -> str:
 
 def _bare(text: str) -> str:
     return "".join(_RUN.findall(text)).lower()
+
+
+class Aliaser:
+    """Keyless aliases: texts with every private value replaced by what it is and which one it is, to be laid side by side.
+
+    ``mail jane@corp.com or j.doe@x.io`` and its redacted form both become ``mail <EMAIL#1> or <EMAIL#2>``. An alias does not
+    say which value it stands for: a replay compares values (`Marker`). Remembers every text.
+
+    Law (held by a property test): ``alias(redact(t).value) == alias(t)``, built with ``redact(t).surrogates``.
+    """
+
+    def __init__(self, policy: Policy, surrogates: Mapping[str, str]) -> None:
+        """`surrogates` are the known ones (a fixture's)."""
+        self._marker = Marker(policy, surrogates)
+
+    def alias(self, text: str) -> str:
+        """Return the text with each finding and each known surrogate as ``<CLASS#n>``, n by first occurrence of its value."""
+        names: dict[tuple[str, str], str] = {}
+        counts: Counter[str] = Counter()
+
+        def name(number: int) -> str:
+            value = self._marker.value(number)
+            held = names.get(which := (value.class_, value.canonical))
+            if held is None:
+                counts[value.class_] += 1
+                held = names[which] = f"<{value.class_}#{counts[value.class_]}>"
+            return held
+
+        return with_texts(self._marker.mark(text), name)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import orjson
 
@@ -21,16 +21,16 @@ from freezeframe_redaction.leaves.bodies import Plan, plan_body
 from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_redaction.leaves.unread import CLASS as UNREAD
 from freezeframe_redaction.leaves.unread import REQUEST_TOO_SLOW, shorten, why_unread
-from freezeframe_redaction.redacting.shared import Shared
 from freezeframe_redaction.redacting.texts import Texts
 from freezeframe_redaction.redacting.work import Work, is_kept
-from freezeframe_redaction.surrogates.listed import surrogates_of
+from freezeframe_redaction.surrogates.known import surrogates_of
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.exchange import with_plain_bodies
 from freezeframe_schemas.span import Attributes, AttributeValue, Resource, Scope, SpanRecord
 
 _Item = TypeVar("_Item", SpanRecord, Resource, Scope)
+_Shared = TypeVar("_Shared", Resource, Scope)
 _Made = tuple[_Item, Mapping[str, str]]
 """What became of something, and the surrogates in it."""
 
@@ -39,6 +39,9 @@ _BODIES: Final = (
     (genai.RESPONSE_BODY, genai.RESPONSE_HEADERS, genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES),
 )
 """Body, headers, why there is no body, sizes of its chunks."""
+_OF_SHARED: Final = ("name", "version", "schema_url")
+"""The texts of a scope beside its attributes; a resource has the last one only."""
+_MOST_SHARED: Final = 256
 _LEFT_TO_READ: Final = (64 << 10, 0)
 """Characters that are still read of what took too long as a whole: two seconds' worth of the densest private data, or none."""
 
@@ -52,14 +55,8 @@ class SpanRedaction:
         self._deadline = deadline
         self._policy_label = policy_label
         self._key = key
-        self._resources = Shared(
-            lambda resource, allowance: self._in_time(resource, self._redact_resource, allowance),
-            lambda resource: resource.attributes or resource.schema_url,
-        )
-        self._scopes = Shared(
-            lambda scope, allowance: self._in_time(scope, self._redact_scope, allowance),
-            lambda scope: scope.name or scope.version or scope.attributes or scope.schema_url,
-        )
+        self._resources: dict[int, tuple[Resource, _Made[Resource]]] = {}
+        self._scopes: dict[int, tuple[Scope, _Made[Scope]]] = {}
 
     def over(self, texts: Texts) -> SpanRedaction:
         """Return the same over these texts."""
@@ -77,8 +74,8 @@ class SpanRedaction:
         if (knowing := self.over(self._texts.knowing(listed))) is not self:
             return knowing.redact(span, allowance, casting)
         reason = why_unread(allowance)
-        resource, of_resource = self._resources.get(span.resource, allowance)
-        scope, of_scope = self._scopes.get(span.scope, allowance)
+        resource, of_resource = self._once(span.resource, self._resources, allowance)
+        scope, of_scope = self._once(span.scope, self._scopes, allowance)
 
         def redact(item: SpanRecord, deadline: Deadline) -> _Made[SpanRecord]:
             return self._redact(item, deadline, None if reason == REQUEST_TOO_SLOW else casting)  # hashes hold no forms
@@ -160,20 +157,29 @@ class SpanRedaction:
             genai.REDACTION_KEY_CHECK: _with_last(span.text(genai.REDACTION_KEY_CHECK), self._key.check),
         }
 
-    def _redact_resource(self, resource: Resource, deadline: Deadline) -> _Made[Resource]:
-        work = Work(self._texts, deadline)
-        schema_url, attributes = work.text(resource.schema_url), work.attributes(resource.attributes)
-        work.settle()
-        work.finish()
-        return replace(resource, attributes=attributes, schema_url=schema_url.made), work.surrogates
+    def _once(self, item: _Shared, held: dict[int, tuple[_Shared, _Made[_Shared]]], allowance: Allowance) -> _Made[_Shared]:
+        """Return what spans share as one object, redacted once. The original is held, too, so that its id stays its own."""
+        if not (item.attributes or any(getattr(item, name, "") for name in _OF_SHARED)):
+            return item, {}
+        known = held.get(id(item))
+        if known is not None and known[0] is item:
+            return known[1]
+        is_unread = allowance.to_read.has_passed()
+        made = self._in_time(item, self._redact_shared, allowance)
+        if not is_unread:  # what is unread is not for other requests
+            if len(held) > _MOST_SHARED:
+                held.clear()
+            held[id(item)] = item, made
+        return made
 
-    def _redact_scope(self, scope: Scope, deadline: Deadline) -> _Made[Scope]:
+    def _redact_shared(self, item: _Shared, deadline: Deadline) -> _Made[_Shared]:
         work = Work(self._texts, deadline)
-        name, version, url = work.text(scope.name), work.text(scope.version), work.text(scope.schema_url)
-        attributes = work.attributes(scope.attributes)
+        texts = {name: work.text(getattr(item, name)) for name in _OF_SHARED if hasattr(item, name)}
+        attributes = work.attributes(item.attributes)
         work.settle()
         work.finish()
-        return replace(scope, name=name.made, version=version.made, attributes=attributes, schema_url=url.made), work.surrogates
+        changed: dict[str, Any] = {name: text.made for name, text in texts.items()}
+        return replace(item, attributes=attributes, **changed), work.surrogates
 
 
 def _without_hashed_bodies(item: _Item, shorter: _Item, reason: str) -> _Item:

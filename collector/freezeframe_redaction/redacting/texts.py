@@ -80,7 +80,7 @@ class Texts:
 
     def keys_for(self, casting: Casting | None) -> KeyContexts:
         """Return what a walk knows of keys, and which words it shall see for the cast."""
-        return self.keys if casting is None else casting.keys(self.keys)
+        return casting.index.keys(self.keys) if casting is not None and casting.cast else self.keys
 
     # -- one value -----------------------------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class Texts:
         deadline.check()
         if casting is not None:
             casting.learn([*found, *_halves(leaves)] if found else ())
-            all_names = dict(casting.without_forms(all_names))
+            all_names = casting.index.without_forms(all_names) if casting.cast else all_names
         if all_names:
             _repeat(all_names, leaves, with_findings=with_findings)
         if casting is not None and casting.cast:

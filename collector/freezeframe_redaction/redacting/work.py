@@ -19,7 +19,13 @@ from freezeframe_redaction.redacting.texts import Texts
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import Attributes, AttributeValue
 
-PROTOCOL: Final = frozenset(
+_OWN: Final = frozenset(
+    {
+        genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_KEY_CHECK, genai.REDACTION_SURROGATES,
+        genai.REDACTION_UNREAD,
+    }
+)  # fmt: skip
+PROTOCOL: Final = _OWN | frozenset(
     {
         genai.HTTP_REQUEST_METHOD, genai.SERVER_ADDRESS, genai.ERROR_TYPE, genai.EXCEPTION_TYPE, genai.SERVICE_NAME,
         genai.VCS_REVISION, genai.VCS_BRANCH, genai.RUNTIME_NAME, genai.RUNTIME_VERSION, genai.FLAG_KEY, genai.FLAG_VARIANT,
@@ -28,27 +34,15 @@ PROTOCOL: Final = frozenset(
         genai.TOOL_CALL_ID, genai.AGENT_ID, genai.AGENT_NAME, genai.AGENT_VERSION, genai.DATA_SOURCE_ID, genai.CONVERSATION_ID,
         genai.OPENAI_SYSTEM_FINGERPRINT, genai.MCP_METHOD, genai.MCP_SESSION_ID, genai.RUN_ID, genai.TENANT, genai.ENTRY_KIND,
         genai.ENTRY_TARGET, genai.ENTRY_RANDOM_STATE, genai.CLOCK_READINGS, genai.PACKAGES, genai.TIMEZONE,
-        genai.LOCK_FILE,
-        genai.LIBRARY_VERSION,
         genai.EXCHANGE_KIND, genai.EXCHANGE_SEAM, genai.EXCHANGE_DIALECT, genai.EXCHANGE_LANE, genai.EXCHANGE_INSIDE,
         genai.REQUEST_BODY_OMITTED,
         genai.RESPONSE_BODY_OMITTED, genai.RESPONSE_CHUNK_SIZES, genai.RESPONSE_CHUNK_OFFSETS_NS, genai.RESPONSE_COMPLETION,
         genai.EMBEDDING_VERSION, genai.PROVIDER_REGION, genai.TOOL_DEFINITIONS_HASH, genai.USAGE_DETAILS,
-        genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_KEY_CHECK, genai.REDACTION_SURROGATES,
-        genai.REDACTION_UNREAD, genai.NORMALISED_FROM, genai.MENDED_TEXTS,
+        genai.NORMALISED_FROM, genai.MENDED_TEXTS, genai.LOCK_FILE, genai.LIBRARY_VERSION,
         "agent.name", "agent_name",  # OpenInference's and Pydantic AI's; of an agent that is a program, called "Assistant"
     }
 )  # fmt: skip
 """Attributes that name things of the protocol: they stay, except an e-mail, a phone number or a credential put there."""
-_OWN: Final = frozenset(
-    {
-        genai.REDACTION_POLICY,
-        genai.REDACTION_KEY_ID,
-        genai.REDACTION_KEY_CHECK,
-        genai.REDACTION_SURROGATES,
-        genai.REDACTION_UNREAD,
-    }
-)
 _MISPLACED: Final = frozenset({"EMAIL", "PHONE", "SECRET", "URL_CRED"})
 _MAY_BE_MISPLACED: Final = re.compile(r"@|\+[0-9]")
 

@@ -1,16 +1,25 @@
-"""Known surrogates in a text, in time linear in it, however many are known and however they begin."""
+"""Known surrogates: the list of them that a redacted span carries, and where they are in a text."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, cast
+
+import orjson
+
+from freezeframe_schemas import genai
+from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.span import SpanRecord
 
 _RUN: Final = re.compile(r"[^\W_]+")
 
 
 class Known:
-    """Finds texts that are whole words: no letter or digit before or after them."""
+    """Finds texts that are whole words: no letter or digit before or after them.
+
+    In time linear in the text, however many are known and however they begin.
+    """
 
     def __init__(self, texts: Iterable[str]) -> None:
         """Texts without a letter or digit are never found."""
@@ -36,3 +45,24 @@ class Known:
                     yield start, end
                     past = end
                     break
+
+
+def surrogates_of(spans: Iterable[SpanRecord]) -> dict[str, str]:
+    """Return every surrogate that the spans list, with its class.
+
+    Raises:
+        WireError: a span's list is not a JSON object.
+    """
+    found: dict[str, str] = {}
+    for span in spans:
+        listed = span.text(genai.REDACTION_SURROGATES)
+        if not listed:
+            continue
+        try:
+            held: object = orjson.loads(listed)
+        except orjson.JSONDecodeError:
+            held = None
+        if not isinstance(held, dict):
+            raise WireError(f"span {span.span_id}: {genai.REDACTION_SURROGATES}: expected a JSON object")
+        found.update({str(name): str(class_) for name, class_ in cast("Mapping[object, object]", held).items()})
+    return found

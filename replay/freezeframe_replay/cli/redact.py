@@ -18,7 +18,7 @@ from freezeframe_redaction.keyring.keys import TenantKey, load_or_create_keys
 from freezeframe_redaction.model import Finding
 from freezeframe_redaction.policies.policy import Policy, load_policy
 from freezeframe_redaction.redactor import Redactor
-from freezeframe_redaction.surrogates.listed import surrogates_of
+from freezeframe_redaction.surrogates.known import surrogates_of
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.report.render import counted

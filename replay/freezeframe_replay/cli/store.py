@@ -170,7 +170,7 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     The spans go into a file first: if this ends midway, the run is in it.
     """
     from freezeframe_redaction import load_or_create_keys, load_policy, redact_run
-    from freezeframe_redaction.surrogates.listed import surrogates_of
+    from freezeframe_redaction.surrogates.known import surrogates_of
 
     home = home_of(arguments)
     keys = arguments.keys or home.directory / KEYS
