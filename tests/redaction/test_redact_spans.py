@@ -5,13 +5,16 @@ from __future__ import annotations
 import base64
 import gzip
 import json
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import pytest
+import zstandard
 from bare_spans import bare_span
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
+from freezeframe_redaction.leaves import bodies
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import BASE64
@@ -314,6 +317,18 @@ def test_a_body_that_cannot_be_read_is_left_out_and_named(redactor: Redactor) ->
     made = redactor.redact_span(_exchange(b"\x8b\x01secret", (8,), ("content-encoding", "x-unknown")))
     assert genai.RESPONSE_BODY not in made.attributes
     assert "x-unknown" in str(made.attributes[genai.RESPONSE_BODY_OMITTED])
+
+
+@pytest.mark.parametrize(("coding", "pack"), [("gzip", gzip.compress), ("zstd", zstandard.ZstdCompressor().compress)])
+def test_every_member_of_a_compressed_body_is_read(redactor: Redactor, coding: str, pack: Callable[[bytes], bytes]) -> None:
+    """What follows the first one does not pass unread, and is not lost; a body with anything else behind it is left out."""
+    first, second = pack(b"one: order 1, "), pack(MAIL.encode())
+    made = redactor.redact_span(_exchange(first + second, (), ("content-encoding", coding))).attributes[genai.RESPONSE_BODY]
+    assert isinstance(made, bytes)
+    assert bodies.decode(made, coding) == b"one: order 1, " + str(redactor.redact(MAIL).value).encode()
+    other = redactor.redact_span(_exchange(first + MAIL.encode(), (), ("content-encoding", coding)))
+    assert genai.RESPONSE_BODY not in other.attributes
+    assert coding in str(other.attributes[genai.RESPONSE_BODY_OMITTED])
 
 
 def test_headers_are_read_by_their_names(redactor: Redactor) -> None:

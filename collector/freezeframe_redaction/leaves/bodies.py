@@ -109,16 +109,14 @@ def decode(body: bytes, encoding: str) -> bytes | None:
 def _decode_one(body: bytes, encoding: str) -> bytes | None:
     try:
         if encoding in ("gzip", "x-gzip", "deflate"):
-            # 47: gzip or zlib by its header; a broken-off stream gives what it held.
-            machine = zlib.decompressobj(47)
             try:
-                return machine.decompress(body, _MAX_DECODED)
+                return _inflated(body, 47)  # gzip or zlib by its header
             except zlib.error:
-                return zlib.decompressobj(-15).decompress(body, _MAX_DECODED) if encoding == "deflate" else None
+                return _inflated(body, -15) if encoding == "deflate" else None
         if encoding == "zstd":
             import zstandard
 
-            return zstandard.ZstdDecompressor().decompressobj().decompress(body)
+            return zstandard.ZstdDecompressor().decompressobj(read_across_frames=True).decompress(body)
         if encoding == "br":
             import brotli  # pyright: ignore[reportMissingImports] -- optional; without it the body is left out
 
@@ -126,6 +124,22 @@ def _decode_one(body: bytes, encoding: str) -> bytes | None:
     except Exception:
         return None
     return None
+
+
+def _inflated(body: bytes, window_bits: int) -> bytes:
+    """Return what all members of a compressed body hold; a broken-off one gives what it held.
+
+    Raises:
+        zlib.error: it has something else in it or behind it, or holds too much: nothing passes unread.
+    """
+    out = b""
+    while body:
+        machine = zlib.decompressobj(window_bits)
+        out += machine.decompress(body, _MAX_DECODED + 1 - len(out))
+        if len(out) > _MAX_DECODED:
+            raise zlib.error("too long")
+        body = machine.unused_data
+    return out
 
 
 def encode(body: bytes, encoding: str) -> bytes | None:
