@@ -13,22 +13,18 @@ from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.rules.read import Rules
 
-_PEOPLES_LABELS = phrases("keyed.peoples_labels")  # fmt: skip
-"""Labels of people and of nothing else: what follows one need not be on any list."""
-_LABELS = frozenset(label.replace("-", " ") for label in _PEOPLES_LABELS) | {"first", "middle", "last"}
-_LABEL_ENDS = "|".join(sorted({label.split()[-1][-4:] for label in _LABELS if label[-1].isascii()}))
-"""What the engine looks for: far fewer states than the labels themselves, which are looked up afterwards."""
-_OTHER_LABEL_ENDS = "|".join(
-    sorted(
-        {
-            made.split()[-1][-4:].replace(".", r"\.")
-            for label in _LABELS
-            if not label[-1].isascii()
-            for made in (label, label.upper())
-        }
-    )
+_HEADINGS = phrases("keyed.peoples_labels")
+"""Labels of people and of nothing else: what follows one need not be on any list. Alone on a line they are headings, too."""
+_LABELS = frozenset(label.replace("-", " ") for label in (*_HEADINGS, *phrases("keyed.more_labels"))) | {
+    "first",
+    "middle",
+    "last",
+}
+_ENDS = frozenset(label.split()[-1][-4:] for label in _LABELS)
+"""What tells most text before a sign apart from labels at a glance."""
+_RULES = Rules(
+    "people_keyed", {"heading_ends": "|".join(sorted({one.split()[-1][-4:] for one in _HEADINGS if one[-1].isascii()}))}
 )
-_RULES = Rules("people_keyed", {"label_ends": _LABEL_ENDS, "other_label_ends": _OTHER_LABEL_ENDS})
 _FORMS = _RULES.forms
 
 
@@ -121,14 +117,15 @@ _IS_SMALL_GIVEN, _IS_SMALL_SURNAME = map(test_of, ("plain >2", "!common !office"
 
 def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """What follows a label of people is a person, unless one of its words cannot be part of a name."""
-    if text[at - 1].isupper():
-        at = text.rfind("\n", low, at)
-        line = max(low, text.rfind("\n", low, at) + 1)
-        if not _FORMS.heading.fullmatch(text, line, at):
-            return ()
-    gap = _FORMS.to_value.match(text, at, high)
-    start = gap.end() if gap else at
-    if start >= high or not text[start].isupper() or not _is_label_of_people(text, low, at):
+    start = at - 1
+    signed = _FORMS.signed.search(text, max(low, start - 8), start)
+    end = signed.start() if signed else text.rfind("\n", low, start)
+    # Most of what is before a sign is no label, so that is told first.
+    if not text[start].isupper() or not any(text[max(low, end - size) : end].lower() in _ENDS for size in (4, 3, 2)):
+        return ()
+    if signed is None and not _FORMS.heading.fullmatch(text, max(low, text.rfind("\n", low, end) + 1), end):
+        return ()
+    if not _is_label_of_people(text, low, end):
         return ()
     tokens = names.tokens_at(text, start, high, 5)
     while len(tokens) > 1 and names.is_title(text[slice(*tokens[0])]):
@@ -140,7 +137,7 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     real = names.real(text, tokens)
     if not real or names.is_brand(words) or any(not names.may_be_name(word) for word in real):
         return _loose(text, low, high, start + 1)
-    if len(words) == 1 and not _ALONE_BEHIND_LABEL(real[0]) and not _FORMS.last.search(text, max(low, at - 8), at):
+    if len(words) == 1 and not _ALONE_BEHIND_LABEL(real[0]) and not _FORMS.last.search(text, max(low, end - 5), end):
         return ()
     return (*names.accept(text, tokens, "key"), *_others(text, tokens[-1][1], high))
 
