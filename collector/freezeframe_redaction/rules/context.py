@@ -40,7 +40,7 @@ def _by_first_letter(alternatives: Iterable[str]) -> str:
     return "|".join(f"{letter}(?:{'|'.join(rest)})" if letter else "|".join(rest) for letter, rest in groups.items())
 
 
-_ASKED, _ANSWER = _RULES.form("asked"), _RULES.form("answer")
+_ASKED, _ANSWER, _PLEADS = map(_RULES.form, ("asked", "answer", "pleads"))
 _LONGEST_QUESTION = 160
 _LABEL_SIGNS = frozenset(":=>")
 _LABEL_ENDS = "\n:=,;\x1f\"'("
@@ -67,17 +67,25 @@ def before(text: str, low: int, start: int, reach: int = REACH) -> str:
     return near
 
 
+def _may_ask(text: str, start: int, line: int) -> bool:
+    """Whether the line from `start` to `line` may ask: most do not, which shows at a glance."""
+    end = text[max(start, line - 5) : line]
+    return "?" in end or "？" in end or "؟" in end or _PLEADS.search(text, start, line) is not None
+
+
 def _question(text: str, low: int, start: int) -> str:
     """Return the question whose answer begins at `start`; empty if there is none."""
     floor = max(low, start - _LONGEST_QUESTION)
     line = text.rfind("\n", floor, start)
-    match = _ASKED.match(text, max(floor, text.rfind("\n", floor, line) + 1), start) if line > floor else None
+    begin = max(floor, text.rfind("\n", floor, line) + 1)
+    match = _ASKED.match(text, begin, start) if line > floor and _may_ask(text, begin, line) else None
     return match[1] if match else ""
 
 
 def answer(text: str, at: int, high: int) -> int | None:
     """Return where the answer begins, if a question goes on at `at`."""
-    match = _ANSWER.match(text, at, min(high, at + _LONGEST_QUESTION))
+    line = text.find("\n", at, min(high, at + _LONGEST_QUESTION))
+    match = _ANSWER.match(text, at, min(high, line + _LONGEST_QUESTION)) if line >= 0 and _may_ask(text, at, line) else None
     return match.end() if match else None
 
 
