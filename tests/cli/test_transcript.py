@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
 import pytest
 from handmade_runs import make_run, model_call, tool_call
 
+from freezeframe_replay.report.asked_calls import TranscriptCall
 from freezeframe_replay.report.messages import SaidPart
 from freezeframe_replay.report.outline import outline_run
-from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn, make_transcript
+from freezeframe_replay.report.transcript import Transcript, Turn, make_transcript
 from freezeframe_replay.web.run_pages import run_page
 from freezeframe_replay.web.step_pages import find_step, step_page
 from freezeframe_schemas import genai, values
-from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Lane, Request, Response
 from freezeframe_schemas.run import build_run
 from freezeframe_schemas.span import SpanRecord
 
@@ -115,6 +116,66 @@ def test_equal_calls_get_their_results_in_order() -> None:
     assert isinstance(first, TranscriptCall)
     assert isinstance(second, TranscriptCall)
     assert [(first.result, first.received), (second.result, second.received)] == [("a", ""), ("b", "")]
+
+
+LANES: dict[str, Callable[[int, int], Lane]] = {
+    "tasks of gather": lambda number, _: (number,),
+    "a task for each node of a graph": lambda number, call: (number, call),
+    "agents inside an agent": lambda number, call: (4, 1, number, 0, call),
+    "tools in threads": lambda number, call: (number, 7) if call == 1 else (number,),
+    "the entry point and its tasks": lambda number, _: (number,) if number else (),
+    "a task and the task that it starts": lambda number, _: (0,) * (number + 1),
+}
+"""Lane of a conversation's first model call (0), its tool call (1), and its second model call (2)."""
+
+
+@pytest.mark.parametrize("are_ids_recorded", [True, False], ids=["ids on tools", "no ids on tools"])
+@pytest.mark.parametrize("is_alike", [True, False], ids=["equal questions", "own questions"])
+@pytest.mark.parametrize("lanes", LANES)
+def test_conversations_side_by_side_keep_their_calls_if_these_are_numbered_alike(
+    lanes: str, is_alike: bool, are_ids_recorded: bool
+) -> None:
+    """Three at a time; each call of a tool is `call_0`, and the results come in another order than the questions."""
+    lane, (first, tool, second), count = LANES[lanes], ([], [], []), 3
+    place = "here" if is_alike else "city {}"
+    for number in range(count):
+        user: Message = {"role": "user", "content": f"Weather in {place.format(number)}?"}
+        call, result = asks("weather", "call_0", place=place.format(number)), f"sun {number}"
+        told = received("call_0", json.dumps(result))
+        first.append(replace(chat([user], call), lane=lane(number, 0)))
+        tool.append(replace(tool_call("weather", result, place=place.format(number)), lane=lane(number, 1)))
+        second.append(replace(chat([user, call, told], {"role": "assistant", "content": result}), lane=lane(number, 2)))
+    entry, *spans = make_run(*first, *reversed(tool), *second[1:], second[0])
+    at_once = [replace(span, end_time_unix_nano=spans[count].start_time_unix_nano) for span in spans[:count]]
+    called = [
+        replace(span, attributes={**span.attributes, **({genai.TOOL_CALL_ID: "call_0"} if are_ids_recorded else {})})
+        for span in spans[count : 2 * count]
+    ]
+    found = make_transcript(build_run([entry, *at_once, *called, *spans[2 * count :]]))
+    assert (found.conversations, len(found.items)) == (count, 2 * count)
+    for number in range(count):
+        asked, told_of = [turn for turn in turns(found) if turn.conversation == number + 1]
+        (card,) = asked.answer
+        assert isinstance(card, TranscriptCall)
+        assert (card.result, card.received, texts(told_of.new), texts(told_of.answer)) == (
+            f"sun {number}",
+            "",
+            [],
+            [f"sun {number}"],
+        )
+
+
+def test_a_result_in_the_examples_of_another_prompt_is_not_what_the_model_was_told() -> None:
+    """Its request names a call of the same id with other arguments."""
+    example: list[Message] = [
+        {"role": "user", "content": "Where is AC-9?"},
+        asks("track", "c1", order="AC-9"),
+        received("c1", '{"place": "Oslo"}'),
+    ]
+    found = turns(transcript(FIRST, FOUND, chat([*example, {"role": "user", "content": "And AC-2?"}], ANSWER), SECOND))
+    (card,) = found[0].answer
+    assert isinstance(card, TranscriptCall)
+    assert (card.result, card.received) == ('{"place": "Lyon"}', "")
 
 
 def test_what_changed_between_two_calls_is_said() -> None:

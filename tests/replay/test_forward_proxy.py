@@ -18,8 +18,10 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from loopback import QuietHandler, listening
 
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.forward import Forwarder, pieces_of
 from freezeframe_replay.process.program_recorder import PROXIED
 from freezeframe_replay.process.programs import collector_settings, record_program, serving
 from freezeframe_replay.process.reenact import reenact
@@ -101,6 +103,68 @@ def test_what_a_program_calls_through_the_proxy_is_recorded_and_replayed_offline
     changed = reenact(freeze(run), [*argv[:4], f"{secure}/orders?of=9"])
     assert [(item.kind, item.step) for item in changed.divergences][:1] == [(DivergenceKind.REQUEST_CHANGED, 1)]
     assert _Shop.asked == asked
+
+
+class _Framed(QuietHandler):
+    """Frames the body as the path says, and names the connection and the number of the request on it."""
+
+    requests = 0
+
+    def do_GET(self) -> None:
+        self.requests += 1
+        framing, _, size = self.path[1:].partition("-")
+        body = f"{self.requests} ".encode().ljust(int(size or 0), b".") if size else b""
+        self.send_response({"none": 204, "unmodified": 304}.get(framing, 200))
+        if framing == "length":
+            self.send_header("content-length", str(len(body)))
+        elif framing == "chunks":
+            self.send_header("transfer-encoding", "chunked")
+        elif framing == "close":
+            self.send_header("connection", "close")
+        self.send_header("x-place", f"{self.client_address[1]} {self.requests}")
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(b"%x\r\n%b\r\n0\r\n\r\n" % (len(body), body) if framing == "chunks" else body)
+
+    def do_POST(self) -> None:
+        self.do_GET()
+
+    def do_HEAD(self) -> None:
+        self.do_GET()
+
+
+FRAMED = [
+    *(f"GET /{framing}-{size}" for framing in ("length", "chunks") for size in (3, 65_535, 65_536, 300_000)),
+    *("POST /length-10", "POST /length", "GET /length", "GET /none", "GET /unmodified", "HEAD /length-10", "HEAD /none"),
+]
+
+
+@pytest.mark.parametrize("asked", FRAMED)
+def test_each_request_on_a_kept_connection_gets_its_own_answer(asked: str) -> None:
+    method, path = asked.split()
+    forwarder, size = Forwarder(), int(path.partition("-")[2] or 0)
+    with listening(_Framed) as url:
+        places: list[str] = []
+        for number in range(1, 4):
+            answer = forwarder.send(method, f"{url}{path}", [], b"")
+            body = b"".join(pieces_of(answer))
+            assert (len(body), body[:1]) == ((0, b"") if method == "HEAD" or not size else (size, b"%d" % number))
+            places.append(answer.getheader("x-place") or "")
+        forwarder.close()
+    (port,) = {place.split()[0] for place in places}
+    assert places == [f"{port} {number}" for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize("path", ["/close-10", "/length-300000", "/chunks-300000"])
+def test_a_connection_that_has_ended_or_holds_the_rest_of_an_answer_is_not_used_again(path: str) -> None:
+    forwarder, places = Forwarder(), list[str]()
+    with listening(_Framed) as url:
+        for _ in range(3):
+            answer = forwarder.send("GET", f"{url}{path}", [], b"")
+            assert next(pieces_of(answer))[:1] == b"1"
+            places.append(answer.getheader("x-place") or "")
+        forwarder.close()
+    assert [place.split()[1] for place in places] == ["1", "1", "1"]  # the first request of a new connection, each sent once
 
 
 def answers(*rows: tuple[str, str, bytes]) -> Fixture:

@@ -31,7 +31,7 @@ from freezeframe_replay.process.served_run import ServedRun
 from freezeframe_replay.process.wire_server import serve_wire
 from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas.divergence import DivergenceKind
-from freezeframe_schemas.exchange import Kind
+from freezeframe_schemas.exchange import Completion, Kind
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import EntryKind, Run, readiness
 from freezeframe_schemas.verdict import Verdict, headline, verdict
@@ -168,6 +168,24 @@ def test_calls_one_after_another_do_not_overlap_however_late_the_proxy_is(
         run, _ = record([sys.executable, "-c", IN_TURN], tmp_path, monkeypatch, {"OPENAI_BASE_URL": f"{url}/v1"})
     assert slots == [0, 0]
     assert [exchange.lane for exchange in run.exchanges] == [(), ()]
+
+
+KEPT = """
+import http.client, os, urllib.parse as p
+url = p.urlsplit(os.environ["OPENAI_BASE_URL"])
+kept = http.client.HTTPConnection(url.netloc)
+for _ in range(3):
+    body = b'{"model": "gpt-4o", "messages": []}'
+    kept.request("POST", url.path + "/chat/completions", body, {"Content-Type": "application/json"})
+    print(kept.getresponse().read())
+"""
+
+
+def test_a_program_that_keeps_its_connection_gets_each_answer_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with listening(_Whole) as url:
+        run, printed = record([sys.executable, "-c", KEPT], tmp_path, monkeypatch, {"OPENAI_BASE_URL": f"{url}/v1"})
+    assert printed.count("Lyon") == 3
+    assert [exchange.response.completion for exchange in run.exchanges] == [Completion.COMPLETE] * 3
 
 
 STRANGER = """

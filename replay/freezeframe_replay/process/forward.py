@@ -20,7 +20,8 @@ class Forwarder:
     """Sends requests on. It belongs to one thread, that of a client's connection."""
 
     def __init__(self) -> None:
-        self._kept: dict[str, http.client.HTTPConnection] = {}
+        self._kept: dict[str, tuple[http.client.HTTPConnection, http.client.HTTPResponse]] = {}
+        """By origin: the connection, and the response that came over it last."""
 
     def send(self, method: str, url: str, headers: Iterable[tuple[str, str]], body: bytes) -> http.client.HTTPResponse:
         """Return the response, whose body is yet to be read.
@@ -31,22 +32,23 @@ class Forwarder:
         """
         parts = urlsplit(url)
         origin = f"{parts.scheme}://{parts.netloc}"
-        kept = origin in self._kept
-        connection = self._kept.pop(origin, None) or _connect(url)
+        connection, last = self._kept.pop(origin, None) or (_connect(url), None)
+        if last is not None and not last.isclosed():  # what is left of its body would be read as the next response
+            connection.close()
         target = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
         try:
             response = _ask(connection, method, target, parts.netloc, headers, body)
         except _STALE:
             connection.close()
-            if not kept:
+            if last is None:
                 raise
             connection = _connect(url)  # the server had closed the connection that we kept
             response = _ask(connection, method, target, parts.netloc, headers, body)
-        self._kept[origin] = connection
+        self._kept[origin] = (connection, response)
         return response
 
     def close(self) -> None:
-        for connection in self._kept.values():
+        for connection, _ in self._kept.values():
             connection.close()
 
 
@@ -61,6 +63,8 @@ def pieces_of(response: http.client.HTTPResponse) -> Iterator[bytes]:
         yield piece
     if response.length:  # read1() takes the end of the connection for the end of the body
         raise http.client.IncompleteRead(b"", response.length)
+    # read1() of CPython 3.11.7 and 3.12.1 leaves a response open at its length, so that no other could come
+    response.close()
 
 
 def _ask(

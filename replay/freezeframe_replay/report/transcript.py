@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from freezeframe_replay.report.asked_calls import AskedCall, AskedCalls, TranscriptCall, nearness
 from freezeframe_replay.report.messages import (
     INSTRUCTIONS,
-    FoundDocument,
     SaidPart,
     arguments_by_name,
     instructions_of,
@@ -29,7 +29,7 @@ from freezeframe_replay.report.messages import (
 from freezeframe_replay.report.outline import Node, Outline, call_kind, outline_run
 from freezeframe_replay.report.reported import call_texts, error_of, first_chunk_ms, readable_body, reported, text_of
 from freezeframe_schemas import genai
-from freezeframe_schemas.exchange import Completion, Exchange, Kind
+from freezeframe_schemas.exchange import Completion, Exchange, Kind, Lane
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 from freezeframe_schemas.wire.document import JsonObject, as_list, as_object, parse
@@ -54,25 +54,6 @@ _CUT: Final[Mapping[Completion, str]] = {
 }
 _MOST_CONVERSATIONS: Final = 50
 """Conversations in which a call's history is looked for, the latest first."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TranscriptCall:
-    """A call of a tool, a retriever, an MCP server or over HTTP."""
-
-    kind: str
-    name: str
-    arguments: str
-    node: Node | None
-    """The recorded call; None if the model asked for one and none was recorded."""
-    result: str = ""
-    """What it answered; of a retriever the same as `documents`, if these could be read."""
-    received: str = ""
-    """What the model was told, if that is not the result."""
-    error: str = ""
-    documents: tuple[FoundDocument, ...] = ()
-    asked_in: int | None = None
-    """Step of the model call that asked for it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,7 +97,11 @@ class _Conversation:
     """What is remembered of a conversation to see what the next call adds."""
 
     number: int
-    lane: str
+    lane: Lane
+    end_ns: int
+    """When its last call ended."""
+    answers: Sequence[str]
+    """Keys of the last call's answers."""
     text: str
     """JSON of the last call's messages."""
     seen: list[str]
@@ -127,18 +112,6 @@ class _Conversation:
     response_id: str
     place: str
     """``step 3``, or the name of the span."""
-
-
-@dataclass(slots=True)
-class _Asked:
-    """A call that a model asked for, until its result is met."""
-
-    call: TranscriptCall
-    turn: int
-    """Index of the turn in the items."""
-    part: int
-    """Index of the part in the turn's answer."""
-    id: str | None
 
 
 class _Reader:
@@ -152,7 +125,7 @@ class _Reader:
         self._conversations: list[_Conversation] = []
         self._answered: set[str] = set()
         """Keys of the messages that a model gave: in a later request they are not new."""
-        self._asked: list[_Asked] = []
+        self._asked = AskedCalls()
         self._number = 0
         self._ids = bool(run.exchanges)
         """Whether ids make messages different. Two instrumentations that report one call may give them other ids."""
@@ -174,7 +147,9 @@ class _Reader:
         place = f"step {node.step}" if node.step is not None else node.name
         settings = {name: _shown(said[key]) for key, name in _SETTINGS.items() if key in said}
         tools = text_of(said, genai.TOOL_DEFINITIONS)
-        conversation, fresh, changes = self._find(text, text_of(said, genai.REQUEST_PREVIOUS_RESPONSE_ID), node.lane)
+        lane = _lane(exchange)
+        previous = text_of(said, genai.REQUEST_PREVIOUS_RESPONSE_ID)
+        conversation, fresh, changes = self._find(text, previous, lane, span.start_time_unix_nano)
         own = text_of(said, genai.SYSTEM_INSTRUCTIONS)
         instructions = own and instructions_of([{"role": "system", "parts": parse(own)}])
         rest = [message for message in fresh if message.get("role") not in INSTRUCTIONS]
@@ -183,7 +158,9 @@ class _Reader:
             self._number += 1
             conversation = _Conversation(
                 number=self._number,
-                lane=node.lane,
+                lane=lane,
+                end_ns=0,
+                answers=(),
                 text=text,
                 seen=[],
                 instructions="",
@@ -196,7 +173,9 @@ class _Reader:
         instructions = instructions or instructions_of(fresh) or conversation.instructions
         changes += _changed(conversation, instructions, tools, settings)
         answers = read_messages(text_of(said, genai.OUTPUT_MESSAGES))
-        new = [message for message in rest if self._key(message) not in self._answered and not self._joined(message)]
+        unknown = [message for message in rest if self._key(message) not in self._answered]
+        history = text if begins else ""
+        new = [message for message in unknown if not self._joined(message, conversation.number, lane, history)]
         keys = [self._key(message) for message in answers]
         if exchange is None and not new and keys and not begins and self._answered.issuperset(keys):
             return  # a second span that reports the call above: several instrumentations were at work
@@ -213,20 +192,21 @@ class _Reader:
             error=error_of(span, exchange, said),
             first_chunk_ms=first_chunk_ms(exchange),
         )
-        parts = self._answer(turn, answers)
+        parts = self._answer(turn, answers, lane)
         if not parts and exchange is not None and exchange.response.body and not turn.error:
             # an embedding's vectors, or a format that no dialect reads
             kind = "vectors" if text_of(said, genai.OPERATION_NAME) == genai.OP_EMBEDDINGS else "as it came"
             parts = (SaidPart(role="assistant", kind=kind, text=readable_body(exchange)),)
         self._items.append(replace(turn, answer=parts))
         self._answered.update(keys)
-        conversation.text = text
+        conversation.text, conversation.answers = text, keys
+        conversation.lane, conversation.end_ns = lane, span.end_time_unix_nano
         conversation.seen += [self._key(message) for message in rest] + keys
         conversation.instructions, conversation.tools = instructions, tools
         conversation.settings, conversation.place = settings, place
         conversation.response_id = text_of(said, genai.RESPONSE_ID)
 
-    def _answer(self, turn: Turn, answers: Sequence[JsonObject]) -> tuple[SaidPart | TranscriptCall, ...]:
+    def _answer(self, turn: Turn, answers: Sequence[JsonObject], lane: Lane) -> tuple[SaidPart | TranscriptCall, ...]:
         parts: list[SaidPart | TranscriptCall] = []
         for message in answers:
             for part in map(as_object, as_list(message.get("parts"))):
@@ -241,15 +221,26 @@ class _Reader:
                     node=None,
                     asked_in=turn.node.step,
                 )
-                where = _Asked(asked, len(self._items), len(parts), identity if isinstance(identity, str) else None)
-                self._asked.append(where)
+                call_id = identity if isinstance(identity, str) else None
+                self._asked.add(
+                    AskedCall(
+                        call=asked,
+                        turn=len(self._items),
+                        part=len(parts),
+                        id=call_id,
+                        conversation=turn.conversation,
+                        lane=lane,
+                    )
+                )
                 parts.append(asked)
         return tuple(parts)
 
-    def _find(self, text: str, previous: str, lane: str) -> tuple[_Conversation | None, list[JsonObject], list[str]]:
+    def _find(
+        self, text: str, previous: str, lane: Lane, start_ns: int
+    ) -> tuple[_Conversation | None, list[JsonObject], list[str]]:
         """Return the conversation that a call continues, its messages that are not in there, and what became of the others."""
         recent = self._conversations[: -_MOST_CONVERSATIONS - 1 : -1]
-        recent.sort(key=lambda item: item.lane != lane)  # stable: of this lane first, then the latest
+        recent.sort(key=lambda item: nearness(item.lane, lane), reverse=True)  # stable: the nearest lane, then the latest
         if previous:
             for known in recent:
                 if known.response_id == previous:
@@ -258,6 +249,8 @@ class _Reader:
             # one writer made both texts, so a history that goes on begins with the same characters
             if len(known.text) > 2 and text.startswith(known.text[:-1]):
                 if len(text) == len(known.text):
+                    if known.lane != lane and start_ns < known.end_ns:
+                        continue  # side by side: two conversations that begin alike
                     return known, [], [f"the same messages as {known.place}"]
                 if text[len(known.text) - 1] == ",":
                     return known, read_messages("[" + text[len(known.text) :]), []
@@ -270,6 +263,8 @@ class _Reader:
             shared = next((index for index, pair in enumerate(zip(keys, known.seen, strict=False)) if pair[0] != pair[1]), None)
             if shared == 0 and known.lane != lane:
                 continue
+            if known.lane != lane and start_ns < known.end_ns and not set(known.answers).intersection(keys):
+                continue  # it began before the last answer was there
             gone = len([key for key in known.seen if key not in set(keys)])
             fresh = [message for message in messages if message.get("role") in INSTRUCTIONS or self._key(message) not in kept]
             return known, fresh, [f"{_count(gone, 'earlier message')} left out"] if gone else []
@@ -288,34 +283,23 @@ class _Reader:
         )
         documents = read_documents(answer) if made.kind == Kind.RETRIEVAL.value else ()
         made = replace(made, documents=documents, result=readable(plain(answer)))
-        asked = self._asking(made, span.text(genai.TOOL_CALL_ID))
+        asked = self._asked.answered_by(made, span.text(genai.TOOL_CALL_ID), _lane(exchange))
         if asked is None:
             self._items.append(made)
             return
         self._asked.remove(asked)
         self._put(asked, replace(made, asked_in=asked.call.asked_in))
         if asked.id is not None:
-            self._asked.append(asked)  # what the model is told of it is still to come
+            self._asked.add(asked)  # what the model is told of it is still to come
 
-    def _asking(self, made: TranscriptCall, call_id: str | None) -> _Asked | None:
-        """Return the request of a model that this call answers: by its id, else by name and arguments."""
-        open_ones = [item for item in self._asked if item.call.node is None]
-        if call_id:
-            found = next((item for item in open_ones if item.id == call_id), None)
-            if found is not None:
-                return found
-        named = [item for item in open_ones if item.call.name == made.name]
-        equal = [item for item in named if item.call.arguments == made.arguments]
-        return next(iter(equal), named[0] if len(named) == 1 else None)
-
-    def _joined(self, message: JsonObject) -> bool:
+    def _joined(self, message: JsonObject, conversation: int, lane: Lane, history: str) -> bool:
         """Return whether the message only holds results of calls that are already shown, and note the results there."""
         parts = [as_object(part) for part in as_list(message.get("parts"))]
         if not parts or any(part.get("type") != "tool_call_response" for part in parts):
             return False
         joined = True
         for part in parts:
-            asked = next((item for item in reversed(self._asked) if item.id is not None and item.id == part.get("id")), None)
+            asked = self._asked.told_in(part.get("id"), conversation, lane, history)
             if asked is None:
                 joined = False
                 continue
@@ -331,12 +315,16 @@ class _Reader:
     def _key(self, message: JsonObject) -> str:
         return message_key(message, ids=self._ids)
 
-    def _put(self, asked: _Asked, call: TranscriptCall) -> None:
+    def _put(self, asked: AskedCall, call: TranscriptCall) -> None:
         asked.call = call
         turn = self._items[asked.turn]
         assert isinstance(turn, Turn)
         answer = (*turn.answer[: asked.part], call, *turn.answer[asked.part + 1 :])
         self._items[asked.turn] = replace(turn, answer=answer)
+
+
+def _lane(exchange: Exchange | None) -> Lane:
+    return () if exchange is None else exchange.lane
 
 
 def _in_order(nodes: Sequence[Node], spans: Mapping[str, SpanRecord], *, exchanges: bool) -> list[Node]:

@@ -8,11 +8,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, Final
 
+from freezeframe_replay.report.asked_calls import TranscriptCall
 from freezeframe_replay.report.failure import find_failure
 from freezeframe_replay.report.messages import SaidPart
 from freezeframe_replay.report.outline import Node, Outline
 from freezeframe_replay.report.render import ID_DIGITS, cost_sum, how_far, ledger_lines, took
-from freezeframe_replay.report.transcript import Transcript, TranscriptCall, Turn, make_transcript
+from freezeframe_replay.report.transcript import Transcript, Turn, make_transcript
 from freezeframe_replay.sources.costs import Cost, sum_of
 from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.web.kit import ADDS
