@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import codecs
 import re
-import zlib
 from typing import Final
+
+from freezeframe_schemas.decompression import decompressed
+from freezeframe_schemas.errors import WireError
 
 _CHARSET: Final = re.compile(r"charset=[\"']?([A-Za-z0-9._:-]{1,40})", re.IGNORECASE)
 _BOUNDARY: Final = re.compile(r"multipart/[^;]*;(?:[^;]*;)*? *boundary=(?:\"([^\"]{1,70})\"|([^\s;\"]{1,70}))", re.IGNORECASE)
 _MARKS: Final = ((codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
 _GZIP: Final = b"\x1f\x8b\x08"
-_MOST_BYTES: Final = 64_000_000
+_MAX_BYTES: Final = 64_000_000
 _MIXED: Final = "mixed"
 """UTF-8 with parts that are not text, as in an upload: each byte of those is a lone surrogate."""
 _BYTES: Final = "latin-1"
@@ -52,8 +54,8 @@ def expanded(body: bytes) -> bytes:
     if not body.startswith(_GZIP):
         return body
     try:
-        return zlib.decompressobj(31).decompress(body, _MOST_BYTES)
-    except zlib.error:
+        return b"".join(decompressed(body, "gzip", _MAX_BYTES))
+    except WireError:
         return body
 
 

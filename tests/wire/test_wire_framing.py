@@ -13,9 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from recorded_exchanges import Recorded
 
+from freezeframe_schemas.decompression import UnpacksTooFarError
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.wire import decode_body, eventstream, sse
-from freezeframe_schemas.wire.encoding import UnpacksTooFarError
 
 JSON_LINES = st.lists(st.text(max_size=20).map(lambda text: json.dumps(text).encode()), min_size=1, max_size=3)
 

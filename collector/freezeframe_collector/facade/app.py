@@ -104,7 +104,8 @@ def shelf_of(directory: Path, database: str, *, cold: Path | None) -> Shelf:
 
 
 def _app(facade: _Facade) -> web.Application:
-    app = web.Application(client_max_size=_MAX_STATEMENT_BYTES)
+    # `decode_body` decompresses: aiohttp answers 500 to what it cannot read
+    app = web.Application(client_max_size=_MAX_STATEMENT_BYTES, handler_args={"auto_decompress": False})
     app.router.add_get("/ping", facade.ping)
     app.router.add_get("/replicas_status", facade.ping)
     app.router.add_route("*", "/", facade.query)

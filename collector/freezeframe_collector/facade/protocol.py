@@ -13,6 +13,7 @@ from typing import Final, Protocol
 from freezeframe_collector.facade.blocks import BlockEncoder, decode_blocks
 from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.receivers.compression import decompress
+from freezeframe_schemas.decompression import UnpacksTooFarError
 from freezeframe_schemas.errors import WireError
 
 DEFAULT_FORMAT: Final = "TabSeparated"
@@ -176,11 +177,8 @@ def make_encoder(request: QueryRequest) -> Encoder | None:
             return zlib.compressobj(1)
 
 
-_MAGIC: Final = {"gzip": b"\x1f\x8b", "deflate": b"\x78", "zstd": b"\x28\xb5\x2f\xfd"}
-
-
 def decode_body(body: bytes, encoding: str, *, limit_bytes: int, blocks: bool) -> bytes:
-    """Return the body of a request without its Content-Encoding, if aiohttp left it on, and out of its blocks.
+    """Return the body of a request without its Content-Encoding, and out of its blocks.
 
     Args:
         body: as it came.
@@ -192,10 +190,10 @@ def decode_body(body: bytes, encoding: str, *, limit_bytes: int, blocks: bool) -
         ClickHouseError: the coding is unknown, the bytes are not valid in it, or too many come out.
     """
     name = encoding.strip().lower()
-    if name in _MAGIC and not body.startswith(_MAGIC[name]):
-        name = ""
     try:
         plain = _unpack_lz4(body, limit_bytes) if name == "lz4" else decompress(body, name, limit_bytes)
+    except UnpacksTooFarError as error:
+        raise ClickHouseError(307, "TOO_MANY_BYTES", error.message) from None
     except WireError as error:
         raise ClickHouseError(354, "ZLIB_INFLATE_FAILED", str(error)) from None
     return decode_blocks(plain, limit_bytes) if blocks else plain

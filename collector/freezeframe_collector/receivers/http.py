@@ -23,12 +23,13 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 from freezeframe_collector.admission import SMALL_BYTES, BusyError, ByteBudget, Lease
 from freezeframe_collector.pipeline import Decoder, Outcome, Pipeline
-from freezeframe_collector.receivers.compression import TooLargeError, decompress
+from freezeframe_collector.receivers.compression import decompress
 from freezeframe_collector.receivers.connections import BoundedRunner
 from freezeframe_collector.receivers.cross_origin import admit_origins, parse_origins
 from freezeframe_collector.receivers.pages import Pages, PagesReceiver
 from freezeframe_collector.settings.auth import Authenticator, UnauthenticatedError
 from freezeframe_collector.settings.config import HttpConfig
+from freezeframe_schemas.decompression import UnpacksTooFarError
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.otlp.json_body import decode_json_traces
@@ -200,7 +201,7 @@ class HttpReceiver:
             else:
                 try:
                     outcome = await run(self._workers, work, min(SMALL_BYTES, most))
-                except TooLargeError:
+                except UnpacksTooFarError:
                     outcome = await run(self._workers_on_large, work, most)
         except WireError as error:
             self._pipeline.meter.add(malformed=1)

@@ -6,11 +6,12 @@ import base64
 import binascii
 import gzip
 import re
-import zlib
 
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import EXAMINED, Candidate
 from freezeframe_redaction.rules.read import Rules
+from freezeframe_schemas.decompression import decompressed
+from freezeframe_schemas.errors import WireError
 
 CLASS = "ENCODED"
 """Not a class of values: the redactor looks inside and reports what it finds there."""
@@ -30,23 +31,10 @@ def decode(blob: str) -> str | None:
         return None
     try:
         raw = base64.b64decode(body.replace("-", "+").replace("_", "/") + "=" * (-len(body) % 4), validate=True)
-        text = (_unpacked(raw) if body.startswith(_GZIP) else raw).decode()
-    except (binascii.Error, ValueError, zlib.error):
+        text = (b"".join(decompressed(raw, "gzip", _MAX_UNPACKED)) if body.startswith(_GZIP) else raw).decode()
+    except (binascii.Error, ValueError, WireError):
         return None
     return text if _TEXT.fullmatch(text) else None
-
-
-def _unpacked(raw: bytes) -> bytes:
-    """Return what was compressed.
-
-    Raises:
-        ValueError, zlib.error: it is cut off, something follows it, or it is too large.
-    """
-    unpacker = zlib.decompressobj(zlib.MAX_WBITS | 16)
-    data = unpacker.decompress(raw, _MAX_UNPACKED)
-    if not unpacker.eof or unpacker.unused_data:
-        raise ValueError("not one whole gzip member of a reasonable size")
-    return data
 
 
 def _packed(raw: bytes) -> bytes:

@@ -21,12 +21,11 @@ from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.leaves import splice, walk
 from freezeframe_redaction.leaves.key_context import KeyContexts
 from freezeframe_schemas.body_text import read_text, write_text
+from freezeframe_schemas.decompression import CutShortError, decompressed
+from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.wire import eventstream
 
 _MAX_DECODED = 64_000_000
-_MOST_MEMBERS = 10_000
-"""Of a gzip body: each takes a few microseconds, however little it holds."""
-_PIECE = 4096
 _COMPRESSED = ((b"\x1f\x8b\x08", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"))
 """How compressed bodies begin, for those without a header that says so, such as uploads."""
 
@@ -110,42 +109,15 @@ def decode(body: bytes, encoding: str) -> bytes | None:
 
 
 def _decode_one(body: bytes, encoding: str) -> bytes | None:
+    """Return what a body holds, of a broken-off one what it held; None if there is more that cannot be read."""
+    out = bytearray()
     try:
-        if encoding in ("gzip", "x-gzip", "deflate"):
-            try:
-                return _inflated(body, 47)  # gzip or zlib by its header
-            except zlib.error:
-                return _inflated(body, -15) if encoding == "deflate" else None
-        if encoding == "zstd":
-            import zstandard
-
-            made = zstandard.ZstdDecompressor().stream_reader(body, read_across_frames=True).read(_MAX_DECODED + 1)
-            return made if len(made) <= _MAX_DECODED else None
-        if encoding == "br":
-            import brotli  # pyright: ignore[reportMissingImports] -- optional; without it the body is left out
-
-            return cast("bytes", brotli.decompress(body))
-    except Exception:
+        for piece in decompressed(body, encoding, _MAX_DECODED):
+            out += piece
+    except CutShortError:
+        pass
+    except WireError:
         return None
-    return None
-
-
-def _inflated(body: bytes, window_bits: int) -> bytes:
-    """Return what all members of a compressed body hold; a broken-off one gives what it held.
-
-    Raises:
-        zlib.error: it has something else in it or behind it, or holds too much, or too many: nothing passes unread.
-    """
-    out, at, members = bytearray(), 0, 0
-    while at < len(body):
-        machine, members = zlib.decompressobj(window_bits), members + 1
-        # Piece by piece: what follows a member is copied for each one.
-        while at < len(body) and not machine.eof:
-            piece = body[at : at + _PIECE]
-            out += machine.decompress(piece, _MAX_DECODED + 1 - len(out))
-            if len(out) > _MAX_DECODED or members > _MOST_MEMBERS:
-                raise zlib.error("too long")
-            at += len(piece) - len(machine.unused_data)
     return bytes(out)
 
 

@@ -136,7 +136,8 @@ def _plain(body: Body, coding: str | None) -> Body:
     """
     if not coding or not body.pieces:
         return body
-    from freezeframe_schemas.wire.encoding import UnpacksTooFarError, decode_body
+    from freezeframe_schemas.decompression import UnpacksTooFarError
+    from freezeframe_schemas.wire.encoding import decode_body
 
     try:
         return Body(
