@@ -49,7 +49,7 @@ IN_CLEAR: Final = frozenset(
         "same mail in capitals", "domain", "house number", "key cut at eight letters",
     }
 )  # fmt: skip
-"""What agents derive that is stored as it is: no form of a value (docs/decisions/0125), or one that many things have (0091)."""
+"""What agents derive that is stored as it is: no form of a value (docs/decisions/0091), or one that many things have."""
 
 
 @freezeframe.tool

@@ -1,6 +1,6 @@
 """The statements by which a replay loads a run and pages list runs: the collector's own engine answers them.
 
-A reader's process costs far more than such a statement (decisions 0078 and 0139). Nothing that a client wrote is run: a request
+A reader's process costs far more than such a statement (decision 0078). Nothing that a client wrote is run: a request
 that is one of them to the letter only names a run, or the choices that the list's text follows from.
 """
 
