@@ -6,6 +6,8 @@ that fails here fails with the report of the replay, never with freezeframe's ow
 
 from __future__ import annotations
 
+import hashlib
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
 
 MARKER = "freezeframe"
 _DEFAULT_TIMEOUT_S = 120.0
+_LONGEST_NAME = 100
+"""Characters of a folder's name: some file systems allow 143."""
 _OPTIONS = frozenset({"path", "command", "cwd", "ignore", "timeout_s", "hermetic", "require_values", "folder", "redact"})
 
 
@@ -164,13 +168,22 @@ def freezeframe_cassette(request: pytest.FixtureRequest) -> Cassette:
 
     options = _marker_options(request)
     node: Any = request.node
-    own = Path("cassettes") / request.path.stem / str(node.name).translate(str.maketrans("/\\:[]", "-----"))
+    own = Path("cassettes") / request.path.stem / _folder_of(str(node.nodeid).partition("::")[2])
     return Cassette(
         directory=request.path.parent / str(options.get("path", own)),
         mode=Mode(str(request.config.getoption("--freezeframe"))),
         ignore=_texts(options.get("ignore", ())),
         redact=options.get("redact"),
     )
+
+
+def _folder_of(test: str) -> str:
+    """Return a folder's name for ``Class::test[parameters]``: one of its own, also where case does not count."""
+    name = test.replace("::", ".")
+    safe = re.sub(r"[^\w.-]", "-", name, flags=re.ASCII)[:_LONGEST_NAME]
+    if safe == re.sub(r"\[(.*)\]$", r"-\1-", name, flags=re.DOTALL).lower():
+        return safe
+    return f"{safe}-{hashlib.sha256(test.encode(errors='surrogatepass')).hexdigest()[:8]}"
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:

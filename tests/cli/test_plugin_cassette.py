@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from agent_folder import Project
 
@@ -84,3 +86,47 @@ def test_a_cassette_is_played_inside_of_a_running_loop_and_may_be_redacted(proje
     changed = project.pytest()
     assert changed.returncode == 1
     assert changed.stdout.count("REPLAY-101 diverged at step 1 (tool look, lane 0)") >= 2
+
+
+NAMED = """
+import re
+
+import pytest
+import freezeframe
+
+NAMES = ["a/b", "a:b", "a-b", "A-B", "a*b?", "a b", "a.", "a\\\\b", "é", "e\\u0301", "..", "x" * 300, ""]
+
+@freezeframe.tool
+def look(x):
+    return x
+
+def agent(x):
+    return look(x)
+
+@pytest.mark.parametrize("name", NAMES)
+def test_p(freezeframe_cassette, name):
+    assert freezeframe_cassette.play(agent, name) == name
+
+class TestA:
+    def test_same(self, freezeframe_cassette):
+        assert freezeframe_cassette.play(agent, "A") == "A"
+
+class TestB:
+    class TestA:
+        def test_same(self, freezeframe_cassette):
+            assert freezeframe_cassette.play(agent, "B.A") == "B.A"
+
+    def test_same(self, freezeframe_cassette):
+        assert freezeframe_cassette.play(agent, "B") == "B"
+"""
+
+
+def test_each_test_has_a_cassette_of_its_own_on_every_file_system(project: Project) -> None:
+    (project.root / "test_it.py").write_text(NAMED)
+    assert project.pytest("--freezeframe=once").returncode == 0
+    done = project.pytest()
+    assert done.returncode == 0, done.stdout
+    names = [path.name for path in (project.root / "cassettes" / "test_it").iterdir()]
+    assert len({name.lower() for name in names}) == 16
+    assert [name for name in names if len(name) > 120 or not re.fullmatch(r"[\w.-]*[\w-]", name, re.ASCII)] == []
+    assert "test_p-a-b-" in names  # as before where nothing has to tell it apart

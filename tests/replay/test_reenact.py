@@ -153,7 +153,6 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("number", [1, 2], ids=["returned", "raised"])
 def test_classes_of_the_script_itself_are_the_same_in_its_replay(number: int, tmp_path: Path) -> None:
-    """There the script is no longer `__main__`."""
     fixture = record(tmp_path, OWN_CLASSES.replace("NUMBER", str(number)))
     report = reenact(fixture, cwd=tmp_path)
     assert verdict(report) is Verdict.IDENTICAL, report.first

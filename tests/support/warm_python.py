@@ -227,9 +227,9 @@ def become(program: dict[str, Any]) -> None:
     if "__mp_main__" in sys.modules:  # multiprocessing was imported: its name for the same module
         sys.modules["__mp_main__"] = main
     if script:
-        main.__file__ = arguments[0]
-        main.__loader__ = SourceFileLoader("__main__", arguments[0])
-        exec(compile(Path(arguments[0]).read_bytes(), arguments[0], "exec"), main.__dict__)
+        main.__file__ = os.path.abspath(arguments[0])
+        main.__loader__ = SourceFileLoader("__main__", main.__file__)
+        exec(compile(Path(main.__file__).read_bytes(), main.__file__, "exec"), main.__dict__)
     elif arguments[0] == "-c":
         del sys.argv[1]
         main.__loader__ = BuiltinImporter

@@ -5,13 +5,15 @@ Keeps how far each was compared (`Check`), so that no verdict claims more. Not t
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from freezeframe_replay.engine.compare import described
 from freezeframe_replay.engine.private_values import PrivateValues, Settled
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed
+from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.gaps import NOT_COMPARED
 from freezeframe_schemas.keys import without_identity
 from freezeframe_schemas.run import Entry
@@ -19,6 +21,10 @@ from freezeframe_schemas.values import TAG, is_opaque
 
 Settle = Callable[[Any, Any], Any]
 """Takes a recorded and a live JSON value; returns the live one with its clock's times replaced by the recorded ones."""
+
+
+class _OtherRun(ReplayMiss):
+    """Ends the import of a script, which has defined by then what its first run needed."""
 
 
 class Ends:
@@ -35,6 +41,7 @@ class Ends:
         self._entry = entry
         self._values = values
         self._settle = settle
+        self._is_loading = False
         is_known = entry.output is not None or entry.error is not None
         self.input_check = Check.NOT_RECORDED if entry.input is None else Check.NOT_SEEN
         self.outcome_check = Check.NOT_SEEN if is_known else Check.NOT_RECORDED
@@ -48,13 +55,29 @@ class Ends:
         self.raised_instead = False
         """Whether the program raised although the recorded run returned."""
 
-    def compare_input(self, live: str) -> tuple[Settled | None, Divergence | None]:
-        """Compare the entry point's input, tagged JSON; return the comparison, and what differs."""
+    @contextlib.contextmanager
+    def loading(self) -> Generator[None]:
+        """Import the script of the entry point in this block: up to where it begins another run than the recorded one."""
+        self._is_loading = True
+        try:
+            with contextlib.suppress(_OtherRun):
+                yield
+        finally:
+            self._is_loading = False
+
+    def compare_input(self, target: str, live: str) -> tuple[Settled | None, Divergence | None]:
+        """Compare the entry point's input, tagged JSON; return the comparison, and what differs.
+
+        Another name for the same function is no difference.
+        """
         if self._entry.input is None:
             return None, None
         recorded = self._comparable(self._entry.input)
         settled = self._values.settle(recorded, self._comparable(live))
         found = self._described(recorded, settled)
+        is_other = found is not None or target != self._entry.target or self.input_check is Check.SAME
+        if self._is_loading and is_other:
+            raise _OtherRun("the script begins another run than the recorded one")
         if found is None:
             if self.input_check is not Check.CHANGED:
                 self.input_check = Check.SAME

@@ -113,6 +113,7 @@ class ReplaySession:
         self._entered = fixture.entry.kind is None or not fixture.entry.kind.is_called
         self._outcome: str | None = None
         self._sockets_tried = 0
+        self.loading = self._ends.loading
 
     # -- called by the seams ----------------------------------------------------------------------------------------------
 
@@ -186,11 +187,10 @@ class ReplaySession:
 
     def enter(self, target: str, input_json: str) -> None:
         """Note that the program reached its entry point, and compare its input."""
-        del target  # another name for the same function is not a divergence; its input and its calls are
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
+            settled, changed = self._ends.compare_input(target, input_json)
             self._entered = True
-            settled, changed = self._ends.compare_input(input_json)
             if changed is not None:
                 self._divergences.append(changed)
             else:

@@ -21,7 +21,7 @@ _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.EXTRA_CALL: "lock the change in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.MISSING_CALL: "if the call is gone on purpose, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
     DivergenceKind.OUTCOME_CHANGED: "if this is the fix, lock it in with `freezeframe fixture RUN -o DIR --pytest`",
-    DivergenceKind.INPUT_CHANGED: "replay without `-- CMD` to use the recorded input, or start the program with that input",
+    DivergenceKind.INPUT_CHANGED: "give the program the recorded input; without a program after `--`, a replay does so itself",
     DivergenceKind.ORDER_CHANGED: "if the order does not matter, run the calls as tasks side by side and record again",
     DivergenceKind.FENCED: "wrap the function that does it with @freezeframe.tool and record the run again, or let it through "
     "with --allow-program or --allow-path",

@@ -1,0 +1,126 @@
+"""A replay imports a script: under the name that it had in the run, and up to the run that is replayed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
+from freezeframe_schemas.run import build_run
+from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.verdict import Verdict, verdict
+
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
+
+HEAD = """
+import asyncio, concurrent.futures, freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def look(text):
+    return text.upper()
+
+@freezeframe.run
+def answer(text, **more):
+    return look(text)
+
+@freezeframe.run
+async def reply(text):
+    await asyncio.sleep(0)
+    return look(text)
+
+@freezeframe.run
+def both(text):
+    return [answer(text), look(text * 2)]
+"""
+BODIES = {
+    "a loop": 'for text in ["one", "two", "three"]:\n    print(answer(text))',
+    "calls in a row, the first as an expression": 'answer("one").strip()\ntwo = answer("two")\nassert answer(two) == "TWO"',
+    "a comprehension": 'print([answer(text) for text in ("one", "two")])',
+    "equal inputs": 'for _ in range(3):\n    answer("same")',
+    "a function that calls it": 'def go():\n    for n in range(2):\n        answer(str(n), n=n)\ngo()',
+    "what catches exceptions": 'for n in "ab":\n    try:\n        answer(n)\n    except Exception:\n        exit(1)',
+    "coroutines in a loop each": 'for text in ("one", "two"):\n    asyncio.run(reply(text))',
+    "coroutines in one loop": 'async def go():\n    await reply("one")\n    await reply("two")\nasyncio.run(go())',
+    "threads": 'with concurrent.futures.ThreadPoolExecutor(2) as pool:\n    print(list(pool.map(answer, ["one", "two"])))',
+    "two functions with equal input": 'answer("one")\nboth("one")\nboth("two")',
+    "a main guard above calls": 'if __name__ == "__main__":\n    answer("one")\nanswer("two")',
+}  # fmt: skip
+
+
+def record(folder: Path, source: str, **environ: str) -> list[Fixture]:
+    """Write the program to `folder`, run it once, return its runs."""
+    (folder / "agent.py").write_text(source)
+    done = subprocess.run(
+        [sys.executable, "agent.py"],
+        cwd=folder,
+        env={**os.environ, "FREEZEFRAME_FILE": "spans.jsonl", **environ},
+        capture_output=True,
+        text=True,
+        timeout=400,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    spans = defaultdict[str, list[SpanRecord]](list)
+    for line in (folder / "spans.jsonl").read_text().splitlines():
+        for span in spans_from_otlp_json(json.loads(line)):
+            spans[span.trace_id].append(span)
+    return [freeze(build_run(each)) for each in spans.values()]
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_each_run_that_a_script_without_a_main_guard_begins_is_replayed_by_its_own_input(body: str, tmp_path: Path) -> None:
+    runs = record(tmp_path, HEAD + body)
+    assert len(runs) > 1
+    reports = [reenact(run, cwd=tmp_path) for run in runs]
+    found = [(verdict(report), report.divergences, report.warnings) for report in reports]
+    assert found == [(Verdict.IDENTICAL, (), ())] * len(runs)
+
+
+NAMES = """
+import collections, multiprocessing, pickle, sys, typing, freezeframe
+freezeframe.instrument()
+
+class Place:
+    pass
+
+def emb():
+    return 1
+
+Pair = collections.namedtuple("Pair", "a b")
+GUARDED = [__name__ == "__main__", "__main__" == __name__, __name__ != "__main__", __name__ in ("__main__",)]
+
+@freezeframe.tool
+def look(seen):
+    return None
+
+@freezeframe.run
+def answer():
+    main = sys.modules["__main__"]
+    main.Later = 3
+    look([__name__, __file__, Place.__module__, emb.__module__, Pair.__module__, repr(Place), Later, main.emb is emb])
+    look([pickle.dumps([Place, emb, Pair(1, 2)]), type(pickle.loads(pickle.dumps(Place()))) is Place])
+    look([f"{emb.__module__}.{emb.__qualname__}", typing.get_type_hints(answer), multiprocessing.current_process().name])
+    return emb.__code__.co_filename
+
+if __name__ == "__main__":
+    answer()
+elif __name__ != "__mp_main__":
+    raise SystemExit("a replay took another branch")
+"""
+
+
+def test_the_modules_of_a_replay_have_the_names_that_they_had_in_the_run(tmp_path: Path) -> None:
+    [run] = record(tmp_path, NAMES)
+    report = reenact(run, cwd=tmp_path)
+    assert [(each.recorded, each.live) for each in report.divergences] == []
+    assert verdict(report) is Verdict.IDENTICAL
