@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import http.client
 import http.cookiejar
 import io
+import itertools
 import json
 import urllib.error
 import urllib.request
@@ -90,6 +92,42 @@ def lines(url: str) -> Any:
         return response.version, list(response)
 
 
+class Shouting(http.client.HTTPResponse):
+    """A response class of the application's own."""
+
+    def read(self, amt: int | None = None) -> bytes:
+        return super().read(amt).upper()
+
+
+def answer(url: str, kind: type[http.client.HTTPResponse] = http.client.HTTPResponse) -> http.client.HTTPResponse:
+    conn = connection(url)
+    conn.response_class = kind
+    conn.request("POST", "/end", body=b"x")
+    return conn.getresponse()
+
+
+def filled(url: str) -> bytes:
+    buffer = bytearray(1000)
+    return bytes(buffer[: answer(url).readinto(buffer)])
+
+
+UNNAMED: list[Callable[[str], Any]] = [
+    lambda url: urllib.request.urlopen(f"{url}/end", timeout=5).read(),
+    lambda url: len(urllib.request.urlopen(f"{url}/end", timeout=5).read(5)),
+    lambda url: urllib.request.urlopen(f"{url}/end", timeout=5).readline(),
+    lambda url: urllib.request.urlopen(f"{url}/end", timeout=5).readlines(),
+    lambda url: urllib.request.urlopen(f"{url}/end", timeout=5).read1(),
+    lambda url: list(urllib.request.urlopen(f"{url}/end", timeout=5)),
+    lambda url: json.load(urllib.request.urlopen(f"{url}/end", timeout=5)),
+    lambda url: io.TextIOWrapper(urllib.request.urlopen(f"{url}/end", timeout=5)).read(),
+    lambda url: urllib.request.build_opener().open(f"{url}/old", timeout=5).read(),
+    lambda url: answer(url).read(amt=7),
+    lambda url: answer(url, Shouting).read(),
+    lambda url: answer(url, Shouting).readline(-1),
+    filled,
+]
+"""Ways to read a response that no variable holds."""
+
 CLIENTS = [opened, redirected, refused_by_status, with_cookies, kept_alive, by_hand, lines]
 
 
@@ -110,6 +148,17 @@ def test_http_of_the_standard_library_is_recorded_as_it_crossed_and_served(
     with replaying(exchanges) as recorded:
         assert freezeframe.run(name="client")(client)(cases.url) == live
     assert recorded.left == []
+
+
+@pytest.mark.parametrize("read", UNNAMED)
+def test_a_response_that_nothing_holds_is_read_as_without_capture(read: Callable[[str], Any], cases: HttpCases) -> None:
+    cases.numbers = itertools.repeat(1)  # pyright: ignore[reportAttributeAccessIssue]
+    bare = read(cases.url)
+    with capture(record_hosts=["127.0.0.1"]) as captured:
+        assert freezeframe.run(name="client")(read)(cases.url) == bare
+        gc.collect()  # a wrapper around the response makes a cycle, as it does without capture
+        (exchange,) = captured.exchanges
+    assert exchange.response.body
 
 
 def cut_whole(url: str) -> Any:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib.util
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from types import ModuleType
+from typing import Any, Final, TypeGuard
 
 SERVERS: Final = frozenset(
     {"uvicorn.protocols", "gunicorn", "hypercorn", "granian", "waitress", "werkzeug.serving", "celery.worker", "uwsgi"}
@@ -15,6 +17,28 @@ SERVERS: Final = frozenset(
 
 For uvicorn, a part that it loads when it serves: the package itself comes with mcp, and so with openai-agents' scripts.
 """
+
+
+LAZY: Final[Any] = importlib.util._LazyModule  # pyright: ignore[reportAttributeAccessIssue] - what its public loader makes
+
+
+def loaded_modules() -> dict[str, ModuleType]:
+    """Return the loaded modules by name."""
+    return {name: module for name, module in sys.modules.copy().items() if is_loaded(module)}
+
+
+def is_loaded(module: object) -> TypeGuard[ModuleType]:
+    """Return whether an entry of ``sys.modules`` is a module that was loaded.
+
+    It may be None, which blocks an import, or any object that a program put there, with any behaviour. A lazy module is not
+    loaded yet, and reading one attribute would load it.
+    """
+    return issubclass(type(module), ModuleType) and type(module) is not LAZY
+
+
+def namespace(module: ModuleType) -> dict[str, Any]:
+    """Return a module's namespace, without running code of its class."""
+    return object.__getattribute__(module, "__dict__")
 
 
 def is_script() -> bool:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from freezeframe.context.program import relative_path
+from freezeframe.context.program import loaded_modules, relative_path
 
 
 def function_name() -> str:
@@ -22,7 +22,7 @@ def function_name() -> str:
 def search(app: Any) -> tuple[str, ModuleType] | None:
     """Return the call by which a replay makes the application, and the module of the function; None if it is another one's."""
     name = function_name()
-    modules = sys.modules.copy().values() if name else ()
+    modules = loaded_modules().values() if name else ()
     module = next((module for module in modules if _was_read(module) and hasattr(module, name)), None)
     if module is None or type(app).__module__.partition(".")[0] not in ("flask", "starlette"):
         return None

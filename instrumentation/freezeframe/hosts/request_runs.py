@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.context.current import RunContext
-from freezeframe.context.program import relative_path
+from freezeframe.context.program import loaded_modules, relative_path
 from freezeframe.hosts import cloud_functions
 from freezeframe.runs.entry import EntryScope
 from freezeframe.runs.entry_payload import EntryPoint
@@ -260,7 +260,7 @@ def _is_made_alone(kind: Any) -> bool:
 
 def _search(app: Any) -> tuple[str, ModuleType] | None:
     # the program last: it may only have imported it
-    for module in sorted(sys.modules.copy().values(), key=lambda module: getattr(module, "__name__", "") == "__main__"):
+    for module in sorted(loaded_modules().values(), key=lambda module: getattr(module, "__name__", "") == "__main__"):
         for name, value in list(getattr(module, "__dict__", {}).items()):
             if value is app:
                 spec = getattr(module, "__spec__", None) if module.__name__ == "__main__" else None

@@ -126,8 +126,9 @@ def install(*, files: bool = False) -> None:
         return
     _installed.add("lanes")
     with _patches.together():
-        lanes.install(_patches)
-        races.install(_patches)
+        for installed in (lanes, races):
+            with guard(f"install of {installed.__name__}"):
+                installed.install(_patches)
         IMPORT_HOOK.when_imported("asyncio", _install_task_races)
         IMPORT_HOOK.when_imported("random", lambda module: randoms.install(module, _patches))
         IMPORT_HOOK.when_imported("numpy.random", _install_numpy)

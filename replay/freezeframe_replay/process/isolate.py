@@ -22,6 +22,7 @@ from types import FrameType
 from typing import Any, Final, NamedTuple
 
 from freezeframe.context.draws import is_of_program
+from freezeframe.context.program import loaded_modules
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe.seams.unmarked.drivers import CONNECTS
 from freezeframe_replay.engine.moments import Measurement, holds
@@ -265,7 +266,7 @@ def _file_of_program(frame: FrameType) -> str:
 
 def _is_of_program_itself(number: str) -> bool:
     """Return whether the program's code, its environment or its command line holds a number."""
-    others = [module for name, module in tuple(sys.modules.items()) if not name.startswith("freezeframe")]
+    others = [module for name, module in loaded_modules().items() if not name.startswith("freezeframe")]
     own = (_text(file) for module in others if is_of_program(file := str(getattr(module, "__file__", None) or "")))
     texts = (os.fsencode(text) for text in itertools.chain(os.environ.values(), sys.argv))
     return any(holds(text, number) for text in itertools.chain(texts, own))

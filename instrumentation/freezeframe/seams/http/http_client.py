@@ -32,6 +32,7 @@ from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Request
 SEAM: Final = "http.client"
 
 _ASKED: Final = "_freezeframe_asked"
+_READING: Final = "_freezeframe_reading"
 _STATE: Final = "_HTTPConnection__state"
 _HAVE_SEAMS: Final = frozenset({"urllib3", "botocore"})
 _READS: Final = ("read", "read1", "readinto", "readline")
@@ -65,6 +66,13 @@ def install(module: ModuleType, patches: Patches) -> None:
     """Patch ``http.client``."""
     for hook in (_putrequest, _putheader, _endheaders, _send, _getresponse):
         patches.around(module.HTTPConnection, hook.__name__.removeprefix("_"), hook)
+
+    def watch_reads(cls: type) -> None:
+        for name in vars(cls).keys() & _READS:
+            patches.around(cls, name, _read)
+
+    watch_reads(module.HTTPResponse)
+    patches.in_subclasses(module.HTTPResponse, watch_reads)
 
 
 @functools.lru_cache(maxsize=64)
@@ -180,35 +188,40 @@ def _write(conn: Any, asked: _Asked, body: bytes) -> Request:
     return replace(request, timeouts=(("connect", limit), ("read", limit)))
 
 
+@dataclass(slots=True, eq=False)
+class _Reading:
+    """The reads of one response."""
+
+    recording: Recording
+    is_busy: bool = False
+    """A read is in progress: these methods call each other."""
+
+
 def _watch(response: Any, recording: Recording) -> None:
-    """Watch the reads of one response: instance attributes in front of the class's methods."""
+    """Record what is read of a response; it ends when nothing holds the response any more."""
     if response.isclosed() or response.length == 0:
         recording.finish(Completion.COMPLETE)
         return
-    reading = [False]
-    for name in _READS:
-        setattr(
-            response, name, functools.partial(_read, weakref.ref(response), recording, reading, getattr(type(response), name))
-        )
+    setattr(response, _READING, _Reading(recording))
     weakref.finalize(response, recording.finish, Completion.CLOSED_EARLY)
 
 
-def _read(held: Callable[[], Any], recording: Recording, reading: list[bool], read: Callable[..., Any], *args: Any) -> Any:
-    response = held()
-    if reading[0]:  # these methods call each other
-        return read(response, *args)
-    reading[0] = True
+def _read(original: Callable[..., Any], response: Any, *args: Any, **kwargs: Any) -> Any:
+    reading: _Reading | None = vars(response).get(_READING)
+    if reading is None or reading.is_busy:
+        return original(response, *args, **kwargs)
+    recording, reading.is_busy = reading.recording, True
     try:
-        data = read(response, *args)
+        data = original(response, *args, **kwargs)
     except BaseException as error:
         if isinstance(error, http.client.IncompleteRead) and error.partial:
             recording.chunk(error.partial)
         recording.finish(Completion.BROKEN, error)
         raise
     finally:
-        reading[0] = False
+        reading.is_busy = False
     with guard("http.client.read"):
-        piece = bytes(memoryview(args[0]).cast("B")[:data]) if isinstance(data, int) else data
+        piece = bytes(memoryview((*args, *kwargs.values())[0]).cast("B")[:data]) if isinstance(data, int) else data
         if piece:
             recording.chunk(piece)
         if response.isclosed():

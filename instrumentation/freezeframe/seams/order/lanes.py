@@ -14,7 +14,7 @@ import threading
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from types import FrameType, ModuleType
+from types import FrameType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._guard import guard
@@ -152,22 +152,34 @@ def _start(original: Callable[..., Any]) -> Callable[..., Any]:
             with outside_lane():
                 return original(thread)
         with guard("lanes.start"):
-            # On the instance: a subclass that overrides `run` (Timer, and many in applications) is covered, too.
-            thread.__dict__["run"] = functools.partial(_run_carried, thread, thread.run, child_place(), _otel_context())
+            _carry(thread, child_place(), _otel_context())
         return original(thread)
 
     return start
 
 
-def _run_carried(thread: threading.Thread, run: Callable[[], None], place: Place, context: Context | None) -> None:
-    with guard("lanes.run"):
-        thread.__dict__.pop("run", None)
-        PLACE.set(place)
-        if context is not None:
-            from opentelemetry import context as otel
+def _carry(thread: threading.Thread, place: Place, context: Context | None) -> None:
+    """Give the thread's `run` a place.
 
-            otel.attach(context)
-    run()
+    On the instance: a subclass that overrides it (Timer, and many in applications) is covered, too. It is a method if it
+    was one, because other tools (Sentry) take its ``__func__`` and call that with the thread.
+    """
+    own, run = vars(thread).get("run"), thread.run
+    is_method = getattr(run, "__self__", None) is thread
+
+    @functools.wraps(run.__func__ if is_method else run)  # pyright: ignore[reportFunctionMemberAccess] - of a method
+    def carried(*_: Any) -> None:
+        with guard("lanes.run"):
+            if vars(thread).get("run") is ours:
+                vars(thread).update(run=own) if own is not None else vars(thread).pop("run")
+            PLACE.set(place)
+            if context is not None:
+                from opentelemetry import context as otel
+
+                otel.attach(context)
+        run()
+
+    ours = vars(thread)["run"] = MethodType(carried, thread) if is_method else carried
 
 
 def _submit(original: Callable[..., Any]) -> Callable[..., Any]:

@@ -17,6 +17,7 @@ from types import FunctionType, ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
+from freezeframe.context.program import LAZY, is_loaded, loaded_modules, namespace
 
 _INHERITED: Final = object()
 """Marks an attribute that a class inherited from a base."""
@@ -66,8 +67,11 @@ class Patches:
             self._replace_everywhere(functions)
 
     def _replace_everywhere(self, functions: Sequence[_Replaced]) -> None:
-        for holder, name, ours in _holders(functions):
-            self.replace(holder, name, lambda _, ours=ours: ours)
+        """Replace functions where they are held: in a module's namespace, for the module's class may refuse an assignment."""
+        with guard("everywhere"):
+            for held, name, original, ours in _holders(functions):
+                held[name] = ours
+                self._originals.append((held, name, original, ours))
 
     def around(self, owner: Any, name: str, hook: Callable[..., Any]) -> None:
         """Make ``owner.name(...)`` call ``hook(original, ...)``; it is a coroutine function if `hook` is one."""
@@ -116,34 +120,39 @@ class Patches:
         """Put the originals back, unless another library has patched over ours since."""
         while self._originals:
             owner, name, own, ours = self._originals.pop()
-            if vars(owner).get(name) is not ours:
+            held: Any = owner if isinstance(owner, dict) else vars(owner)
+            if held.get(name) is not ours:
                 continue
-            if own is _INHERITED:
+            if held is owner:
+                held[name] = own
+            elif own is _INHERITED:
                 delattr(owner, name)
             else:
                 setattr(owner, name, own)
 
 
-def _holders(functions: Sequence[_Replaced]) -> list[tuple[ModuleType, str, Any]]:
-    """Return each module that holds one of the functions, its name there (in installed modules: its own), and ours.
+def _holders(functions: Sequence[_Replaced]) -> list[tuple[dict[str, Any], str, Any, Any]]:
+    """Return the namespace of each module that holds one of the functions, its name there, the function, and ours.
 
-    Values are told apart by type first: hashing one would call the program's code, and each call of `id` is an audit event.
+    Installed modules are searched for the function's own name only. Values are told apart by type first: hashing one would
+    call the program's code, and each call of `id` is an audit event.
     """
     by_type: dict[type, list[tuple[Any, Any]]] = {}
     for _, original, ours in functions:
         by_type.setdefault(type(original), []).append((original, ours))
     names = {name for name, _, _ in functions}
-    found: list[tuple[ModuleType, str, Any]] = []
-    for module in sys.modules.copy().values():
-        held: dict[str, Any] = getattr(module, "__dict__", {})
-        is_program = module.__name__ == "__main__" or not (held.get("__file__") or "<").startswith(_INSTALLED)
+    found: list[tuple[dict[str, Any], str, Any, Any]] = []
+    for imported_as, module in loaded_modules().items():
+        held = namespace(module)
+        file = held.get("__file__")
+        is_program = imported_as == "__main__" or (isinstance(file, str) and not file.startswith(_INSTALLED))
         for name, value in list(held.items()) if is_program else [(name, held.get(name)) for name in names & held.keys()]:
-            found += [(module, name, ours) for original, ours in by_type.get(type(value), ()) if value is original]
+            found += [(held, name, value, ours) for original, ours in by_type.get(type(value), ()) if value is original]
     return found
 
 
 class ImportHook:
-    """Calls back once a module has been imported. It finds nothing itself; it wraps the finder that does."""
+    """Calls back once a module has been imported. It finds nothing itself: it puts a loader of ours around the finder's."""
 
     def __init__(self) -> None:
         self._waiting: dict[str, list[Callable[[ModuleType], None]]] = {}
@@ -151,11 +160,14 @@ class ImportHook:
 
     def when_imported(self, name: str, callback: Callable[[ModuleType], None]) -> None:
         """Call `callback` with the module: now if it is loaded, else right after its import."""
-        module = sys.modules.get(name)
-        if module is not None and not _is_initialising(module):
-            callback(module)
+        module: Any = sys.modules.get(name)
+        if is_loaded(module) and not getattr(namespace(module).get("__spec__"), "_initializing", False):
+            with guard(f"import of {name}"):
+                callback(module)
             return
         self._waiting.setdefault(name, []).append(callback)
+        if type(module) is LAZY:
+            self._watch(namespace(module)["__spec__"])
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
 
@@ -169,32 +181,57 @@ class ImportHook:
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
         """Return the spec of the other finders, with a loader that calls back."""
-        if fullname not in self._waiting or getattr(self._finding, "name", None) == fullname:
+        finding: set[str] = vars(self._finding).setdefault("names", set())
+        if fullname not in self._waiting or fullname in finding or fullname in sys.modules:
             return None
-        self._finding.name = fullname
+        finding.add(fullname)
         try:
             spec = importlib.util.find_spec(fullname)
         finally:
-            self._finding.name = None
-        loader: Any = None if spec is None else spec.loader
-        if loader is None or not hasattr(loader, "exec_module"):
-            return spec
-        execute = loader.exec_module
-
-        def exec_module(module: ModuleType) -> None:
-            execute(module)
-            if module.__name__ == fullname:
-                for callback in self._waiting.pop(fullname, ()):
-                    with guard(f"import of {fullname}"):
-                        callback(module)
-
-        with guard("import hook"):
-            loader.exec_module = exec_module  # on this module's own loader; a loader without attributes is left alone
+            finding.discard(fullname)
+        if spec is not None:
+            self._watch(spec)
         return spec
 
+    def _watch(self, spec: Any) -> None:
+        if hasattr(spec.loader, "exec_module") and type(spec.loader) is not _Loader:
+            spec.loader = _Loader(spec.loader, functools.partial(self._imported, spec.name))
 
-def _is_initialising(module: ModuleType) -> bool:
-    return bool(getattr(getattr(module, "__spec__", None), "_initializing", False))
+    def _imported(self, name: str, module: ModuleType) -> None:
+        for callback in self._waiting.pop(name, ()):
+            with guard(f"import of {name}"):
+                callback(module)
+
+
+class _Loader:
+    """Loads one module as another loader does, and then calls back.
+
+    Everything else is the other loader's: what it says of its type, and of data and source code. From the moment that the
+    module runs, that loader is the module's again. Never an attribute set on the other loader: it may load other modules,
+    too (a zip file), be a class (frozen modules), have slots, or be a proxy that hands the attribute on (wrapt).
+    """
+
+    __slots__ = ("_callback", "_loader")
+
+    def __init__(self, loader: Any, callback: Callable[[ModuleType], None]) -> None:
+        self._loader = loader
+        self._callback = callback
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(object.__getattribute__(self, "_loader"), name)
+
+    @property
+    def __class__(self) -> type:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return self._loader.__class__
+
+    def exec_module(self, module: ModuleType) -> None:
+        spec: Any = module.__spec__
+        if spec is not None and spec.loader is self:
+            spec.loader = self._loader
+        if getattr(module, "__loader__", None) is self:
+            module.__loader__ = self._loader
+        self._loader.exec_module(module)
+        self._callback(module)
 
 
 IMPORT_HOOK: Final = ImportHook()
