@@ -64,6 +64,12 @@ class Divergence:
     note: str = ""
 
 
+BY_REDACTION: Final = (
+    "redaction replaced a private value in one of these two texts only, so unchanged code may differ here as well"
+)
+"""Begins the note of a divergence in which the recording's redaction, and not the program, may be what differs."""
+
+
 class Relaxed(StrEnum):
     """What may differ without being a divergence, besides the components of a request key that the caller ignores."""
 

@@ -13,7 +13,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
-from freezeframe_replay.engine.private_values import PrivateValues, Settled
+from freezeframe_replay.engine.pairs import Settled
+from freezeframe_replay.engine.private_values import PrivateValues
 from freezeframe_schemas.divergence import Why
 from freezeframe_schemas.fixture import Redaction
 

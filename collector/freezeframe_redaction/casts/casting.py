@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from itertools import chain
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 from freezeframe_redaction.casts.book import NOTHING, Cast, Member
 from freezeframe_redaction.casts.forms import (
@@ -30,7 +30,6 @@ from freezeframe_redaction.casts.forms import (
 from freezeframe_redaction.detectors.lexicon import COMMON
 from freezeframe_redaction.leaves import walk
 from freezeframe_redaction.leaves.key_context import KeyContexts
-from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
 
 _RUN: Final = re.compile(r"[^\W_]+")
@@ -50,6 +49,14 @@ class Hit(NamedTuple):
     end: int
     made: str
     class_: str
+
+
+class MakesSurrogates(Protocol):
+    """Makes surrogates: by a key (`Maker`), or as a replay without it has paired them."""
+
+    def make(self, class_: str, kind: str, value: str) -> str:
+        """Return the surrogate of a value; the value itself if there is none."""
+        ...
 
 
 _Blocked = Callable[[str], Sequence[tuple[int, int]]]
@@ -177,7 +184,7 @@ class Casting:
 class Indexes:
     """The indexes of the casts that were met last: a run has the same cast for many spans. Safe to share between threads."""
 
-    def __init__(self, maker: Maker) -> None:
+    def __init__(self, maker: MakesSurrogates) -> None:
         self._maker = maker
         self._kept = Memory[bytes, Index](_KEPT)
         self._needles = Memory[bytes, tuple[Needles | None]](_KEPT)

@@ -15,10 +15,13 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
+from freezeframe_redaction.casts.book import Member
 from freezeframe_redaction.detectors import encoded
 from freezeframe_redaction.keyring.keys import TenantKey
 from freezeframe_redaction.leaves import splice, walk
 from freezeframe_redaction.leaves.streams import gather
+from freezeframe_redaction.maker import Maker
+from freezeframe_redaction.marks.second_forms import Paired, SecondForms
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.policies.classes import CLASSES
 from freezeframe_redaction.policies.custom import custom_replacement
@@ -83,11 +86,16 @@ class Marker:
         self._scanner = Scanner(policy, surrogates)
         self._surrogates = surrogates
         self._prf = None if key is None else Prf(key.secret)
+        self._keyed = None if self._prf is None else SecondForms(Maker(self._prf), by_key=self.words)
         self._numbers: dict[Value, int] = {}
         self._values: list[Value] = []
         self._texts: dict[str, str] = {}
         self._marks: dict[tuple[str, str], Sequence[_Mark]] = {}
         self._derived: dict[str, bool] = {}
+        self.own: dict[Member, None] = {}
+        """The values in the texts that are no surrogates."""
+        self.own_names: dict[tuple[str, ...], None] = {}
+        """The words of each name of several words among them."""
 
     @property
     def has_key(self) -> bool:
@@ -146,12 +154,28 @@ class Marker:
         """Return whether `address_of` may find one."""
         return bool(self._addresses)
 
+    def second_forms(self, paired: Mapping[tuple[str, str], str]) -> SecondForms:
+        """Return what replaces forms of the program's own values: by the key, or as they are paired without it.
+
+        `paired` is class and text of a value -> its surrogate.
+        """
+        if self._keyed is not None:
+            self._keyed.learn(self.own_names, self.own)
+            return self._keyed
+        forms = SecondForms(Paired(paired))
+        forms.learn(
+            (words for words in self.own_names if all((repeats.CLASS, word) in paired for word in words)),
+            (one for one in self.own if (one.class_, one.spelling) in paired),
+        )
+        return forms
+
     def _is_known(self, class_: str, text: str) -> bool:
         """Return whether a value is a surrogate, or a word of one: *balomuzq_drikenoq* may be listed as a whole."""
-        return self._surrogates.get(text) == class_ or (class_ == repeats.CLASS and text.lower() in self._words)
+        return self._surrogates.get(text) == class_ or (class_ == repeats.CLASS and text.lower() in self.words)
 
     @cached_property
-    def _words(self) -> frozenset[str]:
+    def words(self) -> frozenset[str]:
+        """The words of the surrogates of names, in small letters."""
         return frozenset(
             word for text, class_ in self._surrogates.items() if class_ == repeats.CLASS for word in _RUN.findall(text.lower())
         )
@@ -234,14 +258,14 @@ class Marker:
             span = (candidate.start, candidate.end)
             inner = encoded.decode(view.text[slice(*span)]) or ""
             return [_Mark(*view.to_original(*span), Value(class_=class_, text=inner))]
-        return [
-            _Mark(
-                *view.to_original(*span),
-                Value(class_=class_, text=text, kind=candidate.kind, is_known=self._is_known(class_, text)),
-            )
-            for span in parts_of(candidate, view.text)
-            for text in (view.text[slice(*span)],)
-        ]
+        spans = parts_of(candidate, view.text)
+        texts = tuple(view.text[slice(*span)] for span in spans)
+        values = [Value(class_=class_, text=text, kind=candidate.kind, is_known=self._is_known(class_, text)) for text in texts]
+        own = [value for value in values if not value.is_known]
+        self.own.update((Member(class_, value.text, value.kind), None) for value in own)
+        if class_ == repeats.CLASS and len(own) == len(values) > 1:
+            self.own_names[texts] = None
+        return [_Mark(*view.to_original(*span), value) for span, value in zip(spans, values, strict=True)]
 
 
 def without_values(marked: str) -> str:

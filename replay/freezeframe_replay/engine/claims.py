@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Protocol
 
-from freezeframe_replay.engine.private_values import Pair
+from freezeframe_replay.engine.pairs import Pair
 from freezeframe_schemas.divergence import Served
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from typing import Any, Final
 
 ABSENT: Final = "<absent>"
 CONTEXT: Final = 60
 WHOLE: Final = 10_000
 """Characters before and after the first differing one of two texts, in few lines and in whole texts."""
+MOST_PARTS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,39 @@ def described(recorded: Any, live: Any) -> dict[str, Any] | None:
     is_cut = (whole.recorded, whole.live) != (found.recorded, found.live)
     texts = {"whole_recorded": whole.recorded, "whole_live": whole.live} if is_cut else {}
     return {"path": found.path, "recorded": found.recorded, "live": found.live, **texts}
+
+
+def texts_apart(recorded: Any, live: Any) -> Iterator[tuple[str, str]]:
+    """Yield the texts at one place that differ, in the order of the recorded value."""
+    if isinstance(recorded, dict) and isinstance(live, dict):
+        for name, item in recorded.items():
+            yield from texts_apart(item, live.get(name))
+    elif isinstance(recorded, list) and isinstance(live, list):
+        for was, now in zip(recorded, live, strict=False):
+            yield from texts_apart(was, now)
+    elif isinstance(recorded, str) and isinstance(live, str) and recorded != live:
+        yield recorded, live
+
+
+def hunks(recorded: Sequence[str], live: Sequence[str]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
+    """Yield the parts of two texts beside each other, in order: those that are equal, and what each has between them.
+
+    Of texts with more parts than `MOST_PARTS` in what differs, that is not taken apart.
+    """
+    begin = 0
+    while begin < min(len(recorded), len(live)) and recorded[begin] == live[begin]:
+        begin += 1
+    end = 0
+    while end < min(len(recorded), len(live)) - begin and recorded[-1 - end] == live[-1 - end]:
+        end += 1
+    was, now = recorded[begin : len(recorded) - end], live[begin : len(live) - end]
+    yield recorded[:begin], live[:begin]
+    if max(len(was), len(now)) > MOST_PARTS:
+        yield was, now
+    else:
+        for _, start, stop, first, last in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():
+            yield was[start:stop], now[first:last]
+    yield recorded[len(recorded) - end :], live[len(live) - end :]
 
 
 def json_or_text(text: str) -> Any:

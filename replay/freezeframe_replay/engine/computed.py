@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 _LEAST: Final = 4
-"""Characters of a part that was cut off; a shorter one may be anything."""
+"""Characters of a part that was cut off; a shorter one may be anything, unless it is a code's (``rVhm0``)."""
 _DATE: Final = "DOB"
 _NAME: Final = "PERSON"
 _DAY: Final = ("01", "January", "Jan")
@@ -57,7 +57,8 @@ class Computed:
             for source, class_ in self._sources.items():
                 if back < 0 and class_ == _NAME:
                     continue
-                for length in range(len(source) - 1, max(_LEAST, end - same) - 1, -1):
+                least = _LEAST - (source.isalnum() and not source.isalpha())
+                for length in range(len(source) - 1, max(least, end - same) - 1, -1):
                     if new.endswith(source[::back][:length], 0, end):
                         return source, class_
         return None

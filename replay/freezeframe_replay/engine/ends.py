@@ -11,7 +11,8 @@ from collections.abc import Callable, Generator, Iterable
 from typing import Any
 
 from freezeframe_replay.engine.compare import described
-from freezeframe_replay.engine.private_values import PrivateValues, Settled
+from freezeframe_replay.engine.pairs import Settled
+from freezeframe_replay.engine.private_values import PrivateValues
 from freezeframe_schemas.divergence import Check, Divergence, DivergenceKind, Relaxed
 from freezeframe_schemas.errors import ReplayMiss
 from freezeframe_schemas.gaps import NOT_COMPARED
@@ -88,7 +89,7 @@ class Ends:
             kind=DivergenceKind.INPUT_CHANGED,
             name=self._entry.name,
             **found,
-            note=settled.conflict,
+            note=self._values.note(recorded, settled),
         )
 
     def compare_outcome(self, output: str | None, error: str | None, unseen: Iterable[str] = ()) -> Settled | None:
@@ -122,7 +123,7 @@ class Ends:
             kind=DivergenceKind.OUTCOME_CHANGED,
             name=self._entry.name,
             **found,
-            note=(_of_the_caller(recorded["raised"]) if error is None else "") or settled.conflict,
+            note=(_of_the_caller(recorded["raised"]) if error is None else "") or self._values.note(recorded, settled),
         )
         return None
 

@@ -21,7 +21,8 @@ from freezeframe_replay.engine.compare import first_difference
 from freezeframe_replay.engine.freeze import Alias, exchange_key, transient_fields
 from freezeframe_replay.engine.miss import Recorded, describe_miss
 from freezeframe_replay.engine.moments import Measured, Moments, Slack, holds
-from freezeframe_replay.engine.private_values import PrivateValues, Settled
+from freezeframe_replay.engine.pairs import Settled
+from freezeframe_replay.engine.private_values import PrivateValues
 from freezeframe_replay.engine.timeouts import COMPONENT, what_ended
 from freezeframe_schemas.divergence import Ambiguous, Divergence, DivergenceKind, Relaxed, Served, Why
 from freezeframe_schemas.exchange import Exchange, Kind, Lane, format_lane

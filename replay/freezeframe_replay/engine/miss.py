@@ -12,7 +12,8 @@ from typing import Any, Final
 from freezeframe.seams import Call
 from freezeframe_replay.engine.compare import CONTEXT, WHOLE, described, shorten
 from freezeframe_replay.engine.freeze import transient_fields
-from freezeframe_replay.engine.private_values import PrivateValues, Settled
+from freezeframe_replay.engine.pairs import Settled
+from freezeframe_replay.engine.private_values import PrivateValues
 from freezeframe_schemas import genai
 from freezeframe_schemas.divergence import Divergence, DivergenceKind
 from freezeframe_schemas.errors import WireError
@@ -118,7 +119,7 @@ def _changed(
         would_have_returned=_answer_text(exchange),
         agreed=agreed,
         differed=differed,
-        note=settled.conflict,
+        note=values.note(recorded_body, settled),
         **found,
         **common,
     )

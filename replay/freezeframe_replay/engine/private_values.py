@@ -13,7 +13,10 @@ compared unchanged. That leaves the program's own values (a constant, the enviro
 The same applies to a name that redaction saw in only one of two texts: a word on one side, a surrogate on the other. If no
 list of names has the word, and there is no key, the step is `relaxed` as well.
 
-Not thread-safe: the session is.
+What it does not see in a live text alone it looks for as a second form of a value (`marks.second_forms`), and what a program
+joined of surrogates is paired with the surrogate of the whole: redaction read the original as one value.
+
+Not thread-safe: the session is. It is long because every reading of two texts needs the pairs.
 """
 
 from __future__ import annotations
@@ -21,13 +24,14 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
-from freezeframe_replay.engine.compare import first_difference
+from freezeframe_replay.engine.compare import first_difference, hunks, texts_apart
 from freezeframe_replay.engine.computed import Computed, is_sorted
-from freezeframe_schemas.divergence import Uncompared, Why
+from freezeframe_replay.engine.pairs import Pair, Settled, broken, is_one_to_one, touch
+from freezeframe_schemas.divergence import BY_REDACTION, Uncompared, Why
 from freezeframe_schemas.fixture import Redaction
 
 if TYPE_CHECKING:
@@ -51,43 +55,8 @@ _SLUGS: Final = r"[^\W_]+|_|\s+|[^\w\s]"
 _JOINTS: Final = re.compile("[-_.]")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pair:
-    """One of the program's own values, and the surrogate in its place in the recording."""
-
-    class_name: str
-    original: str
-    """A digest of the value: the processes of a replay do not exchange values."""
-    surrogate: str
-    """As it is in the recording."""
-    canonical: str
-    """What equal surrogates have in common."""
-    why: Why
-    step: int | None = None
-
-
 _Place = tuple[str, str]
 """Class of a value, and what distinguishes it from others of the class."""
-
-
-@dataclass(slots=True)
-class Settled:
-    """The result of comparing two marked JSON values."""
-
-    tree: Any
-    """The live value, with the parts that agree as in the recorded one."""
-    agrees: bool = False
-    """Nothing differs except private values that may be the same."""
-    pairs: list[Pair] = field(default_factory=list[Pair])
-    """What is assumed for that, beyond what was assumed before."""
-    has_words: bool = False
-    """A name was paired with a word that no list of names has."""
-    conflict: str = ""
-    """Why the first two values that cannot be the same are different."""
-    exchanged: list[tuple[Value, Value]] = field(default_factory=list["tuple[Value, Value]"])
-    """Surrogates that differ: recorded, live."""
-    with_computed: bool = False
-    """What may be computed from surrogates counts as computed from them."""
 
 
 class PrivateValues:
@@ -99,6 +68,8 @@ class PrivateValues:
         self._by_original: dict[_Place, Pair] = {}
         self._by_surrogate: dict[_Place, Pair] = {}
         """The pairs that are one to one."""
+        self._paired: dict[tuple[str, str], str] = {}
+        """See `Settled.paired`; only of this process."""
         self._uncompared: dict[tuple[str, str, str], Pair] = {}
         """Class, original and surrogate -> every pair that was assumed."""
         if redaction.policy:
@@ -178,6 +149,19 @@ class PrivateValues:
         made.agrees = not made.conflict and first_difference(recorded, made.tree) is None
         return made
 
+    def note(self, recorded: Any, settled: Settled) -> str:
+        """Return why a live value is not the recorded one, as far as private values are the reason; empty if they are not."""
+        if settled.conflict or self._marker is None:
+            return settled.conflict
+        was, now = next(texts_apart(recorded, settled.tree), ("", ""))
+        parts = ([match.group() for match in self._parts[0].finditer(text)] for text in (was, now))
+        return BY_REDACTION if any(self._is_in_one(old, new) for old, new in hunks(*parts)) else ""
+
+    def _is_in_one(self, was: Sequence[str], now: Sequence[str]) -> bool:
+        """Return whether only one of two texts that differ has a private value, and the other one something in its place."""
+        old, new = ([self._token.fullmatch(part) is not None for part in parts] for parts in (was, now))
+        return any(old) != any(new) and bool(old) and bool(new)
+
     def _value(self, recorded: Any, live: Any, made: Settled) -> Any:
         if isinstance(recorded, dict) and isinstance(live, dict):
             names = self._names_of(recorded, live, made)
@@ -207,16 +191,84 @@ class PrivateValues:
         has_values = self._token.search(recorded) is not None or self._token.search(live) is not None
         if not (has_values or marker.holds_addresses or made.with_computed):
             return live
+        for read in (self._part_by_part, self._second_forms, self._aligned):
+            trial = made.copy()
+            left = read(recorded, live, trial)
+            if left == recorded:
+                made.take(trial)
+                return recorded
+        left = self._part_by_part(recorded, live, made)
+        return recorded if made.with_computed and self._is_cut(recorded, live, made) else left
+
+    def _part_by_part(self, recorded: str, live: str, made: Settled) -> str:
+        """Return the live text with the parts that agree as recorded, if both fall into as many parts."""
         for parts in self._parts:
             was, now = ([match.group() for match in parts.finditer(text)] for text in (recorded, live))
             if len(was) == len(now):
-                left = "".join(
-                    one if one == other or self._same(one, other, made) else other for one, other in zip(was, now, strict=True)
-                )
-                break
-        else:
-            left = live
-        return recorded if left != recorded and made.with_computed and self._is_cut(recorded, live, made) else left
+                return self._pairwise(was, now, made)
+        return live
+
+    def _pairwise(self, was: Sequence[str], now: Sequence[str], made: Settled) -> str:
+        pairs = zip(was, now, strict=True)
+        return "".join(one if one == other or self._same(one, other, made) else other for one, other in pairs)
+
+    def _second_forms(self, recorded: str, live: str, made: Settled) -> str:
+        """Return the recorded text if the live one is it once the forms of the program's own values are replaced.
+
+        The recording's were, also where redaction sees no value in a text alone. With the key, that is certain; without it,
+        the values must be paired.
+        """
+        marker = self._marker
+        assert marker is not None
+        forms = marker.second_forms(self._paired | made.paired)
+        was, now = (self._with_texts(text, lambda value: value.text) for text in (recorded, live))
+        return recorded if forms.replaced(now, was) == was else live
+
+    def _aligned(self, recorded: str, live: str, made: Settled) -> str:
+        """Return the live text with what agrees as recorded, also if they fall into different parts.
+
+        A program joins values, and redaction reads what it joined as one value, or as values that no surrogates are.
+        """
+        was, now = ([match.group() for match in self._parts[0].finditer(text)] for text in (recorded, live))
+        left: list[str] = []
+        for old, new in hunks(was, now):
+            trial = made.copy()
+            both = self._pairwise(old, new, trial) if len(old) == len(new) else ""
+            if both == "".join(old):
+                made.take(trial)
+            left += old if both == "".join(old) or self._are_joined(old, new, made) else (both or new)
+        return self._second_forms(recorded, "".join(left), made)
+
+    def _are_joined(self, was: Sequence[str], now: Sequence[str], made: Settled) -> bool:
+        """Return whether one recorded surrogate may be that of what the program joins of surrogates."""
+        assert self._marker is not None
+        values = [self._value_of(part) for part in was if part[0].isalnum() or self._token.fullmatch(part)]
+        whole = values[0] if len(values) == 1 else None
+        if whole is None or not whole.is_known:
+            return False
+        words = [part for part in now if part[0].isalnum() or self._token.fullmatch(part)]
+        given = [part for part in words if self._is_of_surrogate(part, whole.class_)]
+        if not given or (len(words) == 1 == len(given) and self._token.fullmatch(given[0])):
+            return False
+        if len(given) < len(words) and not made.with_computed:
+            return False
+        joined = replace(whole, text=self._with_texts("".join(now), lambda value: value.text), is_known=False)
+        return self._note(made, whole, joined, Why.DERIVED if len(given) == len(words) else Why.COMPUTED, is_whole=True)
+
+    def _value_of(self, part: str) -> Value | None:
+        assert self._marker is not None
+        token = self._token.fullmatch(part)
+        return None if token is None else self._marker.value(int(token[2]))
+
+    def _is_of_surrogate(self, part: str, class_: str) -> bool:
+        """Return whether a part of a live text is a surrogate of the class, or made from a surrogate."""
+        from freezeframe_redaction.marks.marker import Value
+
+        assert self._marker is not None
+        value = self._value_of(part)
+        if value is not None and value.is_known:
+            return value.class_ == class_
+        return self._marker.is_derived(value or Value(class_=class_, text=part))
 
     def _same(self, was: str, now: str, made: Settled) -> bool:
         old, new = self._token.fullmatch(was), self._token.fullmatch(now)
@@ -315,19 +367,22 @@ class PrivateValues:
             return self._clash(made, _OTHER)
         return self._note(made, surrogate, original, Why.KEY)
 
-    def _note(self, made: Settled, surrogate: Value, original: Value, why: Why) -> bool:
+    def _note(self, made: Settled, surrogate: Value, original: Value, why: Why, *, is_whole: bool = False) -> bool:
         pair = Pair(
             class_name=original.class_,
             original=_digest(original),
             surrogate=surrogate.text,
             canonical=surrogate.canonical,
             why=why,
+            is_whole=is_whole,
         )
         if why is Why.KEY:
-            known = [*self._known(pair), *(one for one in made.pairs if one.why is Why.KEY and _touch(one, pair))]
+            made.paired[original.class_, original.text] = surrogate.text
+        if is_one_to_one(pair):
+            known = [*self._known(pair), *(one for one in made.pairs if is_one_to_one(one) and touch(one, pair))]
             for one in known:
                 if (one.original, one.canonical) != (pair.original, pair.canonical):
-                    return self._clash(made, _broken(one, pair))
+                    return self._clash(made, broken(one, pair))
             if known:
                 return True
         made.pairs.append(pair)
@@ -350,6 +405,7 @@ class PrivateValues:
 
     def assume(self, settled: Settled, *, step: int | None = None, is_input: bool = False) -> list[Pair]:
         """From here on, take for granted what a comparison assumed; return what is new."""
+        self._paired |= settled.paired
         return self.learn(replace(pair, step=step, why=Why.INPUT if is_input else pair.why) for pair in settled.pairs)
 
     def learn(self, pairs: Iterable[Pair]) -> list[Pair]:
@@ -361,7 +417,7 @@ class PrivateValues:
                 continue
             self._uncompared[place] = pair
             new.append(pair)
-            if pair.why in (Why.KEY, Why.INPUT):
+            if is_one_to_one(pair):
                 self._by_original.setdefault((pair.class_name, pair.original), pair)
                 self._by_surrogate.setdefault((pair.class_name, pair.canonical), pair)
         return new
@@ -373,18 +429,6 @@ class PrivateValues:
             Uncompared(class_name=pair.class_name, surrogate=pair.surrogate, why=pair.why, step=pair.step)
             for pair in self._uncompared.values()
         )
-
-
-def _touch(one: Pair, other: Pair) -> bool:
-    same_class = one.class_name == other.class_name
-    return same_class and (one.original == other.original or one.canonical == other.canonical)
-
-
-def _broken(known: Pair, pair: Pair) -> str:
-    place = "" if known.step is None else f" at step {known.step}"
-    if known.original == pair.original:
-        return f"one value of the program stands for {known.surrogate}{place} and for {pair.surrogate} here"
-    return f"{pair.surrogate} stands for one value of the program{place or ' before'} and for another one here"
 
 
 def _digest(value: Value) -> str:

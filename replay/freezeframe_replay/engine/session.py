@@ -29,8 +29,9 @@ from freezeframe_replay.engine.mcp_answers import server_of
 from freezeframe_replay.engine.miss import Recorded, about_step, miss_message, with_reason
 from freezeframe_replay.engine.moments import Measured
 from freezeframe_replay.engine.order import Order
+from freezeframe_replay.engine.pairs import Settled
 from freezeframe_replay.engine.policy import Fence, ReplayPolicy
-from freezeframe_replay.engine.private_values import PrivateValues, Settled
+from freezeframe_replay.engine.private_values import PrivateValues
 from freezeframe_replay.engine.speak import about_the_run, in_meaning, not_asked_for, spoken
 from freezeframe_replay.engine.standstill import MOST_KEPT, frames_of_program, stop_before
 from freezeframe_replay.engine.turns import Turns, still_waited

@@ -17,7 +17,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.engine.private_values import Pair
+from freezeframe_replay.engine.pairs import Pair
 from freezeframe_schemas.divergence import DivergenceKind, Report, Served, report_from_json, report_to_json
 from freezeframe_schemas.records import from_json
 

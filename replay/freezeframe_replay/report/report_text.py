@@ -9,7 +9,7 @@ from typing import Final
 from freezeframe_replay.engine.compare import json_or_text
 from freezeframe_replay.report.render import ID_DIGITS, WIDTH, printable, short
 from freezeframe_replay.report.tagged import outcome_text
-from freezeframe_schemas.divergence import Divergence, DivergenceKind, Relaxed, Report
+from freezeframe_schemas.divergence import BY_REDACTION, Divergence, DivergenceKind, Relaxed, Report
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.verdict import Verdict, headline, title, verdict
 
@@ -29,6 +29,11 @@ _NEXT: Final[Mapping[DivergenceKind, str]] = {
     DivergenceKind.STILL_WAITED: "the answer to this call was never received: record the run again",
 }
 
+
+_NEXT_BY_REDACTION: Final = (
+    "compare the two lines: if only the private value differs, the program did not change; replay with the key of the "
+    "recording (--data), or leave the field out with --ignore"
+)
 
 _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.PLACE: "asked at a different place",
@@ -139,7 +144,9 @@ def _next(report: Report, width: int, again: str) -> Iterable[str]:
     elif first is not None:
         if report.live:
             return
-        advice = _answer(first.call_kind) + _NEXT[first.kind] if first.kind is DivergenceKind.EXTRA_CALL else _NEXT[first.kind]
+        advice = _NEXT_BY_REDACTION if BY_REDACTION in first.note else _NEXT[first.kind]
+        if first.kind is DivergenceKind.EXTRA_CALL:
+            advice = _answer(first.call_kind) + advice
     elif report.requires_values and report.uncompared:
         advice = "use --data to name the data directory that holds the recording's key"
     elif verdict(report) is Verdict.INCOMPARABLE and report.stopped is None:
