@@ -12,6 +12,7 @@ import urllib.request
 from collections.abc import Callable
 from typing import Any, Final
 
+from freezeframe_replay.process.keeper import ended_with_us
 from freezeframe_replay.process.served_run import MCP_VARIABLE
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, dump, parse
@@ -53,7 +54,7 @@ def wrap_server(argv: list[str]) -> int:
     except OSError as error:
         raise ReplayError(f"{argv[0]}: cannot be started: {error.strerror}") from error
     asked: dict[str, tuple[JsonObject, int]] = {}
-    with server:
+    with server, ended_with_us(server.pid):
         threading.Thread(target=_hand_in, args=(server, asked), daemon=True).start()
         assert server.stdout is not None
         for line in server.stdout:

@@ -18,6 +18,7 @@ from freezeframe._version import __version__
 from freezeframe.context.environment import git_attributes, lock_file, recorded_environment, time_zone
 from freezeframe.export.export_queue import Fate
 from freezeframe_replay.engine.policy import ReplayPolicy
+from freezeframe_replay.process.keeper import ended_with_us
 from freezeframe_replay.process.loopback_http import proxy_variables
 from freezeframe_replay.process.program_recorder import PROXIED, Program, ProgramRecorder
 from freezeframe_replay.process.record_proxy import Known, recording_proxy
@@ -107,7 +108,7 @@ def run_program(
         process = subprocess.Popen(argv, env=dict(variables), cwd=cwd, stdout=stdout, stderr=stderr, stdin=stdin)
     except OSError as error:
         raise ReplayError(f"{argv[0]}: cannot be started: {error.strerror}") from error
-    with process:
+    with process, ended_with_us(process.pid):
         try:
             while True:
                 try:

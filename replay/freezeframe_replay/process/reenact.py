@@ -24,6 +24,7 @@ from freezeframe_replay.process.child import (
     REPORT_VARIABLE,
     key_of,
 )
+from freezeframe_replay.process.keeper import ended_with_us
 from freezeframe_replay.process.peers import Peers, peers_file
 from freezeframe_replay.process.surroundings import Interpreter, at_recorded_commit, surroundings_warnings
 from freezeframe_schemas import genai, values
@@ -330,7 +331,8 @@ def _run(
         raise ReplayError(f"{command[0]}: cannot be started: {error.strerror}") from error
     with process:
         try:
-            ended = _wait(process, until)
+            with ended_with_us(process.pid, is_group=True):
+                ended = _wait(process, until)
         except subprocess.TimeoutExpired as error:
             raise ReplayError(
                 f"{' '.join(command)}: did not finish within {until.timeout_s:.0f} s",
