@@ -11,7 +11,8 @@ from redacted_again import again
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
 from freezeframe_redaction.rules.checksums import luhn
-from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import Event, Link, Resource, Scope, SpanRecord
 
 KEY = TenantKey(id="test/1", secret=b"k" * 32)
 
@@ -118,3 +119,45 @@ def test_the_number_of_an_order_is_no_card(redactor: Redactor, key: str, value: 
     order = f'{{"{key}": {value}}}'
     assert redactor.redact(order).value == order
     assert "5555555555554444" not in str(redactor.redact(f'[{order}, {{"card": "5555555555554444"}}]').value)
+
+
+CARD, SSN = 5500005555555559, 536228726
+AS_FLOATS: dict[str, SpanRecord] = {
+    "attribute": bare_span({"card": float(CARD)}),
+    "array": bare_span({"cards": (1.5, float(CARD))}),
+    "kvlist": bare_span({"row": {"ssn": float(SSN), "price": 12.0}}),
+    "kvlist in an array in a kvlist": bare_span({"table": {"rows": ({"customer": {"ssn": float(SSN)}},)}}),
+    "event": replace(bare_span({}), events=(Event(time_unix_nano=1, name="e", attributes={"card": float(CARD)}),)),
+    "link": replace(bare_span({}), links=(Link(trace_id="3" * 32, span_id="4" * 16, attributes={"c": float(CARD)}),)),
+    "resource": replace(bare_span({}), resource=Resource(attributes={"owner.ssn": float(SSN)})),
+    "scope": replace(bare_span({}), scope=Scope(name="s", attributes={"card": float(CARD)})),
+    "json": bare_span({"row": f'{{"card": {CARD}.0}}'}),
+    "json as Java writes it": bare_span({"row": '{"card": 5.500005555555559E15, "ssn": 5.36228726e8}'}),
+    "json in json": bare_span({"row": json.dumps({"inner": json.dumps({"ssn": float(SSN)})})}),
+    "a place of the protocol": bare_span({genai.TOOL_NAME: {"card": "x", "mail": "jane.roe@corp-mail.io"}}),
+}
+
+
+@pytest.mark.parametrize("place", AS_FLOATS)
+def test_a_float_that_is_a_whole_number_is_read_like_one(redactor: Redactor, place: str) -> None:
+    """A data frame with a missing value makes floats of its column; so does JavaScript of every number."""
+    made = redactor.redact_span(AS_FLOATS[place])
+    for private in (str(CARD), "5.500005555555559", str(SSN), "5.36228726", "536228726", "jane.roe"):
+        assert private not in repr(made)
+    assert redactor.redact_span(made) == made
+
+
+def test_a_float_stays_a_float_and_has_the_surrogate_of_its_integer(redactor: Redactor) -> None:
+    made = redactor.redact({"card": float(CARD), "same": CARD, "row": f'[{{"card": {CARD / 1e15!r}e15}}]'}).value
+    assert isinstance(made, dict)
+    assert isinstance(made["card"], float)
+    assert made["card"] == made["same"] != CARD
+    assert json.loads(str(made["row"])) == [{"card": made["card"]}]
+
+
+@pytest.mark.parametrize(
+    "value", [0.0, -0.0, 21.5, 1e6, 1763800000.25, -4111111111111111.0, 1e300, 5e-324, float("inf"), float("-inf")]
+)
+def test_other_floats_stay(redactor: Redactor, value: float) -> None:
+    assert redactor.redact({"temperature": value}).value == {"temperature": value}
+    assert redactor.redact(json.dumps({"temperature": value})).value == json.dumps({"temperature": value})

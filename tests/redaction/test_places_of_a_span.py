@@ -12,6 +12,7 @@ from urllib.parse import quote, unquote_plus, urlencode
 import pytest
 
 from freezeframe_redaction import Aliaser, Redactor, TenantKey, load_policy
+from freezeframe_redaction.redacting.work import OWN, PROTOCOL
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import Event, Link, Resource, Scope, SpanRecord
 
@@ -151,3 +152,38 @@ def test_protocol_values_stay_as_they_are() -> None:
     }
     made = REDACTOR.redact_span(_with(attributes=held)).attributes
     assert {name: made[name] for name in held} == held
+
+
+SECRETS = (TOKEN, "sk-proj-" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3gH5", "AKIA" + "QX7ZJ4T2MWB6LNDR")
+
+
+@pytest.mark.parametrize("name", sorted(PROTOCOL - {genai.REDACTION_SURROGATES}))
+def test_no_credential_is_left_in_what_names_things_of_the_protocol(name: str) -> None:
+    """Programs put what they like there: `str(error)` as the type of an error, a key as the id of a run."""
+    for secret in SECRETS:
+        for value in (secret, f"no access for {secret}", ("stop", secret), {"a": (secret,)}, secret.encode()):
+            made = REDACTOR.redact_span(_with(attributes={name: value}))
+            assert secret not in repr(made)
+            assert REDACTOR.redact_span(made) == made
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "claude-3-5-sonnet-20241022", "ft:gpt-4o-2024-08-06:acme-corp:support:9xYzAbCd", "chatcmpl-9x7KQ2mVtB4sLw8RnBq7Gm2kVx9Tz",
+        "resp_68af4030592c81938ec0a5fbab4a3e9f05438e46b5f69a3b", "msg_01XFDUDYJgAACzvnptVvWf8x", "call_q7Gm2kVx9TzP4sLw8RnBa1B2",
+        "toolu_01A09q90qw90lq917835lq9", "search_customers_by_last_order_date", "sk-learn-contrib-classifier-lookup",
+        "7f3c9a52-6f0b-4f5e-9a3e-1d2c3b4a5f60", "fp_44709d6fcb", "openai.AuthenticationError", "my_app.errors:RateLimitExceededError",
+        "api.eu-central-1.bedrock.amazonaws.com", "projects/acme-123456/locations/us-central1/endpoints/987654321",
+    ],
+)  # fmt: skip
+def test_ordinary_names_and_ids_of_the_protocol_stay_byte_for_byte(value: str) -> None:
+    held = dict.fromkeys(sorted(PROTOCOL - {genai.REDACTION_SURROGATES}), value)
+    made = REDACTOR.redact_span(_with(attributes=held)).attributes
+    assert {name: made[name] for name in PROTOCOL - OWN} == dict.fromkeys(PROTOCOL - OWN, value)
+
+
+@pytest.mark.parametrize("name", [genai.ERROR_TYPE, genai.EXCEPTION_TYPE])
+def test_a_message_in_the_place_of_an_errors_type_is_read_as_a_message(name: str) -> None:
+    made = REDACTOR.redact_span(_with(attributes={name: f"no account for {NAME}, {PHONE}"}))
+    assert [value for value in PRIVATE if value in _readings(made)] == []

@@ -6,6 +6,7 @@ when they are needed (`forms`, `casting`).
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -191,5 +192,5 @@ def texts_in(value: AttributeValue | Mapping[str, AttributeValue]) -> Iterator[s
     elif isinstance(value, tuple):
         for item in value:
             yield from texts_in(item)
-    elif isinstance(value, int) and not isinstance(value, bool) and value > 999:
-        yield str(value)
+    elif isinstance(value, int | float) and not isinstance(value, bool) and 999 < value < math.inf:
+        yield str(int(value))

@@ -36,6 +36,19 @@ def render(node: Tree) -> str:
     return apply(node.raw, edits_of(node))
 
 
+def as_number(made: str, value: float, surrogates: dict[str, str]) -> float:
+    """Return what the number `value` became: an integer, or a float if that is one.
+
+    A float that cannot hold all the digits holds others; these are the surrogate, then.
+    """
+    if isinstance(value, int):
+        return int(made)
+    number = float(made)
+    if made in surrogates:
+        surrogates.setdefault(str(int(number)), surrogates[made])
+    return number
+
+
 def apply(text: str, edits: Sequence[Span]) -> str:
     """Return the text with the edits made; the same object if there are none."""
     if not edits:
@@ -53,7 +66,7 @@ def apply(text: str, edits: Sequence[Span]) -> str:
 def edits_of(node: Tree) -> list[Span]:
     """Return all edits below the node as edits of its own text."""
     spell = _spell_ascii if node.raw.isascii() else _spell_utf8
-    return _placed(node, lambda leaf: leaf.edits, lambda new: spell(new)[1:-1])
+    return _placed(node, lambda leaf: leaf.edits, lambda new: spell(new)[1:-1], rest=".0")
 
 
 def findings_of(node: Tree) -> list[Span]:
@@ -61,7 +74,11 @@ def findings_of(node: Tree) -> list[Span]:
     return _placed(node, lambda leaf: leaf.findings, lambda note: note)
 
 
-def _placed(node: Tree, spans: Callable[[Leaf], Sequence[Span]], spell: Callable[[str], str]) -> list[Span]:
+def _placed(node: Tree, spans: Callable[[Leaf], Sequence[Span]], spell: Callable[[str], str], rest: str = "") -> list[Span]:
+    """Return the spans of the leaves as spans of the node's text.
+
+    `rest` follows the note of a number with an exponent (``4.1e15``), so that it stays a float.
+    """
     if node.whole:
         return list(spans(node.leaves[0]))
     if node.starts:
@@ -69,27 +86,28 @@ def _placed(node: Tree, spans: Callable[[Leaf], Sequence[Span]], spell: Callable
             (start + a, start + b, note)
             for start, leaf in zip(node.starts, node.leaves, strict=True)
             if leaf.child is not None
-            for a, b, note in _placed(leaf.child, spans, spell)
+            for a, b, note in _placed(leaf.child, spans, spell, rest)
         ]
     pending: list[_Pending] = []
     for leaf in node.leaves:
-        own = spans(leaf) if leaf.child is None else _placed(leaf.child, spans, spell)
+        own = spans(leaf) if leaf.child is None else _placed(leaf.child, spans, spell, rest)
         if own:
             pending.append((leaf, own))
     if not pending:
         return []
     placed = _search(node.raw, pending)
-    return [(start, end, spell(note)) for start, end, note in (_count(node.raw, pending) if placed is None else placed)]
+    return [(start, end, spell(note)) for start, end, note in (_count(node.raw, pending, rest) if placed is None else placed)]
 
 
-def _count(raw: str, pending: Sequence[_Pending]) -> Iterator[Span]:
+def _count(raw: str, pending: Sequence[_Pending], rest: str) -> Iterator[Span]:
     """Yield the spans of the leaves as spans of the raw text: right for any JSON, but reads all of it token by token."""
     tokens = enumerate(_TOKEN.finditer(raw))
     for leaf, own in pending:
         token = next(match for ordinal, match in tokens if ordinal == leaf.ordinal)
-        if leaf.is_number and not token.group().startswith(leaf.text):
-            continue  # ``1.4e10``: no private number is written like that
         start = token.start()
+        if leaf.is_number and not token.group().startswith(leaf.text):
+            yield start, token.end(), own[0][2] + rest  # ``4.1e15``, as Java writes it: what was found is all of it
+            continue
         offsets = {at: at for at in _ends(own)} if leaf.is_number else _offsets_by_escapes(token.group(), _ends(own))
         for a, b, note in own:
             yield start + offsets[a], start + offsets[b], note

@@ -18,8 +18,6 @@ import orjson
 from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.leaves.key_context import FIELD_VALUES, LEAST_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
 
-_LEAST_FLOAT: Final = 1e6
-"""Spreadsheets export whole numbers with ``.0`` at the end; smaller ones are measurements."""
 MAX_DEPTH: Final = 8
 """JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
 _CHANNEL_IDS: Final = ("index", "item_id", "output_index", "content_index", "summary_index", "type", "object")
@@ -104,11 +102,11 @@ def plant(
     return _plant(text, keys, key, parent, 0, () if stream else None, deadline)
 
 
-def plant_number(value: int, keys: KeyContexts, key: str, parent: str = "") -> Tree | None:
-    """Return the tree of a number found under the key, or None if it is too short to be private."""
-    if value < keys.least(key, parent):
+def plant_number(value: float, keys: KeyContexts, key: str, parent: str = "") -> Tree | None:
+    """Return the tree of a number found under the key, or None if it is too short to be private, or not whole."""
+    if value < keys.least(key, parent) or not (isinstance(value, int) or value.is_integer()):
         return None
-    text = str(value)
+    text = str(int(value))
     return Tree(text, [Leaf(text, keys.prefix(key, parent), 0, is_number=True)], whole=True)
 
 
@@ -229,7 +227,7 @@ class _Walk:
             return self._object(value.items(), value, key, ordinal)
         if kind is tuple:
             return self._object(value, dict(value), key, ordinal)
-        if kind is int or (kind is float and value > _LEAST_FLOAT and value.is_integer()):
+        if kind is int or (kind is float and value.is_integer()):  # a data frame makes every number a float
             self._number(int(value), key, parent, ordinal)
         if kind is int or kind is float:
             self.numbers += 1

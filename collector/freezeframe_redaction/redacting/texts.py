@@ -7,15 +7,14 @@ agents send their whole history with every turn.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
 from typing import Final, Self, cast
 
 from freezeframe_redaction.casts import spreading
 from freezeframe_redaction.casts.book import LONGEST, NOTHING, Cast, Member
 from freezeframe_redaction.casts.casting import Casting, merged
+from freezeframe_redaction.casts.halves import halves
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
 from freezeframe_redaction.detectors import encoded, line_breaks
 from freezeframe_redaction.detectors.people import evidence
@@ -106,9 +105,9 @@ class Texts:
     def _value(self, value: AttributeValue, path: tuple[str, ...], found: _Found) -> AttributeValue:
         if isinstance(value, str):
             return self._text(value, path, found)
-        if value is None or isinstance(value, bool | float):
+        if value is None or isinstance(value, bool):
             return value
-        if isinstance(value, int):
+        if isinstance(value, int | float):
             return self._number(value, path, found)
         if isinstance(value, bytes):
             return _redact_bytes(value, lambda text: self._text(text, path, found))
@@ -122,9 +121,9 @@ class Texts:
     def _text(self, text: str, path: tuple[str, ...], found: _Found) -> str:
         return self._whole(walk.plant(text, self.keys_for(found.casting), *_names(path), deadline=found.deadline), found)
 
-    def _number(self, value: int, path: tuple[str, ...], found: _Found) -> int:
+    def _number(self, value: float, path: tuple[str, ...], found: _Found) -> float:
         node = walk.plant_number(value, self.keys, *_names(path))
-        return value if node is None else int(self._whole(node, found))
+        return value if node is None else splice.as_number(self._whole(node, found), value, found.surrogates)
 
     def _whole(self, node: walk.Tree, found: _Found) -> str:
         self.settle([node], found.surrogates, with_findings=True, deadline=found.deadline, casting=found.casting)
@@ -167,7 +166,7 @@ class Texts:
             all_names.update(outcome.names)
         deadline.check()
         if casting is not None:
-            casting.learn([*found, *_halves(leaves)] if found else ())
+            casting.learn([*found, *halves(leaves)] if found else ())
             all_names = casting.index.without_forms(all_names) if casting.cast else all_names
         if all_names:
             _repeat(all_names, leaves, with_findings=with_findings)
@@ -187,6 +186,11 @@ class Texts:
                 leaf.edits = merged(leaf.edits, hits)
                 leaf.forms = [(hit.made, hit.class_) for hit in hits]
                 surrogates.update(leaf.forms)
+
+    def holding(self, classes: frozenset[str], texts: Iterable[str], deadline: Deadline) -> set[str]:
+        """Return those of the texts in which a value of the classes was found, whatever they are values of."""
+        outcomes = self._outcomes([walk.Leaf(text, "", 0) for text in texts], deadline)
+        return {leaf.text for leaf, outcome in outcomes if not classes.isdisjoint(found[2] for found in outcome.findings)}
 
     def recall(self, text: str, key: str, run: str = "") -> SettledText | None:
         """Return what a whole text became earlier: in the run, or anywhere."""
@@ -339,39 +343,6 @@ class Texts:
         edits.append((*span, made if view.origin is None else spell_like(text[slice(*span)], made)))
         findings.extend((*span, finding.class_, finding.detector) for finding in inner.findings)
         surrogates.extend(inner.surrogates.items())
-
-
-_FIRST: Final = re.compile(r"(?i)(?:.*[^a-z])?(?:(?:first|given|fore)(?:[_ -]?name)?|vorname|pr[eé]nom|nombre): ")
-_LAST: Final = re.compile(r"(?i)(?:.*[^a-z])?(?:(?:last|family|sur)(?:[_ -]?name)?|nachname|nom|apellidos?): ")
-_CAMEL: Final = re.compile("(?<=[a-z])(?=[A-Z])")
-_NEAR: Final = 8
-"""Strings between the values of two keys of one object, at most."""
-
-
-@lru_cache(maxsize=4096)
-def _is_first(prefix: str) -> bool | None:
-    """Return whether the key is one of first names, or of last names; None if of neither."""
-    key = _CAMEL.sub("_", prefix)
-    return True if _FIRST.fullmatch(key) else False if _LAST.fullmatch(key) else None
-
-
-def _halves(leaves: Sequence[walk.Leaf]) -> Iterator[Cast]:
-    """Yield the names whose words are values of keys: ``"first_name": "Maria", "last_name": "Keller"``."""
-    before: tuple[walk.Leaf, bool] | None = None
-    for leaf in leaves:
-        if not (leaf.prefix and leaf.edits):
-            continue
-        is_first = _is_first(leaf.prefix)
-        if is_first is None:
-            continue
-        if before is not None and before[1] != is_first and 0 < leaf.ordinal - before[0].ordinal <= _NEAR:
-            first, last = (leaf, before[0]) if is_first else (before[0], leaf)
-            words = (*first.text.split(), *last.text.split())
-            if {one.text[start:end] for one in (first, last) for start, end, _ in one.edits}.issuperset(words):
-                yield Cast(pairs=(words,))
-            before = None
-        else:
-            before = leaf, is_first
 
 
 def _names(path: tuple[str, ...]) -> tuple[str, ...]:

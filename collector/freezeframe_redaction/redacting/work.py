@@ -19,13 +19,13 @@ from freezeframe_redaction.redacting.texts import Texts
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import Attributes, AttributeValue
 
-_OWN: Final = frozenset(
+OWN: Final = frozenset(
     {
         genai.REDACTION_POLICY, genai.REDACTION_KEY_ID, genai.REDACTION_KEY_CHECK, genai.REDACTION_SURROGATES,
         genai.REDACTION_UNREAD,
     }
 )  # fmt: skip
-PROTOCOL: Final = _OWN | frozenset(
+PROTOCOL: Final = OWN | frozenset(
     {
         genai.HTTP_REQUEST_METHOD, genai.SERVER_ADDRESS, genai.ERROR_TYPE, genai.EXCEPTION_TYPE, genai.SERVICE_NAME,
         genai.VCS_REVISION, genai.VCS_BRANCH, genai.RUNTIME_NAME, genai.RUNTIME_VERSION, genai.FLAG_KEY, genai.FLAG_VARIANT,
@@ -43,18 +43,25 @@ PROTOCOL: Final = _OWN | frozenset(
     }
 )  # fmt: skip
 """Attributes that name things of the protocol: they stay, except an e-mail, a phone number or a credential put there."""
-_MISPLACED: Final = frozenset({"EMAIL", "PHONE", "SECRET", "URL_CRED"})
+_SECRETS: Final = frozenset({"SECRET", "URL_CRED"})
+_MISPLACED: Final = _SECRETS | {"EMAIL", "PHONE"}
 _MAY_BE_MISPLACED: Final = re.compile(r"@|\+[0-9]")
+_MAY_BE_SECRET: Final = re.compile(r"[A-Za-z][A-Za-z0-9_+/=.:-]{15}")
+_NAMES_OF_ERRORS: Final = frozenset({genai.ERROR_TYPE, genai.EXCEPTION_TYPE})
 
 
 def is_kept(name: str, value: AttributeValue) -> bool:
     """Whether an attribute stays without being read."""
-    return name in _OWN or (name in PROTOCOL and not _may_be_misplaced(value))
+    return name in OWN or (_is_protocol(name, value) and not _may_be_misplaced(value))
+
+
+def _is_protocol(name: str, value: AttributeValue) -> bool:
+    """Whether a value names a thing of the protocol; some programs put the message where an error's type belongs."""
+    return name in PROTOCOL and not (name in _NAMES_OF_ERRORS and isinstance(value, str) and " " in value)
 
 
 def _may_be_misplaced(value: AttributeValue) -> bool:
-    parts = value if isinstance(value, tuple) else (value,)
-    return any(isinstance(part, str) and _MAY_BE_MISPLACED.search(part) for part in parts)
+    return any(_MAY_BE_MISPLACED.search(text) for text in texts_in(value))
 
 
 class Text:
@@ -175,17 +182,18 @@ class Work:
     def attributes(self, attributes: Attributes, planned: Sequence[str] = ()) -> dict[str, AttributeValue]:
         """Add attributes; return what they are once the work is settled. Protocol values and what is `planned` stay."""
         made = dict(attributes)
+        protocol: dict[str, AttributeValue] = {}
         for name, value in attributes.items():
             if not self._redaction.keys[name].plain:
                 self._names.append((made, name, self.text(name)))
-            if name in planned or value is None or isinstance(value, bool | float):
+            if name in planned or value is None or isinstance(value, bool):
                 continue
-            if name in PROTOCOL:
-                self._protocol(made, name, value)
+            if _is_protocol(name, value):
+                protocol[name] = value
                 continue
             if isinstance(value, str):
                 self._places.append((made, name, self.text(value, name, name)))
-            elif isinstance(value, int):
+            elif isinstance(value, int | float):
                 node = walk.plant_number(value, self._redaction.keys, name)
                 if node is not None:
                     self.nodes.append(node)
@@ -195,16 +203,21 @@ class Work:
                 redacted = self._redaction.redact(value, (name,), self._deadline, self._casting)
                 self.surrogates.update(redacted.surrogates)
                 made[name] = redacted.value
+        self._protocol(made, protocol)
         return made
 
-    def _protocol(self, made: dict[str, AttributeValue], name: str, value: AttributeValue) -> None:
-        """Add a protocol value; most hold nothing that does not belong there."""
-        if name in _OWN or not _may_be_misplaced(value):
-            return
-        redacted = self._redaction.redact(value, (name,), self._deadline)
-        if any(finding.class_ in _MISPLACED for finding in redacted.findings):
-            self.surrogates.update(redacted.surrogates)
-            made[name] = redacted.value
+    def _protocol(self, made: dict[str, AttributeValue], values: Attributes) -> None:
+        """Add protocol values; most hold nothing that does not belong there."""
+        held = {name: list(texts_in(value)) for name, value in values.items() if name != genai.REDACTION_SURROGATES}
+        unsure = {text for texts in held.values() for text in texts if _MAY_BE_SECRET.search(text)}
+        secret = self._redaction.holding(_SECRETS, unsure, self._deadline)
+        for name, texts in held.items():
+            if secret.isdisjoint(texts) and (name in OWN or not any(map(_MAY_BE_MISPLACED.search, texts))):
+                continue
+            redacted = self._redaction.redact(values[name], (name,), self._deadline)
+            if any(finding.class_ in _MISPLACED for finding in redacted.findings):
+                self.surrogates.update(redacted.surrogates)
+                made[name] = redacted.value
 
     def settle(self) -> None:
         """Work out what every text becomes."""
@@ -273,7 +286,9 @@ class Work:
         for attributes, name, text in self._places:
             attributes[name] = text.made
         for attributes, name, node in self._numbers:
-            attributes[name] = int(splice.render(node))
+            value = attributes[name]
+            if isinstance(value, int | float):
+                attributes[name] = splice.as_number(splice.render(node), value, self.surrogates)
         self._rename()
 
     def _rename(self) -> None:
