@@ -99,6 +99,8 @@ class Run:
     """Span id of a nested exchange -> span id of the exchange around it (a model call inside a tool)."""
     gaps: tuple[Gap, ...] = ()
     """What is known to be missing: orphan spans, dropped attributes, bodies over the limit, files read in unmarked code."""
+    verified: bool = False
+    """A replay in another process was seen to be identical. The store knows that, the spans do not."""
 
     @property
     def status(self) -> RunStatus:
@@ -112,7 +114,7 @@ class Run:
         )
 
 
-def build_run(spans: Iterable[SpanRecord]) -> Run:
+def build_run(spans: Iterable[SpanRecord], *, verified: bool = False) -> Run:
     """Return the run that the spans of one trace form. A span that came twice counts once, a pending one not at all.
 
     Raises:
@@ -140,6 +142,7 @@ def build_run(spans: Iterable[SpanRecord]) -> Run:
         exchanges=tuple(exchanges),
         enclosing=enclosing,
         gaps=tuple(_gaps(ordered, by_id)),
+        verified=verified,
     )
 
 
@@ -294,6 +297,9 @@ RE_ENACTED_FROM: Final = 3
 """The lowest level at which a run can be re-enacted by itself. Below it, a run is a cold case."""
 NO_EXCHANGES: Final = "no_exchanges"
 """What keeps a run without exchanges from the next level, whatever else it lacks."""
+UNSEEN: Final = ", not verified"
+NOT_VERIFIED: Final = "not_verified"
+"""What keeps a run that lacks nothing from level 6: no replay of it was seen, and no recording looks at everything."""
 
 _ANSWER = (genai.RESPONSE_BODY, genai.ERROR_CHAIN)
 
@@ -358,6 +364,11 @@ class Readiness:
     """What keeps it from the next level: names of kit fields, kinds of gaps, or `NO_EXCHANGES`."""
 
     @property
+    def means(self) -> str:
+        """Return the level in words."""
+        return LEVELS[self.level] + (UNSEEN if NOT_VERIFIED in self.blocking else "")
+
+    @property
     def cold(self) -> bool:
         """Return whether the run cannot be re-enacted by itself: a cold case."""
         return self.level < RE_ENACTED_FROM
@@ -377,6 +388,8 @@ def spans_in_scope(run: Run, scope: KitScope) -> list[SpanRecord]:
 def readiness(run: Run) -> Readiness:
     """Return how far the run can be re-enacted: one level below the first that `KIT` or a gap rules out.
 
+    Level 6 is earned: nothing is known to be lacking, and a replay of the run was identical.
+
     A run without exchanges reaches level 2 at most, by what another instrumentation recorded of its tools. Below level 3, a run
     that used no tool stays at level 1: there is no tool whose output could be frozen.
     """
@@ -390,6 +403,8 @@ def readiness(run: Run) -> Readiness:
     missing = tuple(Missing(field=kit_field, span_ids=tuple(ids)) for kit_field, ids in lacking.items())
     ceilings = {item.field.name: item.field.level - 1 for item in missing} | {gap.kind.value: gap.ceiling for gap in run.gaps}
     level = min(ceilings.values(), default=max(LEVELS))
+    if level == max(LEVELS) and not run.verified:
+        ceilings[NOT_VERIFIED] = level = max(LEVELS) - 1
     blocking = tuple(sorted(name for name, ceiling in ceilings.items() if ceiling == level))
     if not run.exchanges:
         level, blocking = min(level, 2), (NO_EXCHANGES,)

@@ -6,7 +6,7 @@ import asyncio
 import gc
 import weakref
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
 import agents
@@ -157,7 +157,7 @@ def test_what_a_frameworks_tool_leaves_behind_is_named(act: Callable[[], object]
     with capture() as captured:
         agent(act)
         run = build_run(captured.spans)
-    assert readiness(run).level < 6
+    assert readiness(replace(run, verified=True)).level < 6
     texts = [gap.text.split(", which")[0] for gap in run.gaps if gap.kind is GapKind.TOOL_CHANGES]
     assert sorted(f"{text.split()[1]} {text.split(') ', 1)[1]}" for text in texts) == words
 

@@ -80,7 +80,7 @@ def project(recorded: tuple[Path, Run], tmp_path_factory: pytest.TempPathFactory
         done = project.freezeframe("up", *EPHEMERAL)
         assert done.returncode == 0, done.stderr
         for program in (FAIL, RECORD):
-            done = project.python("-c", program)
+            done = project.python("-c", program, environ={"GIT_COMMIT": "1f4aa9f"})
             assert done.returncode == 0, done.stderr
         yield project
     finally:
@@ -103,6 +103,25 @@ def test_up_again_changes_nothing(project: Project) -> None:
         for text in (before, run_command(project, "status", "--json"))
     ]
     assert pids[0] == pids[1]
+
+
+def test_an_identical_replay_earns_the_highest_level_wherever_it_is_shown(project: Project, good_run: str) -> None:
+    def levels() -> list[object]:
+        [row] = [row for row in json.loads(run_command(project, "runs", "--json")) if row["trace_id"] == good_run]
+        shown = json.loads(run_command(project, "show", good_run, "--json"))
+        sql = f"SELECT level, level_name FROM readiness WHERE trace_id = '{good_run}'"
+        [asked] = json.loads(run_command(project, "sql", sql, "--format", "json"))
+        return [row["level"], shown["level"], shown["level_means"], *asked.values(), shown["advice"] == []]
+
+    earned = [6, 6, "hermetic", 6, "hermetic", True]
+    if levels() != earned:  # no other test has replayed it
+        unverified = "environment recorded, not verified"
+        assert levels() == [5, 5, unverified, 5, unverified, False]
+        assert "not verified" in run_command(project, "show", good_run)
+        assert project.freezeframe("replay", good_run, "--ignore", "body.temperature").returncode == 0
+        assert levels()[0] == 5  # a relaxed replay shows less
+    run_command(project, "replay", good_run)
+    assert levels() == earned
 
 
 def test_status_and_doctor_say_that_all_is_well(project: Project) -> None:

@@ -23,7 +23,7 @@ from freezeframe_replay.sources.backends import load_backend_spans
 from freezeframe_schemas.divergence import DivergenceKind, Report
 from freezeframe_schemas.exchange import Chunk, Kind
 from freezeframe_schemas.fixture import Fixture, Step, load_fixture, write_fixture
-from freezeframe_schemas.run import build_run, readiness
+from freezeframe_schemas.run import NOT_VERIFIED, build_run, readiness
 from freezeframe_schemas.verdict import Verdict, verdict
 
 # the first test of a session also waits for everything to start, and for four agents to answer
@@ -66,7 +66,9 @@ def test_a_recorded_run_replays_with_zero_divergences_and_reaches_nothing(theatr
 
 @every_variant
 def test_the_store_holds_the_run_whole_enough_for_the_highest_level(theatre: Theatre, variant: str) -> None:
-    assert readiness(theatre.runs[variant].run).level == 6
+    run = theatre.runs[variant].run
+    assert readiness(run).blocking == (NOT_VERIFIED,)
+    assert readiness(replace(run, verified=True)).level == 6
 
 
 @every_variant

@@ -22,6 +22,7 @@ from freezeframe_schemas.run import (
     KIT,
     LEVELS,
     NO_EXCHANGES,
+    NOT_VERIFIED,
     OPERATION_IN,
     Entry,
     EntryKind,
@@ -74,11 +75,20 @@ def less(attributes: Mapping[str, AttributeValue], names: tuple[str, ...]) -> di
 
 
 def ready(spans: list[SpanRecord]) -> Readiness:
-    return readiness(build_run(spans))
+    return readiness(build_run(spans, verified=True))
 
 
 def test_a_run_that_carries_the_whole_kit_can_be_hermetic() -> None:
     assert ready(complete_run()) == Readiness(level=6, missing=())
+
+
+def test_a_run_whose_replay_nobody_saw_is_not_hermetic_and_says_so() -> None:
+    """No reading of a recording sees everything that the run reached; what else it lacks comes first."""
+    found = readiness(build_run(complete_run()))
+    assert found == Readiness(level=5, missing=(), blocking=(NOT_VERIFIED,))
+    assert found.means == "environment recorded, not verified"
+    lacking = without(complete_run(), (genai.FLAGS,), KitScope.ENTRY)
+    assert [readiness(build_run(lacking, verified=each)).blocking for each in (True, False)] == [("flags",)] * 2
 
 
 @pytest.mark.parametrize("field", [field for field in KIT if field.scope not in OPERATION_IN], ids=lambda field: field.name)

@@ -13,11 +13,12 @@ from handmade_runs import told
 from tables_page import tables_page
 
 from freezeframe_collector.store import Store
+from freezeframe_collector.store.retention import note_replay
 from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.gaps import Gap, GapKind, gaps_to_json
-from freezeframe_schemas.run import KIT, LEVELS, OPERATION_IN, KitScope, build_run, readiness, spans_in_scope
+from freezeframe_schemas.run import KIT, OPERATION_IN, KitScope, build_run, readiness, spans_in_scope
 from freezeframe_schemas.span import Resource, SpanRecord
 from freezeframe_schemas.tables.ddl import DATABASE, TABLES, checksum, described, migrations
 from freezeframe_schemas.tables.view_columns import VIEW_NAME, view_columns
@@ -106,12 +107,14 @@ def test_readiness_in_sql_is_readiness_in_python_for_runs_of_all_kinds(store: St
     for seed in range(120):
         spans = some_run(seed)
         store.insert(spans, token=f"some {seed}")
-        run = build_run(spans)
+        run = build_run(spans, verified=bool(seed % 2))
+        if run.verified:
+            note_replay(store, run.trace_id)
         found = readiness(run)
         missing = sorted(item.field.name for item in found.missing)
         gaps = sorted({gap.kind.value for gap in run.gaps})
         expected[run.trace_id] = (
-            found.level, LEVELS[found.level], found.cold, missing, list(found.blocking), gaps, len(run.exchanges)
+            found.level, found.means, found.cold, missing, list(found.blocking), gaps, len(run.exchanges)
         )  # fmt: skip
     _, rows = runs.sql(
         "SELECT trace_id, level, level_name, cold, arraySort(missing), missing_for_next, gaps, exchanges"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from freezeframe_schemas.gaps import GapKind
 from freezeframe_schemas.run import build_run, readiness
 from freezeframe_schemas.span import SpanRecord
@@ -13,5 +15,5 @@ def carried_texts(spans: list[SpanRecord]) -> list[list[str]]:
     for span in spans:
         traces.setdefault(span.trace_id, []).append(span)
     runs = [build_run(each) for each in traces.values()]
-    assert all(readiness(run).level < 6 for run in runs if run.gaps)
+    assert all(readiness(replace(run, verified=True)).level < 6 for run in runs if run.gaps)
     return [[gap.text for gap in run.gaps if gap.kind is GapKind.CARRIED_OVER] for run in runs]

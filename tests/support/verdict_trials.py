@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
 from unittest import mock
@@ -225,7 +225,7 @@ def _is_at_limit(run: Run) -> bool:
 
 def named_reason(run: Run) -> str:
     """Return why the recording says that it cannot be re-enacted exactly; empty if it does not."""
-    ready = readiness(run)
+    ready = readiness(replace(run, verified=True))
     if run.gaps:
         return ", ".join(sorted({gap.kind.value for gap in run.gaps}))
     return "" if ready.level == max(LEVELS) else f"level {ready.level}: {', '.join(item.field.name for item in ready.missing)}"

@@ -111,6 +111,13 @@ def _label(store: Store, request: Request) -> dict[str, Any]:
     return {"run": run, **texts}
 
 
+def _replayed(store: Store, request: Request) -> dict[str, Any]:
+    """Note that a replay of a run was identical."""
+    run = _run(store, request)
+    retention.note_replay(store, run)
+    return {"run": run}
+
+
 def _delete(store: Store, request: Request) -> dict[str, Any]:
     """Delete a run, a user or a tenant; with ``dry_run`` only return how much there is."""
     names = [name for name in deleting.SUBJECTS if name in request]
@@ -176,6 +183,7 @@ _ACTIONS: Final[Mapping[str, Callable[[Store, Request], dict[str, Any]]]] = {
     "pin": _pin,
     "unpin": _unpin,
     "label": _label,
+    "replayed": _replayed,
     "delete": _delete,
     "redact": _rewrite,
     "backup": _backup,

@@ -19,6 +19,7 @@ from freezeframe_collector.store.store import Store
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
 from freezeframe_schemas.lifecycle import NOT_OK
 from freezeframe_schemas.tables.ddl import searched_sql
+from freezeframe_schemas.tables.views import REPLAYED
 
 _NOT_OK: Final = f"status IN ({', '.join(quote_text(status.value) for status in NOT_OK)})"
 _TABLES: Final = ("piece_rows", "span_rows", "call_rows")
@@ -199,6 +200,16 @@ def label(store: Store, trace_id: str, texts: Mapping[str, str]) -> None:
     """
     row, _ = _place_of(store, trace_id, span_id=texts["span_id"])
     insert_row(store.engine, f"{store.database}.labels", {**row, **{name: quote_text(text) for name, text in texts.items()}})
+
+
+def note_replay(store: Store, trace_id: str) -> None:
+    """Note that a replay of the run was identical.
+
+    Raises:
+        RunError: no such run.
+    """
+    row, _ = _place_of(store, trace_id)
+    insert_row(store.engine, f"{store.database}.labels", {**row, "span_id": quote_text(REPLAYED)})
 
 
 def _place_of(store: Store, trace_id: str, *, span_id: str = "") -> tuple[dict[str, str], int]:

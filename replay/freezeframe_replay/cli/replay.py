@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import shlex
 import sys
 import tempfile
@@ -17,6 +18,8 @@ from freezeframe_replay.cli.writing import write_to
 from freezeframe_replay.engine.begin import begin_at
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.engine.policy import HERMETIC, Fence, ReplayPolicy
+from freezeframe_replay.local.administration import note_replay
+from freezeframe_replay.local.home import STORE_VARIABLE
 from freezeframe_replay.local.target import fixture_directory, is_fixture, load_run, open_store, target_as_typed
 from freezeframe_replay.process.kept import kept_run
 from freezeframe_replay.process.packed_environment import make_environment
@@ -24,9 +27,10 @@ from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.process.surroundings import Interpreter
 from freezeframe_replay.report.report_text import report_text
 from freezeframe_replay.sources.fixture_archive import fixture_of, is_archive, unpacked
+from freezeframe_replay.sources.span_file import split_name
 from freezeframe_schemas.data_directory import KEYS
 from freezeframe_schemas.divergence import Report
-from freezeframe_schemas.errors import ConfigError, ReplayError, RunError
+from freezeframe_schemas.errors import ConfigError, ReplayError, RunError, StoreError
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
@@ -142,7 +146,21 @@ def execute(arguments: argparse.Namespace) -> int:
         raise _no_code(path)
     if is_fixture(arguments.run):
         return _replay(arguments, fixture_directory(arguments.run))
-    return _replay(arguments, freeze(load_run(options.place_of(arguments), arguments.run)))
+    return _replay_stored(arguments)
+
+
+def _replay_stored(arguments: argparse.Namespace) -> int:
+    """Replay a run of a store. The data directory's store notes that it was identical without any help: see `run.readiness`."""
+    run = load_run(options.place_of(arguments), arguments.run)
+    code = _replay(arguments, freeze(run))
+    helped = arguments.program or arguments.begin or arguments.ignore or arguments.live or arguments.allow_tool
+    is_own = not (arguments.store or os.environ.get(STORE_VARIABLE)) and split_name(arguments.run) is None
+    if code == 0 and run.exchanges and is_own and not helped:
+        try:
+            note_replay(options.home_of(arguments), run.trace_id)
+        except StoreError as error:
+            print(f"freezeframe replay: warning: not noted in the store: {error}", file=sys.stderr)
+    return code
 
 
 def _replay_session(arguments: argparse.Namespace) -> int:
@@ -161,7 +179,7 @@ def _replay_session(arguments: argparse.Namespace) -> int:
         print(f"turn {number} of {len(rows)}: {row.name}", flush=True)
         arguments.run = row.trace_id
         try:
-            codes.append(_replay(arguments, freeze(load_run(place, row.trace_id))))
+            codes.append(_replay_stored(arguments))
         except (RunError, ReplayError) as error:  # the other turns still matter
             print(f"freezeframe replay: {error}", file=sys.stderr)
             codes.append(COMMAND.code_of(error))

@@ -9,7 +9,7 @@ from typing import Final
 
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, print_json, terminal_width
-from freezeframe_replay.local.target import load_target, open_store, reads_sql, target_as_typed
+from freezeframe_replay.local.target import load_with_standing, open_store, reads_sql, target_as_typed
 from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
 from freezeframe_replay.report.render import outline_text
 from freezeframe_replay.sources.span_file import split_name
@@ -37,7 +37,7 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the outline."""
-    found = load_target(place_of(arguments), arguments.run)
+    found = load_with_standing(place_of(arguments), arguments.run)
     full: bool = arguments.full
     outline = outline_fixture(found, full=full) if isinstance(found, Fixture) else outline_run(found, full=full)
     if arguments.json:

@@ -45,6 +45,17 @@ def administration(home: Home, store: str = "") -> Callable[[Order], Answer]:
     return lambda order: _by_process(f"chdb://{directory}", order)
 
 
+def note_replay(home: Home, run_id: str) -> None:
+    """Note in the store of the data directory that a replay of the run was identical, if a collector holds that store.
+
+    Raises:
+        PermanentStoreError: the collector refuses it.
+    """
+    port = read_ports(home).get("clickhouse") if flush(home) else None
+    if port:
+        _by_collector(home, port, {"action": "replayed", "run": run_id})
+
+
 def _by_collector(home: Home, port: int, order: Order) -> Answer:
     request = urllib.request.Request(
         f"http://127.0.0.1:{port}/store",

@@ -16,7 +16,7 @@ from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.sources.backends import ListedRun, is_backend, list_backend_runs, listed_run, load_backend_spans
 from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
 from freezeframe_replay.sources.span_file import load_run_of_file, load_runs_below, pick_run, split_name
-from freezeframe_replay.sources.store import LAST, RunStore, open_runs
+from freezeframe_replay.sources.store import LAST, RunStore, open_runs, with_standing
 from freezeframe_schemas.errors import ConfigError, RunError
 from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.run import Run, build_run
@@ -144,6 +144,14 @@ def load_run(place: RunsPlace, named: str) -> Run:
         return pick_run(folder, load_runs_below(folder), "" if named == LAST else named)
     url = store_of(place)
     return build_run(load_backend_spans(url, named) if is_backend(url) else open_runs(url).load_spans(named))
+
+
+def load_with_standing(place: RunsPlace, named: str) -> Fixture | Run:
+    """Return what `load_target` returns; a run of the store with what only the store knows of it: one more statement."""
+    found = load_target(place, named)
+    if isinstance(found, Run) and split_name(named) is None and reads_sql(place):
+        return with_standing(found, open_store(place))
+    return found
 
 
 def load_as_fixture(place: RunsPlace, named: str) -> Fixture:

@@ -15,7 +15,7 @@ from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Request, Response, format_lane
 from freezeframe_schemas.fixture import Fixture, Loss
 from freezeframe_schemas.lifecycle import RunStatus, is_pending, status_of
-from freezeframe_schemas.run import KIT, LEVELS, Entry, Run, readiness, spans_in_scope
+from freezeframe_schemas.run import KIT, NOT_VERIFIED, Entry, Run, readiness, spans_in_scope
 from freezeframe_schemas.span import SpanRecord, StatusCode
 from freezeframe_schemas.tables.previews import input_preview
 from freezeframe_schemas.wire import decode_body
@@ -30,6 +30,7 @@ _REPORTED: Final[Mapping[str, str]] = {
     genai.OP_RETRIEVAL: Kind.RETRIEVAL.value,
 }
 """What a span of another instrumentation reports, by its operation."""
+_VERIFY: Final = "replay it: level 6 is that of a run whose replay was seen to be identical"
 _NO_END: Final = "none: no end was recorded; the run is still going, or was killed"
 _ASKED: Final = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY, genai.INPUT_MESSAGES)
 _ANSWERED: Final = (genai.TOOL_CALL_RESULT, genai.OUTPUT_MESSAGES, genai.RETRIEVAL_DOCUMENTS)
@@ -132,11 +133,12 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
         nodes=tuple(_nodes(run, numbers, exchanges, full)),
         kit=tuple(_kit(run)),
         level=reached.level,
-        level_means=LEVELS[reached.level],
+        level_means=reached.means,
         missing=tuple(item.field.name for item in sorted(reached.missing, key=lambda item: item.field.level)),
         gaps=tuple(str(gap) for gap in run.gaps),
         cold=reached.cold,
-        advice=tuple(dict.fromkeys(gap.do for gap in run.gaps if gap.kind in reached.blocking and gap.do)),
+        advice=tuple(dict.fromkeys(gap.do for gap in run.gaps if gap.kind in reached.blocking and gap.do))
+        or ((_VERIFY,) if NOT_VERIFIED in reached.blocking else ()),
         ledger=() if rebuilt is None else rebuilt.ledger,
         reconstructed=0 if rebuilt is None else len(rebuilt.steps),
     )

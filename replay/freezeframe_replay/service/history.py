@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.fork import Edit, Target, fork
+from freezeframe_replay.local.home import Home
 from freezeframe_replay.process.kept import live_steps, redactor_like
 from freezeframe_replay.report.spent import Spent
 from freezeframe_replay.service.job import Job
@@ -65,6 +66,7 @@ class History:
     """The folder of kept replays. Deleting one there is enough: nothing else remembers it."""
 
     def __init__(self, directory: Path) -> None:
+        self.home = Home(directory=directory)
         self.keys = directory / KEYS
         self._directory = directory / REPLAYS
 

@@ -15,6 +15,7 @@ from typing import Final
 
 from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.experiments.fork import Edit
+from freezeframe_replay.local.administration import note_replay
 from freezeframe_replay.process.kept import kept_run, live_run, live_steps
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.process.surroundings import compare_commits
@@ -23,10 +24,11 @@ from freezeframe_replay.service.history import MOST_KEPT, History
 from freezeframe_replay.service.job import Job
 from freezeframe_replay.web.replay import Noted
 from freezeframe_schemas.divergence import Report, Served
-from freezeframe_schemas.errors import FixtureError, FreezeframeError, ReplayError
+from freezeframe_schemas.errors import FixtureError, FreezeframeError, ReplayError, StoreError
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.run import Run
+from freezeframe_schemas.verdict import Verdict, verdict
 
 _logger: Final = logging.getLogger(__name__)
 
@@ -132,6 +134,11 @@ class Jobs:
             _logger.error("replay %d of run %s: not kept: %s", job.number, job.run_id, error)
             return
         self._noted[job.number] = job.noted
+        if job.report is not None and job.edit is None and not job.live and verdict(job.report) is Verdict.IDENTICAL:
+            try:
+                await asyncio.to_thread(note_replay, self._history.home, job.run_id)
+            except StoreError as error:
+                _logger.error("replay %d of run %s: not noted in the store: %s", job.number, job.run_id, error)
 
 
 def _move(job: Job, served: int) -> None:

@@ -10,7 +10,7 @@ import logging
 import re
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import parse_qs, unquote
 
@@ -18,9 +18,11 @@ from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError, WireError
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.local_tokens import READER, token_of
+from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import run_statement, spans_from_blocks
 from freezeframe_schemas.tables.ddl import DATABASE
+from freezeframe_schemas.tables.views import REPLAYED
 
 if TYPE_CHECKING:
     from clickhouse_connect.driver.client import Client
@@ -179,6 +181,11 @@ def _store_errors() -> Generator[None]:
         raise PermanentStoreError(f"store: {said[:2000]}") from error
 
 
+def with_standing(run: Run, store: RunStore) -> Run:
+    """Return the run with what only the store knows of it: whether a replay of it was identical."""
+    return replace(run, verified=store.is_verified(run.trace_id))
+
+
 class RunStore:
     """Runs of one store, as one tenant or as all."""
 
@@ -203,6 +210,14 @@ class RunStore:
         """Return whether the run's stored spans have been searched for everything that was found in it."""
         where, parameters = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
         return not self._rows(f"SELECT 1 FROM runs WHERE {where} AND NOT settled", parameters)
+
+    def is_verified(self, trace_id: str) -> bool:
+        """Return whether a replay of the run was identical; False of a store of a version before that was noted."""
+        where, parameters = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
+        try:
+            return bool(self._rows(f"SELECT 1 FROM labels WHERE {where} AND span_id = '{REPLAYED}'", parameters))
+        except PermanentStoreError:
+            return False
 
     def find(self, run: str) -> str:
         """Return the trace id that `run` names; see `load_spans`.

@@ -13,7 +13,18 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.gaps import CEILINGS, GapKind
-from freezeframe_schemas.run import KINDS_IN, KIT, LEVELS, NO_EXCHANGES, OPERATION_IN, RE_ENACTED_FROM, KitField, KitScope
+from freezeframe_schemas.run import (
+    KINDS_IN,
+    KIT,
+    LEVELS,
+    NO_EXCHANGES,
+    NOT_VERIFIED,
+    OPERATION_IN,
+    RE_ENACTED_FROM,
+    UNSEEN,
+    KitField,
+    KitScope,
+)
 from freezeframe_schemas.tables.columns import RUN_COLUMNS
 from freezeframe_schemas.tables.ddl import UNFINISHED, quoted, with_names
 from freezeframe_schemas.tables.view_columns import comments_sql
@@ -123,12 +134,17 @@ def _level_sql() -> str:
         if(arraySum(mapValues(r.made)) > exchanges, ['{GapKind.EXCHANGES_LOST}'], []),
         if({UNFINISHED}, ['{GapKind.UNFINISHED}'], []))) AS known_gaps,
     arrayConcat(arrayMap(field -> (field.1, toUInt8(field.2)), lacking),
-        arrayMap(gap -> (gap, toUInt8(transform(gap, [{kinds}], [{ceilings}], 5))), known_gaps)) AS ceilings,
+        arrayMap(gap -> (gap, toUInt8(transform(gap, [{kinds}], [{ceilings}], 5))), known_gaps)) AS lowered,
+    arrayConcat(lowered, if(arrayExists(ceiling -> ceiling.2 < {max(LEVELS)}, lowered) OR {VERIFIED},
+        [], [('{NOT_VERIFIED}', toUInt8({max(LEVELS) - 1}))])) AS ceilings,
     arrayMin(arrayPushBack(arrayMap(ceiling -> ceiling.2, ceilings), toUInt8({max(LEVELS)}))) AS lowest,
     if(exchanges = 0, least(lowest, 2), lowest) AS reached,
     arrayExists(mark -> bitAnd(mark, if(exchanges = 0, {_REPORTED}, {_USED})) > 0, mapValues(r.marks)) AS used_tools"""
 
 
+REPLAYED: Final = "replay"
+"""Span id of the row of `labels` that says that a replay of the run was identical."""
+VERIFIED: Final = f"(r.tenant, r.trace_id) IN (SELECT tenant, trace_id FROM {{db}}.labels WHERE span_id = '{REPLAYED}')"
 _LEVEL: Final = "if(reached = 2 AND NOT used_tools, 1, reached) AS level, -- How far the run can be re-enacted"
 """A column over what `_level_sql` says."""
 
@@ -149,7 +165,8 @@ SELECT
     r.run_id::String AS run_id,
     r.start_time::DateTime64(9, 'UTC') AS start_time, -- First start of a span
     {_LEVEL}
-    map({names})[toUInt8(level)] AS level_name, -- The level in words
+    concat(map({names})[toUInt8(level)], if(has(missing_for_next, '{NOT_VERIFIED}'), '{UNSEEN}', ''))
+        AS level_name, -- The level in words
     level < {RE_ENACTED_FROM} AS cold, -- True where it cannot be re-enacted by itself
     arrayMap(field -> field.1, lacking) AS missing, -- Fields of the replay kit that it lacks
     if(exchanges = 0, ['{NO_EXCHANGES}'],
