@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe._guard import report
+from freezeframe.context.environment import HASH_SEED_VARIABLE
 
 INJECT_VARIABLE: Final = "FREEZEFRAME_INJECT"
 ROOT_VARIABLE: Final = "FREEZEFRAME_ROOT"
@@ -26,8 +27,14 @@ def injected_environment(target: str, environ: Mapping[str, str] = os.environ) -
 
 
 def capture_environment(command: Sequence[str], environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment with which `freezeframe run` starts `command`, so that it is captured."""
+    """Return the environment with which `freezeframe run` starts `command`, so that it is captured.
+
+    The seed for hashing texts is drawn here: of one that Python draws, nobody learns, and sets have another order in a replay.
+    """
     root = "never" if is_server(command) else "always"
+    seed = environ.get(HASH_SEED_VARIABLE)
+    if seed in (None, "", "random"):
+        environ = {**environ, HASH_SEED_VARIABLE: str(int.from_bytes(os.urandom(4)))}
     return {ROOT_VARIABLE: root, **injected_environment("freezeframe._injection:start", environ)}
 
 

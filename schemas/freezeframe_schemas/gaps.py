@@ -52,6 +52,8 @@ class GapKind(StrEnum):
     RANDOM_UNRECORDED = "random_unrecorded"
     CLOCK_UNRECORDED = "clock_unrecorded"
     """The program reads the time past the clock that a replay sets."""
+    HASH_SEED = "hash_seed"
+    """The program makes sets or hashes, whose seed is not known. A replay may be identical all the same."""
     UNREAD = "unread"
     """The collector's redaction could not read everything in time and kept hashes."""
     UNSEEN = "unseen"
@@ -60,7 +62,7 @@ class GapKind(StrEnum):
 
 CEILINGS: Final[Mapping[GapKind, int]] = {
     **dict.fromkeys(GapKind, 5),
-    GapKind.OUTCOME_PARTLY: 6,
+    **dict.fromkeys((GapKind.OUTCOME_PARTLY, GapKind.HASH_SEED), 6),
     # With one of these, the run cannot be started again by itself, or one of its steps cannot be answered.
     **dict.fromkeys(
         (

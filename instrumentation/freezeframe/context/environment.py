@@ -107,10 +107,26 @@ DATABASES_VARIABLE: Final = "FREEZEFRAME_RECORD_DATABASES"
 FILES_VARIABLE: Final = "FREEZEFRAME_RECORD_FILES"
 
 
+HASH_SEED_VARIABLE: Final = "PYTHONHASHSEED"
+
+
+def is_hash_seed(text: object) -> bool:
+    """Return whether a value of `HASH_SEED_VARIABLE` decides the order of sets: a number, where Python draws one otherwise."""
+    return isinstance(text, str) and text.isascii() and text.isdecimal() and len(text) <= 10 and int(text) < 2**32
+
+
+def hash_seed() -> str | None:
+    """Return the seed from which this process hashes texts, if it was given one. Python reveals none that it drew."""
+    seed = None if sys.flags.ignore_environment else os.environ.get(HASH_SEED_VARIABLE)
+    return seed if is_hash_seed(seed) else None
+
+
 def recorded_settings(settings: Settings) -> dict[str, str]:
-    """Return the variables of a run's environment, with what a replay must know of our own settings."""
+    """Return the variables of a run's environment, with what a replay must know of Python and of our own settings."""
     ours = {DATABASES_VARIABLE: settings.record_databases, FILES_VARIABLE: settings.record_files}
-    return {**recorded_environment(settings.record_env), **{name: "true" for name, is_on in ours.items() if is_on}}
+    recorded = {**recorded_environment(settings.record_env), **{name: "true" for name, is_on in ours.items() if is_on}}
+    seed = hash_seed()
+    return recorded if seed is None else {**recorded, HASH_SEED_VARIABLE: seed}
 
 
 @lru_cache(maxsize=4096)

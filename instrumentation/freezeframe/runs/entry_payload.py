@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 from freezeframe._guard import guard
 from freezeframe.context.answers import Answers, KnownTexts
 from freezeframe.context.draws import Draws
+from freezeframe.context.environment import hash_seed
 from freezeframe.context.sights import Sights
 from freezeframe.runs.streams import application_texts
 from freezeframe.seams.draws.shared_random import SHARED
@@ -32,6 +33,15 @@ _NUMPYS_CLOCK: Final = Gap(
     do="use datetime.datetime.now()",
 )
 
+_UNORDERED: Final = re.compile(
+    rb"""(?<!sorted\()(?<!len\()\b(?:(?:frozen)?set|hash)\(|\{[^{}:"'\n]+\bfor\b|\bfor\b.+\bin\s*\{"""
+)
+_HASH_SEED: Final = Gap(
+    kind=GapKind.HASH_SEED,
+    text=f"the order of sets of texts, and hashes, come from a seed that Python drew, {NOT_SET}",
+    do="start the program by `freezeframe run -- CMD` or with PYTHONHASHSEED, or sort",
+)
+
 _UNKNOWN: Final = Gap(
     kind=GapKind.UNSEEN,
     text="an error in freezeframe kept it from finding what the run lacks",
@@ -44,6 +54,14 @@ def _asks_numpy_for_time(modules: int) -> bool:
     """Return whether code of the application does. `modules`: how many are imported; it is looked up again if more are."""
     with suppress(OSError):
         return "numpy" in sys.modules and any(map(_NUMPYS_NOW.search, application_texts()))
+    return False
+
+
+@cache
+def _makes_sets(modules: int) -> bool:
+    """Return whether code of the application seems to, in a process whose seed is not known. `modules`: as above."""
+    with suppress(OSError):
+        return hash_seed() is None and any(map(_UNORDERED.search, application_texts()))
     return False
 
 
@@ -162,6 +180,8 @@ class EntryPayload:
             seen = (*self.sights.gaps(point.target.rpartition(":")[2]), *self._draws.gaps())
             if _asks_numpy_for_time(len(sys.modules)):
                 seen = (*seen, _NUMPYS_CLOCK)
+            if _makes_sets(len(sys.modules)):
+                seen = (*seen, _HASH_SEED)
             before = (*self._import_gaps(), *self._answers.gaps(point.input, self.output, self._known_texts))
             gaps = (*(point.reach() if point.reach else ()), *point.gaps, *before, *seen)
         optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import freezeframe
+from freezeframe.context.environment import HASH_SEED_VARIABLE, is_hash_seed
 from freezeframe_replay.engine.policy import Fence, ReplayPolicy, policy_to_json
 from freezeframe_replay.process.child import (
     FIXTURE_VARIABLE,
@@ -139,7 +140,7 @@ def reenact(
         interpreter = interpreter or Interpreter()
         policy, of_the_fence = _fenced(policy or ReplayPolicy(), scratch, spans)
         variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **interpreter.variables}
-        variables |= env or {}
+        variables |= _hash_seed(loaded) | dict(env or {})
         how = _How(
             command=command,
             cwd=cwd,
@@ -294,6 +295,12 @@ def _environment(fixture: Fixture) -> dict[str, str]:
     if zone:
         variables["TZ"] = zone
     return variables
+
+
+def _hash_seed(fixture: Fixture) -> dict[str, str]:
+    """Return the variable that gives sets the order that they had in the run, if its seed is known."""
+    seed = json.loads(fixture.entry.environment or "{}").get(HASH_SEED_VARIABLE)
+    return {HASH_SEED_VARIABLE: seed} if is_hash_seed(seed) else {}
 
 
 def _own(fixture: Fixture, policy: ReplayPolicy) -> dict[str, str]:
