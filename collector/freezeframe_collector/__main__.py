@@ -97,7 +97,7 @@ def _parser() -> argparse.ArgumentParser:
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file; see docs/collector-config.md")
+    parser.add_argument("--config", type=Path, metavar="FILE", help="TOML file; see docs/operate/collector-config.md")
     parser.add_argument("--check", action="store_true", help="check the configuration, report every fault, and exit")
     parser.add_argument(
         "--read", action="store_true", help="answer SQL over the embedded store until stdin closes; needs no running collector"

@@ -194,7 +194,7 @@ class Settings:
         None,
         "Keep spans on disk, sealed, while the collector is down; this process, a later one, or `freezeframe drain` "
         "delivers them. A directory; `True`: one below `~/.local/state/freezeframe/spool` (`XDG_STATE_HOME`); `False`: "
-        "off. Default: `True` if the content can be sealed, else `False` with a warning. See [delivery](delivery.md).",
+        "off. Default: `True` if the content can be sealed, else `False` with a warning. See [delivery](operate/delivery.md).",
         _SPOOL,
     )
     spool_protection: Literal["encrypt", "redact"] = setting(

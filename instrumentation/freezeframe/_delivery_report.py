@@ -78,5 +78,5 @@ def _losses(counts: DeliveryCounts | None) -> Iterable[DeliveryReport]:
     if counts is None:
         return
     found = f"{counts.exported} spans delivered, {counts.spooled} spooled, {counts.dropped} dropped, {counts.failed} failed"
-    do = "docs/delivery.md explains each of these" if counts.lost else ""
+    do = "docs/operate/delivery.md explains each of these" if counts.lost else ""
     yield DeliveryReport(subject="delivery", ok=not counts.lost, found=found, do=do)

@@ -74,7 +74,7 @@ def test_contradictions_are_faults() -> None:
 
 def test_the_page_is_the_code() -> None:
     """``python tests/support/settings_pages.py`` writes it again after a setting has changed."""
-    page = DOCS / "collector-config.md"
+    page = DOCS / "operate" / "collector-config.md"
     assert page.read_text() == pages()[page]
 
 

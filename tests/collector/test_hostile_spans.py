@@ -31,7 +31,7 @@ RECORDED = sorted((Path(__file__).parents[1] / "data" / "otlp").glob("*/*.pb"))
 LONG_S = float(os.environ.get("FREEZEFRAME_FUZZ_S", "0"))
 ROUNDS = 40
 MOST_MB = 3_000
-"""What docs/collector.md allows an owner with two workers: the engine's 2 GB, and the bounded parts."""
+"""What docs/operate/collector.md allows an owner with two workers: the engine's 2 GB, and the bounded parts."""
 COMPRESSORS = {"identity": bytes, "gzip": gzip.compress, "deflate": zlib.compress, "zstd": zstandard.compress}
 METHODS = {
     "traces": "/opentelemetry.proto.collector.trace.v1.TraceService/Export",

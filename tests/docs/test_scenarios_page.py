@@ -16,7 +16,7 @@ NAMED = re.compile(r"`([\w/.]+)::(\w+)(?:\[(\w+)\])?`")
 
 
 def rows() -> list[list[str]]:
-    lines = (ROOT / "docs" / "replay-scenarios.md").read_text(encoding="utf-8").splitlines()
+    lines = (ROOT / "tests" / "replay" / "scenarios.md").read_text(encoding="utf-8").splitlines()
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if re.match(r"\| \d+ \|", line)]
 
 

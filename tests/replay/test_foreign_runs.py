@@ -1,8 +1,8 @@
 """Runs that other instrumentations recorded, re-enacted by real SDKs over a loopback socket from what their spans tell.
 
 The golden file says of each recorded scenario how many of its runs a small agent re-enacted, and each row of the ledger;
-``docs/foreign-runs.md`` is made from it. To accept a change: ``python tests/replay/test_foreign_runs.py`` writes it; read the
-difference as code.
+``docs/other-instrumentations.md`` is made from it. To accept a change: ``python tests/replay/test_foreign_runs.py`` writes
+it; read the difference as code.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Runs that other instrumentations recorded, asked again by agents in JavaScript on the SDKs of npm, through the server.
 
 Each multi-step run four times: whole, streamed, with the tools' results changed, and with one word of the question changed. The
-golden file counts by instrumentation; ``docs/foreign-runs.md`` has its table. To accept a change:
+golden file counts by instrumentation; ``docs/other-instrumentations.md`` has its table. To accept a change:
 ``python tests/replay/test_foreign_runs_in_node.py`` writes it.
 """
 

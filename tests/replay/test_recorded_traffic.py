@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
-from recorded_traffic import Checked, Row, body_of, check, client_of, coverage_page, failures, load_conversations
+from recorded_traffic import (
+    PAGE,
+    Checked,
+    Row,
+    body_of,
+    check,
+    client_of,
+    coverage_section,
+    failures,
+    load_conversations,
+    page_with,
+)
 
 from freezeframe_schemas.divergence import DivergenceKind
 from freezeframe_schemas.exchange import Completion
 from freezeframe_schemas.verdict import Verdict, verdict
-
-PAGE = Path(__file__).parents[2] / "docs" / "replay-coverage.md"
 
 # The SDKs are imported; the recordings name models that have retired since.
 # Each fixture of a module takes a minute or two of CPU time.
@@ -72,5 +79,6 @@ def test_every_fixture_holds_the_recorded_bytes(everything: list[Checked]) -> No
 
 
 def test_the_page_on_coverage_is_current(everything: list[Checked]) -> None:
-    """Else: python tests/support/recorded_traffic.py > docs/replay-coverage.md"""
-    assert PAGE.read_text("utf-8") == coverage_page(everything)
+    """`python tests/support/recorded_traffic.py` writes it anew."""
+    text = PAGE.read_text("utf-8")
+    assert text == page_with(coverage_section(everything), text)

@@ -1,8 +1,8 @@
 """Model calls that other instrumentations report, compared with what the provider really answered: each counts once.
 
 The golden file says, for each recorded scenario, what differs from the truth, how many tool calls are reported, and by which
-agents; ``docs/foreign-calls.md`` is made from it. To accept a change: delete it, run the test, which writes it and fails once,
-and read the difference as code.
+agents; ``docs/other-instrumentations.md`` is made from it. To accept a change: delete it, run the test, which writes it and
+fails once, and read the difference as code.
 """
 
 from __future__ import annotations

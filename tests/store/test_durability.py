@@ -151,7 +151,7 @@ def test_a_text_that_is_gone_or_changed_is_found_with_its_run(tmp_path: Path) ->
 
 
 def test_a_backup_heals_a_store_whose_damaged_part_was_taken_away(tmp_path: Path) -> None:
-    """The way that docs/store.md gives: restore a backup made before; rows that exist already count once."""
+    """The way that docs/operate/store.md gives: restore a backup made before; rows that exist already count once."""
     directory, copy = tmp_path / "store", tmp_path / "backup"
     spans = fill(directory, 3)
     assert ordered(directory, "backup", directory=str(copy)).returncode == 0

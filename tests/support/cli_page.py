@@ -16,7 +16,7 @@ Made by `python tests/support/cli_page.py > docs/cli.md` from the commands thems
 Errors go to stderr and say what, where, found, expected and what to do; with `--json` an error is also a document on stdout,
 `{{"error": {{"message": "...", "do": "..."}}}}`. The data directory is `--data`, else
 `$FREEZEFRAME_DATA`, else the nearest `.freezeframe` in a parent directory, else `./.freezeframe`. `{PROGRAM} run` and `drain`
-come with the base install; [delivery](delivery.md) says what is spooled, and when. On a terminal, work of over a second
+come with the base install; [delivery](operate/delivery.md) says what is spooled, and when. On a terminal, work of over a second
 shows its progress.
 
 | to | command | |

@@ -98,7 +98,7 @@ DIFFERS: Final = frozenset(
         "domain", "house number",  # hosts of tools, and any number: too often something else
     }
 )  # fmt: skip
-"""What does not commute, as docs/redaction.md says."""
+"""What does not commute, docs/decisions/0091 says why."""
 IN_SHORT_NAMES: Final = frozenset({"name cut at eight letters"})
 """Of these, what does if the first name is not cut itself."""
 

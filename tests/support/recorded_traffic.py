@@ -1,7 +1,7 @@
 """Recorded provider traffic played again: a loopback server gives the recorded bytes, the real SDKs ask, a replay answers.
 
 `check()` plays, records and replays one recorded conversation. Run as a program, it takes all of them and writes the page that
-lists what was covered and through which client: ``python tests/support/recorded_traffic.py > docs/replay-coverage.md``.
+lists what was covered and through which client: ``python tests/support/recorded_traffic.py`` writes it into docs/coverage.md.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import base64
 import gzip
 import inspect
 import json
-import sys
 import threading
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
@@ -371,58 +370,58 @@ def failures(checked: Iterable[Checked]) -> list[str]:
     return lines
 
 
-def coverage_page(checked: list[Checked]) -> str:
-    """Return the page on what of the recorded traffic replays, and through which client."""
+PAGE: Final = Path(__file__).parents[2] / "docs" / "coverage.md"
+BEGIN: Final = "## Recorded traffic through the openai and anthropic SDKs\n"
+END: Final = "\n## Thirty situations\n"
+
+
+def coverage_section(checked: list[Checked]) -> str:
+    """Return the section of the page that shows what of the recorded traffic replays, and through which client."""
     by_client: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
     for item in checked:
         same = iter(item.same_requests)
         for row in item.rows:
-            count = by_client[client_of(row), f"{row['provider']} {row['api']}"]
+            count = by_client[client_of(row).partition(",")[0], row["provider"]]
             count["exchanges"] += 1
             count["streamed"] += bool(row["stream"])
             count["errors"] += row["response"]["status"] >= 400
             count["same"] += next(same, False)
     rows = [
-        f"| {client} | {api} | {count['exchanges']} | {count['streamed']} | {count['errors']} | {count['same']} |"
-        for (client, api), count in sorted(by_client.items())
+        f"| {provider} | {client} | {count['exchanges']} | {count['streamed']} | {count['errors']} | {count['same']} |"
+        for (client, provider), count in sorted(by_client.items())
     ]
     exchanges = sum(len(item.rows) for item in checked)
     several = sum(len(item.rows) > 1 for item in checked)
     missed = failures(checked)
-    failed = {line.partition(": ")[0] for line in missed}
-    by_hand = sum(client_of(row) == BY_HAND for item in checked for row in item.rows)
-    return "\n".join(
-        [
-            "# Replay coverage of recorded provider traffic",
-            "",
-            "Made by `python tests/support/recorded_traffic.py > docs/replay-coverage.md`; a test fails if it is not current.",
-            "",
-            f"{exchanges:,} recorded HTTP exchanges in {len(checked):,} conversations, {several:,} of them of several calls",
-            "(sources: `tests/data/exchanges/README.md`). A loopback server plays each recorded response byte for byte, the",
-            "client asks with the recorded fields, the run is captured and frozen; then the server is gone and the same",
-            "client asks again. A conversation counts as replayed when the replay reports no divergence, every SDK result is",
-            "equal, every response arrives in the same chunks, and the fixture holds the recorded bytes.",
-            "",
-            f"* **Replayed: {len(checked) - len(failed):,} of {len(checked):,} conversations.**",
-            f"* Asked through an SDK: {exchanges - by_hand:,} exchanges. Asked by hand: {by_hand:,}, because the provider's",
-            "  own SDK is not among the test dependencies: the recorded body is sent as it is, so they show only the seam.",
-            "  Their own SDKs ask for them in `make test-clients`: [coverage.md](coverage.md).",
-            "* The recordings hold no chunk times; streams are cut at their events.",
-            "",
-            "| client | provider and API | exchanges | streamed | errors | request JSON as recorded |",
-            "|---|---|---|---|---|---|",
-            *rows,
-            "",
-            "Where the request JSON is not as recorded, the SDK of today builds it otherwise (it adds or renames fields), both",
-            "in the recording and in the replay.",
-            "",
-            "## What does not replay",
-            "",
-            *([f"* {line}" for line in missed] or ["Nothing in this set."]),
-            "",
-        ]
+    replayed = len(checked) - len({line.partition(": ")[0] for line in missed})
+    return (
+        "\n".join(
+            [
+                BEGIN,
+                f"**{replayed:,} of {len(checked):,} conversations replay**, {several:,} of several calls:",
+                f"{exchanges:,} recorded HTTP exchanges (sources: `tests/data/exchanges/README.md`). The client asks with the",
+                "recorded fields, the run is captured and frozen; then the server is gone and the same client asks",
+                "again. The replay reports no divergence, every SDK result is equal, every response arrives in the",
+                "same chunks, and the fixture holds the recorded bytes. *httpx* sends the recorded body as it is,",
+                "where the provider's own SDK is in the table above. Where the request is not as recorded, the SDK of",
+                "today builds it otherwise.",
+                "",
+                "| provider | client | exchanges | streamed | errors | request JSON as recorded |",
+                "|---|---|---|---|---|---|",
+                *rows,
+                "",
+                *[f"* {line}" for line in missed],
+            ]
+        ).rstrip("\n")
+        + "\n"
     )
 
 
+def page_with(section: str, text: str) -> str:
+    """Return the page with this section in the place of its own."""
+    before, rest = text.partition(BEGIN)[0], text.partition(END)[2]
+    return f"{before}{section}{END}{rest}"
+
+
 if __name__ == "__main__":
-    sys.stdout.write(coverage_page(check(load_conversations().items())))
+    PAGE.write_text(page_with(coverage_section(check(load_conversations().items())), PAGE.read_text("utf-8")), "utf-8")

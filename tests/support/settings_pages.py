@@ -36,7 +36,7 @@ def pages() -> Mapping[Path, str]:
     """Return the text of each page by its file."""
     return {
         DOCS / "configuration.md": _AGENT + "\n".join(_table("option", _options())) + "\n",
-        DOCS / "collector-config.md": _COLLECTOR + "\n".join(_sections()) + "\n",
+        DOCS / "operate" / "collector-config.md": _COLLECTOR + "\n".join(_sections()) + "\n",
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-_BOOST = {"guides/": 4, "internals/": 0.5, "extending/": 0.5, "cli/": 0.5, "tables": 0.5}
+_BOOST = {"guides/": 4, "internals/": 0.5, "extending/": 0.5, "cli": 0.5, "tables": 0.5}
 _FIRST = ("start.md", "troubleshooting.md", "faq.md", "replay.md", "verdicts.md")
 
 

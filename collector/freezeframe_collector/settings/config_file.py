@@ -45,7 +45,7 @@ def load_config(
 def refuse(faults: Sequence[str]) -> None:
     """Raise a ConfigError of these faults, if there are any."""
     if faults:
-        raise ConfigError("the configuration has faults:\n  " + "\n  ".join(faults), do="see docs/collector-config.md")
+        raise ConfigError("the configuration has faults:\n  " + "\n  ".join(faults), do="see docs/operate/collector-config.md")
 
 
 def read_config(

@@ -195,7 +195,7 @@ def parse_policy(source: str, where: str = "policy") -> Policy:
     if not isinstance(raw.get("model_tier", False), bool):
         faults.append(f"model_tier: found {raw['model_tier']!r}, expected true or false")
     if faults:
-        raise ConfigError(f"{where}: " + "; ".join(faults), do="see docs/redaction.md, section Policies")
+        raise ConfigError(f"{where}: " + "; ".join(faults), do="see docs/operate/redaction.md, section Policies")
     return policy
 
 

@@ -2,7 +2,7 @@
 
 Vectorscan finds words of three letters and more at hardly any cost, however many, and small automata at a nanosecond per byte;
 but it merges automata, and an alternation of many words is an automaton itself. Hence two rules, both measured
-(docs/redaction.md, "Speed"): an alternation is taken apart into an expression for each word, and triggers without a word in
+(docs/decisions/0020): an alternation is taken apart into an expression for each word, and triggers without a word in
 them are kept in separate lanes, each a database, with those that they merge well with.
 """
 

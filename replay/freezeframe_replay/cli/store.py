@@ -241,7 +241,7 @@ def _check_text(answer: Answer) -> str:
         part = f"part {one['part']}: " if one["part"] else ""
         lines.append(f"damaged: {one['table']}, {part}{one['fault']}")
         lines += [f"  touches run {run}" for run in one.get("runs", ())]
-    return "\n".join([*lines, "do: see 'A damaged part' in docs/store.md"])
+    return "\n".join([*lines, "do: see 'When things go wrong' in docs/operate/store.md"])
 
 
 def _rows_text(answer: Answer) -> str:

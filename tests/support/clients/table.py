@@ -115,8 +115,12 @@ def write_traffic(provider: str, sdk: str, counts: Mapping[str, int]) -> None:
 _TRAFFIC_COLUMNS: Final = ("sdk", "version", "exchanges", "streamed", "errors", "equal")
 
 
+END: Final = "\n## Recorded traffic through the openai and anthropic SDKs\n"
+"""What follows on the page is made by `recorded_traffic`."""
+
+
 def page(rows: Mapping[str, Row], traffic: Mapping[str, Row]) -> str:
-    """Return the page on what is captured and replayed of which client."""
+    """Return the first part of the page, up to `END`: what is captured and replayed of which client."""
     reasons: list[str] = []
     lines = [_line(client, rows[client.name], reasons) for client in all_clients() if client.name in rows]
     cells = [cell for row in rows.values() for cell in row["cells"].values() if "why" not in cell]
@@ -124,22 +128,18 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row]) -> str:
     notes = [f"* {client.name}: {client.note}" for client in all_clients() if client.note]
     return "\n".join(
         [
-            "# Coverage of clients",
+            "# What was tried",
             "",
-            "Made from what the tests saw (`tests/data/clients/results.json`): `make test` runs the rows of the core, `make",
-            "test-clients` makes an environment for each set of libraries that go together and runs them all;",
-            "`FREEZEFRAME_UPDATE_GOLDEN=1` before either writes results and page anew. A test holds the page current.",
+            "Real client libraries, recorded traffic of providers, and thirty situations in which replays are",
+            "known to break. The tests write this page.",
             "",
-            "Each cell is one or several uses of the real library against recorded provider answers, served byte for byte on",
-            "loopback under the provider's own host name. Each cell has two marks:",
+            "## Clients",
             "",
-            "1. **captured byte-exact**: the application gets what it gets without us; each HTTP exchange on the spans has the",
-            "   request bytes that reached the server and the response bytes that left it, each attempt of a retry, and of an",
-            "   answer that was cut or abandoned as much as came.",
-            "2. **replayed equal**: spans, run, fixture on disk, replay with the provider gone: the application gets the same",
-            "   again, no divergence, no tool called.",
-            "",
-            f"{good} of {len(cells)} cells have both. A number says why there is nothing to try.",
+            "Each cell is one or several uses of the real library against recorded provider answers, and has two",
+            "marks: **captured byte-exact** (the application gets what it gets without us, and the spans have the",
+            "bytes that crossed, of each attempt, and of a cut answer as much as came), and **replayed equal**",
+            f"(with the provider gone, the application gets the same again, no tool called). {good} of {len(cells)} cells have",
+            "both. A number says why there is nothing to try.",
             "",
             f"| client | version | {' | '.join(column.value for column in Column)} | through |",
             f"|---|---|{'---|' * len(Column)}---|",
@@ -147,19 +147,22 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row]) -> str:
             "",
             *[f"{number}. {reason}" for number, reason in enumerate(reasons, 1)],
             "",
-            "*errors* are a refusal that was recorded from the provider, an answer that is cut, and a stream that is cut;",
-            "*stream* is tried synchronously and asynchronously where the library has both; *tools* of a framework are a",
-            "call that works and one that raises an exception of the application's own.",
+            "*errors* are a refusal that was recorded from the provider, an answer that is cut, and a stream that",
+            "is cut; *tools* of a framework are a call that works and one that raises.",
             "",
             *notes,
             "",
+            "**Not captured:** model calls over gRPC as model calls (Vertex AI, Gemini, x.ai: recorded and served",
+            "as plain calls), gRPC on asyncio with interceptors, WebSocket sessions, pycurl.",
+            "`freezeframe.doctor()` names those that are installed. Mark the function that calls them with",
+            "`@freezeframe.tool`; otherwise the run has them among its gaps and is not hermetic. Changes that a",
+            "tool makes to an object of the program, other than through its result, do not happen in a replay,",
+            "except the session state of Google ADK and the agent state of Strands.",
+            "",
             "## Recorded traffic through the providers' own SDKs",
             "",
-            "Every recorded exchange of these providers, whole conversations in order, asked through the SDK and judged as",
-            "above: *equal* counts those of which the SDK makes the same in a replay as of the original bytes. Where a",
-            "recorded request is not one that the SDK of today would build, it asks a plain question; the answer is what",
-            "counts. The rest of the 2,236 is asked through the openai and anthropic SDKs:",
-            "[replay-coverage.md](replay-coverage.md).",
+            "Every recorded exchange of these providers, whole conversations in order, asked through the SDK.",
+            "*equal* counts those of which the SDK makes the same in a replay as of the original bytes.",
             "",
             f"| provider | {' | '.join(_TRAFFIC_COLUMNS)} |",
             f"|---|{'---|' * len(_TRAFFIC_COLUMNS)}",
@@ -167,24 +170,6 @@ def page(rows: Mapping[str, Row], traffic: Mapping[str, Row]) -> str:
                 f"| {provider} | {' | '.join(str(row[name]) for name in _TRAFFIC_COLUMNS)} |"
                 for provider, row in sorted(traffic.items())
             ],
-            "",
-            "## Not captured",
-            "",
-            "* Model calls over gRPC as model calls (Vertex AI, Gemini, x.ai: recorded and served as plain calls), gRPC on",
-            "  asyncio with interceptors, WebSocket sessions, pycurl.",
-            "  `freezeframe.doctor()` names those that are installed; a package that most environments have is named only if",
-            "  calls of something that requires it would be missed. Mark the function that calls them with",
-            "  `@freezeframe.tool`: a run that opens a WebSocket, or makes such a gRPC call, outside a tool has that among its",
-            "  gaps (`freezeframe show`), and is not hermetic.",
-            "* Changes that a tool makes to an object of the program, other than through its result, because the tool is not",
-            "  called in a replay. The session state of Google ADK and the agent state of Strands are part of the recording.",
-            "",
-            "## A new client",
-            "",
-            "One module in `tests/support/clients/libraries` with a `CLIENT`: its name, its distribution, the environment it",
-            "goes into, and a function for each column. What is recorded from which provider is in",
-            "`tests/data/exchanges/README.md`.",
-            "",
         ]
     )
 

@@ -2,7 +2,7 @@
 
 Each word of a name has features: the lists that have it, its letters, the words and signs around it, its key. Each feature has a
 weight; if the mean over the words of a name is below `Evidence.least`, it is not taken for a name. The weights are data (``lexicon/name_evidence.txt``),
-made by ``tests/support/name_evidence.py``; docs/redaction.md says how good they are.
+made by ``tests/support/name_evidence.py``; docs/internals/measured.md says how good they are.
 
 A feature must not change when what is around the name is redacted, or a second pass could decide differently. So a number, a
 value of another class and a capitalised word that may be a name each look the same as their surrogate.
