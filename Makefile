@@ -19,7 +19,7 @@ NEAR = $(if $(CHANGED),tests/architecture $(foreach file,$(call in,tests),$(if $
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-demo setup-model site demo test test-clients test-backends test-soak quick check lint types imports test-fast mutants clean
+.PHONY: help setup setup-demo setup-model site demo test test-all test-rest test-clients test-backends test-soak quick check lint types imports test-fast mutants clean
 
 help: ## list these targets
 	@awk -F ':.*## ' '/^[a-z%-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(firstword $(MAKEFILE_LIST))
@@ -41,8 +41,19 @@ site: ## the documentation as a site, in site/; a warning is an error
 demo: setup-demo ## the whole story, on this machine, no API key: record a failing run, find it, re-enact it, fix it
 	@$(BIN)/python examples/order_lookup/demo.py $(ARGS)
 
-test: setup ## all tests but the soak tests, on two cores (ARGS="-k replay" narrows them)
-	$(PYTEST) -n 2 --dist loadfile --no-loadscope-reorder $(ARGS)
+# Three rings. A test without a mark is fast; `long` ones run in `test-all`, and in `test` too if they are a `proof`.
+PROOFS := not soak and (not long or proof)
+REST := long and not proof and not soak
+
+test: setup ## the fast tests and the proofs, @TEST@ on two quiet cores (ARGS="-k replay" narrows them)
+	@echo "make test: about @TEST@ on two quiet cores; the percentage below is of its tests"
+	$(PYTEST) -q -n 2 --dist loadfile --no-loadscope-reorder -m "$(PROOFS)" $(ARGS)
+
+test-all: test test-rest ## everything but the soak tests, @ALL@ on two quiet cores
+
+test-rest: setup ## what `make test-all` runs after `make test`
+	@echo "make test-rest: about @REST@ on two quiet cores"
+	$(PYTEST) -q -n 2 --dist loadfile --no-loadscope-reorder -m "$(REST)" $(ARGS)
 
 test-clients: setup ## every client library of docs/coverage.md, those that exclude each other in environments of their own
 	@.ci/clients $(ARGS)

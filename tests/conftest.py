@@ -106,12 +106,16 @@ def fresh_python(warm_python: None, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Do not even import a module whose tests are all long if long tests are not wanted: it may import a whole SDK."""
+    """Do not even import a module none of whose tests is wanted: it may import a whole SDK."""
     wanted = str(config.getoption("markexpr"))
-    if "not long" in wanted and collection_path.name.startswith("test_") and collection_path.suffix == ".py":
-        text = collection_path.read_text("utf-8")
-        return bool(_MODULE_IS_LONG.search(text)) or len(_LONG_TESTS.findall(text)) >= len(_TESTS.findall(text)) > 0 or None
-    return None
+    if "long" not in wanted or not collection_path.name.startswith("test_") or collection_path.suffix != ".py":
+        return None
+    text = collection_path.read_text("utf-8")
+    if "not long" not in wanted:
+        return "mark.long" not in text or None
+    if "or proof" in wanted and "mark.proof" in text:
+        return None
+    return bool(_MODULE_IS_LONG.search(text)) or len(_LONG_TESTS.findall(text)) >= len(_TESTS.findall(text)) > 0 or None
 
 
 _MODULE_IS_LONG = re.compile(r"^pytestmark = .*\bpytest\.mark\.(?:long|soak)\b", re.MULTILINE)
