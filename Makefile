@@ -45,14 +45,13 @@ demo: setup-demo ## the whole story, on this machine, no API key: record a faili
 PROOFS := not soak and (not long or proof)
 REST := long and not proof and not soak
 
-test: setup ## the fast tests and the proofs, @TEST@ on two quiet cores (ARGS="-k replay" narrows them)
-	@echo "make test: about @TEST@ on two quiet cores; the percentage below is of its tests"
+test: setup ## the fast tests and the proofs (ARGS="-k replay" narrows them)
+	@echo "make test: the fast tests and the proofs; the percentage below is of their number"
 	$(PYTEST) -q -n 2 --dist loadfile --no-loadscope-reorder -m "$(PROOFS)" $(ARGS)
 
-test-all: test test-rest ## everything but the soak tests, @ALL@ on two quiet cores
+test-all: test test-rest ## everything but the soak tests
 
 test-rest: setup ## what `make test-all` runs after `make test`
-	@echo "make test-rest: about @REST@ on two quiet cores"
 	$(PYTEST) -q -n 2 --dist loadfile --no-loadscope-reorder -m "$(REST)" $(ARGS)
 
 test-clients: setup ## every client library of docs/coverage.md, those that exclude each other in environments of their own

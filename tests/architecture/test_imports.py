@@ -47,12 +47,14 @@ def named(loaded: set[str], names: tuple[str, ...]) -> set[str]:
     return {module for module in loaded if any(module == item or module.startswith(f"{item}.") for item in names)}
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_importing_freezeframe_loads_nothing_heavy() -> None:
     """An agent's start pays for what it uses: neither an SDK, nor a store, nor a web framework, nor the OTel SDK."""
     assert named(modules_loaded_by("import freezeframe"), HEAVY) == set()
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_importing_freezeframe_loads_no_other_module() -> None:
     """A program pays for a name when it uses it. Counted in modules: `docs/costs.md` has the milliseconds."""
@@ -60,6 +62,7 @@ def test_importing_freezeframe_loads_no_other_module() -> None:
     assert modules_loaded_by("import freezeframe") - bare == {"freezeframe"}
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_instrument_loads_neither_the_dialects_nor_what_only_an_agent_needs() -> None:
     """An event loop, HTTP, TLS and the providers' dialects come with the first library that makes calls."""
@@ -82,6 +85,7 @@ def test_each_public_name_is_found_where_the_types_say() -> None:
     assert all(getattr(freezeframe, name) is getattr(importlib.import_module(home), name) for name, home in homes.items())
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_importing_the_schemas_loads_nothing_heavy() -> None:
     """The vocabulary is light enough for everyone to import."""
@@ -93,6 +97,7 @@ def test_importing_the_schemas_loads_nothing_heavy() -> None:
     assert named(modules_loaded_by(statements), HEAVY) == set()
 
 
+@pytest.mark.proof
 @pytest.mark.long  # `make check` has asked import-linter itself
 def test_the_import_contracts_hold() -> None:
     """`lint-imports` keeps the contracts in pyproject.toml."""

@@ -119,6 +119,7 @@ def test_a_module_over_600_lines_says_why_it_is_long() -> None:
     assert long == {}
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_no_function_has_over_60_lines_and_no_line_over_160_characters() -> None:
     read = {name(path): path.read_text() for path in MODULES}

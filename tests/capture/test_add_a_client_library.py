@@ -75,6 +75,7 @@ def abandoned(world: World) -> Any:
     return first.decode()
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("toyhttp")
 @pytest.mark.parametrize(
     ("column", "tried"),

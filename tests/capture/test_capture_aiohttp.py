@@ -83,6 +83,7 @@ CASES: list[tuple[str, Callable[[str], Awaitable[Any]], Completion]] = [
 ]
 
 
+@pytest.mark.proof("seam http.aiohttp")
 @pytest.mark.parametrize(("problem", "client", "completion"), CASES, ids=lambda value: getattr(value, "__name__", str(value)))
 async def test_a_model_call_by_aiohttp_is_recorded_and_served(
     problem: str, client: Callable[[str], Awaitable[Any]], completion: Completion, provider: Provider

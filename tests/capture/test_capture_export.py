@@ -102,6 +102,7 @@ def test_spans_reach_the_collector_as_otlp(collector: Collector) -> None:
     assert {item.key: item.value.string_value for item in resource.attributes}["service.name"] == "shop"
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_busy_collector_is_asked_again_and_nothing_is_lost(collector: Collector) -> None:
     collector.statuses = [429, 503]
@@ -236,6 +237,7 @@ def test_a_disk_that_cannot_be_written_is_said_and_the_application_goes_on(caplo
     assert "1 could not be sent" in caplog.text
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_run_of_ten_thousand_spans_arrives_whole(collector: Collector) -> None:
     handle = recording_to(collector.url)

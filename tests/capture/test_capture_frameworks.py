@@ -119,6 +119,7 @@ def requests_in_a_tool(url: str) -> Any:
 AGENTS: list[Callable[[str], Any]] = [langgraph_agent, openai_agents_agent, openai_agents_tool_by_hand, requests_in_a_tool]
 
 
+@pytest.mark.proof("seam frameworks.langchain", "seam frameworks.openai_agents")
 @pytest.mark.parametrize("agent", AGENTS, ids=lambda agent: agent.__name__)
 def test_an_agent_runs_again_from_its_recording_with_no_tool_called(agent: Callable[[str], Any], provider: Provider) -> None:
     run = freezeframe.run(agent)
@@ -145,6 +146,7 @@ def test_the_tools_of_langgraph_have_the_models_call_id(provider: Provider) -> N
     assert values.decode(call.request.body.decode()) == {"args": [], "kwargs": {"order_id": "AC-1"}}
 
 
+@pytest.mark.proof
 def test_a_retriever_gives_its_chunks_with_their_ids(provider: Provider) -> None:
     with capture() as captured:
         Chunks().invoke("shoes")
@@ -153,6 +155,7 @@ def test_a_retriever_gives_its_chunks_with_their_ids(provider: Provider) -> None
     assert '"content": "about shoes"' in (span.text(genai.RETRIEVAL_DOCUMENTS) or "")
 
 
+@pytest.mark.proof
 def test_a_vector_store_gives_scores_and_is_not_searched_in_a_replay() -> None:
     class Embedder(Embeddings):
         def embed_documents(self, texts: list[str]) -> list[list[float]]:
@@ -244,6 +247,7 @@ REQUESTS: list[tuple[str, Callable[[str], Any], Completion]] = [
 ]
 
 
+@pytest.mark.proof("seam http.requests")
 @pytest.mark.parametrize(("fault", "client", "completion"), REQUESTS, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_a_model_call_by_requests_is_recorded_and_served(
     fault: str, client: Callable[[str], Any], completion: Completion, provider: Provider

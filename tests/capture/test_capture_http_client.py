@@ -131,6 +131,7 @@ UNNAMED: list[Callable[[str], Any]] = [
 CLIENTS = [opened, redirected, refused_by_status, with_cookies, kept_alive, by_hand, lines]
 
 
+@pytest.mark.proof("seam http.http_client")
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
 def test_http_of_the_standard_library_is_recorded_as_it_crossed_and_served(
     client: Callable[[str], Any], cases: HttpCases
@@ -187,6 +188,7 @@ def no_connection(url: str) -> Any:
         return type(error.reason).__name__, str(error)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("path", ["/cut-length", "/cut-chunked"])
 @pytest.mark.parametrize("client", [cut_whole, cut_in_pieces, no_connection], ids=lambda client: client.__name__)
 def test_what_fails_fails_again_in_the_same_way(client: Callable[[str], Any], path: str, cases: HttpCases) -> None:

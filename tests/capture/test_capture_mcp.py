@@ -41,6 +41,7 @@ server.run("stdio")
 '''
 
 
+@pytest.mark.proof("seam rpc.mcp")
 async def test_a_stdio_server_is_recorded_and_then_not_needed(tmp_path: Path) -> None:
     script, log = tmp_path / "server.py", tmp_path / "calls"
     script.write_text(SERVER)

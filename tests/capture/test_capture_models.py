@@ -147,6 +147,7 @@ async def recorded_and_served(client: Callable[[str], Any], provider: Provider) 
     return exchanges
 
 
+@pytest.mark.proof("seam http.httpx")
 @pytest.mark.parametrize("client", CLIENTS, ids=lambda client: client.__name__)
 async def test_a_call_is_recorded_and_served_again_with_the_provider_gone(
     client: Callable[[str], Any], provider: Provider
@@ -154,6 +155,7 @@ async def test_a_call_is_recorded_and_served_again_with_the_provider_gone(
     assert [exchange.kind for exchange in await recorded_and_served(client, provider)] == [Kind.MODEL]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("fault", "client", "attempts"), FAULTS, ids=lambda value: getattr(value, "__name__", str(value)))
 async def test_a_fault_is_recorded_and_served_again_as_the_same_fault(
     fault: str, client: Callable[[str], Any], attempts: int, provider: Provider
@@ -162,6 +164,7 @@ async def test_a_fault_is_recorded_and_served_again_as_the_same_fault(
     assert len(await recorded_and_served(client, provider)) == attempts
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("fault", "client", "attempts"), FAULTS, ids=lambda value: getattr(value, "__name__", str(value)))
 async def test_a_fault_looks_the_same_to_the_application_with_and_without_capture(
     fault: str, client: Callable[[str], Any], attempts: int
@@ -178,6 +181,7 @@ async def test_a_fault_looks_the_same_to_the_application_with_and_without_captur
     assert results[0] == results[1]
 
 
+@pytest.mark.proof
 async def test_chunk_borders_and_completion_are_kept(provider: Provider) -> None:
     with capture() as captured:
         await outcome(openai_stream, provider.url)
@@ -189,6 +193,7 @@ async def test_chunk_borders_and_completion_are_kept(provider: Provider) -> None
     )
 
 
+@pytest.mark.proof
 async def test_an_abandoned_stream_is_kept_as_far_as_it_was_read(provider: Provider) -> None:
     with capture() as captured:
         await outcome(openai_abandoned, provider.url)
@@ -197,6 +202,7 @@ async def test_an_abandoned_stream_is_kept_as_far_as_it_was_read(provider: Provi
     assert b"[DONE]" not in exchange.response.body
 
 
+@pytest.mark.proof
 async def test_secrets_never_reach_a_span(provider: Provider) -> None:
     with capture() as captured:
         await outcome(openai_plain, provider.url)
@@ -227,6 +233,7 @@ async def test_the_genai_attributes_are_read_from_the_bytes(provider: Provider) 
     assert span.name == "chat gpt-4o"
 
 
+@pytest.mark.proof
 async def test_a_body_over_the_limit_is_kept_as_size_and_hash(provider: Provider) -> None:
     provider.faults = ["big:5000"]
     with capture(max_body_bytes=1000) as captured:

@@ -70,6 +70,7 @@ def project(tmp_path: Path, provider: Provider) -> Project:
     return Project(tmp_path, provider)
 
 
+@pytest.mark.proof
 def test_a_plain_script_is_one_run(project: Project) -> None:
     project.write("import freezeframe; freezeframe.instrument()\nprint(ask('one'), ask('two'))\n")
     done = project.python("agent.py", "--fast")
@@ -103,6 +104,7 @@ def test_a_script_whose_runs_are_marked_has_no_other_run(project: Project) -> No
     ]
 
 
+@pytest.mark.proof("command run")
 def test_the_run_command_captures_a_program_that_knows_nothing_of_us(project: Project) -> None:
     project.write("print(ask('one'))\n")
     freezeframe = str(Path(sys.executable).parent / "freezeframe")
@@ -155,6 +157,7 @@ def test_a_forked_child_delivers_its_own_spans_and_none_of_its_parents(project: 
     assert len(project.spans) == len({span.span_id for span in project.spans})
 
 
+@pytest.mark.proof
 def test_os_exit_delivers_what_is_queued_in_a_forked_child_and_in_its_parent(project: Project) -> None:
     project.write(
         "import freezeframe; freezeframe.instrument()\n"
@@ -206,6 +209,7 @@ def test_a_child_forked_while_the_export_thread_imports_delivers_its_spans(proje
     assert inputs == ["child", "parent"]
 
 
+@pytest.mark.proof
 def test_workers_of_multiprocessing_deliver_before_they_end(project: Project) -> None:
     project.write(
         "import freezeframe, multiprocessing; freezeframe.instrument()\n"
@@ -246,6 +250,7 @@ def test_an_exception_that_ends_the_script_is_in_its_run(project: Project) -> No
     assert str(values.decode_exception(run.entry.error or "")) == "out"
 
 
+@pytest.mark.proof
 def test_the_environment_of_the_process_is_on_every_span(project: Project) -> None:
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "x"]):
         identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
@@ -284,6 +289,7 @@ def test_instrument_imports_no_library_that_the_program_did_not(project: Project
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
+@pytest.mark.proof
 def test_a_collector_that_is_down_delays_the_exit_by_its_limit_and_is_said(project: Project) -> None:
     project.write(
         "import freezeframe; freezeframe.instrument(endpoint='http://127.0.0.1:9', exit_timeout_s=0.3)\nprint(ask('one'))\n"

@@ -43,6 +43,7 @@ class AiohttpTransport(httpx2.AsyncBaseTransport):
             return httpx2.Response(answer.status, headers=dict(answer.headers), content=await answer.read())
 
 
+@pytest.mark.proof
 async def test_a_client_on_top_of_another_is_recorded_once_and_served_once(provider: Provider) -> None:
     @freezeframe.run
     async def ask() -> Any:
@@ -73,6 +74,7 @@ def ask_anthropic(url: str) -> Any:
     return client.messages.create(model="claude-test", max_tokens=50, **ASK).model_dump()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("ask", "instrumentor"), [(ask_openai, OpenAIInstrumentor), (ask_anthropic, AnthropicInstrumentor)])
 def test_beside_openinference_a_call_is_one_exchange_below_its_span(ask: Any, instrumentor: Any, provider: Provider) -> None:
     """Its span is the topology, freezeframe's has the bytes; what runs count and replays ask for is the exchange."""

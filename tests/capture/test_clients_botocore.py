@@ -120,6 +120,7 @@ def no_pause(seconds: float) -> None:
     del seconds
 
 
+@pytest.mark.proof("seam http.botocore")
 @pytest.mark.parametrize(("faults", "client", "attempts"), CASES, ids=lambda value: getattr(value, "__name__", str(value)))
 def test_bedrock_is_recorded_and_served(
     faults: list[str], client: Callable[[str], Any], attempts: int, bedrock: str, monkeypatch: pytest.MonkeyPatch

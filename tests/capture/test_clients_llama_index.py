@@ -17,6 +17,7 @@ llama_schema: Any = pytest.importorskip("llama_index.core.schema")
 llama_tools: Any = pytest.importorskip("llama_index.core.tools")
 
 
+@pytest.mark.proof("seam frameworks.llama_index")
 def test_tools_and_retrievers_run_again_from_their_recording() -> None:
     calls: list[str] = []
 

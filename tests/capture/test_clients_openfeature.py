@@ -15,6 +15,7 @@ api: Any = pytest.importorskip("openfeature.api")
 memory: Any = pytest.importorskip("openfeature.provider.in_memory_provider")
 
 
+@pytest.mark.proof("seam frameworks.openfeature")
 def test_the_flags_that_a_run_evaluates_are_recorded() -> None:
     flag = memory.InMemoryFlag("on", {"on": True, "off": False})
     api.set_provider(memory.InMemoryProvider({"new-prices": flag}))

@@ -21,6 +21,7 @@ openai_models: Any = pytest.importorskip("pydantic_ai.models.openai")
 openai_providers: Any = pytest.importorskip("pydantic_ai.providers.openai")
 
 
+@pytest.mark.proof("seam frameworks.pydantic_ai")
 async def test_an_agent_runs_again_from_its_recording(provider: Provider) -> None:
     from openai import AsyncOpenAI
 

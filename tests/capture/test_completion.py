@@ -59,6 +59,7 @@ def cut(row: Row, size: int, *, hangs_up: bool) -> Row:
     return {**row, "response": {**response, "text": body, "hangs_up": hangs_up}}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("dialect", STREAMS)
 def test_a_stream_that_its_sdk_has_read_is_complete(dialect: str, playback: Playback) -> None:
     _, exchange = ask(STREAMS[dialect], playback)
@@ -66,6 +67,7 @@ def test_a_stream_that_its_sdk_has_read_is_complete(dialect: str, playback: Play
     assert exchange.response.completion is Completion.COMPLETE
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("hangs_up", [True, False], ids=["hangs up", "ends properly"])
 @pytest.mark.parametrize("dialect", STREAMS)
 def test_a_stream_that_was_cut_before_its_end_is_broken_and_served_so(dialect: str, hangs_up: bool, playback: Playback) -> None:

@@ -18,6 +18,7 @@ def session_of(captured: Any) -> str | None:
     return build_run(captured.spans).entry.session
 
 
+@pytest.mark.proof
 def test_a_program_names_the_conversation_once_it_knows_it() -> None:
     with capture() as captured, freezeframe.run("turn"):
         current = freezeframe.current_run()
@@ -28,12 +29,14 @@ def test_a_program_names_the_conversation_once_it_knows_it() -> None:
     assert entry.attributes[genai.CONVERSATION_ID] == "chat-81"
 
 
+@pytest.mark.proof
 def test_a_run_inside_a_run_is_of_the_same_conversation() -> None:
     with capture() as captured, freezeframe.run("turn", session="chat-81"), freezeframe.run("part"):
         pass
     assert [span.attributes[genai.SESSION_ID] for span in captured.spans] == ["chat-81"] * 2
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("named", "expected"), [(None, "thread-1"), ("chat-81", "chat-81")])
 def test_the_thread_of_the_first_graph_is_the_conversation_unless_it_is_named(named: str | None, expected: str) -> None:
     from langgraph.graph import END, START, StateGraph

@@ -106,6 +106,7 @@ def exchanges(collector: CollectorProcess, calls: int) -> list[list[object]]:
     return collector.rows(f"SELECT status, toUInt32(exchanges) FROM freezeframe.runs WHERE service = '{calls}'")
 
 
+@pytest.mark.proof("law a killed collector costs no span")
 def test_a_collector_that_is_killed_in_mid_run_costs_no_span(tmp_path: Path, home: Path, programs: Programs) -> None:
     collector = CollectorProcess(tmp_path / "collector")
     port = str(collector.ports["http"])
@@ -143,6 +144,7 @@ def test_a_collector_that_is_killed_in_mid_run_costs_no_span(tmp_path: Path, hom
         collector.kill()
 
 
+@pytest.mark.proof
 def test_one_word_switches_it_off(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for settings in (load_settings({"spool": False}), load_settings({}, environ={"FREEZEFRAME_SPOOL": "off"})):
         exporter = _instrument.make_exporter(settings)
@@ -182,6 +184,7 @@ def test_without_what_seals_it_doctor_and_a_warning_say_that_spans_are_lost(home
     assert not (home / ".local").exists()
 
 
+@pytest.mark.proof
 def test_what_was_recorded_for_one_collector_or_project_is_not_delivered_to_another(home: Path, tmp_path: Path) -> None:
     here = spool_directory(load_settings({}))
     assert spool_directory(load_settings({})) == here

@@ -144,6 +144,7 @@ def application(provider: str) -> list[Any]:
     return seen
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("name", FAULTS)
 def test_the_application_does_not_notice_and_the_loss_is_counted_and_said(
@@ -168,6 +169,7 @@ def test_the_application_does_not_notice_and_the_loss_is_counted_and_said(
     assert "5 could not be sent" in caplog.text
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_collector_that_never_answers_does_not_hold_the_application(provider: Provider) -> None:
     """The application runs to its end while the first batch still waits for its answer."""

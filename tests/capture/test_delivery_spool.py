@@ -252,6 +252,7 @@ def test_a_key_that_is_none_or_open_to_others_is_refused(tmp_path: Path, content
         make_seal("encrypt", str(key))
 
 
+@pytest.mark.proof("command drain")
 @pytest.mark.long
 def test_the_command_delivers_and_says_what_is_left(receiver: Receiver, spool: Path, capsys: Any) -> None:
     spooled(receiver.url, spool, "one")
@@ -280,6 +281,7 @@ if "--killed" in sys.argv:
 """
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("end", ["--killed", "--exit"])
 def test_what_was_flushed_survives_the_end_of_the_process(end: str, receiver: Receiver, spool: Path, tmp_path: Path) -> None:

@@ -238,6 +238,7 @@ def test_an_invalid_batch_is_lost_and_counted(collector: GrpcCollector) -> None:
     exporter.close()
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("compression", ["none", "gzip"])
 def test_a_receiver_of_four_mebibytes_gets_all_spans(compression: str, collector: GrpcCollector) -> None:

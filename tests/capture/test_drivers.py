@@ -93,6 +93,7 @@ def hangs_up() -> Generator[tuple[int, list[object]]]:
             thread.join()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", CONNECT)
 def test_what_a_run_reaches_by_a_driver_in_c_is_a_gap_with_the_line_that_closes_it(name: str, tmp_path: Path) -> None:
     pytest.importorskip(name, exc_type=ImportError)
@@ -136,6 +137,7 @@ def test_a_driver_finds_the_variables_of_its_caller() -> None:
         assert duckdb.sql("SELECT * FROM numbers").fetchall() == numbers.fetchall()
 
 
+@pytest.mark.proof
 def test_a_replay_stops_a_driver_that_connects_in_c(tmp_path: Path) -> None:
     pytest.importorskip("psycopg2")
     (tmp_path / "agent.py").write_text(PROGRAM)

@@ -117,6 +117,7 @@ def hops_of_an_upload_by_requests(url: str) -> Any:
 HOPS = [value for name, value in globals().items() if name.startswith("hops_")]
 
 
+@pytest.mark.proof("seam http.urllib3")
 @pytest.mark.parametrize("client", HOPS, ids=lambda client: client.__name__)
 async def test_each_hop_of_a_redirect_is_recorded_with_the_body_that_it_sent(
     client: Callable[[str], Any], cases: HttpCases
@@ -240,6 +241,7 @@ async def pieces_by_aiohttp(url: str) -> Any:
 CUTS = [pieces_by_requests, pieces_by_urllib3, all_by_urllib3, pieces_by_httpx, pieces_by_aiohttp]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("path", ["/cut-length", "/cut-chunked"])
 @pytest.mark.parametrize("client", CUTS, ids=lambda client: client.__name__)
 async def test_what_came_before_a_cut_is_recorded_and_served(client: Callable[[str], Any], path: str, cases: HttpCases) -> None:

@@ -234,6 +234,7 @@ WAYS = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_that_was_ended_is_unfinished(agent: Agent, capsys: pytest.CaptureFixture[str], way: str) -> None:
     text, number, code = WAYS[way]
@@ -257,6 +258,7 @@ def test_a_run_that_was_ended_is_unfinished(agent: Agent, capsys: pytest.Capture
     )
 
 
+@pytest.mark.proof
 @pytest.mark.usefixtures("fresh_python")
 @pytest.mark.parametrize("command", ["a script", "freezeframe run"])
 def test_a_script_that_was_killed_is_unfinished(agent: Agent, command: str) -> None:
@@ -300,6 +302,7 @@ def test_a_run_without_a_recorded_step_claims_none_and_advises_to_look_again(
     assert "record it with freezeframe.instrument()" not in shown
 
 
+@pytest.mark.proof
 def test_sigterm_delivers_what_is_queued_and_ends_the_process_as_before(agent: Agent) -> None:
     process = hold(agent, RUN)
     process.terminate()

@@ -130,6 +130,7 @@ def agent(act: Callable[[], object]) -> None:
     act()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("act", "words"),
     [

@@ -250,17 +250,20 @@ def _rises(numbers: list[int]) -> bool:
     return numbers == sorted(numbers) and len(set(numbers)) > 1
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("field", FIELDS)
 def test_a_field_of_the_kit_survives_from_the_application_to_the_fixture(field: str, story: Story) -> None:
     assert FIELDS[field](story)
 
 
+@pytest.mark.proof
 def test_the_run_is_complete_and_no_secret_is_in_it(story: Story) -> None:
     assert readiness(story.run).missing == ()
     assert readiness(story.run).blocking == (GapKind.ENTRY_UNREACHABLE.value,)  # it is nested in `application`
     assert "sk-secret" not in repr(story.run) + repr(story.fixture)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("field", [field for field in KIT if field.scope not in OPERATION_IN], ids=lambda field: field.name)
 def test_a_field_that_is_missing_is_named(field: KitField, story: Story) -> None:
     broken = build_run(_without(story.run, field))
@@ -286,6 +289,7 @@ def _without(run: Run, field: KitField) -> Iterator[Any]:
         yield replace(span, attributes=kept) if of_this_kind else span
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("host", "headers", "region"),
     [

@@ -80,6 +80,7 @@ def agent(*, fails: bool = False) -> int:
     return step(3)
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_run_is_kept_whole_or_not_at_all(recording: Any) -> None:
     running: Recording = recording(sample=0.5)

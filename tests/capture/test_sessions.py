@@ -97,6 +97,7 @@ def run_of(function: Callable[[str], Any], address: str) -> Any:
         return build_run(captured.spans)
 
 
+@pytest.mark.proof("seam unmarked.sessions")
 @pytest.mark.parametrize(("client", "server", "verb"), CASES, ids=lambda value: getattr(value, "__name__", ""))
 def test_a_session_of_a_run_is_named_as_a_gap_of_it(
     client: Callable[[str], Any], server: str, verb: str, request: pytest.FixtureRequest

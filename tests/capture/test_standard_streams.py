@@ -52,6 +52,7 @@ def recorded(path: Path, stdin: bytes) -> tuple[Run, bytes]:
     ), done.stdout
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("reader", READERS)
 def test_a_program_reads_and_prints_as_without_us_and_both_are_recorded(reader: str, tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(HEAD + READERS[reader] + "\n")
@@ -63,6 +64,7 @@ def test_a_program_reads_and_prints_as_without_us_and_both_are_recorded(reader: 
     assert values.decode(found.entry.output or "") == {"stdout": printed.decode()}
 
 
+@pytest.mark.proof
 def test_a_replay_gives_the_recorded_input_and_compares_what_is_printed(tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(HEAD + READERS["lines"] + "\n")
     found, _ = recorded(tmp_path, b"1\n20\n")

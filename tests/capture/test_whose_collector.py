@@ -83,6 +83,7 @@ def run_agent(folder: Path, usual: Collector, **environ: str) -> str:
     return done.stderr
 
 
+@pytest.mark.proof
 def test_a_project_sends_nothing_to_the_collector_of_another_and_loses_nothing(tmp_path: Path, another: Collector) -> None:
     """Its spans wait in its spool for its own collector."""
     a, own = (tmp_path / folder / ".freezeframe" for folder in "ab")

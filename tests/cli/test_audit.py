@@ -30,6 +30,7 @@ def exported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Path:
     return tmp_path / "audit"
 
 
+@pytest.mark.proof("command audit")
 def test_the_script_in_the_export_passes_it_alone(exported: Path, tmp_path: Path) -> None:
     """Isolated: no site-packages, so nothing of freezeframe can be imported."""
     elsewhere = shutil.copytree(exported, tmp_path / "elsewhere")

@@ -37,6 +37,7 @@ def folders(wrong: Fixture, tmp_path: Path) -> tuple[str, str]:
     return str(tmp_path / "wrong"), str(tmp_path / "right")
 
 
+@pytest.mark.proof("command diff")
 def test_diff_names_the_first_difference_and_what_changed(folders: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", *folders]) == 3
     shown = [line.strip() for line in capsys.readouterr().out.splitlines()]
@@ -46,11 +47,13 @@ def test_diff_names_the_first_difference_and_what_changed(folders: tuple[str, st
     assert shown[-1] == "1 more are the same (--all lists them)"
 
 
+@pytest.mark.proof
 def test_diff_of_a_run_with_itself_is_alike(folders: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", folders[0], folders[0]]) == 0
     assert capsys.readouterr().out.startswith("alike: 3 steps")
 
 
+@pytest.mark.proof
 def test_diff_writes_json(folders: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", *folders, "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
@@ -59,6 +62,7 @@ def test_diff_writes_json(folders: tuple[str, str], capsys: pytest.CaptureFixtur
     assert found["pairs"][1]["request"][0]["path"] == "$.args[0]"
 
 
+@pytest.mark.proof("command fork")
 def test_a_fork_replays_up_to_what_the_change_makes_of_it(project: Project) -> None:
     """The tool answers otherwise, and the next request is the first difference."""
     made = project.freezeframe("fork", "tests/late-order", "-o", "forks/a", "--step", "1", "--result", '["AC-9"]')
@@ -71,6 +75,7 @@ def test_a_fork_replays_up_to_what_the_change_makes_of_it(project: Project) -> N
     assert project.freezeframe("verify", "forks/a").returncode == 0
 
 
+@pytest.mark.proof
 def test_a_fork_without_a_change_says_what_is_expected(
     folders: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -80,6 +85,7 @@ def test_a_fork_without_a_change_says_what_is_expected(
     assert "expected JSON" in capsys.readouterr().err
 
 
+@pytest.mark.proof("command step")
 def test_step_shows_the_call_about_to_be_made_and_where_the_code_stands(project: Project) -> None:
     stopped = project.freezeframe("step", "tests/late-order", "--until", "2")
     assert stopped.returncode == 0, stopped.stderr
@@ -91,6 +97,7 @@ def test_step_shows_the_call_about_to_be_made_and_where_the_code_stands(project:
     assert "    orders = ['AC-1', 'AC-2']" in lines
 
 
+@pytest.mark.proof
 def test_step_is_3_where_the_code_leaves_the_recording_before_it(project: Project) -> None:
     project.edit('find_orders("keller")', 'find_orders("miller")')
     left = project.freezeframe("step", "tests/late-order", "--until", "2")
@@ -98,6 +105,7 @@ def test_step_is_3_where_the_code_leaves_the_recording_before_it(project: Projec
     assert "REPLAY-101 diverged at step 1" in left.stdout
 
 
+@pytest.mark.proof
 def test_step_says_which_steps_there_are(folders: tuple[str, str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["step", folders[0], "--until", "7"]) == 1
     assert "has steps 1 to 3" in capsys.readouterr().err

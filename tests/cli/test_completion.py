@@ -30,6 +30,7 @@ def by_fish(script: Path, *words: str) -> list[str]:
     return [line.partition("\t")[0] for line in done.stdout.splitlines()]
 
 
+@pytest.mark.proof("command completion")
 @pytest.mark.parametrize(("shell", "completed"), [("bash", by_bash), ("fish", by_fish)])
 def test_a_shell_completes_commands_options_and_actions(
     shell: str, completed: Callable[..., list[str]], tmp_path: Path, capsys: pytest.CaptureFixture[str]

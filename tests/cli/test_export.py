@@ -116,6 +116,7 @@ def exchanges_of_traffic() -> list[Exchange]:
     ]
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("kind", ["vcr", "har", "wiremock"])
 def test_recorded_provider_traffic_is_written_with_its_bytes(kind: str, tmp_path: Path) -> None:
@@ -175,6 +176,7 @@ def test_equal_requests_get_the_recorded_answers_one_after_the_other(sent: Path)
     assert not any("scenarioName" in mapping for mapping in once)
 
 
+@pytest.mark.proof("command export")
 def test_what_each_kind_keeps_of_a_run_is_what_the_golden_file_says(sent: Path, tmp_path: Path) -> None:
     """Us, them, us: of each kind that can be read again, what is not the same; of each other, what it says it does not hold."""
     told: dict[str, Any] = {}

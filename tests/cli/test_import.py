@@ -37,6 +37,7 @@ def imported(collector: CollectorProcess, *arguments: str) -> int:
     return main(["import", "otlp", *arguments, "--data", str(collector.data)])
 
 
+@pytest.mark.proof("command import")
 @pytest.mark.long
 def test_an_imported_run_is_redacted_stored_once_and_reconstructed_from_the_store(
     collector: CollectorProcess, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -76,6 +76,7 @@ def test_an_imported_cassette_is_stored_once_and_replayed_as_identical_by_the_pr
     assert told.startswith("identical, except the input and the outcome (not recorded): 2 of 2 steps")
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("kind", FILES)
 def test_a_real_sdk_gets_each_recorded_body_byte_for_byte(kind: str) -> None:
@@ -235,6 +236,7 @@ def test_a_program_that_asks_as_a_trajectory_did_gets_each_answer_and_another_ge
             client.chat.completions.create(model="any", messages=[*talk[:1], {"role": "user", "content": "something else"}])
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_what_each_kind_holds_and_lacks_is_what_the_golden_file_says() -> None:
     told = {}

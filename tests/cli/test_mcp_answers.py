@@ -82,6 +82,7 @@ def long_run() -> Run:
     return build_run(make_run(*steps))
 
 
+@pytest.mark.proof("command mcp")
 def test_a_run_of_a_thousand_steps_is_read_whole_in_parts(long_run: Run) -> None:
     """Every part is within its budget, and together they are the transcript."""
     parts = list(passages(make_transcript(long_run)))
@@ -166,6 +167,7 @@ def test_the_skill_names_every_tool_and_no_other() -> None:
     assert set(re.findall(r"`([a-z_]+)`", skill_text())) & {"replay", "fork", "transcript"} == {"replay", "fork", "transcript"}
 
 
+@pytest.mark.proof("command skill")
 def test_the_skill_is_written_once_and_an_edited_one_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -128,6 +128,7 @@ def test_a_commit_that_is_not_here_is_an_error(repository: Path, commit: str) ->
         code_of_commit(repository, commit)
 
 
+@pytest.mark.proof("command pack")
 @pytest.mark.long
 def test_a_pack_holds_recording_code_and_page(repository: Path, capsys: pytest.CaptureFixture[str]) -> None:
     commit = git(repository, "rev-parse", "HEAD")

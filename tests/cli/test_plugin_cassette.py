@@ -19,6 +19,7 @@ def test_answer(freezeframe_cassette):
 TOUCH = ('return ["AC-1", "AC-2"]', 'open("touched", "a").write("x"); return ["AC-1", "AC-2"]')
 
 
+@pytest.mark.proof
 def test_recorded_once_then_played_without_running_a_tool(project: Project) -> None:
     (project.root / "test_it.py").write_text(CASE)
     project.edit(*TOUCH)
@@ -121,6 +122,7 @@ class TestB:
 """
 
 
+@pytest.mark.proof
 def test_each_test_has_a_cassette_of_its_own_on_every_file_system(project: Project) -> None:
     (project.root / "test_it.py").write_text(NAMED)
     assert project.pytest("--freezeframe=once").returncode == 0

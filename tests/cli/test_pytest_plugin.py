@@ -100,6 +100,7 @@ def outcomes(recorded: tuple[Path, Run], frozen: Fixture, tmp_path_factory: pyte
     return found
 
 
+@pytest.mark.proof
 def test_red_while_the_code_reenacts_the_failure(outcomes: dict[str, str], frozen: Fixture) -> None:
     """The message is the replay's report: the run, N of N steps, the wrong answer."""
     shown = outcomes["test_unchanged_is_no_longer_reenacted"]
@@ -108,6 +109,7 @@ def test_red_while_the_code_reenacts_the_failure(outcomes: dict[str, str], froze
     assert "it is in Lyon" in shown
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("case", ["another_call", "another_outcome", "call_left_out"])
 def test_green_once_the_code_behaves_otherwise(outcomes: dict[str, str], case: str) -> None:
     """A changed request, a missing call and a changed outcome are all the end of the recorded failure."""
@@ -150,12 +152,14 @@ def test_the_marker_names_fixture_and_program(outcomes: dict[str, str]) -> None:
     assert outcomes["test_program"] == ""
 
 
+@pytest.mark.proof
 def test_a_folder_of_fixtures_is_a_test_of_each(outcomes: dict[str, str]) -> None:
     """`folder` finds the fixtures below it; each has its own name."""
     each = {name: shown for name, shown in outcomes.items() if name.startswith("test_each")}
     assert each == {"test_each[one]": "", "test_each[two]": ""}
 
 
+@pytest.mark.proof
 def test_a_program_that_is_gone_is_no_fix(outcomes: dict[str, str]) -> None:
     """The command that was started in place of the entry point never reached it."""
     assert "the replay cannot be compared" in outcomes["test_program_gone"]

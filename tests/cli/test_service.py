@@ -110,10 +110,12 @@ async def test_whoever_shows_neither_token_nor_cookie_sees_nothing(stranger: Cli
         assert answers[0].status == 401
 
 
+@pytest.mark.proof("page /healthz")
 async def test_a_probe_needs_no_token(stranger: Client) -> None:
     assert await (await stranger.get("/healthz")).json() == {"status": "ok"}
 
 
+@pytest.mark.proof("page /enter")
 async def test_a_link_lets_one_browser_in_once(stranger: Client, tmp_path: Path) -> None:
     """Its cookie is for this service's own pages: no script reads it, and no page elsewhere sends it."""
     asked = await stranger.post("/links", headers=bearer(read_token(tmp_path, READER)))

@@ -137,6 +137,7 @@ def test_a_link_to_the_file_stays_a_link(home: Path) -> None:
     assert TOKEN in kept.read_text()
 
 
+@pytest.mark.proof("command setup")
 def test_json_names_the_lines_the_file_and_what_was_done(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["setup", "gemini", "--json"]) == 0
     told: dict[str, Any] = json.loads(capsys.readouterr().out)

@@ -20,6 +20,7 @@ from freezeframe_schemas.run import Run
 pytestmark = [pytest.mark.long, pytest.mark.usefixtures("warm_python")]  # each test starts the program again
 
 
+@pytest.mark.proof
 def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run], project: Project) -> None:
     """The whole way with two files and no process of freezeframe."""
     shutil.copy(recorded[0] / "spans.jsonl", project.root / "spans.jsonl")
@@ -32,6 +33,7 @@ def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run]
     assert project.freezeframe("verify", "kept").returncode == 0
 
 
+@pytest.mark.proof
 def test_what_is_advised_names_the_file_or_the_fixture_as_it_was_named(recorded: tuple[Path, Run], project: Project) -> None:
     """Not by the run's id, which only a store would know; and a fixture becomes a test like a run does."""
     shutil.copy(recorded[0] / "spans.jsonl", project.root / "spans.jsonl")
@@ -47,6 +49,7 @@ def test_what_is_advised_names_the_file_or_the_fixture_as_it_was_named(recorded:
     assert project.freezeframe("verify", "tests/kept").returncode == 0
 
 
+@pytest.mark.proof
 def test_a_redacted_file_names_nobody_and_still_replays(project: Project) -> None:
     """A file that an agent wrote itself is not redacted; one command does it, and `fixture` says so."""
     source = project.root / "agent.py"
@@ -66,6 +69,7 @@ def test_a_redacted_file_names_nobody_and_still_replays(project: Project) -> Non
         assert "not redacted" not in project.freezeframe(command, "redacted.jsonl", "-o", f"{command}-kept").stderr
 
 
+@pytest.mark.proof
 def test_of_several_runs_the_newest_or_the_named_one_is_taken(tmp_path: Path) -> None:
     """An id that matches no run or several is an error that lists the runs."""
     file = tmp_path / "spans.jsonl"
@@ -80,6 +84,7 @@ def test_of_several_runs_the_newest_or_the_named_one_is_taken(tmp_path: Path) ->
         assert "ac" * 16 in str(raised.value.do)
 
 
+@pytest.mark.proof
 def test_a_line_that_is_no_span_is_named(tmp_path: Path) -> None:
     """File, line, and what else could be meant."""
     file = tmp_path / "spans.jsonl"
@@ -91,6 +96,7 @@ def test_a_line_that_is_no_span_is_named(tmp_path: Path) -> None:
         load_run_of_file(file)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("named", ["none.jsonl", "none.json", "none.jsonl:4bf92f35"])
 def test_a_file_that_is_not_there_is_said_to_be_that(named: str, capsys: pytest.CaptureFixture[str]) -> None:
     """And it is not looked for in a store that is not running."""
@@ -98,6 +104,7 @@ def test_a_file_that_is_not_there_is_said_to_be_that(named: str, capsys: pytest.
     assert f"{named}: no such file" in capsys.readouterr().err
 
 
+@pytest.mark.proof
 def test_ids_of_runs_are_not_taken_for_files(tmp_path: Path) -> None:
     """Only a file that exists is taken for one."""
     assert split_name("4bf92f35") is None

@@ -65,6 +65,7 @@ def test_pinning_and_unpinning_leave_their_trace_in_audit(project: Project) -> N
     assert {"action": "pin", "note": "INC-17"} in rows
 
 
+@pytest.mark.proof("command store")
 def test_a_deletion_asks_first_and_is_verified(project: Project, tmp_path: Path) -> None:
     rows = asked(project, "backup", str(tmp_path / "backup"))["rows"]
     refused = project.freezeframe("store", "delete", "last")
@@ -100,6 +101,7 @@ def test_a_stored_run_is_redacted_again_and_still_replays(project: Project) -> N
     assert list((project.root / ".freezeframe").glob("redacted-*")) == []
 
 
+@pytest.mark.proof
 def test_damage_is_looked_for_and_files_are_merged(project: Project) -> None:
     assert asked(project, "check") == {"damaged": []}
     assert asked(project, "optimize")["disk_bytes"] > 0

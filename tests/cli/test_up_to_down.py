@@ -124,6 +124,7 @@ def test_an_identical_replay_earns_the_highest_level_wherever_it_is_shown(projec
     assert levels() == earned
 
 
+@pytest.mark.proof("command status", "command doctor")
 def test_status_and_doctor_say_that_all_is_well(project: Project) -> None:
     """Both services answer, every span that was sent is stored, no check fails."""
     status = json.loads(run_command(project, "status", "--json"))
@@ -141,6 +142,7 @@ def test_status_and_doctor_say_that_all_is_well(project: Project) -> None:
     assert grades["readers"] == ("ok" if why_no_sandbox() is None else "warn")
 
 
+@pytest.mark.proof("command runs", "command up")
 def test_runs_are_listed_and_filtered(project: Project) -> None:
     """Newest first; --failed and --since narrow."""
     names = [run["name"] for run in json.loads(run_command(project, "runs", "--json"))]
@@ -150,6 +152,7 @@ def test_runs_are_listed_and_filtered(project: Project) -> None:
     assert "answer" in run_command(project, "runs", "--limit", "5")
 
 
+@pytest.mark.proof("command show")
 def test_show_names_steps_readiness_and_what_to_type(project: Project, good_run: str) -> None:
     """By id, by its first digits, in text and JSON; the e-mail in the input is a surrogate."""
     shown = run_command(project, "show", good_run[:12])
@@ -162,6 +165,7 @@ def test_show_names_steps_readiness_and_what_to_type(project: Project, good_run:
     assert "AC-1" in outline["nodes"][-1]["request"]
 
 
+@pytest.mark.proof("command sql")
 def test_sql_in_three_formats_with_parameters(project: Project, good_run: str) -> None:
     """Table, JSON and CSV of the same rows; the store itself refuses to write."""
     query = ("sql", "SELECT name, exchanges FROM runs WHERE trace_id = {run:String}", "-p", f"run={good_run}")
@@ -178,6 +182,7 @@ def test_sql_in_three_formats_with_parameters(project: Project, good_run: str) -
         assert "Traceback" not in refused.stderr
 
 
+@pytest.mark.proof
 def test_replay_from_the_store(project: Project, good_run: str) -> None:
     """Identical, from the store alone; JSON for a script."""
     assert "2 of 2 steps and the outcome" in run_command(project, "replay", good_run)
@@ -276,6 +281,7 @@ def test_a_run_without_exchanges_is_a_cold_case(project: Project) -> None:
     assert not (project.root / "cold").exists()
 
 
+@pytest.mark.proof
 def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: str, tmp_path: Path) -> None:
     """It serves the same fixture that the command writes; pages name the run and run no script but our own."""
     base = f"http://127.0.0.1:{port_of(project, 'replay')}"
@@ -343,6 +349,7 @@ def test_a_taken_port_is_named_with_its_holder(project: Project, tmp_path: Path)
     assert not list((tmp_path / "other" / "processes").glob("*.json"))
 
 
+@pytest.mark.proof("command down")
 def test_down_ends_both_and_up_finds_the_runs_again(recorded: tuple[Path, Run], tmp_path: Path) -> None:
     """What was acknowledged is there after a stop, and after a kill."""
     shutil.copy(recorded[0] / "agent.py", tmp_path / "agent.py")

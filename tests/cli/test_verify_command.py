@@ -38,6 +38,7 @@ def test_a_recording_with_a_body_left_out_is_not_whole(tmp_path: Path, capsys: p
     assert "the recording itself lacks: span" in check(str(tmp_path / "audit"))[-1]
 
 
+@pytest.mark.proof("command verify")
 def test_whole_recordings_are_whole_and_forks_are_forks(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_fixture(recording(), tmp_path / "run")
     write_fixture(replace(recording(), forked_from="cd" * 16, edits=("step 1",)), tmp_path / "fork")

@@ -27,6 +27,7 @@ CELLS = [
 ]
 
 
+@pytest.mark.proof("seam http.httpx", "seam frameworks.llama_index", "seam http.aiohttp")
 @pytest.mark.long
 @pytest.mark.parametrize(("client", "column"), CELLS)
 def test_a_client_is_captured_and_replayed(client: Client, column: Column, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -71,6 +71,7 @@ def test_without_a_known_token_nothing_is_taken(
     assert "freezeframe_collector_requests_unauthenticated_total 2\n" in collector.reporter.metrics()
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_tokens_are_read_again_when_the_file_changes(
     start_collector: Callable[..., Any], make_span: Callable[..., Any], tmp_path: Path

@@ -77,6 +77,7 @@ def test_http_senders_are_told_when_to_come_back(full: tuple[Any, threading.Even
     proceed.set()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("transport", ["grpc", "http"])
 @pytest.mark.long
 def test_the_python_exporter_waits_and_then_delivers(full: tuple[Any, threading.Event], transport: str) -> None:
@@ -97,6 +98,7 @@ def test_the_python_exporter_waits_and_then_delivers(full: tuple[Any, threading.
     assert collector.store.names().count("late") == 1
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_bodies_that_dribble_in_hold_what_they_sent_and_give_it_up(
     start_collector: Callable[..., Any], make_span: Callable[..., Any]
@@ -120,6 +122,7 @@ def test_bodies_that_dribble_in_hold_what_they_sent_and_give_it_up(
     assert collector.receiving.used_bytes == 0
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_body_that_is_too_late_or_too_large_is_answered_in_the_senders_format(
     start_collector: Callable[..., Any], make_span: Callable[..., Any]
@@ -139,6 +142,7 @@ def test_a_body_that_is_too_late_or_too_large_is_answered_in_the_senders_format(
     assert collector.budget.used_bytes == 0
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_silent_grpc_calls_hold_up_nobody(start_collector: Callable[..., Any], make_span: Callable[..., Any]) -> None:
     """Four times as many silent calls as there is room for at their largest, and more than there are workers."""
@@ -162,6 +166,7 @@ def test_silent_grpc_calls_hold_up_nobody(start_collector: Callable[..., Any], m
     assert len(collector.store.spans) == 20
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts what came of a message")
 def test_unfinished_grpc_messages_take_room_by_their_bytes(

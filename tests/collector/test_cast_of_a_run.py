@@ -144,6 +144,7 @@ def runs(draw: st.DrawFn) -> list[SpanRecord]:
     return draw(st.permutations([*spans, span(len(spans), "what the agent answered: mariakeller", is_entry=True)]))
 
 
+@pytest.mark.proof("law a settled run does not depend on order")
 @settings(max_examples=examples(25), deadline=None)
 @given(data=st.data(), run=runs())
 def test_batches_orders_workers_and_a_restart_make_no_difference_to_a_settled_run(
@@ -164,6 +165,7 @@ def _said(span: SpanRecord) -> tuple[str, str]:
     return str(span.attributes["text"]), str(span.attributes[genai.REDACTION_SURROGATES])
 
 
+@pytest.mark.proof
 def test_a_finding_is_on_the_disk_before_the_ack_and_only_sealed(tmp_path: Path) -> None:
     world = World(tmp_path, 1)
     world.pipelines[0].export(encode_traces([span(0, TELLS[0])]))
@@ -178,6 +180,7 @@ def test_a_finding_is_on_the_disk_before_the_ack_and_only_sealed(tmp_path: Path)
     assert open_run == ("", TRACE)
 
 
+@pytest.mark.proof
 def test_a_late_finding_makes_a_run_unsettled_across_a_crash(tmp_path: Path) -> None:
     world = World(tmp_path, 1)
     for text in (HOLDS[0], TELLS[0]):
@@ -190,6 +193,7 @@ def test_a_late_finding_makes_a_run_unsettled_across_a_crash(tmp_path: Path) -> 
     world.log.close()
 
 
+@pytest.mark.proof
 def test_a_cast_is_destroyed_when_its_grace_time_is_over_or_its_run_is_deleted(tmp_path: Path) -> None:
     now = [0.0]
     book = CastBook(tmp_path, CastConfig(enabled=True, grace_s=100), clock=lambda: now[0])
@@ -207,6 +211,7 @@ def test_a_cast_is_destroyed_when_its_grace_time_is_over_or_its_run_is_deleted(t
     assert [saved.run[1] for saved in CastFile(tmp_path / "casts.db").load_all()] == [f"{2:032x}"]
 
 
+@pytest.mark.proof
 def test_a_process_knows_the_same_of_what_it_sealed_itself_as_of_what_another_one_did() -> None:
     run = ("", TRACE)
     own, other = KnownCasts(Seal(KEYS), 100), KnownCasts(Seal(KEYS), 100)
@@ -221,6 +226,7 @@ def test_a_process_knows_the_same_of_what_it_sealed_itself_as_of_what_another_on
         assert own.of(run).number == number
 
 
+@pytest.mark.proof
 def test_what_a_later_span_of_a_request_reveals_is_replaced_in_the_history_that_it_repeats() -> None:
     filler = [
         {"role": "user", "content": f"question {number} about the weather, and nothing of anybody"} for number in range(40)
@@ -245,6 +251,7 @@ def test_what_a_later_span_of_a_request_reveals_is_replaced_in_the_history_that_
     assert made[0].attributes["answer"] == HOLDS[2]
 
 
+@pytest.mark.proof
 def test_with_too_many_open_runs_the_settled_ones_are_forgotten_first_and_the_others_settled_at_once(tmp_path: Path) -> None:
     book = CastBook(tmp_path, CastConfig(enabled=True, runs=20))
     for number in range(21):
@@ -257,6 +264,7 @@ def test_with_too_many_open_runs_the_settled_ones_are_forgotten_first_and_the_ot
     assert book.state().unsettled_runs == 0
 
 
+@pytest.mark.proof
 def test_after_a_rotation_a_span_is_rewritten_under_the_key_that_redacted_it() -> None:
     newer = KeyRing(directory=Path("/nonexistent"), keys=(*KEYS.keys, TenantKey(id="default/2", secret=b"n" * 32)))
     stage = RedactStage(POLICIES, KEYS, casts=KnownCasts(Seal(KEYS), 100))
@@ -275,6 +283,7 @@ def test_after_a_rotation_a_span_is_rewritten_under_the_key_that_redacted_it() -
     assert redact_run(rewritten[:2], POLICIES.default, KEYS.keys[0])[0].attributes["text"] == rewritten[0].attributes["text"]
 
 
+@pytest.mark.proof
 def test_a_vault_keeps_what_a_late_surrogate_stands_for(tmp_path: Path) -> None:
     vault = Vault(tmp_path / "vault.db", {"vault/1": Vault.generate_key()}, "vault/1")
     request = RedactStage(POLICIES, KEYS, casts=KnownCasts(Seal(KEYS), 100)).begin()

@@ -96,6 +96,7 @@ def test_a_listener_that_is_off_takes_no_port() -> None:
     assert load_config(None, {}, {"grpc.enabled": False, "grpc.port": 9, "http.port": 9}).http.port == 9
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_check_names_the_faults_and_starts_nothing(tmp_path: Path) -> None:
     """`--check` exits 2 with the faults, 0 without."""

@@ -34,6 +34,7 @@ def _segment_of_50_spans(directory: Path) -> tuple[bytes, bytes]:
     return data, segment_mark(log.identity, int(path.stem))
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("is_sealed", [False, True])
 def test_a_flipped_byte_at_any_offset_leaves_no_acked_span_unaccounted_for(tmp_path: Path, is_sealed: bool) -> None:

@@ -37,6 +37,7 @@ def test_an_insert_that_the_engine_could_not_write_is_an_error(tmp_path: Path) -
     assert run_on_small_disk("fill_the_store", tmp_path).split() == ["refused", "stored"]
 
 
+@pytest.mark.proof("law acked spans survive a full disk")
 def test_a_full_disk_loses_nothing_acked(tmp_path: Path) -> None:
     """Senders are asked to wait while neither log nor store can write; with room again all that was acked is in SQL."""
     assert run_on_small_disk("fill_the_collector", tmp_path).split() == ["refused", "stored"]

@@ -96,6 +96,7 @@ def collector(start_collector: Callable[..., Any]) -> Any:
     return start_collector(stages=(Stage(name="normalise", apply=lambda span, _: normalise(span)),), max_bytes=4 << 20)
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.timeout(LONG_S + 120)
 def test_http_answers_hostile_bodies(collector: Any) -> None:
@@ -123,6 +124,7 @@ def test_http_answers_hostile_bodies(collector: Any) -> None:
     assert collector.reporter.health() == ""
 
 
+@pytest.mark.proof
 @pytest.mark.timeout(LONG_S + 120)
 @pytest.mark.long
 def test_grpc_answers_hostile_messages(collector: Any) -> None:

@@ -37,6 +37,7 @@ def test_what_was_appended_survives_a_crash(tmp_path: Path) -> None:
     log.close()
 
 
+@pytest.mark.proof("law acked spans survive a torn log")
 @pytest.mark.parametrize(("step", "tail"), [(11, "cut off"), (13, "zeros"), pytest.param(1, "cut off", marks=pytest.mark.long)])
 def test_a_tail_torn_at_any_byte_costs_only_what_was_not_acked(tmp_path: Path, step: int, tail: str) -> None:
     """A power loss may keep any prefix of the last write, or the file's new length with zeros in place of the write.
@@ -325,6 +326,7 @@ def test_a_damaged_ledger_is_an_error(tmp_path: Path) -> None:
         Log(tmp_path, NEVER)
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_many_threads_share_a_sync(tmp_path: Path) -> None:
     """Requests that wait together are synced together: far fewer syncs than requests."""

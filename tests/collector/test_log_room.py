@@ -111,6 +111,7 @@ print(t.numbers(t.sealed(log)))
 """
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_write_that_the_disk_refuses_leaves_no_trace(tmp_path: Path) -> None:
     """Under a file-size limit the large request is refused whole; what came before and comes after is kept."""
@@ -149,6 +150,7 @@ print(refused > 0, found[0], found[-1], len(found) == 198 - refused + 2)
 """
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_full_disk_refuses_and_recovers(tmp_path: Path) -> None:
     """On a full file system requests are refused; once there is room the log goes on, and all that was acked is there."""

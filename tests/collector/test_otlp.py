@@ -28,6 +28,7 @@ _TEXTS = st.text(st.characters(codec="utf-8"), max_size=150)  # over 127 bytes, 
 _SPANS = spans_of(_TEXTS, times=st.integers(0, 2**63 - 1), leaves=6)
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @given(spans=st.lists(_SPANS, max_size=4))
 def test_a_span_survives_the_wire(spans: list[SpanRecord]) -> None:
@@ -43,6 +44,7 @@ def test_a_span_survives_the_wire(spans: list[SpanRecord]) -> None:
     assert decode_traces(official.SerializeToString()).spans == decoded.spans
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @given(span=_SPANS)
 def test_the_official_classes_agree_on_attributes(span: SpanRecord) -> None:

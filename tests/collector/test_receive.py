@@ -242,6 +242,7 @@ def _nested(levels: int) -> dict[str, Any]:
     return value
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("levels", [60, 300])
 @pytest.mark.parametrize("place", ["span", "event", "resource", "scope"])
@@ -270,6 +271,7 @@ def test_json_that_nests_deeper_than_the_log_can_be_read_is_refused(
     assert collector.log.audit().missing == 0
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("place", ["record", "body", "resource", "scope"])
 def test_json_log_records_that_nest_too_deeply_are_refused(start_collector: Callable[..., Any], place: str) -> None:
@@ -318,6 +320,7 @@ def test_a_span_over_a_limit_is_set_aside(start_collector: Callable[..., Any], m
     ]
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_garbage_is_refused_for_good(start_collector: Callable[..., Any]) -> None:
     """Bytes that are not OTLP are a permanent error on both receivers, in the receiver's own form."""
@@ -343,6 +346,7 @@ def test_metrics_are_refused_clearly(start_collector: Callable[..., Any]) -> Non
     assert collector.reporter.status()["since_start"] == {"metrics_refused": 2}
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_decompression_bomb_is_refused(start_collector: Callable[..., Any]) -> None:
     """A small body that would fill the memory is refused without being unpacked past the limit."""

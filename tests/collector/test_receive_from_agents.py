@@ -36,6 +36,7 @@ def test_a_batch_arrives_whole_over_every_protocol_and_compression(
     assert stored == {span.span_id: span.attributes for span in sent}
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
 def test_a_span_of_twenty_megabytes_arrives_whole(

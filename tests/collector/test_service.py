@@ -25,6 +25,7 @@ LONG_ROUNDS = int(os.environ.get("FREEZEFRAME_KILL_ROUNDS", "200"))
 LANES = 4
 
 
+@pytest.mark.proof
 def test_a_span_goes_from_the_wire_to_sql_redacted(data: Path) -> None:
     """What was acked is in SQL after a flush, and no file of the data directory holds the e-mail address."""
     slowly = data.parent / "slowly.toml"
@@ -52,6 +53,7 @@ def test_a_crash_would_leave_no_core(data: Path) -> None:
     assert collector.stop() == 0
 
 
+@pytest.mark.proof
 def test_a_graceful_stop_stores_everything(data: Path) -> None:
     """SIGTERM right after the ack: the exit code says that all is stored, and the log is empty."""
     collector = CollectorProcess(data)
@@ -65,6 +67,7 @@ def test_a_graceful_stop_stores_everything(data: Path) -> None:
     again.stop()
 
 
+@pytest.mark.proof("law acked spans survive a stop")
 def test_a_stop_under_load_stores_all_that_was_acked(data: Path) -> None:
     """SIGTERM between requests of eight senders: each ack, the last ones too, is for a span that is stored at the exit."""
     collector = CollectorProcess(data)
@@ -157,6 +160,7 @@ def test_a_server_that_is_down_does_not_keep_the_collector_from_starting(data: P
     assert again.stop() == 0
 
 
+@pytest.mark.proof
 def test_a_second_collector_on_the_directory_is_refused(data: Path) -> None:
     """The message names the process that holds it; the first goes on."""
     collector = CollectorProcess(data)

@@ -113,6 +113,7 @@ def test_stored_spans_are_rewritten_once_the_run_has_ended_and_deleting_a_run_de
     assert collector.stop() == 0
 
 
+@pytest.mark.proof
 def test_a_killed_collector_still_knows_what_is_unsettled_and_finishes_a_rewrite(
     data: Path, made: list[CollectorProcess]
 ) -> None:
@@ -134,6 +135,7 @@ def test_a_killed_collector_still_knows_what_is_unsettled_and_finishes_a_rewrite
     assert made[1].stop() == 0
 
 
+@pytest.mark.proof("law no private value reaches the disk")
 def test_after_settling_no_file_of_the_data_directory_holds_a_form_in_any_encoding(
     data: Path, made: list[CollectorProcess]
 ) -> None:

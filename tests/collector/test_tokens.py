@@ -76,6 +76,7 @@ def ask(collector: CollectorProcess, shown: dict[str, str]) -> int:
     return httpx.post(url, content="SELECT 1", headers=shown, timeout=60).status_code
 
 
+@pytest.mark.proof("law every port asks for its token")
 def test_a_sender_without_the_token_is_refused_on_both_ports(collector: CollectorProcess) -> None:
     assert send(collector, {}) == 401
     assert send(collector, headers(collector, READER)) == 401
@@ -88,6 +89,7 @@ def test_a_sender_without_the_token_is_refused_on_both_ports(collector: Collecto
     assert send_by_grpc(collector, headers(collector, SENDER)) is grpc.StatusCode.OK
 
 
+@pytest.mark.proof
 def test_sql_takes_the_readers_token_and_no_other(collector: CollectorProcess) -> None:
     """By every way in which a ClickHouse client gives a password; the admin's is for the user admin."""
     assert [ask(collector, headers(collector, name)) for name in (None, SENDER, ADMIN, READER)] == [401, 401, 401, 200]
@@ -97,6 +99,7 @@ def test_sql_takes_the_readers_token_and_no_other(collector: CollectorProcess) -
     assert httpx.post(url, content="SELECT 1", timeout=60).status_code == 200
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("path", ["/status", "/metrics"])
 def test_the_pages_open_to_any_token_and_a_probe_needs_none(collector: CollectorProcess, path: str) -> None:
     statuses = [
@@ -107,6 +110,7 @@ def test_the_pages_open_to_any_token_and_a_probe_needs_none(collector: Collector
     assert [httpx.get(f"{collector.url}{probe}").status_code for probe in ("/healthz", "/readyz")] == [200, 200]
 
 
+@pytest.mark.proof
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can start a process as somebody else")
 def test_another_user_of_the_machine_reads_no_token_and_gets_401(collector: CollectorProcess) -> None:
     command = ["/usr/bin/env", "python3", "-c", STRANGER, str(collector.data), json.dumps(collector.ports)]

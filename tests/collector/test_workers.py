@@ -71,6 +71,7 @@ def test_spans_through_several_workers_are_in_one_log(data: Path) -> None:
     assert all(gone(pid) for pid in workers)
 
 
+@pytest.mark.proof("law acked spans survive a killed worker")
 @pytest.mark.long
 def test_a_worker_that_is_killed_loses_nothing_acked_and_is_replaced(data: Path) -> None:
     """Killed in the middle of requests: the other goes on, what was acked is stored, and the books balance."""

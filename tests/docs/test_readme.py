@@ -16,6 +16,7 @@ README = (ROOT / "README.md").read_text()
 CAPTURE = (ROOT / "docs/capture.md").read_text()
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_the_lines_of_code_run(tmp_path: Path) -> None:
     """The Python block, with spans to a file in place of a collector; and one call, so that there is a run."""

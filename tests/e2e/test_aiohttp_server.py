@@ -67,6 +67,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.proof
 def test_a_body_is_recorded_however_the_handler_reads_it(tmp_path: Path) -> None:
     (tmp_path / "application.py").write_text(_APPLICATION)
     (tmp_path / "ask.py").write_text(_ASK)

@@ -35,6 +35,7 @@ def run_without(hidden: set[str], folder: Path, *command: str) -> subprocess.Com
     )
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize(
     ("hidden", "command", "found"),
@@ -63,6 +64,7 @@ def test_a_library_that_is_not_installed_is_named_with_what_brings_it(
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_replay_without_what_moves_its_clock_says_so(tmp_path: Path) -> None:
     """The program is started in a separate process: its reason comes through."""

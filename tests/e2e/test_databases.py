@@ -288,6 +288,13 @@ def replay(run: Run, folder: Path, *, changed: tuple[str, str] = ("", "")) -> Re
         program.write_text(source)
 
 
+@pytest.mark.proof(
+    "seam databases.sqlite",
+    "seam databases.redis",
+    "seam databases.sqlalchemy",
+    "seam databases.psycopg",
+    "seam databases.mongo",
+)
 @pytest.mark.parametrize("library", WORLDS)
 def test_what_a_run_asks_of_a_database_is_answered_without_it(
     library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

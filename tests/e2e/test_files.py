@@ -90,6 +90,7 @@ def replay(run: Run, folder: Path, *, changed: tuple[str, str] = ("", "")) -> Re
     return reenact(freeze(run), cwd=folder)
 
 
+@pytest.mark.proof
 def test_what_a_run_reads_of_files_is_answered_when_they_are_gone(tmp_path: Path) -> None:
     write(tmp_path)
     plain = subprocess.run([sys.executable, "shop.py"], cwd=tmp_path, capture_output=True, text=True, check=True).stdout

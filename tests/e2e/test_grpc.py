@@ -404,6 +404,7 @@ def test_calls_that_stream_requests_are_recorded_and_compared_once_they_have_end
         assert (first.kind, first.name, first.step) == (DivergenceKind.REQUEST_CHANGED, "/shopr_pb2.Shop/Sum sent", 6)
 
 
+@pytest.mark.proof("seam rpc.grpc_client", "seam rpc.grpc_aio_client")
 def test_calls_of_a_run_are_recorded_and_served_when_the_server_is_gone(tmp_path: Path) -> None:
     as_without_us, spans = with_and_without_us(tmp_path, "shopc", "ask_all", "ask_all_async")
     assert as_without_us[0][1:3] == [["_InactiveRpcError", "NOT_FOUND", "6 letters are unknown"], [3, "OK", [["kind", "tail"]]]]

@@ -51,6 +51,7 @@ def first_of(fixture: Fixture, kind: Kind, *, after: int = 0) -> Step:
     return next(step for step in fixture.askable if step.exchange.kind is kind and step.number > after)
 
 
+@pytest.mark.proof("verdict identical", "law replay", "command replay", "command fixture")
 @every_variant
 def test_a_recorded_run_replays_with_zero_divergences_and_reaches_nothing(theatre: Theatre, variant: str) -> None:
     recorded = theatre.runs[variant]
@@ -64,6 +65,7 @@ def test_a_recorded_run_replays_with_zero_divergences_and_reaches_nothing(theatr
     assert theatre.shop.calls() == before
 
 
+@pytest.mark.proof
 @every_variant
 def test_the_store_holds_the_run_whole_enough_for_the_highest_level(theatre: Theatre, variant: str) -> None:
     run = theatre.runs[variant].run
@@ -71,6 +73,7 @@ def test_the_store_holds_the_run_whole_enough_for_the_highest_level(theatre: The
     assert readiness(replace(run, verified=True)).level == 6
 
 
+@pytest.mark.proof
 @every_variant
 def test_a_fixture_comes_back_from_its_files_unchanged(theatre: Theatre, variant: str, tmp_path: Path) -> None:
     fixture = theatre.runs[variant].fixture
@@ -78,6 +81,7 @@ def test_a_fixture_comes_back_from_its_files_unchanged(theatre: Theatre, variant
     assert load_fixture(tmp_path) == fixture
 
 
+@pytest.mark.proof
 @every_variant
 def test_every_model_response_is_served_with_the_recorded_bytes_and_borders(theatre: Theatre, variant: str) -> None:
     fixture = theatre.runs[variant].fixture
@@ -97,6 +101,7 @@ def test_every_model_response_is_served_with_the_recorded_bytes_and_borders(thea
     assert models
 
 
+@pytest.mark.proof
 @two_variants
 def test_a_changed_prompt_diverges_at_its_own_step_and_field(theatre: Theatre, variant: str) -> None:
     fixture = theatre.runs[variant].fixture
@@ -113,6 +118,7 @@ def test_a_changed_prompt_diverges_at_its_own_step_and_field(theatre: Theatre, v
     assert report.first.differed == ("body.messages",)
 
 
+@pytest.mark.proof
 @two_variants
 def test_a_changed_tool_result_diverges_at_the_next_model_call(theatre: Theatre, variant: str) -> None:
     fixture = theatre.runs[variant].fixture
@@ -128,6 +134,7 @@ def test_a_changed_tool_result_diverges_at_the_next_model_call(theatre: Theatre,
     assert "unavailable" in (report.first.recorded or "")
 
 
+@pytest.mark.proof
 @two_variants
 def test_a_changed_tool_argument_diverges_at_that_tool(theatre: Theatre, variant: str) -> None:
     fixture = theatre.runs[variant].fixture
@@ -140,6 +147,7 @@ def test_a_changed_tool_argument_diverges_at_that_tool(theatre: Theatre, variant
     assert (report.first.kind, report.first.step) == (DivergenceKind.REQUEST_CHANGED, tool.number)
 
 
+@pytest.mark.proof
 @two_variants
 def test_a_changed_answer_of_the_last_model_is_a_changed_outcome(theatre: Theatre, variant: str) -> None:
     recorded = theatre.runs[variant]
@@ -148,6 +156,7 @@ def test_a_changed_answer_of_the_last_model_is_a_changed_outcome(theatre: Theatr
     assert [item.kind for item in report.divergences] == [DivergenceKind.OUTCOME_CHANGED]
 
 
+@pytest.mark.proof
 @two_variants
 def test_a_run_replays_the_same_through_the_exporters_layout(theatre: Theatre, variant: str) -> None:
     """A reader that knows only the OpenTelemetry Collector's tables gets the whole run, and a replay of it is identical."""
@@ -160,6 +169,7 @@ def test_a_run_replays_the_same_through_the_exporters_layout(theatre: Theatre, v
     assert verdict(play(freeze(run))) is Verdict.IDENTICAL
 
 
+@pytest.mark.proof
 def test_freezing_the_same_run_twice_gives_the_same_fixture(theatre: Theatre) -> None:
     recorded: Recorded = theatre.runs["sync"]
     assert freeze(recorded.run) == recorded.fixture

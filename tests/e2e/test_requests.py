@@ -239,6 +239,7 @@ def starlette(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served]:
         yield Served(folder=folder, runs=tuple(runs), answers=answers)
 
 
+@pytest.mark.proof
 def test_fifty_requests_at_once_are_fifty_runs_and_none_is_mixed(starlette: Served) -> None:
     for number in range(50):
         run = starlette.run(f'"/chat/u{number}"')
@@ -262,6 +263,7 @@ def test_a_marked_function_inside_a_request_is_the_run(starlette: Served) -> Non
     assert verdict(reenact(freeze(run), cwd=starlette.folder)) is Verdict.IDENTICAL
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("what", ["/chat/u7", "/blocking", "/stream", "text=leave", "/left", "/fail", "/refuse"])
 def test_a_request_replays_by_itself_without_a_port(starlette: Served, what: str) -> None:
     report = reenact(freeze(starlette.run(what)), cwd=starlette.folder)
@@ -283,6 +285,7 @@ def test_a_changed_line_diverges_in_its_run_at_its_step(starlette: Served, tmp_p
     assert verdict(reenact(freeze(starlette.run("/blocking")), cwd=tmp_path)) is Verdict.IDENTICAL
 
 
+@pytest.mark.proof
 def test_a_request_that_is_killed_in_its_call_is_unfinished_and_replays_up_to_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -314,6 +317,7 @@ def test_a_request_is_as_ready_as_a_function(starlette: Served) -> None:
     assert readiness(run).level >= 4
 
 
+@pytest.mark.proof
 def test_requests_to_flask_are_runs_and_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Provider({}) as provider, Receiver() as receiver:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")

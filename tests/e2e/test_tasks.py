@@ -217,6 +217,7 @@ def aws_lambda(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Worked]:
 # -- Celery --------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.proof
 def test_each_task_is_a_run_with_its_arguments_and_its_result(celery: Worked) -> None:
     runs = celery.of("tasks.answer")
     assert sorted(celery.input(run)["kwargs"]["number"] for run in runs) == [*range(10), 100]
@@ -242,6 +243,7 @@ def test_the_attempts_at_a_task_are_runs_with_one_id(celery: Worked) -> None:
     assert replays(celery, second)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", ["answer", "fail"])
 def test_a_task_replays_without_its_worker(celery: Worked, name: str) -> None:
     run = celery.of(f"tasks.{name}")[0]

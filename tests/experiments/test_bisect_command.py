@@ -47,6 +47,7 @@ def history(agent: Folder, recordings: tuple[Fixture, Fixture], monkeypatch: pyt
     return History(agent)
 
 
+@pytest.mark.proof("command bisect")
 def test_the_commit_is_found_past_one_that_does_not_run(history: History, capsys: pytest.CaptureFixture[str]) -> None:
     good = history.commit("recorded here")
     history.commit("does not parse", "import httpx\n", "import httpx\n)\n")

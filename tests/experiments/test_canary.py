@@ -47,6 +47,7 @@ def pinned(folder: Path, *questions: Exchange) -> str:
     return str(folder / "pinned")
 
 
+@pytest.mark.proof("command canary")
 def test_an_answer_as_recorded_is_steady(provider: Provider, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["canary", pinned(tmp_path, question(temperature=0))]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1 asked, 0 drifted, 0 unanswered"

@@ -39,6 +39,7 @@ def experiment(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int
     return code, json.loads(capsys.readouterr().out)
 
 
+@pytest.mark.proof("command experiment")
 def test_unchanged_code_changes_nothing_and_asks_nobody(
     questions: Path, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -48,6 +49,7 @@ def test_unchanged_code_changes_nothing_and_asks_nobody(
     assert provider.asked == []
 
 
+@pytest.mark.proof
 def test_code_that_tracks_another_order_changes_the_target_and_nothing_else(
     question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -88,6 +90,7 @@ def test_code_that_does_not_start_says_nothing_about_the_runs(
     assert found["counts"] == {"same": 0, "changed": 0, "incomparable": 1}
 
 
+@pytest.mark.proof
 def test_another_model_is_asked_live_with_frozen_tools(
     question: Path, provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -97,6 +100,7 @@ def test_another_model_is_asked_live_with_frozen_tools(
     assert {body["model"] for body in provider.asked} == {"other-order"}
 
 
+@pytest.mark.proof
 def test_gates_decide_in_place_of_single_changes(question: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What was live is counted as it was now; the result is kept in the dataset under its name."""
     live = (str(question), "--model", "wordy", "--live", "model")

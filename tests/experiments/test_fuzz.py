@@ -113,6 +113,7 @@ def test_no_two_perturbations_are_alike_and_none_is_the_recorded_run() -> None:
     ]
 
 
+@pytest.mark.proof("command fuzz")
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_python", "folder")
 def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(

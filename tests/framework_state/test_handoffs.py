@@ -134,6 +134,7 @@ def record(folder: Path, source: str, model_url: str) -> Fixture:
     return freeze(load_run_of_file(spans))
 
 
+@pytest.mark.proof
 def test_a_handoff_is_reenacted_and_a_changed_second_agent_diverges_at_its_first_question(
     tmp_path: Path, model_url: str
 ) -> None:
@@ -148,6 +149,7 @@ def test_a_handoff_is_reenacted_and_a_changed_second_agent_diverges_at_its_first
     assert (first.kind, first.step) == (DivergenceKind.REQUEST_CHANGED, 2)
 
 
+@pytest.mark.proof
 def test_sub_agents_in_threads_each_get_their_own_answers(tmp_path: Path, model_url: str) -> None:
     """All three ask the same first question; the answers are told apart by who started the agents."""
     fixture = record(tmp_path, THREADS, model_url)

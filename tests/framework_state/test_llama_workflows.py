@@ -99,6 +99,7 @@ def test_the_state_after_each_step_is_recorded(recorded: Fixture) -> None:
     assert {state.name.rpartition(".")[2] for state in recorded.states} == {"Flow"}
 
 
+@pytest.mark.proof("seam frameworks.llama_workflows")
 @pytest.mark.parametrize(("begin", "steps"), [(2, "track write "), (3, "write ")])
 def test_a_replay_from_the_middle_runs_the_later_steps_only_and_ends_as_recorded(
     recorded: Fixture, folder: Path, begin: int, steps: str

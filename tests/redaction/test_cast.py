@@ -120,6 +120,7 @@ SAID = (
 )
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @settings(max_examples=examples(40), deadline=None)
 @given(

@@ -15,6 +15,7 @@ from freezeframe_schemas.span import SpanRecord
 _KEY = TenantKey(id="test/1", secret=b"k" * 32)
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_codes_that_share_a_surrogate_are_counted() -> None:
     redactor = Redactor(load_policy(), _KEY)

@@ -83,6 +83,7 @@ PEOPLE = st.fixed_dictionaries(
 )  # fmt: skip
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @settings(max_examples=examples(25), deadline=None)
 @given(PEOPLE)

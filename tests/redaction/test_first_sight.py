@@ -53,6 +53,7 @@ def passed(name: str) -> tuple[int, int, int]:
     return texts, gone, kept
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", PASSED)
 def test_what_passed_at_first_sight_passes_still(name: str) -> None:
     assert all(now >= then for now, then in zip(passed(name), PASSED[name], strict=True))

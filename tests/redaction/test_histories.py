@@ -74,6 +74,7 @@ def _span(name: str, text: str | bytes) -> SpanRecord:
     return bare_span({name: text})
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @given(
     _messages(),

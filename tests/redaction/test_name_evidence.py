@@ -124,6 +124,7 @@ def test_the_veto_only_takes_names_away_and_changes_no_surrogate(text: str) -> N
     assert made.items() <= rules.redact(text).surrogates.items()
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_the_answer_does_not_depend_on_the_process() -> None:
     """Sets and dicts of words are in another order under another hash seed."""

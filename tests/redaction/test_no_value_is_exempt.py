@@ -31,6 +31,7 @@ def _left_in_clear(kind: Kind, seed: int, count: int) -> list[str]:
     return [value for (_, value), text in zip(pairs, made, strict=True) if value in str(text)]
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 def test_no_value_is_left_in_clear(kind: Kind) -> None:

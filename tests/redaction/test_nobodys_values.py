@@ -144,6 +144,7 @@ def test_no_surrogate_of_a_chinese_mobile_that_could_be_north_american_is_assign
     assert [one for one in made if _is_valid(one, "CN")] == []
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("part", range(5))
 def test_no_surrogate_of_a_phone_number_of_any_country_is_assigned(part: int) -> None:

@@ -20,6 +20,7 @@ def _library(number: str, region: str | None) -> bool:
         return False
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @given(st.sampled_from(_CODES), st.text("0123456789", min_size=5, max_size=12))
 @settings(max_examples=examples(1500), deadline=None)

@@ -93,6 +93,7 @@ def test_the_hash_follows_the_meaning_only(tmp_path: Path) -> None:
     assert len(load_policy().hash) == 12
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @given(
     st.frozensets(st.sampled_from(sorted(CLASSES)), min_size=1),

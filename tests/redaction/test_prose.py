@@ -144,6 +144,7 @@ def test_a_policy_that_asks_for_a_model_that_is_not_there_says_what_to_install(m
         prose.load_model.cache_clear()
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @installed
 def test_the_model_finds_a_name_that_rules_do_not_see_and_the_hot_path_leaves_it_out() -> None:

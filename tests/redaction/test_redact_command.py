@@ -22,6 +22,7 @@ def _run(
     return status, captured.out, captured.err
 
 
+@pytest.mark.proof("command redact")
 def test_the_command_redacts_lines_in_order(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

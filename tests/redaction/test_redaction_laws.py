@@ -161,6 +161,7 @@ def _hold(document: tuple[str, list[str]]) -> None:
     assert aliaser.alias(made) == aliaser.alias(text)
 
 
+@pytest.mark.proof("law redaction is idempotent")
 @given(_documents())
 @_SETTINGS
 def test_the_laws_hold(document: tuple[str, list[str]]) -> None:

@@ -179,6 +179,7 @@ def _readable(content: bytes) -> bytes:
     return b"\n".join(found)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("shape", QUESTIONS)
 def test_a_question_replays_exactly_whatever_shape_its_data_has(world: _World, shape: str, tmp_path: Path) -> None:
     _check(world, QUESTIONS[shape], _plain("ok"), tmp_path)

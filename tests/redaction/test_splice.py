@@ -112,6 +112,7 @@ def _written(chunks: Chunks) -> tuple[str, str]:
     return text, expected
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @given(rnd=st.data(), way=st.sampled_from(_WAYS))
 @settings(max_examples=examples(300), deadline=None)
@@ -158,6 +159,7 @@ def _find_nothing(raw: str, pending: object) -> None:
     del raw, pending
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @given(rnd=st.data(), way=st.sampled_from(_WAYS))
 @settings(max_examples=examples(200), deadline=None)

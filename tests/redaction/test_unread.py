@@ -144,6 +144,7 @@ def test_hashing_has_its_time_however_long_the_last_span_was_read() -> None:
     assert allowance.to_hash.has_passed()
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_the_collector_bounds_each_request(tmp_path: Path) -> None:
     """The setting reaches the pipeline, each request has its own time, and no span is lost by it."""

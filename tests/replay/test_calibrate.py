@@ -51,6 +51,7 @@ def test_the_question_itself_is_never_ignored() -> None:
     assert found.content == {"body.messages": 1}
 
 
+@pytest.mark.proof("command calibrate")
 def test_a_calibrated_fixture_replays_what_varies_and_counts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_fixture(recorded("u1"), tmp_path / "a")
     write_fixture(recorded("u2"), tmp_path / "b")

@@ -108,6 +108,7 @@ def _replayed(fixture: Fixture, derive: Derive) -> Verdict:
     return verdict(session.report())
 
 
+@pytest.mark.proof
 def test_what_agents_derive_of_private_values_replays_or_is_named_as_not_comparable(tmp_path: Path) -> None:
     assert len(AGENTS) >= 60
     try:

@@ -31,6 +31,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("command", [[], ["--", sys.executable, "agent.py"]], ids=["entry point", "program"])
 def test_a_signal_to_the_command_ends_the_program_that_it_replays(tmp_path: Path, command: list[str]) -> None:
     """The program holds a pipe open until it is gone, and would wait forever if it were left behind."""

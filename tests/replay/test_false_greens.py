@@ -81,6 +81,7 @@ def line(fixture: Fixture, folder: Path, source: str, *command: str) -> str:
     return headline(replayed(fixture, folder, source, *command)).partition(", run ")[0]
 
 
+@pytest.mark.proof
 def test_a_script_that_no_longer_raises_is_not_identical(tmp_path: Path) -> None:
     """What a whole process raised is its outcome, like what it printed."""
     fixture = record(tmp_path, SCRIPT)
@@ -90,6 +91,7 @@ def test_a_script_that_no_longer_raises_is_not_identical(tmp_path: Path) -> None
     assert line(fixture, tmp_path, SCRIPT.replace("raise ", "print(1); ")).startswith("REPLAY-104")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("kind", ["def", "async def"])
 def test_what_an_entry_point_yielded_before_it_raised_is_part_of_its_outcome(kind: str, tmp_path: Path) -> None:
     source = YIELDING.replace("def places", f"{kind} places")
@@ -102,6 +104,7 @@ def test_what_an_entry_point_yielded_before_it_raised_is_part_of_its_outcome(kin
     assert outline_fixture(fixture).outcome == 'yielded ["Lyon", "Paris"], then raised ValueError: no more'
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("old", "new", "path"),
     [
@@ -143,6 +146,7 @@ def test_a_program_that_fails_after_the_run_says_so_beside_the_verdict(tmp_path:
     )
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("recorded", "changed", "said"),
     [

@@ -93,21 +93,25 @@ def tried(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, str | Non
     return json.loads(done.stdout), folder
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("act", PROCESSES)
 def test_a_started_process_is_stopped_and_named(act: str, tried: tuple[dict[str, str | None], Path]) -> None:
     assert (tried[0][act] or "").startswith(f"processes: {PROCESSES[act]}")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("act", WRITES)
 def test_a_changed_file_is_stopped_and_named(act: str, tried: tuple[dict[str, str | None], Path]) -> None:
     assert tried[0][act] == f"writes: {WRITES[act]}"
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("act", HARMLESS)
 def test_what_leaves_nothing_behind_or_is_allowed_is_let_through(act: str, tried: tuple[dict[str, str | None], Path]) -> None:
     assert tried[0][act] is None
 
 
+@pytest.mark.proof
 def test_no_file_was_changed(tried: tuple[dict[str, str | None], Path]) -> None:
     _, folder = tried
     assert sorted(path.name for path in folder.iterdir()) == ["acts.json", "allowed", "folder", "kept"]
@@ -158,12 +162,14 @@ def replay(fixture: Fixture, folder: Path, act: str, policy: ReplayPolicy) -> Re
     return reenact(fixture, cwd=folder, policy=policy)
 
 
+@pytest.mark.proof
 def test_the_recorded_program_replays_under_every_fence_with_its_tool_not_called(recorded: Fixture, tmp_path: Path) -> None:
     report = replay(recorded, tmp_path, "pass", ReplayPolicy(fences=frozenset(Fence)))
     assert verdict(report) is Verdict.IDENTICAL, report
     assert not (tmp_path / "touched").exists()
 
 
+@pytest.mark.proof("code REPLAY-108")
 def test_what_runs_into_a_fence_is_a_divergence_that_no_handler_swallows(recorded: Fixture, tmp_path: Path) -> None:
     report = replay(recorded, tmp_path, "open('out', 'w')", ReplayPolicy(fences=HERMETIC))
     assert [(item.kind, item.call_kind, item.name) for item in report.divergences] == [
@@ -173,6 +179,7 @@ def test_what_runs_into_a_fence_is_a_divergence_that_no_handler_swallows(recorde
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.proof
 def test_a_program_is_named_with_its_arguments_and_may_be_allowed(recorded: Fixture, tmp_path: Path) -> None:
     act = "subprocess.run(['true', 'indeed'])"
     first = replay(recorded, tmp_path, act, ReplayPolicy(fences=HERMETIC)).first
@@ -182,6 +189,7 @@ def test_a_program_is_named_with_its_arguments_and_may_be_allowed(recorded: Fixt
     assert verdict(report) is Verdict.IDENTICAL
 
 
+@pytest.mark.proof
 def test_a_file_from_elsewhere_is_named_where_reads_are_fenced(recorded: Fixture, tmp_path: Path) -> None:
     elsewhere, folder = tmp_path / "elsewhere.txt", tmp_path / "project"
     elsewhere.write_text("a fact that no span holds")
@@ -192,12 +200,14 @@ def test_a_file_from_elsewhere_is_named_where_reads_are_fenced(recorded: Fixture
     assert verdict(replay(recorded, folder, act, ReplayPolicy(fences=HERMETIC))) is Verdict.IDENTICAL
 
 
+@pytest.mark.proof
 def test_without_the_fences_files_and_processes_are_left_alone(recorded: Fixture, tmp_path: Path) -> None:
     report = replay(recorded, tmp_path, "subprocess.run(['true']); open('out', 'w').write('x')", ReplayPolicy())
     assert verdict(report) is Verdict.IDENTICAL
     assert (tmp_path / "out").read_text() == "x"
 
 
+@pytest.mark.proof
 def test_the_command_line_knows_the_fences() -> None:
     given = ["x", "--hermetic", "--fence", "reads", "--allow-path", "out", "--allow-program", "git"]
     found = make_parser("replay").parse_args(given)

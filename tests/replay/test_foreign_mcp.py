@@ -83,6 +83,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("program", [SESSION, AGENTS_SDK], ids=["session", "agents-sdk"])
 def test_tools_behind_mcp_are_answered_in_process_with_no_server(
     program: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]

@@ -129,6 +129,7 @@ def tool_call(name: str, **arguments: object) -> Call:
     return Call(kind=Kind.TOOL, name=name, seam="decorator", request=Request(body=body.encode()))
 
 
+@pytest.mark.proof
 def test_a_tool_is_answered_by_name_and_arguments_and_nothing_else() -> None:
     """Not by its place, and not if a number became a text."""
     fixture = fixture_of("oaiagents-resp-oi")
@@ -195,6 +196,7 @@ def test_swapped_results_of_parallel_calls_are_not_the_same_question() -> None:
         assert sum(item.how == "exact" for item in session.report().served) == served
 
 
+@pytest.mark.proof
 def test_a_tool_that_no_seam_saw_is_named_and_not_missed() -> None:
     """It ran for real, and the model was told the recorded result."""
     from meaning_agents import by_chat, first_question
@@ -232,6 +234,7 @@ def test_messages_that_the_sdk_dropped_are_read_out_of_the_providers_own_json() 
     assert (verdict(report), said) == (Verdict.SAME_IN_MEANING, last_answer(fixture))
 
 
+@pytest.mark.proof
 def test_a_run_without_its_content_is_refused_with_what_to_switch_on() -> None:
     (run,) = runs_of("adk-gemini-native")
     with pytest.raises(RunError, match="do not hold the content of steps 1, 2") as refused:
@@ -248,6 +251,7 @@ def test_a_reconstructed_fixture_is_kept_in_files_with_its_ledger(tmp_path: Path
     ]
 
 
+@pytest.mark.proof("verdict same in meaning, reconstructed")
 def test_no_reconstructed_replay_is_called_identical() -> None:
     _, report = asked_by_an_sdk(fixture_of("vercelai-chat-aisdk6"), "chat", streamed=False)
     assert headline(report).startswith("same in meaning, reconstructed")
@@ -363,6 +367,7 @@ def test_embeddings_that_openinference_recorded_are_answered_by_what_was_embedde
         ask(url, other)
 
 
+@pytest.mark.proof
 def test_the_tools_of_a_foreign_run_are_served_over_mcp() -> None:
     served = ServedRun(fixture_of("langgraph-chat-oi"))
     listed: Any = served.tools.answer({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})

@@ -111,6 +111,7 @@ def ask(url: str, client: str) -> str:
         return stream.get_final_text()
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("client", CLIENTS)
 def test_a_model_can_be_made_to_say_something_else_through_its_real_sdk(client: str) -> None:

@@ -80,6 +80,7 @@ with open(sys.argv[1], "a") as told:
 """
 
 
+@pytest.mark.proof
 def test_what_a_program_calls_through_the_proxy_is_recorded_and_replayed_offline(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,6 +140,7 @@ FRAMED = [
 ]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("asked", FRAMED)
 def test_each_request_on_a_kept_connection_gets_its_own_answer(asked: str) -> None:
     method, path = asked.split()

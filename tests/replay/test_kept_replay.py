@@ -123,6 +123,7 @@ def keep(origin: Fixture, folder: Path, policy: ReplayPolicy = LIVE) -> tuple[Re
     return report, kept_run(origin, spans, report)
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("clients", [["streamed", "message", "by_requests", "aio"], ["by_botocore"]], ids=["http", "botocore"])
 def test_a_fix_proven_live_replays_offline_from_the_answers_that_it_got(
     provider: Provider, tmp_path: Path, clients: list[str]
@@ -141,6 +142,7 @@ def test_a_fix_proven_live_replays_offline_from_the_answers_that_it_got(
     assert made.edits[0].endswith("answered live in place of step 3")
 
 
+@pytest.mark.proof
 def test_what_was_served_is_kept_as_it_was_recorded(provider: Provider, tmp_path: Path) -> None:
     record(tmp_path, ["streamed", "by_requests"])
     origin = freeze(load_run_of_file(tmp_path / "spans.jsonl"))

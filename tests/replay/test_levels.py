@@ -426,6 +426,7 @@ def reached(tmp_path_factory: pytest.TempPathFactory, port: int) -> tuple[dict[s
     return {run.entry.name: run for run in runs}, folder
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", REACHES)
 def test_what_unmarked_code_reaches_is_a_gap_with_the_line_that_closes_it(
     name: str, reached: tuple[dict[str, Run], Path]

@@ -119,6 +119,7 @@ def fix(folder: Path, old: str, new: str) -> None:
     (folder / "agent.py").write_text(source.replace(old, new))
 
 
+@pytest.mark.proof
 def test_fixed_code_goes_on_live_and_reaches_the_right_answer_with_frozen_tools(
     recorded: Fixture, provider: list[str], tmp_path: Path
 ) -> None:
@@ -132,6 +133,7 @@ def test_fixed_code_goes_on_live_and_reaches_the_right_answer_with_frozen_tools(
     assert [(item.kind, item.step) for item in report.divergences] == [(DivergenceKind.REQUEST_CHANGED, 3)]
 
 
+@pytest.mark.proof
 def test_a_tool_runs_for_real_only_where_it_is_named(recorded: Fixture, provider: list[str], tmp_path: Path) -> None:
     fix(tmp_path, '"Lyon"  # track(order)', "track(order)")
     refused = reenact(recorded, cwd=tmp_path, policy=ReplayPolicy(live=frozenset({Kind.MODEL})))
@@ -156,6 +158,7 @@ def test_unchanged_code_asks_anew_from_the_named_step_on(recorded: Fixture, prov
     assert headline(report).startswith("identical, except 1 call made for real: 2 of 3 steps and the outcome, run ")
 
 
+@pytest.mark.proof
 def test_without_a_policy_nothing_goes_out(recorded: Fixture, provider: list[str], tmp_path: Path) -> None:
     fix(tmp_path, '("keller")[0]', '("keller")[1]')
     report = reenact(recorded, cwd=tmp_path)

@@ -220,6 +220,7 @@ def redacted(*exchanges: Exchange) -> Replay:
     return Replay(replace(fixture, redaction=Redaction(policy="strict@x", surrogates=SURROGATES)))
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_the_next_step_of_the_lane_answers_if_only_its_private_values_are_in_the_way() -> None:
     steps = [model_call(f"write to {mail}", f"{n}") for n, mail in enumerate((MAIL, OTHER, MAIL))]
@@ -231,6 +232,7 @@ def test_the_next_step_of_the_lane_answers_if_only_its_private_values_are_in_the
     assert again.session.report().divergences[-1].kind is DivergenceKind.EXTRA_CALL
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_in_another_lane_the_step_answers_whose_values_may_be_the_same() -> None:
     steps = [model_call(f"write to {mail}", f"{n}") for n, mail in enumerate((MAIL, OTHER))]
@@ -244,6 +246,7 @@ def test_in_another_lane_the_step_answers_whose_values_may_be_the_same() -> None
         assert note in again.session.report().divergences[-1].note
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_name_and_a_time_that_differ_are_both_named() -> None:
     again = redacted(tool_call("find", 1, NAME), tool_call("find", 2, NAME, at(30)), tool_call("find", 3, MAIL, at(30)))
@@ -254,6 +257,7 @@ def test_a_name_and_a_time_that_differ_are_both_named() -> None:
     assert again.session.report().ambiguous == ()
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_an_equal_request_that_redaction_made_different_is_named_with_the_step_before() -> None:
     again = redacted(tool_call("find", 1, NAME), tool_call("find", 2, "Maria"))
@@ -262,6 +266,7 @@ def test_an_equal_request_that_redaction_made_different_is_named_with_the_step_b
     assert [(item.steps, "one of them only" in item.why) for item in again.session.report().ambiguous] == [((1, 2), True)]
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_different_requests_that_redaction_made_equal_are_named() -> None:
     """Short codes have one surrogate in common, so that it tells nothing."""

@@ -102,6 +102,7 @@ def test_a_tool_that_the_programs_own_telemetry_told_of_is_answered_by_name(
     assert (verdict(report), len(report.served)) == (Verdict.IDENTICAL, len(fixture.askable))
 
 
+@pytest.mark.proof("command record")
 def test_a_recorded_program_is_started_again_by_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = shutil.which("curl")
     if program is None:
@@ -287,6 +288,7 @@ def test_a_program_in_go_is_recorded_and_replayed(tmp_path: Path, monkeypatch: p
     assert (done.returncode, verdict(served.report())) == (1, Verdict.DIVERGED)
 
 
+@pytest.mark.proof("command cache")
 def test_a_recorded_program_reaches_the_store_and_a_cache_answers_from_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,6 +56,7 @@ def _one_to_one(pairs: set[tuple[int, int]]) -> bool:
     return all((a == c) == (b == d) for (a, b), (c, d) in itertools.combinations(pairs, 2))
 
 
+@pytest.mark.proof
 @settings(max_examples=examples(200))
 @given(conversation=conversations)
 @example(conversation=[[(0, ("own", 0))], [(0, ("own", 1))]])
@@ -81,6 +82,7 @@ def test_without_the_key_values_agree_if_and_only_if_the_pairs_of_the_whole_run_
         assert len(values.uncompared) == len(pairs)
 
 
+@pytest.mark.proof
 @settings(max_examples=examples(200))
 @given(said=st.lists(st.tuples(st.integers(0, 3), own_or_handed), min_size=1, max_size=4))
 def test_with_the_key_values_agree_if_and_only_if_they_are_the_recorded_ones(said: list[tuple[int, tuple[str, int]]]) -> None:
@@ -91,6 +93,7 @@ def test_with_the_key_values_agree_if_and_only_if_they_are_the_recorded_ones(sai
     assert values.assume(settled) == []
 
 
+@pytest.mark.proof
 @settings(max_examples=examples(100))
 @given(conversation=conversations)
 def test_pairs_told_by_another_process_bind_as_ones_own(conversation: list[list[tuple[int, tuple[str, int]]]]) -> None:
@@ -107,6 +110,7 @@ def test_pairs_told_by_another_process_bind_as_ones_own(conversation: list[list[
         assert here.uncompared == there.uncompared
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("recorded", "live"),
     [
@@ -123,6 +127,7 @@ def test_a_name_that_redaction_saw_on_one_side_only_pairs_with_the_word_on_the_o
         assert values.settle(_tree(values, one), _tree(values, other)).agrees
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("recorded", "live"),
     [
@@ -146,6 +151,7 @@ def test_any_other_difference_is_a_difference(recorded: Any, live: Any) -> None:
         assert not values.settle(_tree(values, one), _tree(values, other)).agrees
 
 
+@pytest.mark.proof
 def test_the_key_tells_whether_a_word_is_the_name_that_redaction_saw() -> None:
     redactor = Redactor(load_policy("strict"), KEY)
     made = redactor.redact('{"last_name": "Patel"}')
@@ -156,6 +162,7 @@ def test_the_key_tells_whether_a_word_is_the_name_that_redaction_saw() -> None:
     assert not values.settle(recorded, {"last_name": "Keller"}).agrees
 
 
+@pytest.mark.proof
 def test_keys_of_an_object_are_compared_like_other_texts() -> None:
     values = _values()
     first, second = _surrogates()[:2]
@@ -170,6 +177,7 @@ def _tree(values: PrivateValues, tree: Any) -> Any:
     return json.loads(values.mark(json.dumps(tree)))
 
 
+@pytest.mark.proof
 def test_what_all_secrets_of_a_kind_begin_with_is_no_sign_of_a_surrogate() -> None:
     """Otherwise another token would be taken for one that the program made from the recorded one, and not be compared."""
     tokens = [f"github_pat_{letter * 22}_{letter * 59}" for letter in "kM"]
@@ -184,6 +192,7 @@ def _settled(values: PrivateValues, recorded: Any, live: Any) -> Settled:
     return values.settle(_tree(values, recorded), _tree(values, live))
 
 
+@pytest.mark.proof
 def test_values_of_two_classes_are_never_the_same() -> None:
     values, (mail, *_) = _values(), _surrogates()
     for one, other in ((mail, "Balomuzq"), (MAILS[0], "Balomuzq"), (MAILS[0], "+49 30 83921734")):
@@ -191,6 +200,7 @@ def test_values_of_two_classes_are_never_the_same() -> None:
             assert not _settled(values, f"tell {recorded}", f"tell {live}").agrees
 
 
+@pytest.mark.proof
 def test_two_values_of_the_programs_own_are_compared_as_they_are() -> None:
     values = _values()
     assert _settled(values, f"tell {MAILS[0]}", f"tell {MAILS[0]}").agrees
@@ -203,6 +213,7 @@ def test_two_values_of_the_programs_own_are_compared_as_they_are() -> None:
     assert values.settle({"last_name": "Maria"}, _tree(values, {"last_name": "Maria"})).agrees
 
 
+@pytest.mark.proof
 def test_the_recorded_values_in_another_order_are_said_to_be_that() -> None:
     values, (first, second, third, _) = _values(), _surrogates()
     turned = _settled(values, [first, second], [second, first])
@@ -211,6 +222,7 @@ def test_the_recorded_values_in_another_order_are_said_to_be_that() -> None:
     assert (other.agrees, other.conflict) == (False, "a private value that differs from the recorded one")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("recorded", "live"),
     [({"a": 1}, [1]), ([1], {"a": 1}), ({"a": 1}, {"b": 1, "c": 2}), ({"a": 1, "b": 2}, {"c": 1}), ({}, {"a": 1}), ([1], [])],
@@ -221,6 +233,7 @@ def test_values_of_another_shape_differ(recorded: Any, live: Any) -> None:
     assert (settled.agrees, settled.tree) == (False, live)
 
 
+@pytest.mark.proof
 def test_a_year_of_birth_is_compared_although_its_day_cannot_be() -> None:
     """The surrogate of a date of birth is the first day of its year, which many people share."""
     values = PrivateValues(Redaction(policy="strict@x", surrogates={"1961-01-01": "DOB"}))
@@ -230,6 +243,7 @@ def test_a_year_of_birth_is_compared_although_its_day_cannot_be() -> None:
     assert not _settled(values, "born 1961-01-01", "born 1962-03-05").agrees
 
 
+@pytest.mark.proof
 def test_a_value_made_from_a_surrogate_is_counted_as_that() -> None:
     values, (mail, *_) = _values(), _surrogates()
     settled = _settled(values, f"write to {mail}", f"write to {mail.partition('@')[0]}@corp-mail.io")
@@ -253,6 +267,7 @@ COMPUTED = (
 )
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(("recorded", "live", "may_be"), COMPUTED)
 def test_what_may_be_computed_of_a_surrogate_is_counted_as_that_and_nothing_else_is(
     recorded: str, live: str, may_be: bool
@@ -266,6 +281,7 @@ def test_what_may_be_computed_of_a_surrogate_is_counted_as_that_and_nothing_else
     assert (settled.agrees, [pair.why for pair in settled.pairs]) == (may_be, [Why.COMPUTED] if may_be else [])
 
 
+@pytest.mark.proof
 def test_three_values_that_a_program_sorted_may_have_another_order_and_two_exchanged_ones_may_not() -> None:
     values, mails = _values(), sorted(_surrogates()[:3])
     turned = [mails[1], mails[2], mails[0]]
@@ -276,6 +292,7 @@ def test_three_values_that_a_program_sorted_may_have_another_order_and_two_excha
         assert {pair.why for pair in settled.pairs} == ({Why.COMPUTED} if may_be else set())
 
 
+@pytest.mark.proof
 def test_what_breaks_a_pair_is_named_with_the_step_that_made_it() -> None:
     values, (first, second, *_) = _values(), _surrogates()
     values.assume(_settled(values, first, MAILS[0]), step=3)
@@ -287,6 +304,7 @@ def test_what_breaks_a_pair_is_named_with_the_step_that_made_it() -> None:
     assert at_once == f"{second} stands for one value of the program before and for another one here"
 
 
+@pytest.mark.proof
 def test_what_was_assumed_before_is_not_new_and_the_input_is_said_to_be_that() -> None:
     values, (first, second, *_) = _values(), _surrogates()
     assert [pair.surrogate for pair in values.assume(_settled(values, first, MAILS[0]), is_input=True)] == [first]
@@ -295,6 +313,7 @@ def test_what_was_assumed_before_is_not_new_and_the_input_is_said_to_be_that() -
     assert [item.why for item in values.uncompared] == [Why.INPUT, Why.KEY]
 
 
+@pytest.mark.proof
 def test_a_report_shows_surrogates_and_classes_and_never_a_value() -> None:
     values, (mail, *_) = _values(), _surrogates()
     tree = {MAILS[0]: [f"to {mail}", 1, None], "cc": f"to {MAILS[1]}"}

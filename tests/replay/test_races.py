@@ -389,6 +389,7 @@ def test_another_last_prompt_is_never_identical(program: Program, rules: Mapping
     assert report.first.kind is DivergenceKind.REQUEST_CHANGED
 
 
+@pytest.mark.proof
 def test_a_lane_reads_the_time_of_its_own_answer_and_not_of_one_that_came_later() -> None:
     fixture, _, url = record(first_wins_and_the_loser_goes_on, B_FIRST)
     ends = {

@@ -71,6 +71,7 @@ def joins_the_thread_that_it_abandoned(world: World) -> Any:
     return world.ask("fallback")
 
 
+@pytest.mark.proof("code REPLAY-109")
 @pytest.mark.parametrize("program", [waits_on_where_it_gave_up, waits_beside_a_heartbeat, joins_the_thread_that_it_abandoned])
 def test_a_call_that_is_no_longer_given_up_is_named_and_does_not_hang(program: Program) -> None:
     fixture, outcome, url = record(program, GIVEN_UP)
@@ -119,6 +120,7 @@ def test_a_forked_process_that_works_is_not_taken_for_one_that_rests() -> None:
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
 
 
+@pytest.mark.proof
 def test_a_run_that_was_cancelled_from_outside_is_cancelled_again() -> None:
     async def asks(world: World) -> Any:
         async with world.aclient() as client:

@@ -218,6 +218,7 @@ def test_a_program_draws_what_it_draws_without_us() -> None:
     assert sequence() == bare
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_many_draws_are_one_reading() -> None:
     def agent() -> float:

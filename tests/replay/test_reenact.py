@@ -76,6 +76,7 @@ def touches(folder: Path) -> int:
     return len((folder / "touched").read_text())
 
 
+@pytest.mark.proof
 def test_a_marked_function_sees_the_recorded_input_clock_randomness_and_environment(tmp_path: Path) -> None:
     fixture = record(tmp_path, MARKED, "where?", SHOP_BASE_URL="https://shop.example")
     report = reenact(fixture, cwd=tmp_path)
@@ -92,6 +93,7 @@ def test_a_generator_made_before_the_run_draws_in_the_replay_what_it_drew(tmp_pa
     assert (verdict(report), report.divergences) == (Verdict.IDENTICAL, ())
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "reading",
     ["time.ctime()[-4:]", "time.ctime(None)[-4:]", "time.asctime()[-4:]", 'time.strftime("%Y")',
@@ -183,6 +185,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("kind", "call"),
     [("", "pages = answer(); print(next(pages), next(pages)); pages.close()"), ("async", "asyncio.run(first_two())")],
@@ -198,6 +201,7 @@ def test_a_generator_that_was_left_early_is_left_there_again(kind: str, call: st
     assert verdict(reenact(fixture, cwd=tmp_path)) is not Verdict.IDENTICAL
 
 
+@pytest.mark.proof
 def test_a_script_without_a_mark_is_started_again_with_its_recorded_arguments(tmp_path: Path) -> None:
     fixture = record(tmp_path, UNMARKED.replace("random.random()", "0.5"), "where?")
     assert fixture.entry.kind == "command"
@@ -207,6 +211,7 @@ def test_a_script_without_a_mark_is_started_again_with_its_recorded_arguments(tm
     assert touches(tmp_path) == 1
 
 
+@pytest.mark.proof("code REPLAY-105")
 def test_a_named_command_takes_the_place_of_the_recorded_one(tmp_path: Path) -> None:
     fixture = record(tmp_path, MARKED, "where?")
     assert verdict(reenact(fixture, [sys.executable, "agent.py", "where?"], cwd=tmp_path)) is Verdict.IDENTICAL
@@ -224,6 +229,7 @@ def test_a_program_that_cannot_be_imported_is_incomparable_and_not_diverged(tmp_
     assert "no_such_module" in report.warnings[0]
 
 
+@pytest.mark.proof
 def test_an_entry_point_that_is_gone_is_named(tmp_path: Path) -> None:
     fixture = record(tmp_path, MARKED, "where?")
     (tmp_path / "agent.py").write_text(MARKED.replace("def answer", "def reply").replace("answer(sys", "reply(sys"))
@@ -232,6 +238,7 @@ def test_an_entry_point_that_is_gone_is_named(tmp_path: Path) -> None:
     assert "answer" in report.warnings[0]
 
 
+@pytest.mark.proof("code REPLAY-106")
 def test_a_connection_that_no_seam_covers_is_stopped_and_reported(tmp_path: Path) -> None:
     fixture = record(tmp_path, MARKED, "where?")
     (tmp_path / "agent.py").write_text(
@@ -257,6 +264,7 @@ def test_an_exporter_of_the_applications_own_is_refused_and_does_not_make_a_dive
     assert verdict(reenact(fixture, cwd=tmp_path)) is Verdict.IDENTICAL
 
 
+@pytest.mark.proof
 def test_a_program_that_does_not_end_is_ended_with_what_it_started(tmp_path: Path) -> None:
     fixture = record(tmp_path, MARKED, "where?")
     sleeper = f"{sys.executable} -c 'import time; time.sleep(60)'"

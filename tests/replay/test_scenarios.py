@@ -427,6 +427,7 @@ def test_the_scenario_is_re_enacted_exactly_every_time(scenario: Scenario, times
         assert {item.how for item in report.served} <= ({"exact", "relaxed"} if case.relaxed else {"exact"})
 
 
+@pytest.mark.proof("verdict diverged", "code REPLAY-101", "code REPLAY-102", "code REPLAY-104")
 @every_scenario
 def test_one_change_in_the_code_is_named_by_its_kind_at_its_step(scenario: Scenario) -> None:
     case = SCENARIOS[scenario]
@@ -454,6 +455,7 @@ def _read_on(fixture: Fixture, world: World) -> None:
         stream_closed_early(World(url=world.url, changed=True))
 
 
+@pytest.mark.proof("code REPLAY-103")
 def test_a_call_less_is_named() -> None:
     def two_calls(world: World) -> Any:
         return [world.ask("one"), None if world.changed else world.ask("two")]
@@ -463,6 +465,7 @@ def test_a_call_less_is_named() -> None:
     assert DivergenceKind.MISSING_CALL in {item.kind for item in report.divergences}
 
 
+@pytest.mark.proof
 def test_a_swallowed_miss_still_fails_the_replay() -> None:
     def careless(world: World) -> Any:
         try:
@@ -476,6 +479,7 @@ def test_a_swallowed_miss_still_fails_the_replay() -> None:
     assert [item.kind for item in report.divergences] == [DivergenceKind.REQUEST_CHANGED]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("count", [50])
 def test_fifty_identical_concurrent_calls_each_get_their_own_answer(count: int) -> None:
     def many(world: World) -> Any:
@@ -506,6 +510,7 @@ def test_as_completed_in_a_pool_gives_each_future_its_own_answer() -> None:
         assert again == outcome
 
 
+@pytest.mark.proof
 def test_a_client_without_a_seam_is_stopped_and_named(tmp_path: Any) -> None:
     """In a separate process: the fence stays up until the process ends."""
     import subprocess

@@ -229,6 +229,7 @@ def check_mcp(agent: Callable[[str], Any], stop_server: Callable[[], None]) -> N
     assert (first.kind, first.step) == (DivergenceKind.REQUEST_CHANGED, calls[1])
 
 
+@pytest.mark.proof
 def test_an_mcp_server_over_stdio_is_absent_in_the_replay(tmp_path: Path) -> None:
     script = tmp_path / "server.py"
     script.write_text(SERVER)

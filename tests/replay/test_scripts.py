@@ -77,6 +77,7 @@ def record(folder: Path, source: str, **environ: str) -> list[Fixture]:
     return [freeze(build_run(each)) for each in spans.values()]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
 def test_each_run_that_a_script_without_a_main_guard_begins_is_replayed_by_its_own_input(body: str, tmp_path: Path) -> None:
     runs = record(tmp_path, HEAD + body)
@@ -119,6 +120,7 @@ elif __name__ != "__mp_main__":
 """
 
 
+@pytest.mark.proof
 def test_the_modules_of_a_replay_have_the_names_that_they_had_in_the_run(tmp_path: Path) -> None:
     [run] = record(tmp_path, NAMES)
     report = reenact(run, cwd=tmp_path)

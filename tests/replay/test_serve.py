@@ -76,6 +76,7 @@ def ask(url: str, body: Any = None, **headers: str) -> tuple[int, Any]:
     return response.status, json.loads(data) if "json" in (response.getheader("content-type") or "") else data.decode()
 
 
+@pytest.mark.proof
 def test_a_tool_is_answered_by_name_and_arguments() -> None:
     with served(with_tools()) as (url, (run,)):
         assert ask(f"{url}/-/tools/track", {"order": "AC-1"}) == (
@@ -89,6 +90,7 @@ def test_a_tool_is_answered_by_name_and_arguments() -> None:
         assert (divergence.name, divergence.differed) == ("track", ("kwargs.express",))
 
 
+@pytest.mark.proof
 def test_a_tool_that_the_program_never_asks_for_is_its_own() -> None:
     with served(with_tools()) as (url, (run,)):
         assert run.report().steps == 0
@@ -113,6 +115,7 @@ TOLD = [
 ]
 
 
+@pytest.mark.proof
 async def test_the_tools_are_an_mcp_server_over_http() -> None:
     with served(with_tools()) as (url, (run,)):
         async with streamable_http_client(f"{url}/-/mcp") as (read, write, *_):
@@ -170,6 +173,7 @@ def in_pieces(data: bytes) -> tuple[Chunk, ...]:
     return tuple(Chunk(data=data[at : at + 100]) for at in range(0, len(data), 100))
 
 
+@pytest.mark.proof
 def test_every_wire_format_is_served_as_recorded_whole_and_streamed() -> None:
     """One answer of each format, provider and mode of the recorded traffic, through a real socket."""
     chosen: dict[Any, Recorded] = {}
@@ -241,6 +245,7 @@ def test_the_models_of_the_run_are_listed_and_said_to_be_made_up() -> None:
         )
 
 
+@pytest.mark.proof
 def test_several_runs_are_told_apart_by_path_or_header() -> None:
     first = with_tools()
     second = recorded(lambda: track("AC-7"))
@@ -254,6 +259,7 @@ def test_several_runs_are_told_apart_by_path_or_header() -> None:
         assert ask(f"{url}/-/run/bbbb/-/report.json")[1]["verdict"] == "identical"
 
 
+@pytest.mark.proof
 def test_a_page_of_another_origin_is_refused() -> None:
     with served(with_tools()) as (url, (run,)):
         assert ask(f"{url}/-/tools/track", {"order": "AC-1"}, origin="https://evil.example")[0] == 403
@@ -261,6 +267,7 @@ def test_a_page_of_another_origin_is_refused() -> None:
         assert not run.report().served
 
 
+@pytest.mark.proof
 def test_who_does_not_know_the_token_is_refused_and_asks_nothing() -> None:
     """By any of the server's paths, and as its proxy."""
     with served(with_tools()) as (url, (run,)):

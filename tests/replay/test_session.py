@@ -144,6 +144,7 @@ def test_a_recorded_step_never_asked_for_is_a_missing_call() -> None:
     assert [(item.kind, item.step) for item in session.report().divergences] == [(DivergenceKind.MISSING_CALL, 2)]
 
 
+@pytest.mark.proof("code REPLAY-107")
 def test_steps_asked_for_in_another_order_are_served_and_reported() -> None:
     steps = [tool_call("first", 1), tool_call("second", 2)]
     session = session_of(make_run(*steps))

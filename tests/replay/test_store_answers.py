@@ -35,6 +35,7 @@ class Busy(http.server.BaseHTTPRequestHandler):
         """Keep quiet."""
 
 
+@pytest.mark.proof
 def test_a_store_that_answers_is_not_said_to_be_stopped() -> None:
     with http.server.HTTPServer(("127.0.0.1", 0), Busy) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.01,))
@@ -48,6 +49,7 @@ def test_a_store_that_answers_is_not_said_to_be_stopped() -> None:
     assert str(caught.value.do).startswith("try again")
 
 
+@pytest.mark.proof
 def test_a_store_that_does_not_answer_is_to_be_started() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

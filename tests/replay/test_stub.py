@@ -31,6 +31,7 @@ def claude() -> anthropic.Anthropic:
     return anthropic.Anthropic(base_url=NOWHERE, http_client=anthropic.DefaultHttpxClient(verify=False))
 
 
+@pytest.mark.proof
 def test_openai_gets_texts_tool_calls_streams_and_errors_in_order() -> None:
     with model_stub() as model:
         model.reply("in Lyon 🙂")
@@ -55,6 +56,7 @@ def test_openai_gets_texts_tool_calls_streams_and_errors_in_order() -> None:
         assert model.requests[0]["messages"] == ASKED
 
 
+@pytest.mark.proof
 def test_anthropic_gets_texts_tool_calls_and_streams() -> None:
     with model_stub() as model:
         model.reply("in Lyon")

@@ -67,6 +67,7 @@ def repository(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Fixture]
     return folder, fixture
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_the_recorded_code_is_checked_out_and_gone_afterwards(repository: tuple[Path, Fixture]) -> None:
     folder, fixture = repository
@@ -111,6 +112,7 @@ def test_a_time_that_cannot_be_read_is_refused(repository: tuple[Path, Fixture])
         fork(repository[1], [Edit(target=Target.CLOCK, value="at Christmas")])
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_what_is_otherwise_here_is_said_in_a_line_each(repository: tuple[Path, Fixture]) -> None:
     folder, fixture = repository

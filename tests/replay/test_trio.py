@@ -43,6 +43,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("is_marked", [True, False])
 def test_a_program_that_trio_runs_is_replayed_by_trio(is_marked: bool, tmp_path: Path) -> None:
     """Trio runs tasks that are ready in one of two orders, by chance."""

@@ -57,6 +57,7 @@ WAYS = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("way", WAYS)
 def test_what_a_script_draws_is_given_again(way: str, tmp_path: Path) -> None:
     with Provider() as provider:

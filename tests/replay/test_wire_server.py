@@ -80,6 +80,7 @@ def loop(url: str, question: str = "Ship AC-1.") -> dict[str, Any]:
     return {"said": messages[-2]["content"], "chunks": [chunk.choices[0].delta.content or "" for chunk in stream]}
 
 
+@pytest.mark.proof
 def test_a_client_in_another_process_gets_the_recorded_answers_and_chunks() -> None:
     fixture, outcome = record(loop)
     with served(fixture) as (url, run):
@@ -89,6 +90,7 @@ def test_a_client_in_another_process_gets_the_recorded_answers_and_chunks() -> N
     assert (report.steps, len(report.served)) == (3, 3)  # the tool is the program's own
 
 
+@pytest.mark.proof
 def test_a_changed_question_is_refused_without_a_retry_and_named() -> None:
     fixture, _ = record(loop)
     with served(fixture) as (url, run):
@@ -153,6 +155,7 @@ def test_sdks_are_led_by_the_base_url_that_the_runhad() -> None:
     assert variables["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
 
 
+@pytest.mark.proof("command serve")
 def test_the_command_runs_a_program_and_tells_where_it_left_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     fixture, _ = record(loop)
     write_fixture(fixture, tmp_path / "run")

@@ -29,6 +29,7 @@ def fixture_of(*exchanges: Exchange) -> Fixture:
     return Fixture(run_id="ab" * 16, entry=Entry(input='{"args": ["Ä"], "kwargs": {}}'), steps=steps)
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @given(fixture=fixtures())
 def test_a_fixture_survives_its_files(fixture: Fixture) -> None:
@@ -38,6 +39,7 @@ def test_a_fixture_survives_its_files(fixture: Fixture) -> None:
         assert load_fixture(Path(name)) == fixture
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @given(fixture=fixtures())
 def test_writing_again_changes_no_byte(fixture: Fixture) -> None:

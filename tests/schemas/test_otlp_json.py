@@ -15,6 +15,7 @@ from freezeframe_schemas.otlp.json_form import spans_from_otlp_json, spans_to_ot
 from freezeframe_schemas.span import SpanRecord
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @given(batch=st.lists(spans, max_size=2))
 def test_spans_survive_the_wire(batch: list[SpanRecord]) -> None:

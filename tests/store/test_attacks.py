@@ -55,6 +55,7 @@ def some(attacks: Iterable[str]) -> list[Any]:
     return [pytest.param(sql, marks=pytest.mark.soak if number % 3 else ()) for number, sql in enumerate(attacks)]
 
 
+@pytest.mark.proof("law a reader cannot write")
 @pytest.mark.parametrize("sql", some(WRITES))
 def test_a_reader_cannot_write(facade_url: str, sql: str) -> None:
     status, text = ask(facade_url, sql)
@@ -62,6 +63,7 @@ def test_a_reader_cannot_write(facade_url: str, sql: str) -> None:
     assert "Code: " in text
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("sql", some(READS_OUTSIDE))
 def test_a_reader_cannot_leave_the_store(facade_url: str, secret_file: Path, sql: str) -> None:
     status, text = ask(facade_url, sql.format(path=secret_file), param_p=str(secret_file), param_t=f"default.{secret_file}")
@@ -70,6 +72,7 @@ def test_a_reader_cannot_leave_the_store(facade_url: str, secret_file: Path, sql
     assert not Path(f"{secret_file}.out").exists()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("sql", some(HIDDEN))
 def test_no_expression_escapes_the_check(facade_url: str, secret_file: Path, sql: str) -> None:
     status, text = ask(facade_url, sql.format(path=secret_file))
@@ -140,6 +143,7 @@ def test_another_web_page_cannot_ask_through_a_browser(facade_url: str, header: 
     connection.close()
 
 
+@pytest.mark.proof
 def test_what_a_reader_may_do_is_done(facade_url: str) -> None:
     for sql in (
         "SELECT count() FROM runs",

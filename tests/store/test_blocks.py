@@ -84,6 +84,7 @@ def ask(url: str, sql: bytes, **parameters: str) -> tuple[int, bytes]:
     return answer.status, body
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_answers_and_errors_come_in_blocks_where_asked_for(facade_url: str) -> None:
     status, body = ask(facade_url, b"SELECT number FROM numbers(300000) FORMAT TSV", compress="1")

@@ -86,6 +86,7 @@ def stored(store: Store) -> Iterator[tuple[Store, dict[str, str]]]:
     store.engine.command(f"DROP DATABASE {DATABASE}")
 
 
+@pytest.mark.proof
 def test_each_call_of_a_model_counts_once_and_what_is_lost_of_it_is_written_down(stored: tuple[Store, dict[str, str]]) -> None:
     """An SDK's span, a framework's around it or in another trace, and a log record: calls, tokens and dollars count once."""
     store, scenario_of = stored

@@ -157,6 +157,7 @@ def client(
     made.close()
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
@@ -174,6 +175,7 @@ def test_values_come_as_they_are(client: Client, sql: str, expected: list[Any]) 
     assert plain(client.rows(sql, {})) == [plain(expected)]
 
 
+@pytest.mark.proof
 def test_parameters_are_values_whatever_they_hold(client: Client) -> None:
     name = "it's; DROP TABLE x -- \\"
     assert client.rows("SELECT {name:String}, {n:UInt32} + 1", {"name": name.replace("\\", ""), "n": 41}) == [

@@ -97,6 +97,7 @@ def found_by_words(store: Store) -> int:
     return len(store.query(f"SELECT trace_id FROM {store.database}.search(words = '{SECRET}')")[1])
 
 
+@pytest.mark.proof("law what is deleted is gone")
 @pytest.mark.parametrize(("subject", "name"), [("run", trace_of(1)), ("user", USER), ("tenant", TENANT)])
 def test_what_is_deleted_is_gone_from_every_table_and_from_the_index_and_the_rest_is_not(
     own: Store, subject: str, name: str
@@ -116,6 +117,7 @@ def test_what_is_deleted_is_gone_from_every_table_and_from_the_index_and_the_res
     assert audit == [[f"delete_{subject}", name, spans, "asked for"]]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("subject", ["run", "user", "tenant", "day"])
 def test_no_file_has_it_once_the_engine_has_removed_what_was_replaced(own: Store, subject: str) -> None:
     """With a shorter time for both, and texts that are not compressed, so that they can be looked for in the files."""
@@ -191,6 +193,7 @@ def test_a_run_that_was_deleted_by_itself_comes_back_from_a_backup(own: Store, t
         assert found_by_words(own) == 1
 
 
+@pytest.mark.proof
 def test_a_deletion_that_stopped_midway_is_repeated(own: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it had done: which runs are meant is known until the last of them has gone."""
     run = own.engine.command

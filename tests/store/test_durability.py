@@ -105,6 +105,7 @@ def _covers(newer: str, older: str) -> bool:
     return partition == its and first <= its_first and its_last <= last and its_level < level
 
 
+@pytest.mark.proof("law stored spans survive kill -9")
 def test_what_an_insert_acked_survives_kill_9(tmp_path: Path) -> None:
     acked: dict[int, int] = {}
     for round_ in range(3):
@@ -124,6 +125,7 @@ def test_what_an_insert_acked_survives_kill_9(tmp_path: Path) -> None:
         assert answer(tmp_path, "check") == {"damaged": []}
 
 
+@pytest.mark.proof
 def test_a_damaged_file_is_found_and_named_with_the_runs_that_it_touches(tmp_path: Path) -> None:
     """All other runs can be read."""
     fill(tmp_path, 40)

@@ -65,6 +65,7 @@ def of_each_run(spans: list[SpanRecord]) -> Iterator[list[SpanRecord]]:
         yield [span for span in spans if span.trace_id == trace_id]
 
 
+@pytest.mark.proof
 def test_an_exchange_is_a_row_with_its_step_kind_seam_and_sizes(own: Store, spans: list[SpanRecord]) -> None:
     rows = {row["span_id"]: row for row in rows_of(own, f"SELECT * FROM {DATABASE}.exchanges")}
     expected = {exchange.span_id: (step, exchange) for run in map(build_run, of_each_run(spans))
@@ -178,6 +179,7 @@ def test_a_list_that_cannot_be_read_without_its_texts_is_told_of(own: Store) -> 
     assert json.loads(whole["body"]) == documents
 
 
+@pytest.mark.proof
 def test_the_chunks_of_a_stream_are_rows_with_the_time_between_them(own: Store, spans: list[SpanRecord]) -> None:
     rows = rows_of(
         own, f"SELECT span_id, place, bytes, offset_ms, gap_ms FROM {DATABASE}.stream_chunks ORDER BY span_id, place"

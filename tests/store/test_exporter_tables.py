@@ -99,6 +99,7 @@ def sent(store: Store) -> list[SpanRecord]:
     return spans
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_run_out_of_the_exporters_table_is_the_run_that_was_sent(sent: list[SpanRecord], facade_url: str) -> None:
     """Every exchange, entry, event and link; the resource with its types, so that the level is the same too."""
@@ -149,6 +150,7 @@ def assert_all(found: Mapping[str, str], sent: Attributes) -> None:
     assert [name for name, value in sent.items() if not says(found[name], value)] == []
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @against_a_service(12)
 @given(batch=st.lists(arbitrary_spans(), min_size=1, max_size=4))
@@ -168,6 +170,7 @@ def test_otel_traces_has_every_attribute_whole(store: Store, batch: list[SpanRec
                 assert_all(texts_of, item.attributes)
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_stored_run_read_through_otel_traces_is_the_run(store: Store, facade_url: str) -> None:
     """Over the demo, recorded OTLP, agents that send their history again each turn, and one that was killed."""

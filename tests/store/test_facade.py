@@ -44,6 +44,7 @@ def post(
     return answer, body
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [
@@ -64,6 +65,7 @@ def test_types_come_over_native(client: Any, sql: str, expected: object) -> None
     assert client.query(sql).result_rows == [(expected,)]
 
 
+@pytest.mark.proof
 def test_parameters_are_bound_by_the_server(client: Any) -> None:
     text = "it's; DROP TABLE x --"
     assert client.query("SELECT {a:String}, {b:UInt8} + 1", parameters={"a": text, "b": 4}).result_rows == [(text, 5)]
@@ -76,6 +78,7 @@ def test_frames_and_arrow_and_blocks_in_a_stream(client: Any) -> None:
         assert sum(len(block) for block in stream) == 300_000
 
 
+@pytest.mark.proof
 def test_an_error_carries_its_code(client: Any) -> None:
     with pytest.raises(DatabaseError, match=r"Code: 60"):
         client.query("SELECT * FROM no_such_table")
@@ -204,6 +207,7 @@ def test_a_get_carries_its_statement_in_the_url(facade_url: str) -> None:
     connection.close()
 
 
+@pytest.mark.proof
 def test_basic_authentication_is_the_users(facade_url: str) -> None:
     token = base64.b64encode(b"default:wrong").decode()
     answer, _ = post(facade_url, b"SELECT 1", {"Authorization": f"Basic {token}"})
@@ -212,6 +216,7 @@ def test_basic_authentication_is_the_users(facade_url: str) -> None:
     assert answer.status == 401
 
 
+@pytest.mark.proof
 def test_what_the_store_refuses_is_a_permanent_error(facade_url: str) -> None:
 
     runs = open_runs(facade_url)

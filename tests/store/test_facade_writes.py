@@ -48,6 +48,7 @@ def prices_of(store: Store, prefix: str) -> list[Any]:
     return list(store.query(f"SELECT input_usd, note FROM freezeframe.prices FINAL WHERE prefix = '{prefix}'")[1])
 
 
+@pytest.mark.proof
 def test_admin_inserts_prices_with_the_ordinary_client(admin: Any, store: Store) -> None:
     columns = ["prefix", "valid_from", "input_usd", "output_usd", "cache_read_usd", "cache_write_usd", "note"]
     admin.insert("prices", [["mine-1", "2026-01-01 00:00:00", 1.5, 2.0, 0.1, 1.5, "contract"]], column_names=columns)
@@ -86,6 +87,7 @@ def test_a_run_is_pinned_by_sql(facade_url: str, admin_token: str, store: Store)
     assert store.query(f"SELECT pinned FROM freezeframe.pins FINAL WHERE trace_id = '{'5' * 32}'")[1] == [[1]]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     "sql",
     [

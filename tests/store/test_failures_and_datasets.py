@@ -36,6 +36,7 @@ def runs(store: Store, facade_url: str) -> Iterator[RunStore]:
     opened.close()
 
 
+@pytest.mark.proof("command failures")
 def test_failures_alike_are_one_group_with_a_run_that_has_it(runs: RunStore) -> None:
     groups = list_failures(runs, where=f"service = '{SERVICE}'")
     refused = [group for group in groups if group.kind == "model"]
@@ -66,6 +67,7 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(
     assert max(map(len, lines)) <= columns
 
 
+@pytest.mark.proof("command dataset")
 def test_one_run_of_each_group_becomes_a_dataset(
     runs: RunStore, facade_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

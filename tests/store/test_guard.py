@@ -35,6 +35,7 @@ def refusal(handle: Any, sql: str) -> str:
     return ""
 
 
+@pytest.mark.proof
 def test_each_function_of_the_engine_is_allowed_or_not(store: Store) -> None:
     """If a new version of the engine has more, look at each, and put it into one of the two lists of `functions.txt`."""
     _, rows = store.query("SELECT DISTINCT lower(name) FROM system.functions")
@@ -44,6 +45,7 @@ def test_each_function_of_the_engine_is_allowed_or_not(store: Store) -> None:
     assert [name for (name,) in rows if not is_allowed(f"sum{name}")] == []
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("known", [True, False], ids=["the engine of the list", "another engine"])
 def test_a_function_that_is_not_in_the_list_cannot_be_called_or_named(
     handle: Any, monkeypatch: pytest.MonkeyPatch, known: bool
@@ -66,17 +68,20 @@ def test_a_function_that_is_not_in_the_list_cannot_be_called_or_named(
     assert not refusal(handle, "WITH x -> lower(x) AS f SELECT f('x'), arrayMap(f, ['x']), uniqExactIf(prefix, 1) FROM prices")
 
 
+@pytest.mark.proof
 def test_a_node_that_is_not_in_the_list_is_refused(handle: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(guard, "NODES", guard.NODES - {"ArrayJoin"})
     assert "ArrayJoin in a statement is not allowed" in refusal(handle, "SELECT 1 FROM prices ARRAY JOIN [1] AS a")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("sign", ["$", "\\", "&", "~", "#x", "\0", "\x7f", "\u00a0", "\u201c"])
 def test_a_sign_that_sql_does_not_have_is_refused_outside_quotes(handle: Any, sign: str) -> None:
     assert "Syntax error" in refusal(handle, f"SELECT 1 {sign} 1")
     assert not refusal(handle, f"SELECT '{sign.replace(chr(92), chr(92) * 2)}'")
 
 
+@pytest.mark.proof
 def test_a_syntax_error_names_the_place_in_the_statement(handle: Any) -> None:
     assert "failed at position 7 (1)" in refusal(handle, "SELEC 1")
     assert "failed at position 10 (1) (line 2, col 3)" in refusal(handle, "SELECT\n* 1")

@@ -37,6 +37,7 @@ def many(store: Store) -> Iterator[Store]:
     store.engine.command(f"DROP DATABASE {DATABASE}")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("question", "index"),
     [

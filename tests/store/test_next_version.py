@@ -56,6 +56,7 @@ def check_all_is_there(store: Store) -> None:
     assert store.migrate() == []
 
 
+@pytest.mark.proof("law an upgrade keeps what is stored")
 def test_what_is_stored_is_carried_over_to_the_next_version(upgraded: Store) -> None:
     pending = upgraded.migrate(dry_run=True)
     assert [(step.name, step.statements) for step in pending[:2]] == [("0002_next.sql", 4), ("feed/run_rows", 4)]

@@ -29,6 +29,7 @@ def test_a_bound_of_memory_that_is_none_is_refused(said: str) -> None:
         open_store(f"chdb:///nowhere?memory_bytes={said}")
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_the_engine_keeps_to_the_memory_that_the_dsn_gives_it(tmp_path: Path) -> None:
     """In a separate process: the engine takes its settings when it starts."""
@@ -42,6 +43,7 @@ def test_the_engine_keeps_to_the_memory_that_the_dsn_gives_it(tmp_path: Path) ->
     assert done.stdout.strip() == "3000000000"
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_directory_that_another_process_holds_is_named(store: Store) -> None:
     assert isinstance(store.engine, EmbeddedEngine)
@@ -60,6 +62,7 @@ def test_a_directory_that_another_process_holds_is_named(store: Store) -> None:
     assert "another process holds this data directory" in done.stdout
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_server_that_does_not_answer_may_answer_later() -> None:
     with pytest.raises(RetryableStoreError):
@@ -68,6 +71,7 @@ def test_a_server_that_does_not_answer_may_answer_later() -> None:
         open_runs("http://127.0.0.1:1")
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_server_is_asked_over_http_and_its_refusal_is_permanent(facade_url: str) -> None:
     parts = urlsplit(facade_url)
@@ -82,6 +86,7 @@ def test_a_server_is_asked_over_http_and_its_refusal_is_permanent(facade_url: st
     server.close()
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_stats_tell_sizes_by_table(store: Store) -> None:
     stats = store.stats()
@@ -89,6 +94,7 @@ def test_stats_tell_sizes_by_table(store: Store) -> None:
     assert stats.disk_bytes == sum(table.disk_bytes for table in stats.tables)
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_closed_store_says_so() -> None:
     program = (

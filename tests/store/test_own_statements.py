@@ -60,6 +60,7 @@ def test_any_other_request_goes_to_a_reader(request_: QueryRequest) -> None:
     assert asked_run(request_, DATABASE) is None
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("tenant", [None, "a'b"])
 def test_a_reader_answers_the_same(store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch, tenant: str | None) -> None:
@@ -77,6 +78,7 @@ def test_a_reader_answers_the_same(store: Store, facade_url: str, monkeypatch: p
     runs.close()
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_run_is_loaded_without_a_readers_process_and_by_its_tenant_alone(
     store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch

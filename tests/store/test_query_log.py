@@ -32,6 +32,7 @@ def logged(store: Store) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in store.query(f"SELECT {COLUMNS} FROM {store.database}.queries ORDER BY time, statement")[1]]
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_what_is_asked_is_written_down_without_its_values(store: Store) -> None:
     """Of two ids, the log keeps the one that is a run's: the other may be anything. What strangers send is not written down."""

@@ -45,6 +45,7 @@ def answer(host: ReaderHost, sql: str, **settings: str) -> bytes:
     return b"".join(item for item in items if isinstance(item, bytes))
 
 
+@pytest.mark.proof
 def test_a_reader_sees_what_was_inserted_before_it_was_asked(store: Store, host: ReaderHost) -> None:
     for number in range(3):
         store.engine.command(f"INSERT INTO freezeframe.prices (prefix) VALUES ('fresh-{number}')")
@@ -83,6 +84,7 @@ def host_shelf(store: Store) -> Shelf:
     return Shelf(writer=store.engine.directory / "clickhouse", database=store.database)
 
 
+@pytest.mark.proof
 def test_a_statement_that_ignores_its_bound_is_killed(host: ReaderHost) -> None:
     """Also in a constant, which the engine computes while the statement is only being checked."""
     for statement in (BOMB, BOMB.replace("'a', 1000000", "'a', 1000000 + number") + " FROM numbers(1)"):
@@ -94,6 +96,7 @@ def test_a_statement_that_ignores_its_bound_is_killed(host: ReaderHost) -> None:
     assert answer(host, "SELECT 1") == b"1\n"
 
 
+@pytest.mark.proof
 def test_a_killed_host_is_replaced(host: ReaderHost) -> None:
     assert answer(host, "SELECT 1") == b"1\n"
     end(host, signal.SIGKILL)
@@ -210,6 +213,7 @@ def test_a_later_database_of_a_session_is_the_one_it_reads(facade_url: str) -> N
     assert (first, then) == ((200, b"freezeframe\n"), (200, b"information_schema\n"))
 
 
+@pytest.mark.proof
 def test_every_view_and_table_can_be_described(store: Store, facade_url: str) -> None:
     _, rows = store.query("SELECT name FROM system.tables WHERE database = 'freezeframe' AND engine != 'MaterializedView'")
     refused = {row[0]: text for row in rows if (text := post(facade_url, f"DESCRIBE TABLE `{row[0]}`"))[0] != 200}

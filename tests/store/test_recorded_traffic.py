@@ -55,6 +55,7 @@ def test_what_other_instrumentations_sent_comes_out_of_the_store_as_it_went_in(s
             assert {span.span_id: span for span in opened.load_spans(trace_id)} == spans
 
 
+@pytest.mark.proof
 def test_recorded_runs_come_out_of_the_store_as_they_went_in(store: Store, facade_url: str) -> None:
     """A run of an agent that streams, and a provider's exchanges."""
     (day,) = recorded_runs.record_days(1, most=1)

@@ -69,6 +69,7 @@ def number_of(store: Store, table: str, where: str = "1") -> int:
     return int(rows[0][0])
 
 
+@pytest.mark.proof
 def test_the_same_token_again_changes_nothing(own: Store) -> None:
     spans = run_of(1, days_ago=1)
     for _ in range(3):
@@ -105,6 +106,7 @@ def test_a_piece_that_is_stored_is_not_sent_again(own: Store) -> None:
     assert number_of(own, "piece_rows") == before
 
 
+@pytest.mark.proof
 def test_migrating_twice_does_nothing_and_a_dry_run_says_what_it_would_do(store: Store) -> None:
     name = next(_names)
     pending = migrate(store.engine, name, dry_run=True)
@@ -115,6 +117,7 @@ def test_migrating_twice_does_nothing_and_a_dry_run_says_what_it_would_do(store:
     store.engine.command(f"DROP DATABASE {name}")
 
 
+@pytest.mark.proof
 def test_a_newer_database_is_refused_by_name(own: Store) -> None:
     own.engine.command(f"INSERT INTO {own.database}.schema_migrations (name, checksum) VALUES ('0999_future.sql', 'x')")
     with pytest.raises(PermanentStoreError, match=r"0999_future\.sql.*\n.*upgrade"):
@@ -138,6 +141,7 @@ def test_a_view_whose_text_changed_is_replaced(own: Store) -> None:
     assert [item.name for item in own.migrate()] == ["view/020_runs"]
 
 
+@pytest.mark.proof
 def test_a_day_goes_and_its_failed_and_pinned_runs_stay(own: Store) -> None:
     runs = {
         "old": run_of(1, days_ago=20),
@@ -165,6 +169,7 @@ def test_a_day_goes_and_its_failed_and_pinned_runs_stay(own: Store) -> None:
     assert number_of(own, "piece_rows") == 0
 
 
+@pytest.mark.proof
 def test_a_sweep_that_stopped_after_the_copy_is_repeated_without_doubles(own: Store) -> None:
     spans = run_of(2, days_ago=20, failed=True)
     own.insert(spans, token="x")
@@ -292,6 +297,7 @@ def test_search_answers_the_same_with_an_index(own: Store) -> None:
     assert before[0][0] > 0
 
 
+@pytest.mark.proof
 def test_a_backup_restores_into_an_empty_store(own: Store, store: Store, tmp_path: Path) -> None:
     spans = [span for number in range(5) for span in run_of(number, days_ago=3)]
     own.insert(spans, token="x")
@@ -340,6 +346,7 @@ def test_a_damaged_backup_is_refused_before_the_first_row(own: Store, tmp_path: 
         restore(own, tmp_path / "b")
 
 
+@pytest.mark.proof
 def test_a_store_that_stored_twice_shows_a_span_once(own: Store) -> None:
     """The tables forgive a store that forgot a token: rows come twice, the view and the check count spans."""
     spans, others = run_of(1, days_ago=0), run_of(2, days_ago=0)

@@ -51,6 +51,7 @@ def _held(store: Store) -> tuple[int, int]:
     return counted[0][0], sum(found)
 
 
+@pytest.mark.proof
 def test_a_run_is_replaced_by_what_the_file_holds_as_often_as_the_order_is_given(own: Store, tmp_path: Path) -> None:
     run = _run()
     own.insert(run, token="run")
@@ -65,6 +66,7 @@ def test_a_run_is_replaced_by_what_the_file_holds_as_often_as_the_order_is_given
     assert [list(row) for row in audited] == [["redact_run", len(run), "acme@0123456789ab asked for"]] * 2
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("fault", "says"),
     [("fewer", "are not in it"), ("plain", "no redaction policy"), ("foreign", "other spans"), ("none", "cannot be read")],

@@ -43,6 +43,7 @@ def runs(facade_url: str) -> Any:
     opened.close()
 
 
+@pytest.mark.proof("law the store returns each span as it was")
 @pytest.mark.long
 @against_a_service(10)
 @given(batch=st.lists(spans(), min_size=1, max_size=4))
@@ -52,6 +53,7 @@ def test_every_span_comes_out_of_the_store_as_it_went_in(store: Store, runs: Run
         assert [exact(found) for found in runs.load_spans(span.trace_id)] == [exact(span)]
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @against_a_service(6)
 @given(kinds=st.lists(spans(), min_size=1, max_size=2))
@@ -63,6 +65,7 @@ def test_spans_that_are_alike_come_out_as_they_went_in(store: Store, runs: RunSt
         assert [exact(found) for found in runs.load_spans(span.trace_id)] == [exact(span)]
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_bytes_that_are_no_text_survive_in_a_body(store: Store, runs: RunStore) -> None:
     body = bytes(range(256)) * 20

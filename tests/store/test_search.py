@@ -82,12 +82,14 @@ def found(store: Store, words: str) -> dict[str, str]:
     return {str(trace_id): str(snippet) for trace_id, snippet in rows}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("words", WORDS)
 def test_what_is_on_the_screen_is_found(searched: tuple[Store, set[str]], words: str) -> None:
     store, saying = searched
     assert found(store, words).keys() == saying
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("words", NOT_SAID)
 def test_what_is_not_there_is_not_found(searched: tuple[Store, set[str]], words: str) -> None:
     assert found(searched[0], words) == {}

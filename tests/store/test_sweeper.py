@@ -31,6 +31,7 @@ def runs(store: Store) -> int:
     return int(store.query(f"SELECT count() FROM {DATABASE}.runs WHERE status = 'ok'")[1][0][0])
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_a_sweep_drops_the_days_that_are_over(own: Store) -> None:
     own.insert(agent_loops.agent_run(2, turns=2), token="swept")

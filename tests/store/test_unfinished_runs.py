@@ -81,6 +81,7 @@ def same_in_both(runs: RunStore, spans: Sequence[SpanRecord]) -> RunStatus:
     return run.status
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 def test_the_entry_span_replaces_its_beginning_in_whatever_order_they_come(
     store: Store, runs: RunStore, order: tuple[int, ...]
@@ -90,6 +91,7 @@ def test_the_entry_span_replaces_its_beginning_in_whatever_order_they_come(
     assert same_in_both(runs, insert(store, [batches[index] for index in order])) is build_run([*steps, entry]).status
 
 
+@pytest.mark.proof
 def test_a_run_without_its_end_is_unfinished_and_carries_what_it_began_with(store: Store, runs: RunStore) -> None:
     pending, steps, entry = parts()
     sent = insert(store, [[pending], steps[:1], steps[1:]])
@@ -105,11 +107,13 @@ def test_a_run_without_its_end_is_unfinished_and_carries_what_it_began_with(stor
     assert runs.sql(question, {"t": pending.trace_id})[1] == [(entry.span_id, len(build_run(sent).exchanges))]
 
 
+@pytest.mark.proof
 def test_a_beginning_alone_is_an_unfinished_run(store: Store, runs: RunStore) -> None:
     pending, _, _ = parts()
     assert same_in_both(runs, insert(store, [[pending]])) is RunStatus.UNFINISHED
 
 
+@pytest.mark.proof
 def test_a_second_entry_point_without_an_end_makes_its_run_unfinished(store: Store, runs: RunStore) -> None:
     pending, steps, entry = parts()
     other = replace(pending, span_id="cd" * 8, parent_span_id="cd" * 7 + "00")

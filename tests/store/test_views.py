@@ -61,6 +61,7 @@ def asked(runs: RunStore, trace_id: str) -> tuple[int, set[str]]:
 RECORDED = [index for index, field in enumerate(KIT) if field.scope not in OPERATION_IN]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("index", RECORDED, ids=[KIT[index].name for index in RECORDED])
 def test_readiness_in_sql_is_readiness_in_python_for_each_field_that_is_missing(
     store: Store, runs: RunStore, index: int
@@ -102,6 +103,7 @@ def some_run(seed: int) -> list[SpanRecord]:
     return [span.with_attributes({genai.TENANT: "of all kinds"}) for span in spans]
 
 
+@pytest.mark.proof
 def test_readiness_in_sql_is_readiness_in_python_for_runs_of_all_kinds(store: Store, runs: RunStore) -> None:
     expected: dict[str, tuple[object, ...]] = {}
     for seed in range(120):
@@ -128,12 +130,14 @@ def test_readiness_in_sql_is_readiness_in_python_for_runs_of_all_kinds(store: St
     assert {trace: sorted(names) for trace, names in causes} == {trace: row[4] for trace, row in expected.items() if row[2]}
 
 
+@pytest.mark.proof
 def test_a_run_that_lacks_nothing_reaches_the_top(store: Store, runs: RunStore) -> None:
     spans = kept(next(n for n in range(200) if has(n, KitScope.RETRIEVAL)), "c" * 32)
     store.insert(spans, token="whole")
     assert asked(runs, "c" * 32) == (readiness(build_run(spans)).level, set())
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("change", "gap"),
     [
@@ -156,6 +160,7 @@ def test_a_gap_keeps_a_run_from_the_top(store: Store, runs: RunStore, change: di
     assert rows == [(expected.level, [gap])]
 
 
+@pytest.mark.proof
 def test_an_exchange_whose_span_was_lost_is_missed(store: Store, runs: RunStore) -> None:
     spans = kept(0, "e7" * 16)
     exchanges = [at for at, span in enumerate(spans) if genai.EXCHANGE_KIND in span.attributes]
@@ -172,6 +177,7 @@ def test_an_exchange_whose_span_was_lost_is_missed(store: Store, runs: RunStore)
         assert runs.sql("SELECT run_gaps FROM replay_kit WHERE trace_id = {t:String}", {"t": "e7" * 16})[1] == [(gaps,)]
 
 
+@pytest.mark.proof
 def test_a_parent_that_comes_in_a_later_batch_leaves_no_orphans(store: Store, runs: RunStore) -> None:
     # as exporters send them: the root ends last
     spans = sorted(kept(0, "3" * 32), key=lambda span: not span.parent_span_id)
@@ -183,6 +189,7 @@ def test_a_parent_that_comes_in_a_later_batch_leaves_no_orphans(store: Store, ru
     assert asked(runs, "3" * 32)[0] == readiness(build_run(spans)).level
 
 
+@pytest.mark.proof
 def test_runs_and_steps_count_what_is_there(store: Store, runs: RunStore) -> None:
     spans = kept(3, "9" * 32)
     run = build_run(spans)
@@ -199,6 +206,7 @@ def test_runs_and_steps_count_what_is_there(store: Store, runs: RunStore) -> Non
     assert len(runs.load_spans("9" * 32)) == len(spans)
 
 
+@pytest.mark.proof
 def test_contents_are_the_values_whole(store: Store, runs: RunStore) -> None:
     spans = kept(4, "8" * 32)
     store.insert(spans, token="contents")
@@ -213,6 +221,7 @@ def test_contents_are_the_values_whole(store: Store, runs: RunStore) -> None:
     assert {key: found[key] for key in expected} == expected
 
 
+@pytest.mark.proof
 def test_a_run_is_found_by_its_ways_of_naming_it(store: Store, runs: RunStore) -> None:
     store.insert(kept(5, "7a1e" + "0" * 28), token="find1")
     store.insert(kept(6, "7a1f" + "0" * 28), token="find2")
@@ -226,6 +235,7 @@ def test_a_run_is_found_by_its_ways_of_naming_it(store: Store, runs: RunStore) -
         runs.find("nothing like it")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("first", range(3))
 def test_the_row_of_a_run_is_the_same_in_whatever_batches_its_spans_come(store: Store, runs: RunStore, first: int) -> None:
     row = "SELECT * EXCEPT (trace_id, run_hour) FROM runs WHERE trace_id = {t:String}"
@@ -238,6 +248,7 @@ def test_the_row_of_a_run_is_the_same_in_whatever_batches_its_spans_come(store: 
     assert asked(runs, spans[0].trace_id) == asked(runs, whole[0].trace_id)
 
 
+@pytest.mark.proof
 def test_a_prefix_of_several_runs_is_refused_with_their_names(store: Store, runs: RunStore) -> None:
     store.insert(kept(5, "6b6b" + "1" * 28), token="amb1")
     store.insert(kept(6, "6b6b" + "2" * 28), token="amb2")
@@ -245,6 +256,7 @@ def test_a_prefix_of_several_runs_is_refused_with_their_names(store: Store, runs
         runs.find("6b6b")
 
 
+@pytest.mark.proof
 def test_a_tenant_sees_its_own_runs_only(store: Store, facade_url: str) -> None:
     store.insert(kept(7, "5" * 32), token="tenant")
     other = open_runs(facade_url, tenant="somebody else")
@@ -254,6 +266,7 @@ def test_a_tenant_sees_its_own_runs_only(store: Store, facade_url: str) -> None:
     other.close()
 
 
+@pytest.mark.proof
 def test_otel_traces_has_the_exporters_columns(store: Store, runs: RunStore) -> None:
     store.insert(kept(8, "4" * 32), token="otel")
     columns, rows = runs.sql("SELECT * FROM otel_traces WHERE TraceId = {t:String} AND SpanKind = 'Client'", {"t": "4" * 32})
@@ -264,6 +277,7 @@ def test_otel_traces_has_the_exporters_columns(store: Store, runs: RunStore) -> 
     assert set(columns) >= {"Timestamp", "Duration", "StatusCode", "Events.Name", "Links.TraceId", "ScopeName"}
 
 
+@pytest.mark.proof
 def test_a_migrated_database_has_the_columns_that_the_code_names(store: Store) -> None:
     for table, columns in TABLES:
         _, rows = store.query(
@@ -273,6 +287,7 @@ def test_a_migrated_database_has_the_columns_that_the_code_names(store: Store) -
         assert [tuple(row) for row in rows] == [(column.name, column.type, described(column)) for column in columns]
 
 
+@pytest.mark.proof
 def test_a_migrated_database_compresses_as_the_code_says(store: Store) -> None:
     for table, columns in TABLES:
         where = f"database = '{DATABASE}' AND table = '{table}'"
@@ -291,6 +306,7 @@ def name_of(sql: str) -> str:
     return name[1]
 
 
+@pytest.mark.proof
 def test_every_column_and_table_says_what_it_is(store: Store) -> None:
     whole = ("prices", "pins", "audit", "policy_rows")
     ours = {name for name, _ in TABLES} | {*whole} | {name_of(sql) for _, sql in views()}
@@ -302,6 +318,7 @@ def test_every_column_and_table_says_what_it_is(store: Store) -> None:
     assert [name for (name,) in rows if name in ours - {"search"}] == []
 
 
+@pytest.mark.proof
 def test_the_page_of_tables_has_the_columns_that_views_have(store: Store) -> None:
     for _, sql in views():
         name = name_of(sql)
@@ -312,6 +329,7 @@ def test_the_page_of_tables_has_the_columns_that_views_have(store: Store) -> Non
             assert [column for (column,) in rows] == list(view_columns(sql)), name
 
 
+@pytest.mark.proof
 def test_the_page_of_tables_is_current() -> None:
     from pathlib import Path
 
@@ -319,6 +337,7 @@ def test_the_page_of_tables_is_current() -> None:
     assert page.read_text(encoding="utf-8") == tables_page(), "run: python tests/support/tables_page.py > docs/tables.md"
 
 
+@pytest.mark.proof
 def test_migrations_are_named_by_number_and_have_checksums() -> None:
     names = [name for name, _ in migrations()]
     assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1))

@@ -151,6 +151,7 @@ def is_told(value: Any) -> bool:
     return value not in (None, "", 0, [], {}, "0")
 
 
+@pytest.mark.proof("view each")
 @pytest.mark.parametrize("view", VIEWS)
 def test_the_view_says_of_recorded_traces_what_it_said(filled: Store, view: str) -> None:
     found = rows_of(filled, view)

@@ -42,6 +42,7 @@ def outline(message: Message) -> tuple[str, list[tuple[str | None, str, object]]
     return text, [(part.id, part.name, part.arguments) for part in message.parts if isinstance(part, ToolCallPart)]
 
 
+@pytest.mark.proof
 def test_anthropic_streams_give_the_sdks_own_message(exchanges: Sequence[Recorded]) -> None:
     """The SDK's final message, read as a synchronous answer, has the attributes that the stream has."""
     compared = 0
@@ -64,6 +65,7 @@ def test_anthropic_streams_give_the_sdks_own_message(exchanges: Sequence[Recorde
     assert compared == 146
 
 
+@pytest.mark.proof
 def test_chat_streams_give_the_sdks_own_completion(exchanges: Sequence[Recorded]) -> None:
     """Text and tool calls of every choice; streams that the SDK itself cannot put together are left out."""
     compared = 0

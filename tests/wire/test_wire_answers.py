@@ -69,6 +69,7 @@ def wanted_back(extra: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+@pytest.mark.proof
 def test_what_a_recorded_answer_means_survives_being_written_whole_and_streamed(exchanges: Sequence[Recorded]) -> None:
     """Text, calls with their ids and signatures, thinking with its signature, the reason to finish, tokens, id, model."""
     compared: Counter[str] = Counter()

@@ -32,6 +32,7 @@ def events_of(body: bytes) -> list[tuple[int, int]]:
     return [(event.start, event.end) for event in found]
 
 
+@pytest.mark.proof
 def test_every_recorded_stream_came_to_its_end(exchanges: Sequence[Recorded]) -> None:
     told: Counter[tuple[str, bool | None]] = Counter()
     for row, dialect, provider in streams(exchanges):
@@ -43,6 +44,7 @@ def test_every_recorded_stream_came_to_its_end(exchanges: Sequence[Recorded]) ->
     assert untold["aws.bedrock"] == 1, "an answer that a guardrail blocked, without Bedrock's counts"
 
 
+@pytest.mark.proof
 def test_a_stream_that_was_cut_before_its_last_event_is_never_whole(exchanges: Sequence[Recorded]) -> None:
     draw = random.Random(14)
     cuts = 0
@@ -79,6 +81,7 @@ def _start_of_the_end(body: bytes, events: list[tuple[int, int]]) -> int:
     return (starts or [events[-1][0]])[0]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("content_type", ["application/json", ""])
 def test_a_document_that_was_cut_is_not_whole_and_a_whole_one_is_as_its_http_body(
     exchanges: Sequence[Recorded], content_type: str
@@ -91,6 +94,7 @@ def test_a_document_that_was_cut_is_not_whole_and_a_whole_one_is_as_its_http_bod
     assert match.dialect.is_whole(b"<html>down</html>", content_type="text/html", streamed=False) is None
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("path", "lines", "end"),
     [
@@ -115,6 +119,7 @@ def test_json_lines_end_with_the_line_that_says_so(path: str, lines: list[object
     assert match.dialect.is_whole(cut + json.dumps(end).encode(), content_type="application/x-ndjson", streamed=True) is True
 
 
+@pytest.mark.proof
 def test_an_error_in_the_midst_of_a_stream_ends_it() -> None:
     match = find_dialect("POST", "https://api.anthropic.com/v1/messages")
     assert match is not None
@@ -124,6 +129,7 @@ def test_an_error_in_the_midst_of_a_stream_ends_it() -> None:
     assert match.dialect.is_whole(body + error, content_type="text/event-stream", streamed=True) is True
 
 
+@pytest.mark.proof
 def test_the_text_of_an_answer_does_not_end_it() -> None:
     """A model may write anything, even the words of the protocol."""
     match = find_dialect("POST", "https://api.openai.com/v1/chat/completions")

@@ -81,6 +81,7 @@ def test_any_bytes_are_events_in_order(body: bytes) -> None:
         position = event.end
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_recorded_streams_are_cut_into_ranges_that_cover_them(exchanges: Sequence[Recorded]) -> None:
     """Joined, the ranges are the body, except for blank lines and comments at its end."""

@@ -84,6 +84,7 @@ def golden_line(row: Recorded) -> str:
     return json.dumps(seen, ensure_ascii=False, separators=(",", ":"))
 
 
+@pytest.mark.proof("dialect each")
 def test_every_exchange_gives_the_golden_attributes(exchanges: Sequence[Recorded]) -> None:
     """One line per row; FREEZEFRAME_UPDATE_GOLDEN=1 writes the file anew."""
     lines = [golden_line(row) for row in exchanges]
@@ -95,6 +96,7 @@ def test_every_exchange_gives_the_golden_attributes(exchanges: Sequence[Recorded
     assert not differing, f"{len(differing)} rows differ, the first:\n  seen {differing[0][0]}\n  held {differing[0][1]}"
 
 
+@pytest.mark.proof
 def test_dialects_are_counted_by_name(exchanges: Sequence[Recorded]) -> None:
     """Every row has a dialect; the 28 that are only named are OpenAI's threads and a rerank."""
     matches = [find_dialect(row.method, row.url) for row in exchanges]
@@ -119,6 +121,7 @@ def test_dialects_are_counted_by_name(exchanges: Sequence[Recorded]) -> None:
     }
 
 
+@pytest.mark.proof
 def test_every_request_names_its_model_and_operation(exchanges: Sequence[Recorded]) -> None:
     """Exceptions are the recordings' own: Cohere's v1 has a default model, OpenAI's prompt templates hold one."""
     for row in exchanges:
@@ -130,6 +133,7 @@ def test_every_request_names_its_model_and_operation(exchanges: Sequence[Recorde
         assert seen["request"].get(genai.REQUEST_MODEL) or "prompt" in json.loads(parameters), row.id
 
 
+@pytest.mark.proof
 def test_every_answer_of_a_model_has_messages_or_an_error(exchanges: Sequence[Recorded]) -> None:
     """Chat answers give output messages with a finish reason, failures an error type, embeddings their dimensions."""
     for row in exchanges:
@@ -145,6 +149,7 @@ def test_every_answer_of_a_model_has_messages_or_an_error(exchanges: Sequence[Re
             assert genai.OUTPUT_MESSAGES in attributes or genai.RESPONSE_FINISH_REASONS in attributes, row.id
 
 
+@pytest.mark.proof
 def test_no_recorded_content_is_left_generic_without_being_named(exchanges: Sequence[Recorded]) -> None:
     """Parts that have no place in the conventions, by type: a new one here is a reader to write."""
     kinds: Counter[str] = Counter()
@@ -158,6 +163,7 @@ def test_no_recorded_content_is_left_generic_without_being_named(exchanges: Sequ
     assert set(kinds) <= {"refusal", "tokens", "cachePoint", "guardContent"}, kinds
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("side", ["request", "response"])
 def test_attributes_are_values_that_otlp_carries(exchanges: Sequence[Recorded], side: str) -> None:
     """Text that is UTF-8, int64, doubles, flags, and arrays of text."""

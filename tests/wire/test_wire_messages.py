@@ -43,6 +43,7 @@ REQUEST_SCHEMAS: Mapping[str, str] = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("name", sorted(REQUEST_SCHEMAS))
 def test_what_is_read_of_requests_keeps_to_the_schema(exchanges: Sequence[Recorded], name: str) -> None:
@@ -59,6 +60,7 @@ def test_what_is_read_of_requests_keeps_to_the_schema(exchanges: Sequence[Record
     assert len(seen) > 30
 
 
+@pytest.mark.proof
 @pytest.mark.long
 def test_what_is_read_of_answers_keeps_to_the_schema(exchanges: Sequence[Recorded]) -> None:
     """Of every recorded answer, and back: the text read as values is the text again."""

@@ -282,6 +282,7 @@ def normal(attributes: dict[str, Any]) -> dict[str, Any]:
     return {name: json.loads(value) if name in names else value for name, value in attributes.items()}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("dialect", sorted(ENCODERS))
 @pytest.mark.long
 def test_recorded_answers_read_the_same_when_streamed(exchanges: Sequence[Recorded], dialect: str) -> None:

@@ -40,6 +40,7 @@ def read(dialect: WireDialect, written: Any, headers: tuple[tuple[str, str], ...
     return normal(dict(found))
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
 def test_a_recorded_answer_that_is_written_again_reads_the_same(exchanges: Sequence[Recorded], name: str) -> None:
     """Whole and streamed, whichever way it was recorded; a stream in random pieces."""
@@ -63,6 +64,7 @@ def test_a_recorded_answer_that_is_written_again_reads_the_same(exchanges: Seque
     assert compared or name in NOT_RECORDED
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("name", NAMES)
 def test_an_edited_text_is_read_where_the_recorded_one_was(exchanges: Sequence[Recorded], name: str) -> None:
     """In the form of the recorded answer; the request is the recorded one, so that Bedrock's makers are distinguished."""
@@ -138,6 +140,7 @@ SIGNED: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("url", SIGNED)
 def test_signatures_citations_and_what_else_the_recordings_lack_survive_too(url: str) -> None:
     match = find_dialect("POST", url)
@@ -213,6 +216,7 @@ def asked(url: str, body: dict[str, Any], *, streamed: bool = False) -> tuple[Re
     return request, match.dialect
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("url", [*CHATS, *TEXTS])
 def test_a_text_that_is_written_is_read_in_the_form_that_the_request_asks_for(url: str, *, streamed: bool) -> None:
@@ -245,6 +249,7 @@ def _arguments(part: ToolCallPart) -> Any:
     return json.loads(part.arguments) if isinstance(part.arguments, str) else part.arguments
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("url", EMBEDDINGS)
 def test_vectors_that_are_written_are_read(url: str) -> None:
     request, dialect = asked(url, EMBEDDINGS[url])
@@ -255,11 +260,13 @@ def test_vectors_that_are_written_are_read(url: str) -> None:
         dialect.write_answer(Answer(pieces=("text",)), request)
 
 
+@pytest.mark.proof
 def test_every_dialect_is_tried() -> None:
     tried = {asked(url, body)[1].name for url, body in (CHATS | TEXTS | EMBEDDINGS).items()}
     assert tried == {*NAMES} - {"generic"}
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("url", [*CHATS, *EMBEDDINGS])
 def test_a_refusal_names_its_kind_and_says_why(url: str) -> None:
     _, dialect = asked(url, (CHATS | EMBEDDINGS)[url])
@@ -269,6 +276,7 @@ def test_a_refusal_names_its_kind_and_says_why(url: str) -> None:
     assert found[genai.ERROR_TYPE] in {"rate_limit_error", "RESOURCE_EXHAUSTED", "ThrottlingException", "429"}
 
 
+@pytest.mark.proof
 def test_an_answer_without_a_known_format_is_refused_with_what_to_do() -> None:
     request, dialect = asked(f"{BEDROCK}/cohere.rerank-v3/invoke", {"query": "hi"})
     with pytest.raises(WireError, match="an answer of generic has no known place for a text"):

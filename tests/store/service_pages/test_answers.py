@@ -14,6 +14,7 @@ from freezeframe_schemas.run import Run
 pytestmark = pytest.mark.long  # a store, and programs that are started again
 
 
+@pytest.mark.proof
 async def test_errors_are_pages_for_people_and_json_for_programs(client: Client) -> None:
     for path, status in (("/nowhere", 404), ("/diff?before=x", 400), ("/runs/ffff0000ffff", 404), ("/runs/last?tab=odd", 400)):
         answer = await client.get(path)
@@ -23,6 +24,7 @@ async def test_errors_are_pages_for_people_and_json_for_programs(client: Client)
     assert (answer.status, answer.content_type) == (404, "application/json")
 
 
+@pytest.mark.proof
 async def test_pages_are_compressed_for_those_who_take_it(client: Client, runs: dict[str, Run]) -> None:
     for path in (f"/runs/{runs['good'].trace_id}", f"/api/v1/runs/{runs['good'].trace_id}"):
         packed = await client.get(path, headers={"Accept-Encoding": "gzip, deflate, br"})
@@ -32,6 +34,7 @@ async def test_pages_are_compressed_for_those_who_take_it(client: Client, runs: 
         assert int(packed.headers["Content-Length"]) < len(await plain.read())
 
 
+@pytest.mark.proof("page /runs/{run}/steps/{step}", "page /runs/{run}/steps/{step}/{part:request|response}", "page /runs/{run}")
 async def test_a_step_shows_its_bodies_and_gives_them_as_recorded(client: Client, runs: dict[str, Run]) -> None:
     run = runs["good"]
     page = await text(client, f"/runs/{run.trace_id}/steps/2")
@@ -44,6 +47,7 @@ async def test_a_step_shows_its_bodies_and_gives_them_as_recorded(client: Client
         assert (await client.get(f"/runs/{run.trace_id}/{path}")).status in (400, 404)
 
 
+@pytest.mark.proof("page /diff")
 async def test_two_runs_stand_beside_each_other(client: Client, runs: dict[str, Run]) -> None:
     page = await text(client, f"/diff?before={runs['good'].trace_id}&after={runs['failed'].trace_id}")
     assert "only in the first" in page
@@ -51,6 +55,7 @@ async def test_two_runs_stand_beside_each_other(client: Client, runs: dict[str, 
     assert (await client.get(f"/diff?before={runs['good'].trace_id}&after=ffff0000ffff")).status == 404
 
 
+@pytest.mark.proof
 async def test_every_route_of_the_api_answers_as_its_description_says(
     client: Client, runs: dict[str, Run], store: Store
 ) -> None:
@@ -94,6 +99,7 @@ async def test_every_route_of_the_api_answers_as_its_description_says(
     assert given["/api/v1/runs/{run}/fork"]["verdict"] != "identical"
 
 
+@pytest.mark.proof
 async def test_what_runs_code_or_asks_sql_tells_a_browser_and_a_wrong_request_no(client: Client, runs: dict[str, Run]) -> None:
     path = f"/api/v1/runs/{runs['good'].trace_id}"
     entered = await client.get((await (await client.post("/links")).json())["link"], allow_redirects=False)

@@ -23,6 +23,7 @@ pytestmark = pytest.mark.long  # a store, and programs that are started again
 MODELS = ("gpt-4o-mini", "gpt-4o-mini", "gpt-4o-mini", "a-model-of-nobody")
 
 
+@pytest.mark.proof("page /")
 async def test_the_list_is_filtered_by_words_state_service_and_age(client: Client, runs: dict[str, Run]) -> None:
     good, failed = (f"/runs/{runs[name].trace_id}" for name in ("good", "failed"))
     assert good in await text(client, "/?words=ZANZIBAR")
@@ -37,6 +38,7 @@ async def test_the_list_is_filtered_by_words_state_service_and_age(client: Clien
     assert (await client.get("/?since=often")).status == 400
 
 
+@pytest.mark.proof
 async def test_the_list_is_one_statement_once_the_costs_are_known(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows, counts and facets: each statement has a process that opens the store, which takes longer than the statement."""
     await text(client, "/?service=page-agent")
@@ -52,6 +54,7 @@ async def test_the_list_is_one_statement_once_the_costs_are_known(client: Client
     assert len([query for query in asked if "note" not in query]) == 1  # labels are read aside, now and then
 
 
+@pytest.mark.proof("page /trends")
 async def test_trends_count_the_runs_of_each_hour_or_day_as_the_list_does(client: Client, runs: dict[str, Run]) -> None:
     """By hour up to three days, else by day, which leads to its runs; a time that says nothing is refused beside the form."""
     for since, unit in (("2d", "hour"), ("30d", "day")):
@@ -66,6 +69,7 @@ async def test_trends_count_the_runs_of_each_hour_or_day_as_the_list_does(client
     assert answer.status == 400 and "since" in await answer.text()
 
 
+@pytest.mark.proof
 async def test_runs_that_are_ok_with_failed_steps_are_a_choice_of_their_own(client: Client, runs: dict[str, Run]) -> None:
     """Each status is a link with its count, and is sorted by a column; what is no choice is refused beside the form."""
     partly, failed, good = (f"/runs/{runs[name].trace_id}" for name in ("partly", "failed", "good"))
@@ -81,6 +85,7 @@ async def test_runs_that_are_ok_with_failed_steps_are_a_choice_of_their_own(clie
         assert f"found &#39;{query.partition('=')[2]}" in await answer.text()
 
 
+@pytest.mark.proof
 async def test_the_list_is_narrowed_down_by_what_it_counts(client: Client, store: Store) -> None:
     """A link for each agent, model and day with its count; a click on what is chosen takes it back. One value tells nothing."""
     spans: list[SpanRecord] = []
@@ -119,6 +124,7 @@ async def test_the_list_is_narrowed_down_by_what_it_counts(client: Client, store
     assert (await client.get("/?day=tomorrow")).status == 400
 
 
+@pytest.mark.proof
 async def test_a_run_says_what_it_cost_and_which_costs_are_not_known(client: Client, store: Store) -> None:
     """On the list, on the run, at each call; a call that was refused costs nothing, one without tokens is unknown."""
     calls = [model_call(prompt, "In Lyon.", model=model) for prompt, model in zip("abcd", MODELS, strict=True)]
@@ -147,6 +153,7 @@ async def test_a_run_says_what_it_cost_and_which_costs_are_not_known(client: Cli
         assert f"<dt>cost</dt><dd><bdi>{cost}</bdi></dd>" in page
 
 
+@pytest.mark.proof("page /sql")
 async def test_a_question_in_sql_is_answered_as_table_chart_and_csv(client: Client, runs: dict[str, Run]) -> None:
     """Ids lead to their runs; nothing can be written; what is wrong is said beside the question."""
     query = "SELECT name, count() AS n, any(trace_id) AS one, '<b>' AS hostile FROM runs GROUP BY name WITH TOTALS"
@@ -168,12 +175,14 @@ async def test_a_question_in_sql_is_answered_as_table_chart_and_csv(client: Clie
         assert said in (await answer.text()).partition('role="alert">')[2].partition("</p>")[0]
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize("title", COOKBOOK)
 async def test_each_question_of_the_cookbook_is_answered(client: Client, title: str) -> None:
     answer = await client.get("/sql?" + urlencode({"q": COOKBOOK[title]}))
     assert (answer.status, (await answer.text()).partition('role="alert">')[2][:300]) == (200, "")
 
 
+@pytest.mark.proof("page /health")
 async def test_health_says_what_is_known_without_a_collector(client: Client, runs: dict[str, Run]) -> None:
     """The store alone answers here: its tables and classes are shown."""
     page = await text(client, "/health")

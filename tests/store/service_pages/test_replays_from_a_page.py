@@ -26,6 +26,7 @@ from freezeframe_schemas.run import Run
 pytestmark = pytest.mark.long  # a store, and programs that are started again
 
 
+@pytest.mark.proof("page /replays/{number}")
 async def test_the_button_replays_the_run_with_the_code_beside_the_data_directory(
     client: Client, runs: dict[str, Run], folder: Path
 ) -> None:
@@ -51,6 +52,7 @@ async def test_the_button_replays_the_run_with_the_code_beside_the_data_director
     assert re.findall(r'<span class="\w+">(\w+)</span>', listed)[:2] == ["diverged", "identical"]
 
 
+@pytest.mark.proof("page /replays/{number}/calls")
 async def test_a_replay_is_stepped_through_with_variables_back_and_forth(client: Client, runs: dict[str, Run]) -> None:
     """One replay has recorded them all; what a variable got since the call before is said."""
     token, origin = await own_form(client, runs["good"])
@@ -90,6 +92,7 @@ async def test_a_replay_that_runs_says_how_far_it_is_and_is_ended(client: Client
     assert "no result" in await text(client, f"/runs/{runs['good'].trace_id}")
 
 
+@pytest.mark.proof
 @pytest.mark.parametrize(
     ("token", "origin"), [("", "own"), ("guessed", "own"), ("right", "https://evil.example"), ("right", None)]
 )
@@ -103,6 +106,7 @@ async def test_no_other_page_can_have_a_run_replayed(
     assert answer.status == 403
 
 
+@pytest.mark.proof("page /runs/{run}/fork", "page /replays/{number}/fixture")
 async def test_an_answer_changed_in_the_page_is_replayed_beside_the_recording_and_kept_with_a_test(
     client: Client, runs: dict[str, Run], folder: Path
 ) -> None:
@@ -163,6 +167,7 @@ async def test_what_cannot_be_changed_is_said_beside_the_text(client: Client, ru
         assert (await client.post(path, data={**sent, "step": "1", "text": "[]"}, headers=headers)).status == 403
 
 
+@pytest.mark.proof("page /failures")
 async def test_one_run_of_each_failure_is_replayed_from_the_page(client: Client, runs: dict[str, Run]) -> None:
     """Similar failures are one row, which says what its newest run's replay found."""
     page = await text(client, "/failures?since=3650d")
@@ -177,6 +182,7 @@ async def test_one_run_of_each_failure_is_replayed_from_the_page(client: Client,
     assert (await client.get("/failures?since=never")).status == 400
 
 
+@pytest.mark.proof("page /sets", "page /sets/{name}")
 async def test_a_set_is_a_grid_of_its_runs_by_the_candidates_that_were_tried(
     client: Client, runs: dict[str, Run], folder: Path
 ) -> None:
