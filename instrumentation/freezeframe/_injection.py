@@ -9,6 +9,7 @@ from typing import Final
 
 from freezeframe._guard import report
 from freezeframe.context.environment import HASH_SEED_VARIABLE
+from freezeframe.context.program import STARTED_BY
 
 INJECT_VARIABLE: Final = "FREEZEFRAME_INJECT"
 ROOT_VARIABLE: Final = "FREEZEFRAME_ROOT"
@@ -47,6 +48,7 @@ def start() -> None:
     """Instrument this process, from its environment. A failure is reported and the program goes on."""
     from freezeframe._instrument import instrument
 
+    os.environ.setdefault(STARTED_BY, str(os.getpid()))  # what this program starts inherits it
     try:
         instrument()
     except Exception as error:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from freezeframe._config import USUAL_ENDPOINT, Root, Settings, load_settings
 from freezeframe._guard import guard, say_once
 from freezeframe._version import __version__
+from freezeframe.context.program import is_worker
 from freezeframe.export.terminate import flush_before_exit, flush_before_termination
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.unmarked import sights
@@ -66,6 +67,8 @@ class Handle:
             if self._recorder is not None:
                 with guard("end of exchanges"):
                     self._recorder.finish_left_behind()
+            if self._root is not None and is_worker():  # nothing else ends it: it exits by `os._exit`, or by SIGTERM
+                self._root.end()
             deliver(timeout_s)
 
         return last

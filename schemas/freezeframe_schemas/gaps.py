@@ -52,6 +52,10 @@ class GapKind(StrEnum):
     RANDOM_UNRECORDED = "random_unrecorded"
     CLOCK_UNRECORDED = "clock_unrecorded"
     """The program reads the time past the clock that a replay sets."""
+    WORKER = "worker"
+    """The run is what a worker process did for the program that started it."""
+    STARTED_BY = "started_by"
+    """Another recorded program started this one. It can be re-enacted all the same."""
     HASH_SEED = "hash_seed"
     """The program makes sets or hashes, whose seed is not known. A replay may be identical all the same."""
     UNREAD = "unread"
@@ -62,11 +66,12 @@ class GapKind(StrEnum):
 
 CEILINGS: Final[Mapping[GapKind, int]] = {
     **dict.fromkeys(GapKind, 5),
-    **dict.fromkeys((GapKind.OUTCOME_PARTLY, GapKind.HASH_SEED), 6),
+    **dict.fromkeys((GapKind.OUTCOME_PARTLY, GapKind.HASH_SEED, GapKind.STARTED_BY), 6),
     # With one of these, the run cannot be started again by itself, or one of its steps cannot be answered.
     **dict.fromkeys(
         (
             GapKind.ENTRY_UNREACHABLE,
+            GapKind.WORKER,
             GapKind.INPUT_OPAQUE,
             GapKind.REQUEST_OMITTED,
             GapKind.RESPONSE_OMITTED,
@@ -77,6 +82,8 @@ CEILINGS: Final[Mapping[GapKind, int]] = {
     ),
 }
 """Kind -> the highest level that a run with such a gap reaches."""
+OF_ANOTHER: Final = frozenset({GapKind.WORKER, GapKind.STARTED_BY})
+"""Of a run that a program made for another: nobody who asks for the last run means it."""
 _KINDS: Final = frozenset(GapKind)
 
 
@@ -86,6 +93,8 @@ NOT_SET: Final = "which a replay does not set"
 """One of these three is in the text of each gap by which a replay of unchanged code may diverge."""
 NOT_COMPARED: Final = "a replay does not compare "
 """Begins the text of each gap that a verdict has to name: what of an outcome is not compared follows."""
+
+OF_A_WORKER: Final = "the run is what a worker process did for the program that started it, and a replay does not start workers"
 
 EFFECTS: Final[Mapping[GapKind, str]] = {
     GapKind.FILE_WRITTEN: "what it does to files outside its steps",

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import agent_loops
 import pytest
-from handmade_runs import told
+from handmade_runs import moved, told
 from tables_page import tables_page
 
 from freezeframe_collector.store import Store
@@ -101,6 +101,27 @@ def some_run(seed: int) -> list[SpanRecord]:
         spans[-1] = replace(spans[-1], dropped_attributes_count=3)
     spans = told(spans) if rng.random() < 0.3 else spans
     return [span.with_attributes({genai.TENANT: "of all kinds"}) for span in spans]
+
+
+def test_the_last_run_is_one_that_somebody_may_mean(store: Store, facade_url: str) -> None:
+    """None without a step, and none of a program or a worker that a recorded program started, unless there is no other."""
+    runs = open_runs(facade_url, tenant="last")
+
+    def send(number: int, gap: GapKind | None = None, *, steps: bool = True) -> str:
+        trace_id = f"{number:08x}" + "1a57" * 6
+        spans = [span.with_attributes({genai.TENANT: "last"}) for span in moved(kept(1, trace_id), trace_id, number * 10**12)]
+        if gap is not None:
+            spans[0] = spans[0].with_attributes({genai.ENTRY_GAPS: gaps_to_json([Gap(kind=gap, text="by another")])})
+        store.insert(spans if steps else spans[:1], token=trace_id)
+        return trace_id
+
+    others = [send(5, steps=False), send(4, GapKind.STARTED_BY), send(3, GapKind.WORKER)]
+    assert runs.find("last") == others[0]
+    assert runs.find(send(2, GapKind.HASH_SEED)[:8]) == runs.find("last") != others[0]
+    newest = send(6)
+    assert runs.find("last") == newest
+    assert [runs.find(each) for each in others] == others
+    runs.close()
 
 
 @pytest.mark.proof

@@ -55,6 +55,21 @@ def _is_installed(file: str) -> bool:
     return any(path.is_relative_to(Path(prefix).resolve()) for prefix in (sys.prefix, sys.base_prefix))
 
 
+STARTED_BY: Final = "FREEZEFRAME_STARTED_BY"
+"""Environment variable: process id of the recorded program from which this process inherited it."""
+
+
+def is_worker() -> bool:
+    """Return whether multiprocessing started this process, forked or not, for another one that hands it its work."""
+    process = sys.modules.get("multiprocessing.process")
+    return process is not None and process.parent_process() is not None
+
+
+def is_started_by_another() -> bool:
+    """Return whether `freezeframe run` recorded the program from which this one was started."""
+    return os.environ.get(STARTED_BY, str(os.getpid())) != str(os.getpid())
+
+
 def program_file() -> str | None:
     """Return the file of the program; at start-up, before there is a ``__main__``, from the command line."""
     main = getattr(sys.modules.get("__main__"), "__file__", None)

@@ -16,6 +16,7 @@ from freezeframe._guard import guard
 from freezeframe.context.answers import Answers, KnownTexts
 from freezeframe.context.draws import Draws
 from freezeframe.context.environment import hash_seed
+from freezeframe.context.program import is_started_by_another
 from freezeframe.context.sights import Sights
 from freezeframe.runs.streams import application_texts
 from freezeframe.seams.draws.shared_random import SHARED
@@ -41,7 +42,7 @@ _HASH_SEED: Final = Gap(
     text=f"the order of sets of texts, and hashes, come from a seed that Python drew, {NOT_SET}",
     do="start the program by `freezeframe run -- CMD` or with PYTHONHASHSEED, or sort",
 )
-
+_STARTED_BY: Final = Gap(kind=GapKind.STARTED_BY, text="another recorded program started this one")
 _UNKNOWN: Final = Gap(
     kind=GapKind.UNSEEN,
     text="an error in freezeframe kept it from finding what the run lacks",
@@ -182,6 +183,8 @@ class EntryPayload:
                 seen = (*seen, _NUMPYS_CLOCK)
             if _makes_sets(len(sys.modules)):
                 seen = (*seen, _HASH_SEED)
+            if is_started_by_another():
+                seen = (*seen, _STARTED_BY)
             before = (*self._import_gaps(), *self._answers.gaps(point.input, self.output, self._known_texts))
             gaps = (*(point.reach() if point.reach else ()), *point.gaps, *before, *seen)
         optional[genai.ENTRY_GAPS] = gaps_to_json(gaps) if gaps else None

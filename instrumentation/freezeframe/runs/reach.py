@@ -17,10 +17,10 @@ from importlib.util import decode_source
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe.context.program import SERVERS, program_file, relative_path
+from freezeframe.context.program import SERVERS, is_worker, program_file, relative_path
 from freezeframe.context.sights import Sight, shown_path
 from freezeframe_schemas import values
-from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
+from freezeframe_schemas.gaps import NOT_REPEATED, OF_A_WORKER, Gap, GapKind
 from freezeframe_schemas.rebuilding import is_fixed, is_plain, lost_in_rebuilding
 
 _OWN_FILE: Final = "move it to a separate file, which a replay can import"
@@ -240,11 +240,20 @@ def _bound(statement: ast.stmt) -> Iterator[str]:
             yield node.name
 
 
+_WORKER: Final = Gap(
+    kind=GapKind.WORKER,
+    text=OF_A_WORKER,
+    do="mark the function that the worker calls with @freezeframe.run, or use threads",
+)
+
+
 @functools.cache
 def command_gaps() -> tuple[Gap, ...]:
     """Return what keeps this process from being started again by its command line."""
     typed = hasattr(sys, "ps1") or sys.flags.interactive or hasattr(builtins, "__IPYTHON__")
     given = program_file() is not None or {"-c", "-m"}.intersection(sys.orig_argv[1:])
+    if is_worker():
+        return (_WORKER,)
     if typed or not given:
         return (_unreachable("the run began in an interactive session, or in a program read from standard input", _OWN_FILE),)
     if SERVERS.intersection(sys.modules):

@@ -10,10 +10,13 @@ from typing import Final
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, new_directory, place_of, print_json
 from freezeframe_replay.cli.writing import cannot_write, frozen, write_to
-from freezeframe_replay.local.target import load_target
+from freezeframe_replay.local.target import RunsPlace, load_target, open_store, reads_sql
 from freezeframe_replay.report.regression import Expect, regression_test, slug
-from freezeframe_replay.report.render import counted
+from freezeframe_replay.report.render import counted, printable
+from freezeframe_replay.sources.store import LAST, LAST_FAILED
+from freezeframe_schemas import genai
 from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.run import Run
 
 COMMAND: Final = Command(
     description="The files need no store, no network and no key. The test fails while the code re-enacts the recorded failure "
@@ -47,6 +50,8 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Write the files and print the next command."""
     found = load_target(place_of(arguments), arguments.run)
+    if isinstance(found, Run) and arguments.run in (LAST, LAST_FAILED) and not _is_meant(found, place_of(arguments)):
+        return 1
     fixture = found if isinstance(found, Fixture) else frozen(found, command="fixture")
     directory: Path = arguments.output
     write_to(directory, fixture, command="fixture")
@@ -63,6 +68,17 @@ def execute(arguments: argparse.Namespace) -> int:
     if test and arguments.expect == Expect.CHANGED.value:
         print("      it fails until the code is fixed; to keep a run as it is: --expect identical --force")
     return 0
+
+
+def _is_meant(run: Run, place: RunsPlace) -> bool:
+    """Name the run that `last` is, where several services send theirs; ask whether it is meant, if somebody can answer."""
+    if not reads_sql(place) or len(open_store(place).services()) < 2:
+        return True
+    span = next(span for span in run.spans if span.span_id == run.entry.span_id)
+    service = span.resource.attributes.get(genai.SERVICE_NAME, "none")
+    told = f"the last run is {run.entry.name} ({run.entry.target or 'another instrumentation'}) of the service {service}"
+    print(f"freezeframe fixture: {printable(told)}, run {run.trace_id}", file=sys.stderr)
+    return not sys.stdin.isatty() or input("make a fixture of it? [y/N] ").strip().lower() in ("y", "yes")
 
 
 def _write_test(arguments: argparse.Namespace, fixture: Fixture) -> Path:

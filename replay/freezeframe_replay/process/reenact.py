@@ -34,6 +34,7 @@ from freezeframe_schemas.divergence import Check, DivergenceKind, Report, Served
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
+from freezeframe_schemas.gaps import OF_A_WORKER
 from freezeframe_schemas.run import EntryKind
 
 DEFAULT_TIMEOUT_S: Final = 600.0
@@ -138,6 +139,8 @@ def reenact(
         if at_commit:
             cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
         interpreter = interpreter or Interpreter()
+        if not command:
+            _refuse_worker(loaded)
         policy, of_the_fence = _fenced(policy or ReplayPolicy(), scratch, spans)
         variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **interpreter.variables}
         variables |= _hash_seed(loaded) | dict(env or {})
@@ -295,6 +298,14 @@ def _environment(fixture: Fixture) -> dict[str, str]:
     if zone:
         variables["TZ"] = zone
     return variables
+
+
+def _refuse_worker(fixture: Fixture) -> None:
+    if OF_A_WORKER in fixture.gaps or any(gap.startswith(f"{OF_A_WORKER}: ") for gap in fixture.gaps):
+        raise ReplayError(
+            f"run {fixture.run_id}: {OF_A_WORKER}",
+            do="mark the function that the worker calls with @freezeframe.run, and replay its runs",
+        )
 
 
 def _hash_seed(fixture: Fixture) -> dict[str, str]:

@@ -17,6 +17,7 @@ from freezeframe_replay.sources.foreign import joined
 from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_replay.sources.otlp_bytes import documents_of, is_text, spans_of_protobuf
 from freezeframe_schemas.errors import RunError, WireError
+from freezeframe_schemas.gaps import OF_ANOTHER
 from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
 
@@ -75,7 +76,9 @@ def pick_run(path: Path, runs: list[Run], run: str) -> Run:
     """Return that of a path's runs that is named; raises as `load_run_of_file`."""
     if not runs:
         raise RunError(f"{path}: holds no spans", do="record into it: freezeframe run --file FILE -- python agent.py")
-    found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run] if run else runs[-1:]
+    meant = [item for item in runs if item.exchanges and not any(gap.kind in OF_ANOTHER for gap in item.gaps)]
+    newest = (meant or runs)[-1:]
+    found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run] if run else newest
     if len(found) == 1:
         return found[0]
     ids = ", ".join(item.trace_id for item in runs[-5:]) or "none"

@@ -16,6 +16,7 @@ from urllib.parse import parse_qs, unquote
 
 from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError, WireError
+from freezeframe_schemas.gaps import OF_ANOTHER
 from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.local_tokens import READER, token_of
 from freezeframe_schemas.run import Run
@@ -38,6 +39,9 @@ _SILENT: Final = "does not answer"
 _PLAIN: Final = {"String": "bytes", "FixedString": "bytes", "DateTime64": "int"}
 """Text as bytes, because clickhouse-connect turns non-UTF-8 text into hex; times as nanoseconds, because it truncates them."""
 
+_OF_ANOTHER: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ANOTHER))
+_MEANT: Final = f"steps > 0 AND trace_id NOT IN (SELECT trace_id FROM run_rows WHERE hasAny(gaps, [{_OF_ANOTHER}]))"
+"""Of the runs that nobody named, those that somebody may mean."""
 _BROKE_OFF: Final = b"\r\n__exception__\r\n"
 """Marks ClickHouse's error at the end of an answer that it cannot continue."""
 
@@ -219,6 +223,11 @@ class RunStore:
         except PermanentStoreError:
             return False
 
+    def services(self) -> list[str]:
+        """Return the names of the services whose runs the store has."""
+        where, parameters = self._where("1", {})
+        return [str(row[0]) for row in self.sql(f"SELECT DISTINCT service FROM run_rows WHERE {where}", parameters)[1]]
+
     def find(self, run: str) -> str:
         """Return the trace id that `run` names; see `load_spans`.
 
@@ -226,7 +235,8 @@ class RunStore:
             RunError: no such run, or several; the message names similar ones.
         """
         if run in {LAST, LAST_FAILED}:
-            found = self.list_runs(limit=1, statuses=(RunStatus.FAILED,) if run == LAST_FAILED else ())
+            statuses = (RunStatus.FAILED,) if run == LAST_FAILED else ()
+            found = self.list_runs(1, statuses=statuses, where=_MEANT) or self.list_runs(1, statuses=statuses)
             if not found:
                 raise RunError(
                     f"run {run!r}: the store has no {'failed ' if run == LAST_FAILED else ''}runs yet",

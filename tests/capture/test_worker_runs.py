@@ -1,0 +1,82 @@
+"""What a worker process records without a marked function: a run that says that it is a worker's, and has an end."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.process.reenact import reenact
+from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.gaps import GapKind
+from freezeframe_schemas.lifecycle import RunStatus
+from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
+from freezeframe_schemas.run import build_run, readiness
+from freezeframe_schemas.span import SpanRecord
+
+pytestmark = pytest.mark.long  # starts Python several times
+
+PROGRAM = """
+import concurrent.futures, multiprocessing, freezeframe
+freezeframe.instrument()
+
+@freezeframe.tool
+def square(x):
+    return x * x
+
+def fails(x):
+    square(x)
+    raise ValueError(x)
+
+@freezeframe.run
+def marked(x):
+    return square(x)
+
+if __name__ == "__main__":
+    spawn = multiprocessing.get_context("spawn")
+    with spawn.Pool(1) as pool:
+        pool.map(square, [1, 2])
+    with multiprocessing.get_context("forkserver").Pool(1) as pool:
+        pool.map(square, [3])
+        pool.close()
+        pool.join()
+    for context in (spawn, multiprocessing.get_context("forkserver")):
+        with concurrent.futures.ProcessPoolExecutor(1, mp_context=context) as pool:
+            list(pool.map(square, [4]))
+    for target in (square, fails):
+        process = spawn.Process(target=target, args=(5,))
+        process.start()
+        process.join()
+    with spawn.Pool(1) as pool:
+        pool.map(marked, [6])
+"""
+
+
+def test_the_run_of_a_worker_says_so_and_is_not_replayed(tmp_path: Path) -> None:
+    (tmp_path / "agent.py").write_text(PROGRAM)
+    environ = {**os.environ, "FREEZEFRAME_FILE": str(tmp_path / "spans.jsonl")}
+    done = subprocess.run(
+        [sys.executable, "agent.py"], cwd=tmp_path, env=environ, capture_output=True, timeout=400, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    spans = defaultdict[str, list[SpanRecord]](list)
+    for line in (tmp_path / "spans.jsonl").read_text().splitlines():
+        for span in spans_from_otlp_json(json.loads(line)):
+            spans[span.trace_id].append(span)
+    runs = [build_run(each) for each in spans.values()]
+    of_workers = [run for run in runs if run.entry.name != "marked"]
+    assert len(of_workers) == 6
+    for run in of_workers:
+        assert run.status is not RunStatus.UNFINISHED
+        assert {gap.kind for gap in run.gaps} == {GapKind.WORKER}
+        assert readiness(run).level == 2
+        with pytest.raises(ReplayError, match="is what a worker process did"):
+            reenact(freeze(run), cwd=tmp_path)
+    [marked] = [run for run in runs if run.entry.name == "marked"]
+    assert reenact(freeze(marked), cwd=tmp_path).divergences == ()
