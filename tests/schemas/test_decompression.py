@@ -91,7 +91,9 @@ def test_what_comes_out_is_bounded_before_it_is_in_memory(name: str) -> None:
     assert len(_whole(pack(bytes(1 << 20)), coding, 1 << 20)) == 1 << 20
 
 
-@pytest.mark.parametrize(("coding", "empty"), [("gzip", gzip.compress(b"")), ("zstd", zstandard.compress(b""))])
+@pytest.mark.parametrize(
+    ("coding", "empty"), [("gzip", gzip.compress(b"")), ("zstd", zstandard.compress(b""))], ids=["gzip", "zstd"]
+)
 def test_members_are_read_up_to_a_limit(coding: str, empty: bytes) -> None:
     assert _whole(empty * MAX_MEMBERS, coding) == b""
     with pytest.raises(UnpacksTooFarError, match="members"):
