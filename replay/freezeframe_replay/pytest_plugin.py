@@ -285,11 +285,13 @@ def _load(directory: Path) -> Fixture:
 def _working_directory(entry_file: str | None, directory: Path, config: pytest.Config) -> Path:
     """Return where to start the program: the nearest folder above the fixture from which the recorded file can be found.
 
-    Recordings name the file relative to the working directory at that time; a checkout may be anywhere.
+    Recordings name the file relative to the working directory at that time; a checkout may be anywhere. A folder outside of the
+    project is never one: a recording could name any file of the machine by it.
     """
-    if entry_file and not Path(entry_file).is_absolute():
-        above = directory.resolve()
-        for candidate in (above, *above.parents, config.rootpath, config.invocation_params.dir):
+    if entry_file and not Path(entry_file).is_absolute() and ".." not in Path(entry_file).parts:
+        above, project = directory.resolve(), config.rootpath.resolve()
+        inside = (folder for folder in (above, *above.parents) if folder.is_relative_to(project))
+        for candidate in (*inside, config.rootpath, config.invocation_params.dir):
             if (candidate / entry_file).is_file():
                 return candidate
     return config.rootpath

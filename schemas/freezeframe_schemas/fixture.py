@@ -31,6 +31,9 @@ from freezeframe_schemas.run import Entry
 
 FORMAT: Final = "freezeframe-fixture"
 VERSION: Final = 1
+MAX_JSON_BYTES: Final = 1 << 28
+MAX_JSON_VALUES: Final = 10_000_000
+"""In one file of a fixture. A run of 2,000 long calls has 130 MB and a twentieth of these values."""
 _OF_THE_FILES: Final = ("format", "version", "key_version", "run", "steps", "digest")
 """What a manifest says besides the fields of a fixture."""
 
@@ -171,18 +174,22 @@ def load_fixture(directory: Path) -> Fixture:
             do="install the version of freezeframe that wrote it, or write the fixture again from its run",
         )
     steps: list[dict[str, Any]] = _read_json(directory / "steps.json")
-    found = _digest({key: item for key, item in manifest.items() if key != "digest"}, steps)
+    try:
+        found = _digest({key: item for key, item in manifest.items() if key != "digest"}, steps)
+    except (RecursionError, TypeError, ValueError) as error:
+        raise FixtureError(f"{directory}: not readable, {type(error).__name__}: {error}") from None
     if found != manifest.get("digest"):
         raise FixtureError(
             f"{directory}: digest {found[:16]}..., the manifest says {str(manifest.get('digest'))[:16]}...: edited or damaged",
             do="restore the files, or write the fixture again with `freezeframe fixture`",
         )
     try:
+        blobs: dict[str, bytes] = {}
         read = {name: item for name, item in manifest.items() if name not in _OF_THE_FILES}
-        read |= {name: _states_from_json(read[name], directory) for name in ("states", "begin") if name in read}
+        read |= {name: _states_from_json(read[name], directory, blobs) for name in ("states", "begin") if name in read}
         read |= {"run_id": manifest["run"], "entry": _entry_from_json(manifest["entry"])}
-        return from_json(Fixture, read | {"steps": tuple(_step_from_json(item, directory) for item in steps)}, "fixture")
-    except (WireError, KeyError, TypeError, ValueError) as error:
+        return from_json(Fixture, read | {"steps": tuple(_step_from_json(item, directory, blobs) for item in steps)}, "fixture")
+    except (WireError, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise FixtureError(f"{directory}: not readable, {type(error).__name__}: {error}") from error
 
 
@@ -203,14 +210,32 @@ def _remove_stale_blobs(directory: Path, blobs: Mapping[str, bytes]) -> None:
 
 def _read_json(path: Path) -> Any:
     try:
-        return json.loads(path.read_bytes())
+        body = _read_bounded(path)
+        return json.loads(body)
     except FileNotFoundError:
         raise FixtureError(
             f"{path}: not found, expected a fixture's file there",
             do="name the directory that `freezeframe fixture` wrote; runs of the store by id, files of spans as FILE.jsonl",
         ) from None
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise FixtureError(f"{path}: not valid JSON: {error}") from None
+
+
+def _read_bounded(path: Path) -> bytes:
+    """Return a file that fits into memory as JSON, where a value of two bytes takes fifty.
+
+    Raises:
+        FixtureError: it would not.
+    """
+    size = path.stat().st_size
+    if size <= MAX_JSON_BYTES:
+        body = path.read_bytes()
+        if sum(map(body.count, (b",", b"[", b"{"))) <= MAX_JSON_VALUES:
+            return body
+    raise FixtureError(
+        f"{path}: {size:,} bytes, or more values than the steps of one run have; found too much to be read",
+        do=f"expected at most {MAX_JSON_BYTES:,} bytes and {MAX_JSON_VALUES:,} values",
+    )
 
 
 def _pretty(value: object) -> bytes:
@@ -250,8 +275,8 @@ def _entry_from_json(data: Mapping[str, Any]) -> dict[str, Any]:
     return {**data, **{name: body_from_json(data[name], None).decode() for name in _ENTRY_TEXTS if name in data}}
 
 
-def _states_from_json(items: Iterable[Mapping[str, Any]], directory: Path) -> list[dict[str, Any]]:
-    return [{**item, "state": body_from_json(item["state"], directory).decode()} for item in items]
+def _states_from_json(items: Iterable[Mapping[str, Any]], directory: Path, blobs: dict[str, bytes]) -> list[dict[str, Any]]:
+    return [{**item, "state": body_from_json(item["state"], directory, blobs).decode()} for item in items]
 
 
 _STEP_FIELDS: Final = (
@@ -281,13 +306,13 @@ def step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
     return _without_absent({name: given[name] if name in given else getattr(exchange, name) for name in _STEP_FIELDS})
 
 
-def _step_from_json(data: Mapping[str, Any], directory: Path) -> dict[str, Any]:
+def _step_from_json(data: Mapping[str, Any], directory: Path, blobs: dict[str, bytes]) -> dict[str, Any]:
     exchange = {name: item for name, item in data.items() if name not in ("step", *_OF_THE_STEP)}
     for part in ("request", "response"):
         exchange[part] = {name: item for name, item in data[part].items() if name not in BODY_FORMS}
     exchange["lane"] = parse_lane(data["lane"])
-    exchange["request"]["body"] = body_from_json(data["request"]["body"], directory)
-    exchange["response"]["chunks"] = chunks_from_json(data["response"], directory)
+    exchange["request"]["body"] = body_from_json(data["request"]["body"], directory, blobs)
+    exchange["response"]["chunks"] = chunks_from_json(data["response"], directory, blobs)
     if "error" in data:
         exchange["error"] = body_from_json(data["error"], directory).decode()
     return {"number": data["step"], "exchange": exchange, **{name: data[name] for name in _OF_THE_STEP if name in data}}

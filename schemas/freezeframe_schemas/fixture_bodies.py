@@ -57,8 +57,8 @@ def _encodable(text: str) -> bool:
     return "\\ud" not in text and "\\uD" not in text
 
 
-def body_from_json(data: Mapping[str, Any], directory: Path | None) -> bytes:
-    """Return the bytes of a body.
+def body_from_json(data: Mapping[str, Any], directory: Path | None, read: dict[str, bytes] | None = None) -> bytes:
+    """Return the bytes of a body; `read`: the blobs that were read so far, so that each is in memory once.
 
     Raises:
         FixtureError: its blob is missing or damaged.
@@ -73,6 +73,8 @@ def body_from_json(data: Mapping[str, Any], directory: Path | None) -> bytes:
     name = str(data["blob"])
     if len(name) != 64 or not set(name) <= set("0123456789abcdef"):
         raise FixtureError(f"step body: blob {name[:80]!r}: expected 64 hex digits")
+    if read is not None and name in read:
+        return read[name]
     path = (directory or Path()) / "blobs" / name
     try:
         body = path.read_bytes()
@@ -80,6 +82,8 @@ def body_from_json(data: Mapping[str, Any], directory: Path | None) -> bytes:
         raise FixtureError(f"{path}: not found, a step's body is kept there") from None
     if hashlib.sha256(body).hexdigest() != name:
         raise FixtureError(f"{path}: content does not match its name: edited or damaged")
+    if read is not None:
+        read[name] = body
     return body
 
 
@@ -96,7 +100,7 @@ def chunks_to_json(chunks: tuple[Chunk, ...], blobs: dict[str, bytes]) -> dict[s
         return {"offsets_ns": offsets, "chunks_base64": [base64.b64encode(chunk.data).decode() for chunk in chunks]}
 
 
-def chunks_from_json(data: Mapping[str, Any], directory: Path) -> tuple[Chunk, ...]:
+def chunks_from_json(data: Mapping[str, Any], directory: Path, read: dict[str, bytes]) -> tuple[Chunk, ...]:
     """Return the chunks of a response.
 
     Raises:
@@ -109,7 +113,7 @@ def chunks_from_json(data: Mapping[str, Any], directory: Path) -> tuple[Chunk, .
     elif "chunks_base64" in data:
         pieces = [base64.b64decode(text) for text in data["chunks_base64"]]
     else:
-        body = body_from_json(data["body"], directory) if "body" in data else b""
+        body = body_from_json(data["body"], directory, read) if "body" in data else b""
         pieces = _cut(body, [int(text) for text in data["sizes"].split()]) if "sizes" in data else [body]
     if len(pieces) != len(offsets):
         raise ValueError(f"{len(pieces)} chunks, {len(offsets)} offsets")
@@ -120,6 +124,8 @@ def _cut(body: bytes, sizes: list[int]) -> list[bytes]:
     pieces: list[bytes] = []
     start = 0
     for size in sizes:
+        if size < 0:
+            raise ValueError("a chunk of less than no bytes")
         pieces.append(body[start : start + size])
         start += size
     return pieces

@@ -7,8 +7,9 @@ JSON types are written unchanged. Anything else is an object with a ``$type``::
     {"$type": "model", "class": "orders.models:Order", "value": {"id": "AC-1", "total": 3}}
     {"$type": "opaque", "class": "socket:socket", "value": "<socket.socket fd=5>"}
 
-Decoding runs no code of the recording's choosing: a class is only looked up in modules that are imported already, and its
-instances are filled without calling ``__init__`` or a validator. An ``opaque`` value cannot be rebuilt; decoding gives an
+Decoding runs no code of the recording's choosing: a class is only looked up in modules that are imported already. It is one of
+data (dataclass, pydantic model, named tuple, enum, exception), and its instances are filled field by field, without calling
+``__init__`` or a validator. An ``opaque`` value cannot be rebuilt; decoding gives an
 :class:`Opaque` in its place, and `is_opaque` finds such gaps in the text.
 """
 
@@ -112,7 +113,7 @@ def find_class(path: str) -> type | None:
     again = sys.modules.get("__mp_main__") if module_name == "__main__" else None
     found: Any = again or sys.modules.get(module_name)
     for name in qualname.split("."):
-        found = getattr(found, name, None)
+        found = getattr(found, "__dict__", {}).get(name)  # not what a module makes, or imports, when it is asked for a name
     return found if isinstance(found, type) else None
 
 
@@ -292,7 +293,7 @@ def _decode_tagged(tag: str, node: dict[str, Any]) -> Any:
     cls = find_class(path)
     if tag == "exception":
         return _rebuild_exception(node, cls)
-    if cls is not None and tag in _BUILDERS:
+    if cls is not None and tag in _BUILDERS and _is_data(tag, cls):
         return _BUILDERS[tag](cls, node)
     return Opaque(class_name=path, text=value if isinstance(value, str) else json.dumps(value)[:500])
 
@@ -303,7 +304,7 @@ def _hashable(value: Any) -> Any:
 
 def _rebuild_exception(node: dict[str, Any], cls: type | None) -> BaseException:
     args = tuple(_decode(item) for item in node.get("value") or [])
-    if cls is None or not issubclass(cls, BaseException):
+    if cls is None or not issubclass(cls, BaseException) or hasattr(cls, "__del__"):
         return RecordedError(f"{node.get('class')}: {node.get('text')}", *args)
     error = cls.__new__(cls, *args)
     if cls in (UnicodeDecodeError, UnicodeEncodeError):  # which keep what they say outside `args`
@@ -312,6 +313,8 @@ def _rebuild_exception(node: dict[str, Any], cls: type | None) -> BaseException:
     state = dict(node.get("state") or {})
     kept = _decode(state.pop(_KEPT_STATE, {}))
     for name, item in state.items():
+        if name.startswith("__") and name != "__notes__":
+            continue
         try:
             setattr(error, name, _decode(item))
         except (AttributeError, TypeError):  # a read-only property: the class computes it
@@ -326,6 +329,20 @@ def _rebuild_exception(node: dict[str, Any], cls: type | None) -> BaseException:
     return error
 
 
+def _is_data(tag: str, cls: type) -> bool:
+    """Return whether a class is of the kind that the tag says, so that filling its fields makes data and nothing else."""
+    if hasattr(cls, "__del__"):  # it does something when it is thrown away
+        return False
+    if tag == "enum":
+        return issubclass(cls, enum.Enum)
+    if tag == "namedtuple":
+        return issubclass(cls, tuple) and isinstance(getattr(cls, "_fields", None), tuple)
+    if tag == "dataclass":
+        return dataclasses.is_dataclass(cls)
+    base = getattr(sys.modules.get("pydantic.main"), "BaseModel", None)
+    return isinstance(base, type) and issubclass(cls, base)
+
+
 def _build_enum(cls: Any, node: dict[str, Any]) -> Any:
     member = getattr(cls, "__members__", {}).get(str(node.get("value")))
     return member if member is not None else Opaque(class_name=class_path(cls), text=str(node.get("value")))
@@ -338,8 +355,10 @@ def _build_namedtuple(cls: Any, node: dict[str, Any]) -> Any:
 
 def _build_dataclass(cls: Any, node: dict[str, Any]) -> Any:
     built = object.__new__(cls)
+    fields = {field.name for field in dataclasses.fields(cls)}
     for name, item in (node.get("value") or {}).items():
-        object.__setattr__(built, name, _decode(item))
+        if name in fields:
+            object.__setattr__(built, name, _decode(item))
     return built
 
 

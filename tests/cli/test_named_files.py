@@ -6,6 +6,7 @@ import gzip
 import io
 import json
 import tarfile
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
@@ -80,6 +81,99 @@ def test_an_archive_writes_nothing_outside_and_no_more_than_a_bound(name: str, t
     with pytest.raises(FixtureError, match=fault):
         load_fixture_archive(archive, limit_bytes=1_000_000)
     assert [path.name for path in tmp_path.rglob("*")] == ["in", "f.tar.gz"]
+
+
+def chained(count: int, kind: bytes = tarfile.GNUTYPE_LONGNAME, size: int = 20) -> bytes:
+    """Return an archive in which one file has this many headers of extensions, each of this size."""
+    header = tarfile.TarInfo("././@LongLink")
+    header.type, header.size = kind, size
+    one = header.tobuf(tarfile.GNU_FORMAT) + b"x".ljust(-(-size // 512) * 512, b"\0")
+    return gzip.compress(one * count + packed_plain("f/manifest.json", b"{}"))
+
+
+def packed_plain(name: str, content: bytes, **pax: str) -> bytes:
+    whole = io.BytesIO()
+    with tarfile.open(fileobj=whole, mode="w", format=tarfile.PAX_FORMAT) as archive:
+        item = tarfile.TarInfo(name)
+        item.size, item.pax_headers = len(content), {key.replace("_", "."): text for key, text in pax.items()}
+        archive.addfile(item, io.BytesIO(content))
+    return whole.getvalue()
+
+
+def of_steps(text: str) -> bytes:
+    """Return an archive of a fixture with these steps."""
+    return packed(("f/manifest.json", b'{"format": "freezeframe-fixture", "version": 1}'), ("f/steps.json", text.encode()))
+
+
+def with_entry(value: object) -> bytes:
+    """Return an archive of a whole fixture whose input is this JSON."""
+    import freezeframe_schemas.fixture as fixtures
+
+    manifest = {"format": "freezeframe-fixture", "version": 1, "run": "ab", "entry": {"input": {"text": value}}, "steps": 0}
+    manifest["digest"] = fixtures._digest(manifest, [])
+    return packed(("f/manifest.json", json.dumps(manifest).encode()), ("f/steps.json", b"[]"))
+
+
+CRASHES: dict[str, Callable[[], bytes]] = {
+    "long names in a chain": lambda: chained(5000),
+    "long links in a chain": lambda: chained(5000, tarfile.GNUTYPE_LONGLINK),
+    "PAX headers in a chain": lambda: chained(5000, tarfile.XHDTYPE),
+    "a name of 30 MB": lambda: chained(1, size=30 << 20),
+    "a sparse map that is no numbers": lambda: gzip.compress(packed_plain("f/steps.json", b"x", GNU_sparse_map="a,b,c")),
+    "a sparse size that is no number": lambda: gzip.compress(
+        packed_plain("f/a", b"x", GNU_sparse_major="1", GNU_sparse_size="z")
+    ),
+    "a size that is no number": lambda: gzip.compress(packed_plain("f/a", b"x", size="-1")),
+    "a manifest of a million brackets": lambda: packed(("f/manifest.json", b"[" * 1_000_000), ("f/steps.json", b"[]")),
+    "steps of a million brackets": lambda: of_steps("[" * 1_000_000),
+    "200,000 nested objects": lambda: packed(
+        ("f/manifest.json", b'{"a":' * 200_000 + b"1" + b"}" * 200_000), ("f/steps.json", b"[]")
+    ),
+    "steps as deep as JSON is read": lambda: of_steps("[" * 900 + "]" * 900),
+    "steps that are no objects": lambda: of_steps("[1, [], null]"),
+    "steps that are an object": lambda: of_steps('{"a": 1}'),
+    "more values than memory": lambda: of_steps("[" + "[]," * 10_000_001 + "[]]"),
+    "a number of 10,000 digits": lambda: of_steps(f"[{'9' * 10_000}]"),
+    "an input that is no text": lambda: with_entry(5),
+    "an input as a list of lists": lambda: with_entry([[]]),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", CRASHES)
+def test_an_archive_that_cannot_be_read_ends_in_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    archive = tmp_path / "bug.ffz"
+    archive.write_bytes(CRASHES[name]())
+    for command in ("show", "verify"):
+        assert main([command, str(archive)]) == 1
+        said = capsys.readouterr().err
+        assert said.startswith(f"freezeframe {command}: {archive}")
+        assert len([line for line in said.splitlines() if not line.startswith("  do:")]) == 1
+        assert len(said) < 1000
+
+
+def test_an_input_that_is_nested_deeper_than_the_stack_ends_in_one_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    archive = tmp_path / "bug.ffz"
+    archive.write_bytes(with_entry('{"args": ' + "[" * 100_000 + "]" * 100_000 + "}"))
+    assert main(["show", str(archive)]) in (0, 1)
+    assert len(capsys.readouterr().err.splitlines()) <= 1
+
+
+@pytest.mark.long
+def test_what_an_archive_unpacks_to_is_never_in_memory_as_a_whole(tmp_path: Path) -> None:
+    """Neither a large file that is kept, nor one that is refused."""
+    archive = tmp_path / "bug.ffz"
+    archive.write_bytes(packed(("f/manifest.json", b"{}"), (f"f/blobs/{'ab' * 32}", b"\0" * (40 << 20))))
+    for limit in (64 << 20, 16 << 20):
+        tracemalloc.start()
+        try:
+            with pytest.raises(FixtureError):
+                load_fixture_archive(archive, limit_bytes=limit)
+            assert tracemalloc.get_traced_memory()[1] < 8 << 20
+        finally:
+            tracemalloc.stop()
 
 
 def test_spans_as_protobuf_are_a_run(tmp_path: Path) -> None:

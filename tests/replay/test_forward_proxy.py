@@ -87,21 +87,23 @@ def test_what_a_program_calls_through_the_proxy_is_recorded_and_replayed_offline
     spans, told = tmp_path / "spans.jsonl", tmp_path / "told"
     with session_authority() as real, shop(real.context_for(HOST)) as secure, shop(None) as plain:
         monkeypatch.setenv("SSL_CERT_FILE", str(real.bundle))
-        argv = [sys.executable, "-c", AGENT, str(told), f"{secure}/orders?of=7", f"{plain}/plain", f"{secure}/orders?of=8"]
+        (tmp_path / "agent.py").write_text(AGENT)
+        monkeypatch.chdir(tmp_path)
+        argv = [sys.executable, "agent.py", str(told), f"{secure}/orders?of=7", f"{plain}/plain", f"{secure}/orders?of=8"]
         settings = collector_settings({"file": str(spans)}, None)
         _, status, _ = record_program(argv, settings=settings, is_proxy=True)
         asked = _Shop.asked
     assert (status, asked) == (0, 3)
     (run,) = load_runs_of_file(spans)
     urls = [(exchange.kind, exchange.seam, exchange.request.url) for exchange in run.exchanges]
-    assert urls == [(Kind.HTTP, PROXIED, url) for url in argv[4:]]
+    assert urls == [(Kind.HTTP, PROXIED, url) for url in argv[3:]]
     assert "proxy-authorization" not in spans.read_text().lower()
     recorded = told.read_text()
     told.unlink()
     report = reenact(freeze(run))
     assert headline(report).startswith("identical, except the outcome (not seen by the replay): 3 of 3 steps")
     assert told.read_text() == recorded
-    changed = reenact(freeze(run), [*argv[:4], f"{secure}/orders?of=9"])
+    changed = reenact(freeze(run), [*argv[:3], f"{secure}/orders?of=9"])
     assert [(item.kind, item.step) for item in changed.divergences][:1] == [(DivergenceKind.REQUEST_CHANGED, 1)]
     assert _Shop.asked == asked
 

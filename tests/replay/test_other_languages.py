@@ -115,7 +115,12 @@ def test_a_recorded_program_is_started_again_by_replay(tmp_path: Path, monkeypat
         f"ask '{json.dumps(body)}' | tee one; ask '{json.dumps({**body, 'stream': True})}' >two; test -z \"$FAILS\"\n"
     )
     monkeypatch.chdir(tmp_path)
-    run, _ = record(["sh", str(script)], tmp_path, monkeypatch)
+    spans = tmp_path / "spans.jsonl"
+    with AnyProvider() as provider, monkeypatch.context() as patch:
+        for name, value in provider.variables().items():
+            patch.setenv(name, value)
+        assert record_program(["sh", "agent.sh"], settings=collector_settings({"file": str(spans)}, None))[1] == 0
+    (run,) = load_runs_of_file(spans)
     told = [Path(name).read_bytes() for name in ("one", "two")]
     assert (run.entry.kind, readiness(run).level) == (EntryKind.PROGRAM, 4)
     fixture = freeze(run)
@@ -293,8 +298,12 @@ def test_a_recorded_program_reaches_the_store_and_a_cache_answers_from_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     body = json.dumps({"model": "gpt-4o", "messages": [{"role": "user", "content": QUESTION}]})
-    script = "import os, urllib.request as u; u.urlopen(u.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', "
-    command = [sys.executable, "-c", f"{script}{body.encode()!r}, {{'Content-Type': 'application/json'}}))"]
+    (tmp_path / "ask.py").write_text(
+        "import os, sys, urllib.request as u; u.urlopen(u.Request(os.environ['OPENAI_BASE_URL'] + '/chat/completions', "
+        "sys.argv[1].encode(), {'Content-Type': 'application/json'}))"
+    )
+    monkeypatch.chdir(tmp_path)
+    command = [sys.executable, "ask.py", body]
     collector = CollectorProcess(tmp_path / "data")
     try:
         with AnyProvider() as provider, monkeypatch.context() as patch:

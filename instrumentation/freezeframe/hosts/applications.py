@@ -12,6 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 import io
+import sys
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, MutableMapping
 from types import ModuleType
 from typing import Any, Final
@@ -34,6 +35,8 @@ APPLICATIONS: Final = (
     ("flask.app", "Flask"),
 )
 """Module and class of each framework's application."""
+_CLASSES: Final = (*APPLICATIONS, ("aiohttp.web_app", "Application"))
+_MAKERS: Final = frozenset({"FastAPI", "get_asgi_application", "get_wsgi_application"})
 _READS: Final = frozenset(["read", "read1", "readinto", "readline", "readlines"])
 """Of a stream that WSGI gives an application: it has them or not, and each may return less than was asked for."""
 Message = MutableMapping[str, Any]
@@ -75,6 +78,28 @@ def uninstall() -> None:
 def is_asgi(application: type) -> bool:
     """Return whether applications of this class are called as ASGI says, else as WSGI does."""
     return inspect.iscoroutinefunction(application.__call__)
+
+
+def is_application(found: Any) -> bool:
+    """Return whether an object answers requests, as an application of a framework that is loaded."""
+    return isinstance(found, tuple(_loaded()))
+
+
+def application_names() -> frozenset[str]:
+    """Return the names of the classes of applications, and of the functions that make one of Django's."""
+    return frozenset({name for _, name in _CLASSES} | _MAKERS | {kind.__name__ for kind in _with_subclasses(_loaded())})
+
+
+def _loaded() -> list[type]:
+    """Return the classes of applications whose modules are loaded."""
+    found = (getattr(sys.modules.get(module), name, None) for module, name in _CLASSES)
+    return [kind for kind in found if isinstance(kind, type)]
+
+
+def _with_subclasses(kinds: Iterable[type]) -> Iterator[type]:
+    for kind in kinds:
+        yield kind
+        yield from _with_subclasses(kind.__subclasses__())
 
 
 def _is_run() -> bool:

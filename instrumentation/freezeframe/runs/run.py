@@ -21,8 +21,8 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from types import TracebackType
-from typing import Any, TypeVar, overload
+from types import MethodType, TracebackType
+from typing import Any, Final, TypeVar, overload
 
 from freezeframe._drive import watched_async_generator, watched_generator
 from freezeframe._guard import guard
@@ -46,6 +46,10 @@ _V = TypeVar("_V")
 
 Given = str | Callable[..., Any] | None
 """A value, or a function of the entry point's arguments that returns it."""
+
+_MARK: Final = "_freezeframe_entry"
+"""Attribute of a marked function, which `functools.wraps` hands on to the wrappers of other decorators."""
+_MAX_WRAPPERS: Final = 50
 
 
 class CurrentRun:
@@ -203,7 +207,20 @@ def _wrap(function: Any, options: _Options) -> Any:
         return type(function)(_wrap(function.__func__, options))
     entry = _MarkedFunction(function, options)
     entry.reach.marked = marked = _marked(function, entry)
+    setattr(marked, _MARK, entry)
     return marked
+
+
+def is_marked(found: Any) -> bool:
+    """Return whether a function was marked with `run`, below whatever decorators. Asks no object for attributes it makes up."""
+    for _ in range(_MAX_WRAPPERS):
+        found = found.__func__ if isinstance(found, MethodType) else found
+        if isinstance(inspect.getattr_static(found, _MARK, None), _MarkedFunction):
+            return True
+        found = inspect.getattr_static(found, "__wrapped__", None)
+        if found is None:
+            return False
+    return False
 
 
 def _marked(function: Any, entry: _MarkedFunction) -> Any:

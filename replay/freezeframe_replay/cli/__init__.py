@@ -17,7 +17,7 @@ from difflib import get_close_matches
 
 from freezeframe_replay.cli.command import PROGRAM, load, make_parser, split_program
 from freezeframe_replay.cli.commands import GROUPS, OF_THE_BASE_INSTALL, SUMMARIES
-from freezeframe_schemas.errors import FreezeframeError
+from freezeframe_schemas.errors import FreezeframeError, WireError
 
 __all__ = ["help_text", "main"]
 
@@ -80,13 +80,29 @@ def _execute(name: str, rest: list[str]) -> int:
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     arguments.program = program
     try:
-        with _ended_by_signals():
+        with _ended_by_signals(), _not_too_deep():
             return load(name).execute(arguments)
     except FreezeframeError as error:
         print(f"{PROGRAM} {name}: {error}", file=sys.stderr)
         if getattr(arguments, "json", False):
             print(json.dumps({"error": {"message": error.message, "do": error.do}}, ensure_ascii=False))
         return command.code_of(error)
+
+
+@contextmanager
+def _not_too_deep() -> Generator[None]:
+    """Report what is nested deeper than Python's stack: a recording is a stranger's data.
+
+    Raises:
+        WireError: something is.
+    """
+    try:
+        yield
+    except RecursionError:
+        message = "what was recorded is nested deeper than this program reads"
+    else:
+        return
+    raise WireError(message)
 
 
 @contextmanager

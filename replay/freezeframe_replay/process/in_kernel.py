@@ -6,19 +6,23 @@ import asyncio
 import contextlib
 import io
 import os
+import re
 import signal
 import tempfile
 import warnings
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
+from freezeframe.runs.run import is_marked
 from freezeframe_replay.process import child
 from freezeframe_replay.process.entry_point import find_entry_point, is_called
 from freezeframe_schemas.divergence import Report, report_from_json
 from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import CELL, EntryKind
+
+_MAX_SURROGATES: Final = 100
 
 
 def reenact_in_kernel(shell: Any, fixture: Fixture, *, keys: Path) -> Report:
@@ -90,7 +94,8 @@ def _call_of(shell: Any, fixture: Fixture) -> Callable[[], None]:
         )
     given = child.arguments_of(fixture)
     if entry.target == CELL:
-        return lambda: _run_cell(shell, given["args"][0])
+        text = _own_cell(shell, given["args"][0], fixture)
+        return lambda: _run_cell(shell, text)
     module, _, qualname = entry.target.partition(":")
     if module != "__main__":
         found = find_entry_point(fixture)
@@ -98,11 +103,33 @@ def _call_of(shell: Any, fixture: Fixture) -> Callable[[], None]:
         found = shell.user_ns.get(qualname.partition(".")[0])
         for name in qualname.split(".")[1:]:
             found = getattr(found, name, None)
-    if not callable(found):
+    if not is_marked(found):
         raise ReplayError(
-            f"run {fixture.run_id}: this kernel has no function {qualname}", do="run the cell that defines it, then try again"
+            f"run {fixture.run_id}: this kernel has no function {qualname!r:.200} that is marked with @freezeframe.run",
+            do="run the cell that defines it, then try again",
         )
     return lambda: child.call(found, given, fixture)
+
+
+def _own_cell(shell: Any, recorded: str, fixture: Fixture) -> str:
+    """Return the cell that this kernel ran and that the recording is of: a recording does not decide what runs.
+
+    Raises:
+        ReplayError: it ran no such cell.
+    """
+    parts = [recorded.rstrip("\n")]
+    for surrogate in sorted(filter(None, fixture.redaction.surrogates), key=len, reverse=True):
+        parts = [piece for part in parts for piece in part.split(surrogate)]
+    like = re.compile(".+?".join(map(re.escape, parts[:_MAX_SURROGATES])), re.DOTALL)
+    for cell in reversed(shell.history_manager.input_hist_raw):
+        if cell.rstrip("\n") == recorded.rstrip("\n"):
+            return recorded
+        if len(parts) > 1 and like.fullmatch(cell):
+            return cell
+    raise ReplayError(
+        f"run {fixture.run_id}: this kernel did not run the recorded cell; a recording does not decide what runs",
+        do="run the cell, then try again",
+    )
 
 
 def _run_cell(shell: Any, text: str) -> None:

@@ -129,8 +129,9 @@ def run_program(
 
 def enact_program(
     fixture: Fixture,
-    argv: Sequence[str] | None,
+    argv: Sequence[str],
     *,
+    is_given: bool,
     environment: Mapping[str, str],
     policy: ReplayPolicy,
     key: TenantKey | None,
@@ -138,10 +139,10 @@ def enact_program(
     quiet: bool,
     cwd: Path | None = None,
 ) -> Report:
-    """Start a recorded program, or `argv`, against a server that answers from its run, and return the report.
+    """Start a program against a server that answers from its run, and return the report; `is_given`: it is the recorded one.
 
     Raises:
-        ReplayError: no program was recorded, or it cannot be started.
+        ReplayError: it cannot be started.
     """
     if policy.fences or policy.goes_live or policy.stop_before is not None:
         raise ReplayError(
@@ -152,7 +153,7 @@ def enact_program(
     is_proxy = any(step.exchange.seam == PROXIED for step in fixture.steps)
     with serving([run], is_proxy=is_proxy) as (url, through_us), tempfile.TemporaryFile() as said:
         status = run_program(
-            list(argv or argv_of(fixture)),
+            list(argv),
             {**environment, **run.environment(url), **through_us},
             timeout_s=timeout_s,
             cwd=cwd,
@@ -162,7 +163,7 @@ def enact_program(
         )
         said.seek(0)
         last = said.read().decode(errors="replace").strip().splitlines()[-1:]
-    report = judged(run.report(status), fixture, status, given=argv is None)
+    report = judged(run.report(status), fixture, status, given=is_given)
     if not (status and last):
         return report
     return replace(report, warnings=(*report.warnings, f"the program exited with status {status}: {last[0].strip()[:300]}"))
@@ -188,19 +189,6 @@ def serving(
         authority = stack.enter_context(session_authority()) if is_proxy else None
         url = stack.enter_context(serve_wire(runs, port, is_open=is_open, authority=authority))
         yield url, {} if authority is None else proxy_variables(url, authority)
-
-
-def argv_of(fixture: Fixture) -> list[str]:
-    """Return the recorded command line.
-
-    Raises:
-        ReplayError: none was recorded.
-    """
-    given: Any = values.decode(fixture.entry.input) if fixture.entry.input else None
-    argv = given.get("argv") if isinstance(given, dict) else None
-    if not isinstance(argv, list) or not argv:
-        raise ReplayError(f"run {fixture.run_id}: no command was recorded", do="name it: freezeframe serve RUN -- CMD")
-    return list(map(str, argv))
 
 
 def judged(report: Report, fixture: Fixture, status: int, *, given: bool) -> Report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import signal
 import subprocess
@@ -15,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import freezeframe
-from freezeframe.context.environment import HASH_SEED_VARIABLE, is_hash_seed
+from freezeframe.context.environment import HASH_SEED_VARIABLE
 from freezeframe_replay.engine.policy import Fence, ReplayPolicy, policy_to_json
 from freezeframe_replay.process.child import (
     FIXTURE_VARIABLE,
@@ -25,24 +24,26 @@ from freezeframe_replay.process.child import (
     REPORT_VARIABLE,
     key_of,
 )
+from freezeframe_replay.process.entry_point import is_called
 from freezeframe_replay.process.keeper import ended_with_us
+from freezeframe_replay.process.own_code import OwnCode, own_code
 from freezeframe_replay.process.peers import Peers, peers_file
+from freezeframe_replay.process.recorded_command import recorded_command
+from freezeframe_replay.process.recorded_variables import recorded_variables
 from freezeframe_replay.process.surroundings import Interpreter, at_recorded_commit, surroundings_warnings
-from freezeframe_schemas import genai, values
+from freezeframe_schemas import values
 from freezeframe_schemas.data_directory import KEYS, find_data_directory
 from freezeframe_schemas.divergence import Check, DivergenceKind, Report, Served, report_from_json
 from freezeframe_schemas.errors import ReplayError
-from freezeframe_schemas.exchange import SECRET_REMOVED
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 from freezeframe_schemas.gaps import OF_A_WORKER
 from freezeframe_schemas.run import EntryKind
 
 DEFAULT_TIMEOUT_S: Final = 600.0
 _LOOK_EVERY_S: Final = 1.0
+_NAMED: Final = 5
 _PATIENCE_S: Final = 5.0
 """How long a program may continue after one of its processes diverged."""
-_PLACEHOLDER: Final = "replay"
-"""Replaces a recorded key: clients cannot be created without one, and a replay never sends any."""
 
 
 OnLook = Callable[[Mapping[int, Served]], None]
@@ -93,6 +94,10 @@ class _How:
     keys: Path
     spans: Path | None
     python: str
+    path: Sequence[str]
+    """Where this Python finds modules."""
+    own: OwnCode
+    """What the recording may name."""
 
 
 def reenact(
@@ -142,8 +147,11 @@ def reenact(
         if not command:
             _refuse_worker(loaded)
         policy, of_the_fence = _fenced(policy or ReplayPolicy(), scratch, spans)
-        variables = {**os.environ, **_environment(loaded), **_own(loaded, policy), **of_the_fence, **interpreter.variables}
-        variables |= _hash_seed(loaded) | dict(env or {})
+        recorded, left_out = recorded_variables(loaded, goes_live=policy.goes_live)
+        ours = (recorded.keys() - {HASH_SEED_VARIABLE}) & os.environ.keys() if policy.goes_live else ()  # keys, addresses
+        own = {name: os.environ[name] for name in ours}
+        variables = {**os.environ, **recorded, **own, **of_the_fence, **interpreter.variables}
+        variables |= env or {}
         how = _How(
             command=command,
             cwd=cwd,
@@ -153,10 +161,21 @@ def reenact(
             keys=keys or find_data_directory(start=cwd) / KEYS,
             spans=spans,
             python=interpreter.executable,
+            path=interpreter.path,
+            own=own_code(cwd or Path.cwd(), directory if isinstance(fixture, Path) else None),
         )
         report = _enact(loaded, directory, scratch / "report.json", how, variables, on_look)
+        warnings += _left_out("variable", left_out, "set them yourself")
         warnings += surroundings_warnings(loaded, cwd or Path.cwd(), interpreter)
         return replace(report, warnings=(*report.warnings, *warnings))
+
+
+def _left_out(what: str, names: Sequence[str], do: str) -> list[str]:
+    """Return the warning about what a recording may not decide."""
+    shown = ", ".join(f"{name:.60}" for name in names[:_NAMED]) + (
+        f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    )
+    return [f"recorded with the {what}{'s' if len(names) > 1 else ''} {shown}, which no recording sets: {do}"] if names else []
 
 
 def _enact(
@@ -166,15 +185,17 @@ def _enact(
     if fixture.entry.kind is EntryKind.PROGRAM:
         from freezeframe_replay.process.programs import enact_program
 
+        argv = how.command or _entry_command(fixture, how)[0]
         return enact_program(
             fixture,
-            how.command,
+            argv,
             environment=variables,
             policy=how.policy,
             key=key_of(fixture, how.keys),
             timeout_s=how.timeout_s,
             quiet=how.quiet,
             cwd=how.cwd,
+            is_given=not how.command,
         )
     variables |= {FIXTURE_VARIABLE: str(directory.resolve()), REPORT_VARIABLE: str(report_path)}
     variables[POLICY_VARIABLE] = policy_to_json(how.policy)
@@ -183,13 +204,14 @@ def _enact(
         variables = freezeframe.injected_environment("freezeframe_replay.process.child:activate", variables)
     with contextlib.closing(Peers(peers_file(report_path))) as peers:
         until = _Until(timeout_s=how.timeout_s, peers=peers, on_look=on_look)
-        argv = list(how.command or _entry_command(fixture, how.python))
+        argv, options = (list(how.command), ()) if how.command else _entry_command(fixture, how)
         outcome = _run(argv, variables, how.cwd, how.quiet, _stdin(fixture), until)
         if outcome is None:
             return _stopped(peers, fixture)
         report = _read_report(report_path, outcome)
         return replace(
             report,
+            warnings=(*report.warnings, *_left_out("option", options, "name the command: freezeframe replay RUN -- CMD")),
             input_check=_input_check(report, fixture, is_own=not how.command),
             exit_status=_uncompared_status(report, fixture, outcome.returncode),
         )
@@ -270,17 +292,11 @@ def _input_check(report: Report, fixture: Fixture, *, is_own: bool) -> Check:
     return Check.GIVEN if is_own and fixture.entry.kind is EntryKind.COMMAND else report.input_check
 
 
-def _entry_command(fixture: Fixture, python: str) -> list[str]:
-    entry = fixture.entry
-    if entry.kind is not None and entry.kind.is_called:
-        return [python, "-m", "freezeframe_replay.process.child"]
-    argv: Any = values.decode(entry.input).get("argv") if entry.kind is EntryKind.COMMAND and entry.input else None
-    if not isinstance(argv, list) or len(argv) < 2:
-        raise ReplayError(
-            f"run {fixture.run_id}: no function, request or command was recorded as its entry point",
-            do="mark it with @freezeframe.run, or name the command to start: freezeframe replay RUN -- CMD",
-        )
-    return [python, *(str(part) for part in argv[1:])]
+def _entry_command(fixture: Fixture, how: _How) -> tuple[list[str], tuple[str, ...]]:
+    """Return how the recorded entry point is started, and which recorded options of Python are left out."""
+    if is_called(fixture):
+        return [how.python, "-m", "freezeframe_replay.process.child"], ()
+    return recorded_command(fixture, how.own, how.python, how.path)
 
 
 def _stdin(fixture: Fixture) -> bytes:
@@ -290,34 +306,12 @@ def _stdin(fixture: Fixture) -> bytes:
     return read.encode() if isinstance(read, str) else read or b""
 
 
-def _environment(fixture: Fixture) -> dict[str, str]:
-    """Return the variables that reproduce the run's environment: the recorded ones, and its time zone."""
-    recorded: dict[str, str] = json.loads(fixture.entry.environment or "{}")
-    variables = {name: _PLACEHOLDER if value == SECRET_REMOVED else value for name, value in recorded.items()}
-    zone = fixture.environment.get(genai.TIMEZONE)
-    if zone:
-        variables["TZ"] = zone
-    return variables
-
-
 def _refuse_worker(fixture: Fixture) -> None:
     if OF_A_WORKER in fixture.gaps or any(gap.startswith(f"{OF_A_WORKER}: ") for gap in fixture.gaps):
         raise ReplayError(
             f"run {fixture.run_id}: {OF_A_WORKER}",
             do="mark the function that the worker calls with @freezeframe.run, and replay its runs",
         )
-
-
-def _hash_seed(fixture: Fixture) -> dict[str, str]:
-    """Return the variable that gives sets the order that they had in the run, if its seed is known."""
-    seed = json.loads(fixture.entry.environment or "{}").get(HASH_SEED_VARIABLE)
-    return {HASH_SEED_VARIABLE: seed} if is_hash_seed(seed) else {}
-
-
-def _own(fixture: Fixture, policy: ReplayPolicy) -> dict[str, str]:
-    """Return what overrides the recorded variables if calls go out: the caller's own keys and addresses."""
-    recorded: dict[str, str] = json.loads(fixture.entry.environment or "{}")
-    return {name: os.environ[name] for name in recorded if policy.goes_live and name in os.environ}
 
 
 def _run(

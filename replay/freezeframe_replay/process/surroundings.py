@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import platform
+import re
 import sys
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from freezeframe_schemas.errors import ConfigError, ReplayError
 from freezeframe_schemas.fixture import Fixture
 
 _PACKAGES_NAMED = 3
+_COMMIT = re.compile(r"[0-9a-f]{7,64}")
 _DIGITS = 12
 _CLONE = "replay in a clone of the recorded code that holds the commit (git fetch)"
 
@@ -128,6 +130,8 @@ def at_recorded_commit(fixture: Fixture, directory: Path) -> Generator[tuple[Pat
             f"run {fixture.run_id}: the commit of its code was not recorded, so it cannot be checked out",
             do="record it in a git repository, or with GIT_COMMIT set",
         )
+    if not _COMMIT.fullmatch(revision):
+        raise ReplayError(f"run {fixture.run_id}: its commit {revision!r:.80} is no hexadecimal id, so it is not checked out")
     warnings: list[str] = []
     if fixture.environment.get(genai.VCS_DIRTY) == "true":
         warnings.append(f"recorded with uncommitted changes on top of {revision[:_DIGITS]}: the checkout lacks them")

@@ -18,6 +18,7 @@ from freezeframe.hosts.airflow import INSTANCES
 from freezeframe.runs.entry import EntryScope
 from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe_schemas import values
+from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.run import Entry, EntryKind
 
 
@@ -127,15 +128,30 @@ DAGS = "DAG"
 
 
 def dags_of(load: Callable[[], ModuleType]) -> Callable[[str, str], Any]:
-    """Import a module of Airflow; return what finds the function of a task of its DAGs, None if it is not there."""
-    from airflow.sdk.definitions._internal.contextmanager import (  # pyright: ignore[reportMissingImports]
-        DagContext,
-    )
+    """Import a module of Airflow; return what finds the function of a task of its DAGs, None if it is not there.
 
+    Raises:
+        ReplayError: Airflow is not installed.
+    """
+    try:
+        from airflow.sdk import DAG  # pyright: ignore[reportMissingImports]
+        from airflow.sdk.definitions._internal.contextmanager import (  # pyright: ignore[reportMissingImports]
+            DagContext,
+        )
+    except ImportError as error:
+        raise ReplayError(
+            f"the entry point is a task of Airflow, which cannot be imported: {error}",
+            do="run the replay where the agent's packages are installed",
+        ) from None
+
+    kind: Any = DAG
     context: Any = DagContext
     context.current_autoregister_module_name = __name__  # so that it notes the DAGs that no global holds
     module = load()
-    dags: list[Any] = [*(dag for dag, _ in context.autoregistered_dags), *vars(module).values()]
+    dags: list[Any] = [
+        *(dag for dag, _ in context.autoregistered_dags),
+        *(found for found in vars(module).values() if isinstance(found, kind)),
+    ]
 
     def find(dag_id: str, task_id: str) -> Any:
         for dag in dags:

@@ -14,6 +14,7 @@ The reader trusts nothing: it accepts these names only, in one folder or none; l
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import io
@@ -26,7 +27,7 @@ from collections.abc import Collection, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any, Final
+from typing import IO, Any, Final
 
 from freezeframe.context.environment import LOCK_FILES
 from freezeframe_schemas.errors import FixtureError, WireError
@@ -37,14 +38,22 @@ PACK_SUFFIX: Final = ".ffz"
 SUFFIXES: Final = (".tar.gz", ".tgz", PACK_SUFFIX)
 FORMAT: Final = "freezeframe-pack"
 VERSION: Final = 1
-LIMIT_BYTES: Final = 1 << 30
+LIMIT_BYTES: Final = 1 << 29
 LIMIT_FILES: Final = 20_000
 CODE: Final = "code/"
 PAGE: Final = "run.html"
-_PACK: Final = "pack.json"
+PACK: Final = "pack.json"
 _FIXTURE: Final = re.compile(r"manifest\.json|steps\.json|blobs/[0-9a-f]{64}")
-_BESIDE: Final = frozenset({_PACK, PAGE, *LOCK_FILES})
+_BESIDE: Final = frozenset({PACK, PAGE, *LOCK_FILES})
 _UNSAFE: Final = re.compile("[\x00-\x1f\x7f\\\\:\ud800-\udfff]")
+_MAX_HEADER_BYTES: Final = 1 << 16
+_MAX_HEADERS: Final = 4
+"""Headers of extensions (long names, PAX) in front of one file, and their size."""
+_EXTENSIONS: Final = (
+    *(tarfile.GNUTYPE_LONGNAME, tarfile.GNUTYPE_LONGLINK),
+    *(tarfile.XHDTYPE, tarfile.XGLTYPE, tarfile.SOLARIS_XHDTYPE),
+)
+_PIECE_BYTES: Final = 1 << 20
 _PART_BYTES: Final = 255
 _PATH_BYTES: Final = 1024
 
@@ -130,7 +139,7 @@ def pack_file(pack: Pack) -> dict[str, bytes]:
     files = dict(sorted(about.pop("files").items()))
     document = {"format": FORMAT, "version": VERSION, **about, **({"code": code} if pack.code_files else {})}
     document |= {"readiness": readiness, "files": files}
-    return {_PACK: (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "backslashreplace")}
+    return {PACK: (json.dumps(document, ensure_ascii=False, indent=1) + "\n").encode("utf-8", "backslashreplace")}
 
 
 # -- reading ------------------------------------------------------------------------------------------------------------
@@ -170,9 +179,12 @@ def unpacked(
     with tempfile.TemporaryDirectory(prefix="freezeframe-") as scratch:
         directory = Path(scratch)
         try:
-            with gzip.open(path) as packed, tarfile.open(fileobj=_Bounded(packed, path, limit_bytes), mode="r|") as archive:
+            with (
+                gzip.open(path) as packed,
+                tarfile.open(fileobj=_Bounded(packed, path, limit_bytes), mode="r|", tarinfo=_bounded_headers(path)) as archive,
+            ):
                 found = _unpack(archive, path, directory, code=code, limit_files=limit_files)
-        except (OSError, EOFError, zlib.error, tarfile.TarError) as error:
+        except (OSError, EOFError, zlib.error, tarfile.TarError, ValueError, ArithmeticError) as error:
             raise FixtureError(
                 f"{path}: cannot be read as a fixture archive: {error}",
                 do="get it again from whoever sent it, or from the replay service (GET /api/v1/runs/ID/fixture)",
@@ -201,15 +213,43 @@ def _unpack(archive: tarfile.TarFile, path: Path, directory: Path, *, code: bool
             raise FixtureError(f"{path}: it also holds {member.name!r:.100}, expected the files of one fixture")
         content = archive.extractfile(member)
         assert content is not None  # always one for a regular file
-        body = content.read()
-        found[name] = hashlib.sha256(body).hexdigest()
-        if code or not name.startswith(CODE):
-            target = directory / name
-            target.parent.mkdir(parents=True, exist_ok=True)
-            with target.open("xb") as file:  # a name that differs in case only is the same file on some systems
-                file.write(body)
-            target.chmod(0o700 if member.mode & 0o100 else 0o600)
+        with contextlib.ExitStack() as stack:
+            file: IO[bytes] | None = None
+            if code or not name.startswith(CODE):
+                target = directory / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                file = stack.enter_context(target.open("xb"))  # a name in other letters is the same file on some systems
+                target.chmod(0o700 if member.mode & 0o100 else 0o600)
+            found[name] = _copy(content, file)
     return found
+
+
+def _copy(content: IO[bytes], file: IO[bytes] | None) -> str:
+    """Write a file, if it is to be written, piece by piece, and return its SHA-256."""
+    hashed = hashlib.sha256()
+    while piece := content.read(_PIECE_BYTES):
+        hashed.update(piece)
+        if file is not None:
+            file.write(piece)
+    return hashed.hexdigest()
+
+
+def _bounded_headers(path: Path) -> type[tarfile.TarInfo]:
+    """Return how the members of one archive are read: `tarfile` reads a chain of extensions by recursion, and each whole."""
+
+    class Bounded(tarfile.TarInfo):
+        chained = 0
+
+        @classmethod
+        def frombuf(cls, buf: bytes | bytearray, encoding: str, errors: str) -> tarfile.TarInfo:
+            """Return what a block says, if it is not the next of too many extensions."""
+            found = super().frombuf(buf, encoding, errors)
+            Bounded.chained = Bounded.chained + 1 if found.type in _EXTENSIONS else 0
+            if Bounded.chained > _MAX_HEADERS or (Bounded.chained and found.size > _MAX_HEADER_BYTES):
+                raise FixtureError(f"{path}: found headers of extensions without end, expected the files of one fixture")
+            return found
+
+    return Bounded
 
 
 def _name_in_archive(given: str) -> str | None:
@@ -225,13 +265,13 @@ def _name_in_archive(given: str) -> str | None:
 
 def _checked(path: Path, directory: Path, found: Mapping[str, str]) -> Pack | None:
     """Return what ``pack.json`` says, once the files are the ones that it names; None if there is only a fixture."""
-    if _PACK not in found:
+    if PACK not in found:
         other = next((name for name in found if not _FIXTURE.fullmatch(name)), None)
         if other is not None:
-            raise FixtureError(f"{path}: found {other!r:.100} and no {_PACK}, so nothing says that it belongs there")
+            raise FixtureError(f"{path}: found {other!r:.100} and no {PACK}, so nothing says that it belongs there")
         return None
-    pack = _read_pack(path, directory / _PACK)
-    for name in sorted({*found, *pack.files} - {_PACK}):
+    pack = _read_pack(path, directory / PACK)
+    for name in sorted({*found, *pack.files} - {PACK}):
         if found.get(name) != pack.files.get(name):
             state = "is missing" if name not in found else "is not named" if name not in pack.files else "has another hash"
             raise FixtureError(f"{path}: {name!r:.100} {state}: edited or damaged since it was packed", do="get it again")
@@ -242,9 +282,9 @@ def _read_pack(path: Path, file: Path) -> Pack:
     try:
         document: Any = json.loads(file.read_bytes())
     except (ValueError, RecursionError) as error:
-        raise FixtureError(f"{path}: {_PACK}: not valid JSON: {error}") from None
+        raise FixtureError(f"{path}: {PACK}: not valid JSON: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise FixtureError(f"{path}: {_PACK}: not from a freezeframe pack")
+        raise FixtureError(f"{path}: {PACK}: not from a freezeframe pack")
     if document.get("version") != VERSION:
         raise FixtureError(
             f"{path}: pack format version {document.get('version')!r:.40}, this library reads version {VERSION}",
@@ -252,7 +292,7 @@ def _read_pack(path: Path, file: Path) -> Pack:
         )
     try:
         read = {name: item for name, item in document.items() if name not in ("format", "version", "code")}
-        return from_json(Pack, read | document.get("code", {}), _PACK)
+        return from_json(Pack, read | document.get("code", {}), PACK)
     except (WireError, TypeError) as error:
         raise FixtureError(f"{path}: {error}") from error
 

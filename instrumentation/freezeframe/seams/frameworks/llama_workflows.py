@@ -8,9 +8,8 @@ module that is not imported here is refused.
 from __future__ import annotations
 
 import json
-import re
-import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from types import ModuleType
 from typing import Any, Final
 
@@ -18,11 +17,13 @@ from freezeframe._guard import guard
 from freezeframe.seams.frameworks.framework_state import BEGINNINGS, Execution, is_recorded
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
+from freezeframe_schemas import values
 from freezeframe_schemas.errors import ReplayError
 
 SEAM: Final = "llama_index"
 _EXECUTION: Final = "_freezeframe_execution"
-_CLASS_NAME: Final = re.compile(r'qualified_name\\*":\s*\\*"([\w.<>]+)')
+_NAMES_A_CLASS: Final = "qualified_name"
+"""In what LlamaIndex's serializer writes: the class that it makes of the rest."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:
@@ -90,15 +91,32 @@ def _context(workflow: Any, text: str) -> Any:
     """Return the recorded context.
 
     Raises:
-        ReplayError: it names a class of a module that this program has not imported.
+        ReplayError: it names what is not a class of data that this program has imported.
     """
     from workflows import Context  # pyright: ignore[reportMissingImports] - optional
 
-    for name in _CLASS_NAME.findall(text):
-        if name.rpartition(".")[0] not in sys.modules:
+    recorded = json.loads(text)
+    for name in _classes_named_in(recorded):
+        kind = values.find_class(":".join(name.rpartition(".")[::2]))
+        if kind is None or not hasattr(kind, "model_validate"):
             raise ReplayError(
-                f"llama_index: the recorded state names the class {name}, whose module this program has not imported",
+                f"llama_index: the recorded state names {name!r:.200}, which is no class of data that this program imported",
                 do="import it before the workflow is run, or start the replay from the beginning",
             )
     found: Any = Context
-    return found.from_dict(workflow, json.loads(text))
+    return found.from_dict(workflow, recorded)
+
+
+def _classes_named_in(value: Any) -> Iterator[str]:
+    """Yield the classes that a serialized context names, also in JSON that is a text in it."""
+    if isinstance(value, dict):
+        if _NAMES_A_CLASS in value:
+            yield str(value[_NAMES_A_CLASS])
+        for inner in value.values():
+            yield from _classes_named_in(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _classes_named_in(inner)
+    elif isinstance(value, str) and value.lstrip()[:1] in ("{", "[", '"'):
+        with suppress(ValueError):
+            yield from _classes_named_in(json.loads(value))

@@ -5,8 +5,10 @@ Not protobuf's bytes: they hold the lengths of what is in them, so redaction wou
 
 from __future__ import annotations
 
-import importlib
 from typing import Any
+
+from freezeframe_schemas import values
+from freezeframe_schemas.errors import ReplayError
 
 
 def message_to_json(message: Any) -> Any:
@@ -20,15 +22,22 @@ def message_to_json(message: Any) -> Any:
 
 
 def message_from_json(recorded: Any) -> Any:
-    """Return the message of `message_to_json`."""
+    """Return the message of `message_to_json`. Imports no module: the program has imported the classes that it uses.
+
+    Raises:
+        ReplayError: the program has no such message.
+    """
     if not isinstance(recorded, dict) or "type" not in recorded:
         return recorded
     from google.protobuf.json_format import ParseDict
+    from google.protobuf.message import Message
 
-    module, _, qualname = str(recorded["type"]).partition(":")
-    kind: Any = importlib.import_module(module)
-    for name in qualname.split("."):
-        kind = getattr(kind, name)
+    kind: Any = values.find_class(str(recorded["type"]))
+    if kind is None or not issubclass(kind, Message):
+        raise ReplayError(
+            f"gRPC: {recorded['type']!r:.200} is no class of a message that this program has imported",
+            do="import it in the module of the entry point",
+        )
     return ParseDict(recorded["json"], kind(), ignore_unknown_fields=True)
 
 
