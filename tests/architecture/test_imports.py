@@ -113,7 +113,8 @@ def test_the_page_of_the_architecture_says_what_the_contracts_allow() -> None:
     for contract in settings["contracts"]:
         for package in contract.get("source_modules", ()):
             forbidden[package].update(contract["forbidden_modules"])
-    rows = re.findall(r"^\| `\w+` \| `(\w+)` \|.*\|([^|]*)\|$", (ROOT / "docs" / "architecture.md").read_text(), re.MULTILINE)
+    page = (ROOT / "docs" / "internals" / "architecture.md").read_text()
+    rows = re.findall(r"^\| `\w+` \| `(\w+)` \|.*\|([^|]*)\|$", page, re.MULTILINE)
     told = {package: set(re.findall(r"`(\w+)`", allowed)) for package, allowed in rows}
     assert told == {package: packages - refused for package, refused in forbidden.items()}
 

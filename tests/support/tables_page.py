@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_schemas.tables.columns import (
-    CALL_COLUMNS,
     PAYLOAD_COLUMNS,
     PIECE_NAME,
     REJECTED_COLUMNS,
-    RUN_COLUMNS,
     SPAN_COLUMNS,
     Column,
 )
@@ -21,20 +19,14 @@ from freezeframe_schemas.tables.views import views
 
 _TABLES: Final = (
     (
-        "span_rows",
-        "Spans, one row each. Read them through the view `spans`, which has hashes in hex, and the columns that are computed.",
+        "span_rows Spans, one row each. Read them through the view `spans`, which has hashes in hex, and the",
+        "columns that are computed.",
         SPAN_COLUMNS,
     ),
     (
         "piece_rows",
         "Pieces of large values, each once per run. Read them through `payloads` or, joined, `contents`.",
         (*PAYLOAD_COLUMNS, PIECE_NAME),
-    ),
-    ("run_rows", "What the list of runs needs, gathered as spans come. Read it through `runs`.", RUN_COLUMNS),
-    (
-        "call_rows",
-        "Model calls that other instrumentations report, joined as spans arrive. Read them through `model_calls`.",
-        CALL_COLUMNS,
     ),
     ("rejected_rows", "Spans that were set aside. Read them through `rejected`.", REJECTED_COLUMNS),
 )
@@ -53,7 +45,9 @@ def tables_page() -> str:
     lines = [
         "# Tables and views",
         "",
-        "Generated from `freezeframe_schemas.tables`; the database itself says the same (`SHOW CREATE TABLE span_rows`).",
+        "Generated from `freezeframe_schemas.tables`; `SHOW CREATE TABLE span_rows` has the same comments.",
+        "Two tables are not listed, since everything in them is in a view: `run_rows` (read `runs`) and",
+        "`call_rows` (read `model_calls`).",
         "",
         "## Views: what to ask",
         "",
