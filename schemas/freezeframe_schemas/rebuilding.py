@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from freezeframe_schemas import values
+from freezeframe_schemas import near_types, values
 
 LIMIT: Final = 1_000_000
 """Characters of one encoded object; a larger one is not checked, and reported as unchecked."""
@@ -60,8 +60,15 @@ def lost_of_exception(error: BaseException) -> str:
         return "its class"
     if any(values.is_opaque(values.encode(item)) for item in error.args):
         return "its arguments"
-    gone = sorted(name for name in vars(error).keys() - vars(rebuilt).keys() if not name.startswith("__"))
-    return f"its {', '.join(gone)}" if gone else ""
+    gone = sorted(name for name, item in values.state_of(error) if _is_gone(rebuilt, name, item))
+    if gone:
+        return f"its {', '.join(gone)}"
+    return "" if values.safe_text(rebuilt) == values.safe_text(error) else "its text"
+
+
+def _is_gone(rebuilt: BaseException, name: str, item: object) -> bool:
+    """Return whether an attribute of an exception does not come back as it was."""
+    return not hasattr(rebuilt, name) or next(lost_in_rebuilding(item), None) is not None
 
 
 def _lost(value: Any, path: str, depth: int) -> Iterator[Lost]:
@@ -78,8 +85,27 @@ def _lost(value: Any, path: str, depth: int) -> Iterator[Lost]:
     elif kind in (list, tuple):
         for index, item in enumerate(value):
             yield from _lost(item, f"{path}[{index}]", depth + 1)
-    elif (opaque := _changed(value, kind)) is not None:
-        yield Lost(path=path, class_name=values.class_path(kind), opaque=opaque)
+    elif values.class_path(kind) in near_types.SECRETS:
+        yield Lost(path=path, class_name=values.class_path(kind), opaque=False)
+    else:
+        parts = [lost for name, item in _fields(value) for lost in _lost(item, f"{path}.{name}", depth + 1)]
+        yield from parts
+        if not parts and (opaque := _changed(value, kind)) is not None:
+            yield Lost(path=path, class_name=values.class_path(kind), opaque=opaque)
+
+
+def _fields(value: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the fields of a dataclass, a named tuple or a pydantic model, with their names. Never raises."""
+    kind = type(value)
+    try:
+        if dataclasses.is_dataclass(value):
+            yield from [(one.name, getattr(value, one.name)) for one in dataclasses.fields(value) if hasattr(value, one.name)]
+        elif isinstance(value, tuple) and hasattr(value, "_fields"):
+            yield from zip(kind._fields, value, strict=False)
+        elif hasattr(kind, "model_fields") and hasattr(kind, "model_construct"):
+            yield from list(vars(value).items())
+    except Exception:  # a class of the application may do anything
+        return
 
 
 def _changed(value: Any, kind: type) -> bool | None:

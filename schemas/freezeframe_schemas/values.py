@@ -4,6 +4,8 @@ JSON types are written unchanged. Anything else is an object with a ``$type``::
 
     {"$type": "tuple", "value": [1, 2]}
     {"$type": "datetime", "value": "2026-11-21T15:00:00+00:00"}
+    {"$type": "collections:Counter", "value": [["a", 2]]}
+    {"$type": "subclass", "class": "orders.models:Number", "value": "AC-1"}
     {"$type": "model", "class": "orders.models:Order", "value": {"id": "AC-1", "total": 3}}
     {"$type": "opaque", "class": "socket:socket", "value": "<socket.socket fd=5>"}
 
@@ -16,6 +18,7 @@ data (dataclass, pydantic model, named tuple, enum, exception), and its instance
 from __future__ import annotations
 
 import base64
+import contextlib
 import dataclasses
 import datetime as dt
 import decimal
@@ -23,9 +26,12 @@ import enum
 import json
 import math
 import sys
+import types
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final, TypeVar
+
+from freezeframe_schemas import near_types
 
 _E = TypeVar("_E")
 
@@ -34,6 +40,11 @@ MAX_DEPTH: Final = 100
 _LINK: Final = 10
 """Levels that the cause of an exception counts for: a chain is kept to its tenth exception."""
 _MAX_DECIMAL_BITS: Final = 14_000
+_BASES: Final[tuple[Any, ...]] = (str, int, float, bytes, tuple, list, dict, set, frozenset)
+"""Types whose subclasses are rebuilt: from a plain value, without a constructor."""
+_SIMPLE: Final = frozenset({str, int, float, bool, type(None)})
+_NO_STATE: Final = frozenset({"args", "obj", "message", "exceptions", "characters_written", "print_file_and_line"})
+"""Attributes of built-in exceptions that are arguments, or may be any object of the application."""
 _OPAQUE_MARK: Final = '"$type": "opaque"'
 _KEPT_STATE: Final = "$kept"
 _KEPT: Final[dict[type, tuple[Callable[[Any], Mapping[str, object]], Callable[[Any, Mapping[str, Any]], None]]]] = {}
@@ -167,17 +178,22 @@ def _encode_known(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> 
     if kind in (tuple, set, frozenset):
         items = value if kind is tuple else sorted(value, key=repr)
         return _tagged(kind.__name__, [_encode(item, seen, depth) for item in items])
-    if isinstance(value, bytes | bytearray | memoryview):
-        return _tagged("bytes", base64.b64encode(bytes(value)).decode())
+    if kind is bytes:
+        return _tagged("bytes", base64.b64encode(value).decode())
+    if kind is dt.datetime and (zone := getattr(value.tzinfo, "key", None)) is not None:
+        return _tagged("datetime", value.isoformat(), zone=zone)
     for tag, cls, write, _ in _SCALARS:
         if kind is cls:
             return _tagged(tag, write(value))
+    if (row := near_types.row_of(kind)) is not None:
+        with contextlib.suppress(near_types.NotWritableError):
+            return _tagged(row[0], _encode(row[1].write(value), seen, depth))
     if isinstance(value, enum.Enum):
         return _tagged("enum", value.name, **{"class": class_path(kind)})
     if isinstance(value, BaseException):
         return _exception(value, seen, depth)
     if isinstance(value, tuple) and hasattr(value, "_fields"):
-        fields = {name: _encode(getattr(value, name), seen, depth) for name in kind._fields}
+        fields = {name: _encode(getattr(value, name), seen, depth) for name in getattr(value, "_fields", ())}
         return _tagged("namedtuple", fields, **{"class": class_path(kind)})
     if dataclasses.is_dataclass(value):
         state = {
@@ -186,23 +202,20 @@ def _encode_known(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> 
         return _tagged("dataclass", state, **{"class": class_path(kind)})
     if hasattr(kind, "model_fields") and hasattr(kind, "model_construct"):
         return _model(value, kind, seen, depth)
-    plain = _plain(value)
-    if plain is not None:
-        return _encode(plain, seen[:-1], depth)
-    return _opaque(value, None)
+    base = next((base for base in _BASES if isinstance(value, base)), None)
+    if base is not None:
+        plain = _encode(_plain(base, value), seen[:-1], depth)
+        if find_class(class_path(kind)) is not kind:
+            return plain
+        state = vars(value) if hasattr(value, "__dict__") else {}
+        kept = {"state": dict(state)} if state and all(type(item) in _SIMPLE for item in state.values()) else {}
+        return _tagged("subclass", plain, **{"class": class_path(kind), **kept})
+    return _encode(dict(value), seen[:-1], depth) if isinstance(value, Mapping) else _opaque(value, None)
 
 
-def _plain(value: Any) -> Any:
-    """Return the content of a subclass of a JSON type as that type (the class is not kept), or None."""
-    if isinstance(value, str):
-        return str.__str__(value)
-    if isinstance(value, int):
-        return int(value)
-    if isinstance(value, float):
-        return float(value)
-    if isinstance(value, Mapping):
-        return dict(value)
-    return list(value) if isinstance(value, list) else None
+def _plain(base: Any, value: Any) -> Any:
+    """Return the content of a subclass of a JSON type as that type; what the class makes of `str()` is something else."""
+    return str.__str__(value) if base is str else base(value)
 
 
 def _model(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> object:
@@ -215,22 +228,35 @@ def _model(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> object:
 
 
 def _exception(error: BaseException, seen: tuple[int, ...], depth: int) -> dict[str, object]:
-    state = {
-        name: encoded
-        for name, item in vars(error).items()
-        if (name == "__notes__" or not name.startswith("__")) and not _holds_opaque(encoded := _encode(item, seen, depth + 1))
-    }
+    state = {name: encoded for name, item in state_of(error) if not _holds_opaque(encoded := _encode(item, seen, depth + 1))}
     for write, _ in _kept(type(error)):
         state[_KEPT_STATE] = _encode(write(error), seen, depth + 1)
     behind = {"cause": error.__cause__} if error.__suppress_context__ else {"context": error.__context__}
     return {
         TAG: "exception",
         "class": class_path(type(error)),
-        "text": _safe_text(error),
+        "text": safe_text(error),
         "value": [_encode(item, seen, depth + 1) for item in error.args],
+        **({} if (made_from := near_types.write_error(error)) is None else {"made_from": _encode(made_from, seen, depth + 1)}),
         "state": state,
         **{name: _encode(other, seen, depth + _LINK) for name, other in behind.items() if other is not None or name == "cause"},
     }
+
+
+def state_of(error: BaseException) -> Iterator[tuple[str, Any]]:
+    """Yield what an exception holds besides its arguments: attributes, `filename`, `code`, those of ``__slots__``."""
+    held, made = vars(error), _made_from(type(error), error.args)
+    yield from ((name, item) for name, item in held.items() if name == "__notes__" or not name.startswith("__"))
+    for base in type(error).__mro__[:-1]:
+        is_builtin = base.__module__ == "builtins"
+        for name, item in vars(base).items():
+            is_slot = isinstance(item, types.MemberDescriptorType) or (
+                is_builtin and isinstance(item, types.GetSetDescriptorType)
+            )
+            if is_slot and not name.startswith("__") and name not in held and name not in _NO_STATE:
+                attribute = getattr(error, name, None)
+                if attribute is not None and attribute != getattr(made, name, None):
+                    yield name, attribute
 
 
 def _kept(cls: type) -> list[tuple[Any, Any]]:
@@ -245,7 +271,8 @@ def _holds_opaque(encoded: object) -> bool:
     return False
 
 
-def _safe_text(value: object) -> str:
+def safe_text(value: object) -> str:
+    """Return a value's text; its class if that raises."""
     try:
         return str(value)
     except Exception:
@@ -286,16 +313,62 @@ def _decode_tagged(tag: str, node: dict[str, Any]) -> Any:
         return float(value or "nan")
     if tag == "int":
         return int(str(value), 16)
+    if "zone" in node:
+        return _in_zone(dt.datetime.fromisoformat(str(value)), str(node["zone"]))
     for name, _, _, read in _SCALARS:
         if tag == name:
             return read(value)
+    if tag in near_types.ROWS:
+        return _read_near(tag, value)
     path = str(node.get("class", ""))
     cls = find_class(path)
     if tag == "exception":
         return _rebuild_exception(node, cls)
+    if tag == "subclass":
+        return _build_subclass(cls, _decode(value), node.get("state") or {})
     if cls is not None and tag in _BUILDERS and _is_data(tag, cls):
         return _BUILDERS[tag](cls, node)
     return Opaque(class_name=path, text=value if isinstance(value, str) else json.dumps(value)[:500])
+
+
+def _read_near(name: str, held: Any) -> Any:
+    try:
+        return near_types.read(name, _decode(held))
+    except Exception as error:  # another version of the class, or a recording that holds something else
+        return Opaque(class_name=name, text=f"not readable: {type(error).__name__}")
+
+
+def _in_zone(moment: dt.datetime, name: str) -> dt.datetime:
+    """Return the moment in a zone by name: its text says the offset, which also says which of two equal times it is."""
+    from zoneinfo import ZoneInfo
+
+    try:
+        zone = ZoneInfo(name)
+    except (OSError, LookupError, ValueError):  # not a zone of this machine
+        return moment
+    found = moment.replace(tzinfo=zone)
+    return found if found.utcoffset() == moment.utcoffset() else found.replace(fold=1)
+
+
+def _build_subclass(cls: Any, plain: Any, state: Mapping[str, Any]) -> Any:
+    """Return the value of a class that inherits from a JSON type; the plain one if the class is not there."""
+    if cls is None or hasattr(cls, "__del__"):
+        return plain
+    base: Any = next((base for base in _BASES if issubclass(cls, base) and isinstance(plain, base)), None)
+    if base is None:
+        return plain
+    new: Any = base.__new__
+    try:
+        made = new(cls) if base in (list, dict, set) else new(cls, plain)
+    except TypeError:  # made in C
+        return plain
+    if base is list:
+        list.extend(made, plain)
+    elif base in (dict, set):
+        base.update(made, plain)
+    if state:
+        vars(made).update(state)
+    return made
 
 
 def _hashable(value: Any) -> Any:
@@ -306,10 +379,9 @@ def _rebuild_exception(node: dict[str, Any], cls: type | None) -> BaseException:
     args = tuple(_decode(item) for item in node.get("value") or [])
     if cls is None or not issubclass(cls, BaseException) or hasattr(cls, "__del__"):
         return RecordedError(f"{node.get('class')}: {node.get('text')}", *args)
-    error = cls.__new__(cls, *args)
-    if cls in (UnicodeDecodeError, UnicodeEncodeError):  # which keep what they say outside `args`
-        error.__init__(*args)
-    error.args = args
+    error = _bare_exception(cls, args, node)
+    if error is None:
+        return RecordedError(f"{node.get('class')}: {node.get('text')}", *args)
     state = dict(node.get("state") or {})
     kept = _decode(state.pop(_KEPT_STATE, {}))
     for name, item in state.items():
@@ -341,6 +413,30 @@ def _is_data(tag: str, cls: type) -> bool:
         return dataclasses.is_dataclass(cls)
     base = getattr(sys.modules.get("pydantic.main"), "BaseModel", None)
     return isinstance(base, type) and issubclass(cls, base)
+
+
+def _bare_exception(cls: Any, args: tuple[Any, ...], node: Mapping[str, Any]) -> BaseException | None:
+    """Return an exception of the class with the arguments, made without any code of the application; None if that fails."""
+    row = near_types.ERRORS.get(class_path(cls))
+    try:
+        if row is not None and "made_from" in node:
+            return row.read(cls, _decode(node["made_from"]))
+    except Exception:  # another version of the class
+        return None
+    return _made_from(cls, args)
+
+
+def _made_from(cls: Any, args: tuple[Any, ...]) -> BaseException | None:
+    """Return an exception of a class with arguments, as far as the class is made in C; None if it needs more than these."""
+    maker = next(base for base in cls.__mro__ if isinstance(vars(base).get("__new__"), types.BuiltinFunctionType))
+    try:
+        error = maker.__new__(cls, *args)
+        if cls in (UnicodeDecodeError, UnicodeEncodeError):  # which keep what they say outside `args`
+            error.__init__(*args)
+        error.args = args
+    except Exception:  # a class in C may need anything
+        return None
+    return error
 
 
 def _build_enum(cls: Any, node: dict[str, Any]) -> Any:

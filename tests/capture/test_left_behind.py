@@ -7,7 +7,7 @@ import contextlib
 import contextvars
 import os
 import threading
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import replace
 from typing import Any
@@ -277,6 +277,11 @@ def counted() -> Counter[str]:
 
 
 @freezeframe.tool
+def by_place() -> defaultdict[str, int]:
+    return defaultdict(lambda: 7)
+
+
+@freezeframe.tool
 def plain() -> list[Order | tuple[int, ...]]:
     return [Order(id="AC-1"), (1, 2)]
 
@@ -306,7 +311,8 @@ def of_a_function() -> None:
     ("act", "words"),
     [
         (order_with_a_note, f"returns a {__name__}:Order, {NOT_WHOLE} (only plain data and fields)"),
-        (counted, f"returns a collections:Counter, {NOT_WHOLE} (only plain data and fields)"),
+        (counted, None),
+        (by_place, f"returns a collections:defaultdict, {NOT_WHOLE} (only plain data and fields)"),
         (plain, None),
         (lambda: raises(False), None),
         (refuses, f"raises a builtins:KeyError, {NOT_WHOLE} (without its arguments)"),

@@ -229,8 +229,8 @@ PROGRAMS = {
         level=5, gap=GapKind.TOOL_CHANGES, text="changes the global SEEN", do="make it where note is called",
     ),
     "a tool whose result comes back as plain data": Program(
-        source="@freezeframe.tool\ndef count(text):\n    return collections.Counter(text)\n" + entry("look(count('aab')['z'])"),
-        level=5, gap=GapKind.RESULT_CHANGED, text="returns a collections:Counter", do="return plain data from count",
+        source="@freezeframe.tool\ndef count(text):\n    return collections.defaultdict(lambda: 7)\n" + entry("look(count('aab')['z'])"),
+        level=5, gap=GapKind.RESULT_CHANGED, text="returns a collections:defaultdict", do="return plain data from count",
     ),
     "a generator that is left": Program(
         source="@freezeframe.run\ndef answer(question):\n    yield from look(question, 2, 3)\n"
@@ -258,8 +258,8 @@ PROGRAMS = {
         level=2, gap=GapKind.INPUT_OPAQUE, text="question, a __main__:make.<locals>.Order", do="takes plain data",
     ),
     "a counter": Program(
-        source=entry("look(type(question))", call="answer(collections.Counter('aab'))"),
-        level=5, gap=GapKind.INPUT_CHANGED, text="question, a collections:Counter", do="pass plain data",
+        source=entry("look(type(question))", call="answer(collections.defaultdict(lambda: 7))"),
+        level=5, gap=GapKind.INPUT_CHANGED, text="question, a collections:defaultdict", do="pass plain data",
     ),
     # what its module reads when it is imported
     "a file on import": Program(

@@ -10,6 +10,8 @@ import ast
 import builtins
 import functools
 import inspect
+import itertools
+import re
 import symtable
 import sys
 from collections.abc import Iterable, Iterator, Mapping
@@ -19,10 +21,15 @@ from typing import Any, Final
 
 from freezeframe.context.program import SERVERS, is_worker, program_file, relative_path
 from freezeframe.context.sights import Sight, shown_path
-from freezeframe_schemas import values
+from freezeframe_schemas import near_types, values
 from freezeframe_schemas.gaps import NOT_REPEATED, OF_A_WORKER, Gap, GapKind
 from freezeframe_schemas.rebuilding import is_fixed, is_plain, lost_in_rebuilding
 
+_ITEM: Final = re.compile(r"\[[^\]]*\]")
+"""An item in a path; its key may be a private value."""
+_FIELD: Final = re.compile(r"\.\w+")
+_MAX_LOST: Final = 50
+"""Parts of an argument that do not come back, among which one that cannot be rebuilt is looked for."""
 _OWN_FILE: Final = "move it to a separate file, which a replay can import"
 IN_KERNEL: Final = (
     "replay it in that kernel with %freezeframe_replay RUN, or move its code to a file, which a replay can import"
@@ -308,24 +315,32 @@ def input_gaps(arguments: Mapping[str, object], *, is_passed: bool = True) -> It
     `is_passed`: a replay calls the entry point with it. Else the program builds it again, and it is only compared.
     """
     for name, value in arguments.items():
-        for lost in lost_in_rebuilding(value):
-            what = f"the argument {name}" if not lost.path else f"a part of the argument {name}"
-            if lost.opaque and is_passed:
-                yield Gap(
-                    kind=GapKind.INPUT_OPAQUE,
-                    text=f"{what}, a {lost.class_name}, cannot be rebuilt",
-                    do="mark a function that takes plain data: JSON types, dataclasses, pydantic models",
-                )
-            else:
-                yield Gap(
-                    kind=GapKind.INPUT_CHANGED,
-                    text=f"{what}, a {lost.class_name}, is recorded as plain data, or was too large to be checked",
-                    do="pass plain data: JSON types, dataclasses, pydantic models",
-                )
-            break  # one gap per argument: a list of a thousand requests has one cause
-
-
-# -- the outcome --------------------------------------------------------------------------------------------------------
+        # one gap per argument: a list of a thousand requests has one cause
+        found = list(itertools.islice(lost_in_rebuilding(value), _MAX_LOST))
+        lost = next((each for each in found if each.opaque), found[0] if found else None)
+        if lost is None:
+            continue
+        fields = "".join(_FIELD.findall(_ITEM.sub("", lost.path)))
+        part = f"the field {fields[1:]}" if fields else "a part"
+        what = f"{part} of the argument {name}" if lost.path else f"the argument {name}"
+        if lost.class_name in near_types.SECRETS:
+            yield Gap(
+                kind=GapKind.INPUT_CHANGED,
+                text=f"{what}, a {lost.class_name}, is recorded masked: a replay passes {near_types.MASKED}",
+                do="nothing, unless the program's requests are made of it: then pass it as text",
+            )
+        elif lost.opaque and is_passed:
+            yield Gap(
+                kind=GapKind.INPUT_OPAQUE,
+                text=f"{what}, a {lost.class_name}, cannot be rebuilt",
+                do="mark a function that takes plain data: JSON types, dataclasses, pydantic models",
+            )
+        else:
+            yield Gap(
+                kind=GapKind.INPUT_CHANGED,
+                text=f"{what}, a {lost.class_name}, is recorded as plain data, or was too large to be checked",
+                do="pass plain data: JSON types, dataclasses, pydantic models",
+            )
 
 
 def left_open(positional: list[Any], named: dict[str, Any], before: str, result: object) -> Iterator[str]:
