@@ -73,7 +73,8 @@ class Request:
 
     For HTTP `method`, `url`, `headers` and the wire body; for functions (tool, retrieval, MCP) the method and URL are empty and
     the body is tagged JSON (`values`), ``{"args": [...], "kwargs": {...}}`` or the arguments by name. Defaults that the call
-    left to the function are next to them, ``"defaults": {...}``.
+    left to the function are next to them, ``"defaults": {...}``, and so is what a framework's retriever or tool is set to,
+    ``"settings": {...}``.
     """
 
     body: bytes = b""

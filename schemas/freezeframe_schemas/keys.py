@@ -110,8 +110,8 @@ def comparable_body(request: Request, *, transient: Iterable[str] = (), alias: C
 def with_defaults(call: Any) -> Any:
     """Return a function's call with the defaults that it left to the function among its arguments: `f(1)` as `f(1, y=2)`."""
     match call:
-        case {"args": args, "kwargs": dict(given), "defaults": dict(unsaid), **more} if not more:
-            return {"args": args, "kwargs": {**unsaid, **given}}
+        case {"args": args, "kwargs": dict(given), "defaults": dict(unsaid), **more} if set(more) <= {"settings"}:
+            return {"args": args, "kwargs": {**unsaid, **given}, **more}
         case _:
             return call
 
@@ -134,10 +134,11 @@ def _http_components(
 
 def _function_components(request: Request, alias: Callable[[str], str]) -> list[tuple[str, str]]:
     body = comparable_body(request, alias=alias)
-    if isinstance(body, dict) and set(body) <= {"args", "kwargs"}:
+    if isinstance(body, dict) and set(body) <= {"args", "kwargs", "settings"}:
         return [
             *_body_components("args", without_identity(body.get("args") or [])),
             *_body_components("kwargs", without_identity(body.get("kwargs") or {})),
+            *_body_components("settings", without_identity(body.get("settings") or {})),
         ]
     return _body_components("body", without_identity(body))
 

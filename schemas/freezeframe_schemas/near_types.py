@@ -21,7 +21,7 @@ SECRETS: Final = frozenset({"pydantic.types:SecretStr", "pydantic.types:SecretBy
 """Classes whose values are written as `MASKED`."""
 
 
-class Row(NamedTuple):
+class NearType(NamedTuple):
     """How values of one class are written."""
 
     write: Callable[[Any], Any]
@@ -34,7 +34,7 @@ class NotWritableError(Exception):
     """The value holds something that its row does not write."""
 
 
-def row_of(kind: type) -> tuple[str, Row] | None:
+def row_of(kind: type) -> tuple[str, NearType] | None:
     """Return the name and the row of a class; None if there is none for exactly this class."""
     module = kind.__module__
     if module == "numpy":
@@ -63,7 +63,7 @@ _MOVED: Final[Mapping[str, str]] = {"pathlib._local": "pathlib", "pathlib._abc":
 _FACTORIES: Final[Mapping[str, Any]] = {one.__name__: one for one in (list, dict, set, int, float, str, tuple, bool, frozenset)}
 
 
-def _row_of_numpy(kind: type) -> tuple[str, Row] | None:
+def _row_of_numpy(kind: type) -> tuple[str, NearType] | None:
     numpy: Any = sys.modules.get("numpy")
     name = "numpy:ndarray" if kind is numpy.ndarray else "numpy:generic" if issubclass(kind, numpy.generic) else ""
     return (name, ROWS[name]) if name else None
@@ -187,35 +187,35 @@ def _mask(value: Any) -> Any:
     return (MASKED if isinstance(held, str) else MASKED.encode()) if held else held
 
 
-_TEXT: Final = Row(write=str, read=_of_one)
-_BYTES: Final = Row(write=_in_base64, read=_of_base64)
-_URL: Final = Row(write=str, read=_read_url)
-_SECRET: Final = Row(write=_mask, read=_read_secret)
+_TEXT: Final = NearType(write=str, read=_of_one)
+_BYTES: Final = NearType(write=_in_base64, read=_of_base64)
+_URL: Final = NearType(write=str, read=_read_url)
+_SECRET: Final = NearType(write=_mask, read=_read_secret)
 _URLS: Final = (
     "AnyUrl", "AnyHttpUrl", "HttpUrl", "AnyWebsocketUrl", "WebsocketUrl", "FileUrl", "FtpUrl", "CockroachDsn", "AmqpDsn",
     "RedisDsn", "KafkaDsn", "MySQLDsn", "MariaDBDsn", "ClickHouseDsn", "SnowflakeDsn",
 )  # fmt: skip
 
-ROWS: Final[Mapping[str, Row]] = {
+ROWS: Final[Mapping[str, NearType]] = {
     "builtins:bytearray": _BYTES,
     "builtins:memoryview": _BYTES,
-    "builtins:range": Row(write=_of_bounds, read=_of_several),
-    "builtins:slice": Row(write=_of_bounds, read=_of_several),
-    "builtins:mappingproxy": Row(write=dict, read=_proxy),
-    "types:SimpleNamespace": Row(write=_attributes, read=_of_attributes),
-    "collections:OrderedDict": Row(write=_pairs, read=_of_one),
-    "collections:Counter": Row(write=dict, read=_of_one),
-    "collections:deque": Row(write=_queued, read=_of_several),
-    "collections:defaultdict": Row(write=_write_default, read=_of_default),
-    "collections:ChainMap": Row(write=_maps, read=_of_several),
-    "array:array": Row(write=_items, read=_of_several),
+    "builtins:range": NearType(write=_of_bounds, read=_of_several),
+    "builtins:slice": NearType(write=_of_bounds, read=_of_several),
+    "builtins:mappingproxy": NearType(write=dict, read=_proxy),
+    "types:SimpleNamespace": NearType(write=_attributes, read=_of_attributes),
+    "collections:OrderedDict": NearType(write=_pairs, read=_of_one),
+    "collections:Counter": NearType(write=dict, read=_of_one),
+    "collections:deque": NearType(write=_queued, read=_of_several),
+    "collections:defaultdict": NearType(write=_write_default, read=_of_default),
+    "collections:ChainMap": NearType(write=_maps, read=_of_several),
+    "array:array": NearType(write=_items, read=_of_several),
     "fractions:Fraction": _TEXT,
     **dict.fromkeys((f"pathlib:{name}" for name in ("PosixPath", "PurePosixPath", "PureWindowsPath", "WindowsPath")), _TEXT),
     **dict.fromkeys((f"ipaddress:IPv{n}{kind}" for n in (4, 6) for kind in ("Address", "Network", "Interface")), _TEXT),
-    "zoneinfo:ZoneInfo": Row(write=_write_zone, read=_of_one),
-    "datetime:timezone": Row(write=_offset, read=_of_several),
-    "numpy:ndarray": Row(write=_write_array, read=_read_array),
-    "numpy:generic": Row(write=_write_scalar, read=_read_scalar),
+    "zoneinfo:ZoneInfo": NearType(write=_write_zone, read=_of_one),
+    "datetime:timezone": NearType(write=_offset, read=_of_several),
+    "numpy:ndarray": NearType(write=_write_array, read=_read_array),
+    "numpy:generic": NearType(write=_write_scalar, read=_read_scalar),
     "pydantic_core._pydantic_core:Url": _TEXT,
     **dict.fromkeys((f"pydantic.networks:{name}" for name in _URLS), _URL),
     **dict.fromkeys(SECRETS, _SECRET),
@@ -258,7 +258,7 @@ def _only(line: Mapping[str, Any], *names: str) -> dict[str, Any]:
     return {name: line[name] for name in names if name in line}
 
 
-ERRORS: Final[Mapping[str, Row]] = {
-    "pydantic_core._pydantic_core:ValidationError": Row(write=_write_validation_error, read=_read_validation_error),
+ERRORS: Final[Mapping[str, NearType]] = {
+    "pydantic_core._pydantic_core:ValidationError": NearType(write=_write_validation_error, read=_read_validation_error),
 }
 """``module:qualname`` of an exception's class -> its row."""

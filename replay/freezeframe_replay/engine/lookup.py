@@ -31,7 +31,7 @@ from freezeframe_schemas.keys import SEMANTIC_HEADERS, RequestKey, request_key
 from freezeframe_schemas.values import is_opaque
 
 CLOCK_SLACK_S: Final = 2.0
-_CONTENT: Final = ("body", "args", "kwargs")
+_CONTENT: Final = ("body", "args", "kwargs", "settings")
 """Components in which times and names may differ."""
 _BECAME_DIFFERENT: Final = (
     "the program asks the same at both, and redaction saw a private value in one of them only: "

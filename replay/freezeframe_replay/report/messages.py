@@ -111,7 +111,7 @@ def plain(value: Any) -> Any:
 
 def arguments_by_name(value: Any) -> Any:
     """Return the arguments of a function by name, as a model writes them, if all were given so."""
-    if isinstance(value, dict) and set(value) - {"defaults"} == {"args", "kwargs"} and not value["args"]:
+    if isinstance(value, dict) and set(value) - {"defaults", "settings"} == {"args", "kwargs"} and not value["args"]:
         return value["kwargs"]
     return value
 

@@ -7,10 +7,13 @@ are left out: the model did not ask for them, and they hold objects that differ 
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any, Final
 
+from freezeframe._guard import guard
 from freezeframe.seams.functions import calls
+from freezeframe.seams.functions.settings import settings_of
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe_schemas.exchange import Kind
 
@@ -56,7 +59,8 @@ def _describe_tool(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> 
     given: Any = args[0] if args else kwargs.get("tool_input")
     named = _without_injected(tool, given) if isinstance(given, dict) else None
     unnamed = (given,) if named is None else ()
-    call = calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, *unnamed, kwargs=named or {}, call_id=kwargs.get("tool_call_id"))
+    call_id, settings = kwargs.get("tool_call_id"), _settings(tool, "langchain_core.tools.base", "BaseTool")
+    call = calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, *unnamed, kwargs=named or {}, call_id=call_id, settings=settings)
     hidden: Any = [] if named is None else [value for name, value in given.items() if name not in named]
     state = next((getattr(value, "state", value) for value in hidden), None)
     return call.by(tool, "func", "coroutine", "_run", "_arun", context=state)
@@ -73,5 +77,12 @@ def _describe_retriever(retriever: Any, args: tuple[Any, ...], kwargs: dict[str,
     query: Any = args[0] if args else kwargs.get("input")
     extra = {name: value for name, value in kwargs.items() if name not in ("input", "config")}
     name = retriever.name if isinstance(getattr(retriever, "name", None), str) else type(retriever).__name__
-    call = calls.FunctionCall.of(Kind.RETRIEVAL, SEAM, name, kwargs={"input": query, **extra})
+    settings = _settings(retriever, "langchain_core.retrievers", "BaseRetriever")
+    call = calls.FunctionCall.of(Kind.RETRIEVAL, SEAM, name, kwargs={"input": query, **extra}, settings=settings)
     return call.by(retriever, "_get_relevant_documents", "_aget_relevant_documents")
+
+
+def _settings(tool: Any, module: str, base: str) -> dict[str, Any]:
+    with guard("langchain.settings"):
+        return settings_of(tool, getattr(sys.modules[module], base))
+    return {}

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from types import ModuleType
 from typing import Any, Final
 
+from freezeframe._guard import guard
 from freezeframe.seams.functions import calls
+from freezeframe.seams.functions.settings import settings_of
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe_schemas.exchange import Kind
 
@@ -27,12 +30,18 @@ def install(module: ModuleType, patches: Patches) -> None:
 def _describe_tool(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
     injected = getattr(tool, "ctx_param_name", None)
     named = {name: value for name, value in kwargs.items() if name != injected}
-    call = calls.FunctionCall.of(Kind.TOOL, SEAM, tool.metadata.name, *args, kwargs=named)
+    settings: dict[str, Any] = {}
+    with guard("llama_index.settings"):
+        settings = settings_of(tool, object)
+    call = calls.FunctionCall.of(Kind.TOOL, SEAM, tool.metadata.name, *args, kwargs=named, settings=settings)
     return call.by(tool, "_real_fn", "_fn", "_async_fn")
 
 
 def _describe_retriever(retriever: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
     query: Any = args[0] if args else kwargs.get("str_or_query_bundle")
     text = query if isinstance(query, str) else getattr(query, "query_str", query)
-    call = calls.FunctionCall.of(Kind.RETRIEVAL, SEAM, type(retriever).__name__, kwargs={"query": text})
+    settings: dict[str, Any] = {}
+    with guard("llama_index.settings"):
+        settings = settings_of(retriever, sys.modules["llama_index.core.base.base_retriever"].BaseRetriever)
+    call = calls.FunctionCall.of(Kind.RETRIEVAL, SEAM, type(retriever).__name__, kwargs={"query": text}, settings=settings)
     return call.by(retriever, "_retrieve", "_aretrieve")

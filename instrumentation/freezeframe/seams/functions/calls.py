@@ -10,7 +10,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iter
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from types import CodeType
+from types import CodeType, MappingProxyType
 from typing import Any, Final, Self, TypeVar
 
 from freezeframe._drive import Watcher
@@ -51,9 +51,19 @@ class FunctionCall:
     """Reports, once the call has ended, what a replay does not do, since it does not run the function."""
 
     @classmethod
-    def of(cls, kind: Kind, seam: str, name: object, *args: object, kwargs: Mapping[str, Any], call_id: object = None) -> Self:
-        """Return a call with these arguments. An id that is not text is dropped."""
-        body = values.encode({"args": list(args), "kwargs": dict(kwargs)})
+    def of(
+        cls,
+        kind: Kind,
+        seam: str,
+        name: object,
+        *args: object,
+        kwargs: Mapping[str, Any],
+        call_id: object = None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Self:
+        """Return a call with these arguments, of what is set like this. An id that is not text is dropped."""
+        given = {"args": list(args), "kwargs": dict(kwargs)}
+        body = values.encode({**given, "settings": dict(settings)} if settings else given)
         return cls(kind=kind, seam=seam, name=str(name), body=body, call_id=call_id if isinstance(call_id, str) else None)
 
     def by(self, tool: Any, *names: str, functions: Iterable[Any] = (), context: object = None) -> Self:

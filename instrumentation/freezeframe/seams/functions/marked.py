@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable
+from pathlib import PurePath
 from typing import Any, TypeVar, overload
 
 from freezeframe._drive import watched_async_generator, watched_generator
@@ -12,6 +13,7 @@ from freezeframe._guard import guard
 from freezeframe.seams.functions import calls
 from freezeframe.seams.functions.given import watch_call
 from freezeframe.seams.functions.left_behind import RECORDED, LeftBehind
+from freezeframe.seams.functions.settings import with_settings
 from freezeframe.seams.recorder import switch
 from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Kind
@@ -65,13 +67,16 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
     left = LeftBehind(function)
 
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
-        body = bind(args, kwargs)
+        given = body = bind(args, kwargs)
+        if kind is Kind.RETRIEVAL and bind.drops_self and args:
+            with guard("functions.settings"):
+                given = with_settings(body, args[0])
         if code is None or switch.recorder() is None:
-            return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=body)
+            return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=given)
         changed = None
         with guard("functions.given"):
             changed = watch_call(bind, left, args, kwargs, body, has_object=bind.drops_self)
-        return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=body, code=code, changed=changed)
+        return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=given, code=code, changed=changed)
 
     return watch(function, describe)
 
@@ -160,7 +165,8 @@ class Binder:
         self._defaults = {
             name: each.default
             for name, each in (self._signature.parameters if self._signature else {}).items()
-            if each.default is not each.empty and not values.is_opaque(values.encode(each.default))
+            if each.default is not each.empty and not isinstance(each.default, PurePath)
+            if not values.is_opaque(values.encode(each.default))
         }
 
     @property

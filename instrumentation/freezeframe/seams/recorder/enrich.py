@@ -179,7 +179,7 @@ def _arguments_text(body: bytes) -> str:
     """Return the arguments as the conventions require: by name if all have one."""
     text = body.decode(errors="replace")
     call: Any = json.loads(text)
-    if isinstance(call, dict) and set(call) - {"defaults"} == {"args", "kwargs"} and not call["args"]:
+    if isinstance(call, dict) and set(call) - {"defaults", "settings"} == {"args", "kwargs"} and not call["args"]:
         return json.dumps(call["kwargs"], ensure_ascii=False)
     return text
 
