@@ -98,6 +98,7 @@ class Handle:
         sights.stop()
         if switch.serving() is None:
             seams.uninstall()
+            sights.uninstall()
             applications.uninstall()
             workers.uninstall()
         for take_back in self._unwatch:

@@ -5,9 +5,8 @@ peers that are no part of this project's environment get one of their own below 
 first run). CPU is that of the whole process, exporter thread included, until everything is delivered. The subjects take turns,
 in short rounds and in another order each time, because the machine is shared; the lower quartile over rounds counts, since what
 disturbs a round only ever adds to it. Goal: freezeframe adds less than OpenInference in every row, and captures more: the
-third table says how much telemetry each sends for a call (langfuse compresses it, the others do not). What the audit hook adds
-is the difference to `freezeframe_deaf`; the last table has it by the act, as ratios within one process: while it hears, and
-once capture has ended.
+third table says how much telemetry each sends for a call (langfuse compresses it, the others do not). What capture costs code
+that makes no call is in `bench_host.py`.
 
     python tests/benchmarks/bench_capture.py [--rounds 15] [--subjects openinference,langfuse]
 """
@@ -20,7 +19,6 @@ import os
 import statistics
 import subprocess
 import sys
-import tempfile
 import urllib.request
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -30,8 +28,8 @@ from typing import Any, Final
 
 HERE: Final = Path(__file__).parent
 PEERS: Final = Path(".freezeframe") / "bench-capture"
-OURS: Final = ("bare", "freezeframe", "freezeframe_deaf", "openinference")
-"""Subjects that run in this project's own environment; `freezeframe_deaf` is without the audit hook."""
+OURS: Final = ("bare", "freezeframe", "openinference")
+"""Subjects that run in this project's own environment."""
 OTHERS: Final = {
     "official": (
         "opentelemetry-instrumentation-genai-openai",
@@ -227,59 +225,9 @@ def report(figures: Figures, absent: dict[str, str]) -> None:
     for scenario in SCENARIOS:
         cells = "".join(f"{_sent_kilobytes(figures[scenario.name], subject):15.2f}" for subject in subjects)
         print(f"{scenario.name:18}{cells}")
-    acts = hook_costs()
-    print("\naudit hook, ns per act: without it, and times that while it hears in a run, and after the end of capture")
-    for act, (without, hearing, after) in acts.items():
-        print(f"{act:18}{without:15.0f}{hearing / without:14.2f}x{after / without:14.2f}x")
     for subject, why in absent.items():
         print(f"\n{subject}: not measured: {why}")
-    print(json.dumps({"bench": "capture", "rows": [*_rows(figures), *_hook_rows(acts)]}))
-
-
-_ACTS: Final = {
-    "id (not heard)": "id(acts)",
-    "sys._getframe": "sys._getframe()",
-    "open, second sight": "open(acts).close()",
-    "import of a module": "reload(module)",
-}
-_HOOK: Final = """
-import json, sys, timeit
-from importlib import reload
-acts = sys.argv[1]
-import colorsys as module
-import freezeframe
-names = dict(globals())
-
-def measure():
-    return [min(timeit.repeat(act, globals=names, number=300, repeat=15)) / 300 * 1e9 for act in json.loads(sys.argv[2])]
-
-def agent():
-    return measure()
-
-rows = [measure()]
-handle = freezeframe.instrument(file=sys.argv[3], root=False)
-rows.append(freezeframe.run(agent)())
-handle.uninstrument()
-rows.append(measure())
-print(json.dumps(rows))
-"""
-
-
-def hook_costs() -> dict[str, tuple[float, float, float]]:
-    """Return act -> nanoseconds without the audit hook, with it in a run, and after the end of capture."""
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder, "read.txt")
-        file.write_text("x")
-        acts = json.dumps(list(_ACTS.values()))
-        command = [sys.executable, "-c", _HOOK, str(file), acts, str(Path(folder, "spans.jsonl"))]
-        without, hearing, after = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
-    return dict(zip(_ACTS, zip(without, hearing, after, strict=True), strict=True))
-
-
-def _hook_rows(acts: dict[str, tuple[float, float, float]]) -> Iterable[dict[str, Any]]:
-    for act, (without, hearing, after) in acts.items():
-        yield _row(f"hook.{act}.hearing", hearing / without, "x")
-        yield _row(f"hook.{act}.after", after / without, "x")
+    print(json.dumps({"bench": "capture", "rows": [*_rows(figures)]}))
 
 
 def _rows(figures: Figures) -> Iterable[dict[str, Any]]:

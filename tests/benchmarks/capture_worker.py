@@ -37,14 +37,6 @@ def freezeframe(url: str) -> Deliver:
     return lambda: handle.flush(30)
 
 
-def freezeframe_deaf(url: str) -> Deliver:
-    """Capture with this project, without the audit hook that hears of files, connections and programs in unmarked code."""
-    from freezeframe.seams.unmarked import sights
-
-    sights.start = lambda: None
-    return freezeframe(url)
-
-
 def openinference(url: str) -> Deliver:
     """Capture with OpenInference's instrumentors."""
     from openinference.instrumentation.anthropic import AnthropicInstrumentor
@@ -97,7 +89,7 @@ def traceloop(url: str) -> Deliver:
 
 
 SUBJECTS: dict[str, Callable[[str], Deliver]] = {
-    subject.__name__: subject for subject in (bare, freezeframe, freezeframe_deaf, openinference, official, langfuse, traceloop)
+    subject.__name__: subject for subject in (bare, freezeframe, openinference, official, langfuse, traceloop)
 }
 
 

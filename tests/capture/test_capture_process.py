@@ -104,6 +104,20 @@ def test_a_script_whose_runs_are_marked_has_no_other_run(project: Project) -> No
     ]
 
 
+def test_what_a_script_with_marked_runs_calls_outside_of_them_says_that_little_was_watched(project: Project) -> None:
+    project.write(
+        "import freezeframe, random; freezeframe.instrument()\n"
+        "@freezeframe.run\ndef handle(text): return ask(text)\n"
+        "if __name__ == '__main__':\n    random.random(); ask('one'); handle('two'); ask('three'); random.random()\n"
+    )
+    done = project.python("agent.py")
+    assert done.returncode == 0, done.stderr
+    runs = {run.entry.kind: run for run in project.runs}
+    assert {kind: len(run.exchanges) for kind, run in runs.items()} == {EntryKind.COMMAND: 2, EntryKind.FUNCTION: 1}
+    assert "outside of them before this call was not watched" in " ".join(gap.text for gap in runs[EntryKind.COMMAND].gaps)
+    assert runs[EntryKind.FUNCTION].gaps == ()
+
+
 @pytest.mark.proof("command run")
 def test_the_run_command_captures_a_program_that_knows_nothing_of_us(project: Project) -> None:
     project.write("print(ask('one'))\n")

@@ -1,12 +1,22 @@
-"""The audit hook does not change the program: it never raises, hears nothing after capture, and reports no acts of tools."""
+"""What watches unmarked code does not change the program: it never raises, sees nothing after capture, nor acts of tools."""
 
 from __future__ import annotations
 
 import asyncio
+import builtins
+import bz2
+import gzip
+import inspect
+import io
 import logging
+import os
+import pickle
+import shutil
+import socket
 import sqlite3
 import subprocess
 import sys
+import tarfile
 import threading
 from collections.abc import Callable
 from pathlib import Path
@@ -138,8 +148,8 @@ def test_a_fault_of_ours_does_not_reach_the_program(tmp_path: Path, monkeypatch:
 def test_after_capture_nothing_is_heard(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looked: list[str] = []
 
-    def look(event: str, arguments: tuple[object, ...]) -> None:
-        del arguments
+    def look(event: str, arguments: tuple[object, ...], frame: object) -> None:
+        del arguments, frame
         looked.append(event)
 
     heard("read", tmp_path, monkeypatch)
@@ -148,3 +158,104 @@ def test_after_capture_nothing_is_heard(tmp_path: Path, monkeypatch: pytest.Monk
     agent("read", str(tmp_path))
     subprocess.run([sys.executable, "-c", ""], check=True)
     assert looked == []
+
+
+# -- the functions that are replaced while a run is open ------------------------------------------------------------------
+
+imported_by_name, renamed_in_program = os.listdir, io.open
+REPLACED = [
+    (builtins, "open"),
+    (io, "open"),
+    (os, "open"),
+    (os, "listdir"),
+    (os, "remove"),
+    (os, "system"),
+    (tarfile, "bltn_open"),
+]
+
+
+def _connects(method: str) -> Callable[[Path], Any]:
+    def connect(_: Path) -> Any:
+        with socket.socket() as one, socket.create_server(("127.0.0.1", 0)) as server:
+            getattr(one, method)(server.getsockname())
+
+    return connect
+
+
+def _bz2_read(path: Path) -> bytes:
+    with bz2.open(path) as file:
+        return file.read()
+
+
+def _gzip_read(path: Path) -> bytes:
+    with gzip.open(path) as file:
+        return file.read()
+
+
+WAYS: dict[str, tuple[GapKind, Callable[[Path], Any]]] = {
+    "open": (GapKind.FILE_READ, lambda folder: Path(folder, "data").open().close()),
+    "io.open by another name": (GapKind.FILE_READ, lambda folder: renamed_in_program(folder / "data", "rb").read()),
+    "os.open": (GapKind.FILE_READ, lambda folder: os.close(os.open(str(folder / "data"), os.O_RDONLY))),
+    "a keyword": (GapKind.FILE_READ, lambda folder: open(file=str(folder / "data"), encoding="utf8").close()),
+    "bz2, which holds open by another name": (GapKind.FILE_READ, lambda folder: _try(_bz2_read, folder / "data")),
+    "gzip": (GapKind.FILE_READ, lambda folder: _try(_gzip_read, folder / "data")),
+    "os.open to write": (GapKind.FILE_WRITTEN, lambda folder: os.close(os.open(folder / "new", os.O_WRONLY | os.O_CREAT))),
+    "append": (GapKind.FILE_WRITTEN, lambda folder: open(folder / "data", mode="a").close()),
+    "read and write": (GapKind.FILE_WRITTEN, lambda folder: open(folder / "data", "r+").close()),
+    "touch": (GapKind.FILE_WRITTEN, lambda folder: (folder / "new").touch()),
+    "listdir by name": (GapKind.FILE_READ, lambda folder: imported_by_name(folder)),
+    "iterdir": (GapKind.FILE_READ, lambda folder: list(folder.iterdir())),
+    "walk": (GapKind.FILE_READ, lambda folder: list(os.walk(folder))),
+    "makedirs": (GapKind.FILE_WRITTEN, lambda folder: os.makedirs(folder / "a" / "b")),
+    "rename": (GapKind.FILE_WRITTEN, lambda folder: (folder / "data").rename(folder / "moved")),
+    "unlink": (GapKind.FILE_WRITTEN, lambda folder: (folder / "data").unlink()),
+    "symlink": (GapKind.FILE_WRITTEN, lambda folder: (folder / "link").symlink_to(folder / "data")),
+    "system": (GapKind.PROCESS, lambda _: os.system("true")),  # pyright: ignore[reportDeprecated]
+    "popen": (GapKind.PROCESS, lambda _: subprocess.run("true", shell=True, check=True)),
+    "spawn": (GapKind.PROCESS, lambda _: os.waitpid(os.posix_spawn("/bin/true", ["true"], {}), 0)),
+    "asyncio": (GapKind.PROCESS, lambda _: asyncio.run(_wait())),
+    "connect": (GapKind.CONNECTION, _connects("connect")),
+    "connect_ex": (GapKind.CONNECTION, _connects("connect_ex")),
+    "sqlite": (GapKind.DATABASE, lambda folder: sqlite3.connect(database=folder / "one.db").close()),
+}
+
+
+async def _wait() -> None:
+    await (await asyncio.create_subprocess_exec("/bin/true")).wait()
+
+
+ACTS.update({way: act for way, (_, act) in WAYS.items()})
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_each_way_to_reach_something_is_a_gap_with_its_line(way: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gaps = heard(way, tmp_path, monkeypatch)
+    assert WAYS[way][0] in {gap.kind for gap in gaps}
+    assert all("test_capture_unmarked.py:" in gap.text for gap in gaps)
+
+
+@pytest.mark.parametrize(("owner", "name"), REPLACED, ids=lambda value: getattr(value, "__name__", value))
+def test_a_function_that_is_replaced_looks_and_works_like_its_original(owner: Any, name: str, tmp_path: Path) -> None:
+    original = getattr(owner, name)
+    path = str(tmp_path / "nothing")
+
+    def traits() -> list[object]:
+        function = getattr(owner, name)
+        holder: Any = type("Holder", (), {"held": function})()
+        return [
+            _try(holder.held, path),  # it is no method of the class that holds it
+            function.__name__,
+            inspect.signature(function),
+            pickle.loads(pickle.dumps(function)).__name__,
+            [function in group for group in (os.supports_fd, os.supports_dir_fd, os.supports_follow_symlinks)],
+            shutil.rmtree.avoids_symlink_attacks,
+        ]
+
+    plain = traits()
+    with capture():
+        agent("own file", str(tmp_path))
+        with freezeframe.run("replaced"):
+            assert getattr(owner, name) is not original
+            assert traits() == plain
+    assert getattr(owner, name) is original
+    assert traits() == plain

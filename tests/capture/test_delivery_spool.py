@@ -17,6 +17,7 @@ import freezeframe
 from freezeframe import _cli, _instrument, seams
 from freezeframe._config import load_settings
 from freezeframe._delivery_report import delivery_reports
+from freezeframe.export.export_queue import BatchDeadline
 from freezeframe.export.seal import make_seal
 from freezeframe.export.spool import Header, Spool, SpoolFileError, SpoolFull
 from freezeframe.export.spooling import SpoolingExporter
@@ -336,3 +337,15 @@ def test_doctor_says_that_zstd_is_not_to_be_had(monkeypatch: pytest.MonkeyPatch)
     found = [report for report in delivery_reports(settings) if not report.ok]
     assert [report.subject for report in found] == ["compression"]
     assert "pip install 'freezeframe[zstd]'" in found[0].do
+
+
+def test_the_end_of_a_process_does_not_wait_for_a_collector_that_is_down(
+    receiver: Receiver, spool: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits: list[float] = []
+    monkeypatch.setattr(BatchDeadline, "wait", lambda _, seconds: waits.append(seconds))  # pyright: ignore[reportUnknownLambdaType, reportUnknownArgumentType]
+    handle, _ = start(receiver.url, spool, batch_interval_s=60, export_timeout_s=60)
+    work(SECRET)
+    handle.uninstrument()
+    assert handle.counts is not None
+    assert (handle.counts.spooled, waits) == (1, [])

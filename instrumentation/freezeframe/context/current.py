@@ -43,7 +43,9 @@ class Lane:
 
     def child(self) -> Lane:
         """Return the lane of the next task or thread that is started here."""
-        return Lane((*self.path, next(self._spawned)), apart=self.apart)
+        lane = Lane((*self.path, next(self._spawned)))
+        lane.apart = self.apart  # by keyword it would take half as long again
+        return lane
 
     def aside(self) -> Lane:
         """Return a lane at the same place with separate ordinals.

@@ -25,7 +25,7 @@ MAX_STATES: Final = 100
 
 _WORDS: Final = {
     UNRECORDED: (
-        "the program drew {count} times from os.urandom, /dev/urandom, secrets or SystemRandom, which are not recorded",
+        "the program drew from os.urandom, /dev/urandom, secrets or SystemRandom, which are not recorded",
         "draw what is not secret from random or uuid, or draw it in a function marked @freezeframe.tool",
     ),
     NUMPY: (

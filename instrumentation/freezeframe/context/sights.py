@@ -43,10 +43,12 @@ class Sight:
 class Sights:
     """What the unmarked code of one run did, each once."""
 
-    __slots__ = ("_kept", "_seen", "files", "full", "looked", "own")
+    __slots__ = ("_kept", "_seen", "files", "full", "known", "looked", "own")
 
     def __init__(self) -> None:
         self._seen: dict[tuple[GapKind, str], Sight | None] = {}
+        self.known: set[object] = set()
+        """What was looked at, as the program named it: the same again is nothing new."""
         self.own: set[str] = set()
         """Files that the run made itself: reading them again is not an input."""
         self.files = 0

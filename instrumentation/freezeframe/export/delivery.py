@@ -40,8 +40,10 @@ class DeliveryError(ConnectionError):
 class TryAgain(DeliveryError):
     """The collector is down or busy."""
 
-    def __init__(self, message: str, after_s: float | None = None) -> None:
+    def __init__(self, message: str, after_s: float | None = None, *, is_down: bool = False) -> None:
         super().__init__(message)
+        self.is_down = is_down
+        """Nothing accepts connections there."""
         self.after_s = after_s
         """The delay that the collector asked for (Retry-After, RetryInfo); None if it named none."""
 
@@ -158,7 +160,7 @@ class CollectorExporter:
             try:
                 rejected = self._wire.send(packed, max(0.1, min(_SEND_TIMEOUT_S, deadline.left_s)))
             except TryAgain as error:
-                if deadline.left_s <= 0:
+                if deadline.left_s <= 0 or (error.is_down and deadline.is_hopeless_if_down):
                     raise Unreachable(f"{self._wire.target}: {error}") from error
                 say_once("delivery.retry", "freezeframe: %s: %s; trying again", self._wire.target, error)
                 deadline.wait(min(wait_s if error.after_s is None else error.after_s, deadline.left_s))

@@ -34,10 +34,18 @@ class BatchDeadline:
         self._hurry = hurry or threading.Event()
         self._inner: BatchDeadline | None = None
 
+        self._is_first = False
+
     def within(self, timeout_s: float) -> BatchDeadline:
         """Return a deadline for a first attempt that leaves at least half of the time for a second."""
         self._inner = BatchDeadline(min(timeout_s, self.left_s / 2), hurry=self._hurry)
+        self._inner._is_first = True
         return self._inner
+
+    @property
+    def is_hopeless_if_down(self) -> bool:
+        """Return whether to give up if there is no collector: the process is ending, and the batch can be kept elsewhere."""
+        return self._is_first and self._hurry.is_set()
 
     @property
     def left_s(self) -> float:
@@ -149,6 +157,8 @@ class ExportQueue:
         self._closing = False
         self._draining = False
         self._deadline: BatchDeadline | None = None
+        self._ending = threading.Event()
+        """The process is about to end."""
         self._in_flight = 0
         self._due_s = math.inf
         """When urgent spans are sent."""
@@ -218,6 +228,7 @@ class ExportQueue:
         """Deliver what is queued, and limit a delivery in progress to that time too: the process is about to end."""
         with self._changed:
             self._export_timeout_s = min(self._export_timeout_s, timeout_s)
+            self._ending.set()
             if self._deadline is not None:
                 self._deadline.bring_forward(timeout_s)
         return self.flush(timeout_s)
@@ -284,7 +295,7 @@ class ExportQueue:
                 batch = self._take()
                 self._busy = bool(batch)
                 self._in_flight = len(batch)
-                deadline = self._deadline = BatchDeadline(self._export_timeout_s)
+                deadline = self._deadline = BatchDeadline(self._export_timeout_s, hurry=self._ending)
             more = False
             try:
                 if batch:

@@ -66,7 +66,7 @@ class GrpcWire:
         said = f"{code}: {(error.details() or '')[:200]}{HOW_TO_GET_IN if code == 'UNAUTHENTICATED' else ''}"
         delay_s = retry_delay_s(error.trailing_metadata() or ())
         if code in _RETRYABLE:
-            return TryAgain(said, delay_s)
+            return TryAgain(said, delay_s, is_down="failed to connect" in said)
         if code == "RESOURCE_EXHAUSTED":
             if delay_s is not None:  # without RetryInfo the specification does not allow a retry
                 return TryAgain(said, delay_s)

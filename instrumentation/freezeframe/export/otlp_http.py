@@ -11,6 +11,8 @@ from freezeframe.export.delivery import Destination, Refused, TooLarge, TryAgain
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
 _TOO_LARGE: Final = 413
 _UNAUTHORIZED: Final = 401
+_CONNECT_TIMEOUT_S: Final = 0.8
+"""How long a connection may take. It is tried again, except at the end of a process whose batch can wait on the disk."""
 HOW_TO_GET_IN: Final = (
     ": the token is missing or unknown; set FREEZEFRAME_DATA to the collector's data directory, or send the token stored"
     ' there: OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer%20$(cat .freezeframe/sender-token)"'
@@ -53,6 +55,10 @@ class HttpWire:
         headers = {**self._headers, **token}
         try:
             connection = self._connect(timeout_s)
+        except OSError as error:
+            self.close()
+            raise TryAgain(f"{type(error).__name__}: {error}", is_down=True) from error
+        try:
             with while_sending():  # none of our own calls is recorded, or answered from a recording
                 connection.request("POST", self._path, body=body, headers=headers)
                 response = connection.getresponse()
@@ -82,14 +88,24 @@ class HttpWire:
                 )
             else:
                 self._connection = http.client.HTTPConnection(self._host, self._port, timeout=timeout_s)
-        elif self._connection.sock is not None:
-            self._connection.sock.settimeout(timeout_s)
+        _open(self._connection, timeout_s)
         return self._connection
 
     def close(self) -> None:
         if self._connection is not None:
             self._connection.close()
             self._connection = None
+
+
+def _open(connection: Any, timeout_s: float) -> None:
+    """Connect if that was not done, and limit what follows."""
+    from freezeframe.seams.recorder.recording import while_sending
+
+    if not connection.sock:
+        connection.timeout = min(timeout_s, _CONNECT_TIMEOUT_S)
+        with while_sending():
+            connection.connect()
+    connection.sock.settimeout(timeout_s)
 
 
 def _seconds(retry_after: str) -> float | None:

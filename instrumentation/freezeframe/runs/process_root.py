@@ -7,9 +7,10 @@ import sys
 import threading
 from collections import defaultdict
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from freezeframe._guard import guard
+from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import MAX_READINGS, current_place
 from freezeframe.context.draws import Draws
 from freezeframe.context.environment import recorded_settings
@@ -20,6 +21,7 @@ from freezeframe.runs.entry_payload import EntryPayload
 from freezeframe.runs.streams import StandardStreams
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe_schemas import values
+from freezeframe_schemas.gaps import Gap, GapKind
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -27,6 +29,12 @@ if TYPE_CHECKING:
 
     from freezeframe._config import Settings
     from freezeframe.seams.recorder.recording import Recorder
+
+_BEFORE: Final = Gap(
+    kind=GapKind.UNSEEN,
+    text="the program marks its runs, so what it did outside of them before this call was not watched",
+    do='mark the function that makes the call with @freezeframe.run, or set root to "always"',
+)
 
 
 class ProcessRoot:
@@ -36,6 +44,9 @@ class ProcessRoot:
     program is a script (``__main__`` is a file that is not part of an installation) and no server is loaded. `never`: each
     such call is its own trace. A run marked by `freezeframe.run` is always its own trace. A root that held nothing, in a
     process that had runs, is not sent.
+
+    A script that marks runs, or had one, is not a run as a whole: nothing is watched outside of its runs. If it makes a call
+    there nevertheless, it is a run from then on, with a gap for what came before.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -53,6 +64,8 @@ class ProcessRoot:
         """What modules of the application read while they were imported; full once there was a run."""
         self.before: list[tuple[str, str]] = []
         """Readings, with their feeds, of what the program drew before its first run."""
+        self.asked_before = 0
+        """How often anything was drawn before it."""
         self._readings: dict[str, list[str]] = {}
         self._readings_left = MAX_READINGS
         self._random_state: object = None
@@ -69,8 +82,10 @@ class ProcessRoot:
         """Take the recorder; open the span now if the policy says so."""
         self._recorder = recorder
         self._random_state = SHARED.mark(self._draws)  # before the program draws; the span may be opened much later
-        if self._wanted():
+        is_run = self._wanted()
+        if is_run:
             self._streams.begin()
+        ACTIVITY.be_run(is_run, by_default=self._settings.root == "auto")
         if self._settings.root == "always":
             from opentelemetry import context, trace
 
@@ -80,7 +95,7 @@ class ProcessRoot:
 
     def note_reading(self, feed: str, value: str) -> list[str] | None:
         """Keep a feed's value for a program that is a run as a whole; `MAX_READINGS` in all, since a process may be long."""
-        if not self._readings_left or not self._wanted():
+        if not self._readings_left or not ACTIVITY.is_process:
             return None
         self._readings_left -= 1
         row = self._readings.setdefault(feed, [])
@@ -89,11 +104,11 @@ class ProcessRoot:
 
     def draws(self) -> Draws | None:
         """Return the store for random draws of such a program; None if the process is not a run."""
-        return self._draws if self._wanted() else None
+        return self._draws if ACTIVITY.is_process else None
 
     def sights(self) -> Sights | None:
         """Return the store for what unmarked code reaches outside any run; None if the process is not a run as a whole."""
-        return self._sights if self._wanted() else None
+        return self._sights if ACTIVITY.is_process else None
 
     def context_for_exchange(self, *, is_call: bool = True) -> Context | None:
         """Return the root's context for an exchange that nothing else holds; None for the current context."""
@@ -122,6 +137,11 @@ class ProcessRoot:
         if self._held_calls:
             return
         self._held_calls = True
+        if not ACTIVITY.is_process:
+            ACTIVITY.be_run(True)
+            SHARED.turn_on()
+            if self._payload is not None:
+                self._payload.add_gap(_BEFORE)
         with guard("root.announce"):
             if self._span is not None and self._payload is not None and self._recorder is not None:
                 beginning = self._payload.beginning()
@@ -141,6 +161,8 @@ class ProcessRoot:
     def context_for_run(self) -> Context | None:
         """Return an empty context if the root is current: a run is its own trace."""
         self._had_runs = self.loaded.full = True
+        if ACTIVITY.is_process and not self._held_calls and self._settings.root == "auto":
+            ACTIVITY.be_run(False)
         if self._span is None:
             return None
         from opentelemetry import trace
@@ -151,6 +173,7 @@ class ProcessRoot:
     def end(self) -> None:
         """End the root span; the process is about to end."""
         self._streams.end()
+        ACTIVITY.be_run(False)
         if self._span is None or os.getpid() != self._pid or (self._had_runs and not self._held_calls):
             return
         self._end_held_back()

@@ -26,7 +26,9 @@ from typing import Any, Final, TypeVar, overload
 
 from freezeframe._drive import watched_async_generator, watched_generator
 from freezeframe._guard import guard
+from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import RunContext, current_place
+from freezeframe.context.draws import is_of_program
 from freezeframe.context.program import relative_path
 from freezeframe.runs.carried_over import carried_into
 from freezeframe.runs.entry import EntryScope, command_entry
@@ -205,6 +207,8 @@ class RunScope:
 def _wrap(function: Any, options: _Options) -> Any:
     if isinstance(function, staticmethod | classmethod):
         return type(function)(_wrap(function.__func__, options))
+    if is_of_program(file_of(function) or ""):
+        ACTIVITY.mark()
     entry = _MarkedFunction(function, options)
     entry.reach.marked = marked = _marked(function, entry)
     setattr(marked, _MARK, entry)

@@ -14,6 +14,7 @@ from types import ModuleType
 from typing import Any, Final
 
 from freezeframe._guard import guard
+from freezeframe.context.activity import ACTIVITY
 from freezeframe.seams.draws import randoms, uuids
 from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe.seams.order import lanes, races
@@ -206,6 +207,8 @@ def _install_other(installer: str, module: ModuleType) -> None:
 def uninstall() -> None:
     """Restore every library."""
     IMPORT_HOOK.forget()
+    SHARED.unwatch()
+    ACTIVITY.forget()
     _patches.undo()
     _installed.clear()
 

@@ -13,6 +13,7 @@ import contextlib
 import contextvars
 import functools
 import sqlite3
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from types import ModuleType
@@ -24,6 +25,7 @@ from freezeframe.seams.databases import statements
 from freezeframe.seams.functions import calls
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
+from freezeframe.seams.unmarked import sights
 from freezeframe_schemas import values
 
 if TYPE_CHECKING:
@@ -47,6 +49,8 @@ async def _in_place(original: Any, connection: Any, function: Any, /, *args: Any
 
 def _connect(original: Any, *args: Any, **kwargs: Any) -> Any:
     recorder = switch.recorder()
+    if recorder is not None and switch.serving() is None:  # a replay has fences
+        sights.hear("sqlite3.connect", (args[0] if args else kwargs.get("database"),), sys._getframe(1))
     records = recorder is not None and recorder.settings.record_databases
     if current_place().inside_call or not (records or statements.is_served()):
         return original(*args, **kwargs)

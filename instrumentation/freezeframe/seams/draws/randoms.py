@@ -28,14 +28,16 @@ import os
 import random
 import sys
 from collections.abc import Callable
-from types import ModuleType
+from types import FrameType, ModuleType
 from typing import Any, Final
 
-from freezeframe._guard import guard
+from freezeframe._guard import guard, report
+from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import PLACE, current_place
 from freezeframe.context.draws import UNRECORDED, asker, is_of_program
 from freezeframe.seams.draws.drawn import WORD_BITS
 from freezeframe.seams.draws.shared_random import FILES, SHARED
+from freezeframe.seams.draws.uuids import ORIGINAL
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.readings import draws_of, feed_of, note, recall
@@ -46,6 +48,7 @@ _system_random: Final = os.urandom
 _MADE_KEPT: Final = 100
 MADE_BEFORE: Final[list[tuple[str, str]]] = []
 """Readings of the generators that the program made outside any run: each run may draw from them, so each has these."""
+_WORD: Final = WORD_BITS
 _TURNED_OFF: Final = ("random", "getrandbits")
 """All others draw by these, and are rarely called themselves."""
 
@@ -64,32 +67,35 @@ def install(module: ModuleType, patches: Patches) -> None:
     }
     originals = {name: getattr(module, name) for name in wraps}
     ours = {name: wrap(originals[name]) for name, wrap in wraps.items()}
-    for name in _TURNED_OFF:
-        ours[name] = SHARED.turnable(ours[name], originals[name])
     for name, mine in ours.items():
         patches.replace(shared, name, lambda _, mine=mine: mine)
-    patches.everywhere(module, ours)
+    patches.everywhere(module, ours | {name: SHARED.turnable(name, ours[name], originals[name]) for name in _TURNED_OFF})
     patches.replace(module.Random, "seed", _wrap_seed_of_own)
-    patches.replace(module, "_urandom", _wrap_urandom)
-    for name in ("urandom", "getrandom"):
-        if hasattr(os, name):
-            patches.replace(os, name, _wrap_urandom)
+    for owner, name in ((module, "_urandom"), (os, "urandom"), (os, "getrandom")):
+        if hasattr(owner, name):
+            patches.replace(owner, name, functools.partial(_wrap_urandom, owner, name))
 
 
 # -- the functions ------------------------------------------------------------------------------------------------------
 
 
 def _wrap_random(original: Callable[[], float]) -> Callable[[], float]:
-    shared, serving, frame_of, place_of, thread_of = SHARED, switch.serving, sys._getframe, PLACE.get, _thread.get_ident
+    shared, activity, frame_of, place_of, thread_of = SHARED, ACTIVITY, sys._getframe, PLACE.get, _thread.get_ident
 
     def drawn_random() -> float:
         with shared.lock:
-            if serving() is None:
-                if (
-                    place_of(None) is not shared.raw_place
-                    or frame_of(1).f_code is not shared.code
-                    or thread_of() != shared.thread
-                ):
+            if not activity.is_replay:
+                depth = shared.depth
+                try:  # as `shared.come` does, in a tenth of the time
+                    is_known = (
+                        place_of(None) is shared.raw_place
+                        and frame_of(depth + 1).f_code is shared.code
+                        and (not depth or frame_of(depth).f_code is shared.last)
+                        and thread_of() == shared.thread
+                    )
+                except ValueError:  # fewer frames
+                    is_known = False
+                if not is_known:
                     shared.come(frame_of(1))
             elif (lane := shared.served.lane(sys._getframe(1), FILES)) is not None:
                 lane.drew(2)
@@ -101,18 +107,28 @@ def _wrap_random(original: Callable[[], float]) -> Callable[[], float]:
 
 
 def _wrap_getrandbits(original: Callable[[int], int]) -> Callable[[int], int]:
-    shared = SHARED
+    shared, activity, frame_of, place_of, thread_of = SHARED, ACTIVITY, sys._getframe, PLACE.get, _thread.get_ident
 
     def getrandbits(k: int, /) -> int:
         with shared.lock:
-            words = (k + WORD_BITS - 1) // WORD_BITS if k > 0 else 0
-            if switch.serving() is None:
-                shared.come(sys._getframe(1))
+            if not activity.is_replay:
+                depth = shared.depth
+                try:
+                    is_known = (
+                        place_of(None) is shared.raw_place
+                        and frame_of(depth + 1).f_code is shared.code
+                        and (not depth or frame_of(depth).f_code is shared.last)
+                        and thread_of() == shared.thread
+                    )
+                except ValueError:
+                    is_known = False
+                if not is_known:
+                    shared.come(frame_of(1))
             elif (lane := shared.served.lane(sys._getframe(1), FILES)) is not None:
-                lane.drew(words)
+                lane.drew((k + _WORD - 1) // _WORD)
                 return lane.generator.getrandbits(k)
             given = original(k)
-            shared.words += words
+            shared.words += (k + _WORD - 1) // _WORD
             return given
 
     return getrandbits
@@ -213,17 +229,44 @@ def recorded_seed(file: str) -> int | None:
     return int(given, 16)
 
 
-def _wrap_urandom(original: Callable[..., bytes]) -> Callable[..., bytes]:
+def _wrap_urandom(owner: Any, name: str, original: Callable[..., bytes]) -> Callable[..., bytes]:
+    """Note that the program draws secrets: once in a run, so then the original is back until the next one begins."""
+
     @functools.wraps(original)
     def urandom(*size: Any, **flags: Any) -> bytes:
-        with guard("randoms.urandom"):
-            place = current_place()
-            draws = None if place.inside_call else draws_of(place)
-            if draws is not None and is_of_program(asker(sys._getframe(1), _SECRET_FILES)):
-                draws.lost[UNRECORDED] += 1
+        is_known = not ACTIVITY.on
+        if not is_known:
+            frame = sys._getframe(1)
+            if frame.f_code.co_filename in _FOREIGN:
+                return original(*size, **flags)
+            try:
+                is_known = _notes_secret(frame)
+            except Exception as error:
+                report("randoms.urandom", error)
+        if is_known:
+            ACTIVITY.put_aside(owner, name, urandom, original, most=1)
         return original(*size, **flags)
 
+    ours: Any = urandom
+    setattr(ours, ORIGINAL, original)
     return urandom
 
 
+def _notes_secret(frame: FrameType) -> bool:
+    """Note that a frame draws what is not recorded, if it is the program's; return whether that is known of its run."""
+    place = current_place()
+    draws = None if place.inside_call else draws_of(place)
+    if draws is None:
+        return False
+    if UNRECORDED not in draws.lost:
+        if is_of_program(asker(frame, _SECRET_FILES)):
+            draws.lost[UNRECORDED] += 1
+        elif (file := frame.f_code.co_filename) not in _SECRET_FILES and len(_FOREIGN) < _MAX_FOREIGN:
+            _FOREIGN.add(file)
+    return UNRECORDED in draws.lost
+
+
+_FOREIGN: Final[set[str]] = set()
+"""Files that are not the program's and draw secrets for themselves."""
+_MAX_FOREIGN: Final = 1_000
 _SECRET_FILES: Final = (random.__file__, os.path.join(os.path.dirname(random.__file__), "secrets.py"), __file__)

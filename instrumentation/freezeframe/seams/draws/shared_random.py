@@ -15,10 +15,10 @@ from types import CodeType, FrameType
 from typing import Any, Final
 
 from freezeframe._guard import guard
+from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import PLACE, Place, current_place
-from freezeframe.context.draws import Draws, asker
+from freezeframe.context.draws import Draws
 from freezeframe.seams.draws.drawn import GIVEN, GONE, ServedDraws, state_to_text
-from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.readings import draws_of, feed_of, note
 from freezeframe.seams.unmarked.sights import note_import
 from freezeframe_schemas.gaps import GapKind
@@ -45,6 +45,10 @@ class _Shared:
         """The index into the state's words that the epoch began with."""
         self._place: Place | None = None
         self.code: CodeType | None = None
+        """What drew last."""
+        self.last: CodeType | None = None
+        self.depth = 0
+        """The function of `random` that it called, and how many frames of that module there were, up to ours."""
         self.raw_place: object = _NOWHERE
         self.thread = 0
         self._file = ""
@@ -54,36 +58,49 @@ class _Shared:
         self._made_gauss: tuple[Place, tuple[Draws, str] | None] | None = None
         """The place that made the number that `gauss` will return next."""
         self.served = ServedDraws()
-        self._open = 0
-        """Runs in progress."""
         self._is_off = False
         """Draws are not counted: there is no run that they could belong to."""
         self._is_behind = False
         """Some were not counted, so the epoch's state is not known yet."""
-        self._turnable: list[tuple[Any, Any, Any]] = []
+        self._turnable: dict[str, tuple[Any, Any, Any]] = {}
+        """Name -> what modules hold, our function, the original."""
 
     def watch(self, generator: Any) -> None:
         """Watch a generator from its present state on."""
         self.generator, self.getstate = generator, generator.getstate
-        self._turnable, self._is_off = [], False
+        self._turnable, self._is_off = {}, False
         self.begin_epoch()
         self.served = ServedDraws()
+
+    def unwatch(self) -> None:
+        """Count no more: the originals are back."""
+        with self.lock:
+            self._go_on_elsewhere()
+            self._turnable, self._is_off = {}, True
 
     def after_fork(self) -> None:
         """Make it usable in a newly forked process; `random` seeds it there."""
         self.lock = threading.RLock()
 
-    def turnable(self, ours: Any, original: Any) -> Any:
+    def turnable(self, name: str, ours: Any, original: Any) -> Any:
         """Return a function that calls `ours`; while draws are not counted, `original` without a Python frame in between."""
         given = functools.update_wrapper(functools.partial(ours), original)
-        self._turnable.append((given, ours, original))
+        self._turnable[name] = given, ours, original
         return given
 
     def _turn(self, *, off: bool) -> None:
+        """Turn counting off or on: also in modules that hold the functions, and in the places where most find them."""
         self._go_on_elsewhere()
         self._is_off = off
-        for given, ours, original in self._turnable:
+        own = vars(self.generator)
+        for name, (given, ours, original) in self._turnable.items():
             given.__setstate__((original if off else ours, (), {}, vars(given)))
+            if off and own.get(name) is ours:
+                del own[name]
+            elif not off and name not in own:
+                own[name] = ours
+            if getattr(random, name) is (given if off else original):
+                setattr(random, name, original if off else given)
 
     def turn_on(self) -> None:
         """Count draws again."""
@@ -94,17 +111,16 @@ class _Shared:
 
     def begin(self) -> None:
         """Begin a run."""
-        with self.lock:
-            self._open += 1
-            if self._is_off:
-                self.turn_on()
+        ACTIVITY.begin()
+        if self._is_off:
+            self.turn_on()
 
     def end(self, draws: Draws | None) -> None:
         """End a run that has begun; `draws` is None if it has none."""
+        ACTIVITY.end()
         with self.lock:
-            self._open -= 1
             # its row ends with it; and if no run is left, the next draw finds nothing to count for
-            if not self._open or (self._drawer is not None and self._drawer[0] is draws):
+            if not ACTIVITY.on or (self._drawer is not None and self._drawer[0] is draws):
                 self._go_on_elsewhere()
 
     def mark(self, draws: Draws) -> Any:
@@ -139,8 +155,14 @@ class _Shared:
     def come(self, frame: FrameType) -> None:
         """Called when a frame is about to draw: the same code in the same place as last time, or another."""
         raw, thread = PLACE.get(None), _thread.get_ident()
-        file = asker(frame, FILES)
+        caller: FrameType | None = frame
+        depth, last = 0, None
+        while caller is not None and (last_code := caller.f_code).co_filename in FILES:
+            caller, depth, last = caller.f_back, depth + 1, last_code
+        file = "" if caller is None else caller.f_code.co_filename
+        code = None if caller is None else caller.f_code
         if raw is self.raw_place and thread == self.thread and file is self._file:
+            self.code, self.last, self.depth = code, last, depth
             return
         self._settle()
         place = current_place()
@@ -150,12 +172,11 @@ class _Shared:
         if place.run is None and not self._epoch_text:  # after `seed` an import draws the same again
             with guard("randoms.import"):
                 note_import(GapKind.RANDOM_UNRECORDED, "draws from", "random")
-        # Any code may call code in `random` itself.
-        self.code = None if frame.f_code.co_filename == FILES[0] else frame.f_code
+        self.code, self.last, self.depth = code, last, depth
         self.raw_place, self.thread = raw, thread
         if place is self._place and file is self._file:
             return
-        if draws is None and not self._open and not self._is_of_process():
+        if draws is None and not ACTIVITY.on:
             self._turn(off=True)
             return
         drawer = None if draws is None else (draws, feed_of("random", place, file))
@@ -167,11 +188,6 @@ class _Shared:
         if drawer is not None:
             with guard("randoms.row"):
                 self._open_row(place, *drawer)
-
-    def _is_of_process(self) -> bool:
-        """Return whether draws outside any run belong to the process, because all of it is a run."""
-        recorder = switch.recorder()
-        return switch.serving() is not None or (recorder is not None and recorder.root.draws() is not None)
 
     def come_anew(self, frame: FrameType) -> None:
         """Begin a row at a frame, whatever drew before."""

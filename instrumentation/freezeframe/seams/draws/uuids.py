@@ -16,18 +16,21 @@ from collections.abc import Callable
 from types import ModuleType
 from typing import Any, Final
 
-from freezeframe._guard import guard
+from freezeframe._guard import report
+from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import current_place
 from freezeframe.seams.recorder.patching import Patches
-from freezeframe.seams.recorder.readings import feed_of, note, note_before, recall
+from freezeframe.seams.recorder.readings import feed_of, is_kept_before, note, note_before, recall
 
+ORIGINAL: Final = "freezeframe_original"
+"""The attribute by which our `os.urandom` names Python's: what is recorded here is no secret that the program draws."""
 _ASKER: Final = 3
 """Frames from `_keep` up to the caller: our stand-in, the function of `uuid`, its caller."""
 
 
 def install(module: ModuleType, patches: Patches) -> None:
     """Replace what the functions of ``uuid`` draw from."""
-    patches.replace(module, "os", _Os)
+    patches.replace(module, "os", functools.partial(_Os, module))
     if getattr(module, "_generate_time_safe", None) is not None:
         patches.replace(module, "_generate_time_safe", _wrap_time)
 
@@ -50,14 +53,18 @@ def _wrap_number(original: Callable[..., int]) -> Callable[..., int]:
 class _Os:
     """``os`` as `uuid` sees it."""
 
-    def __init__(self, original: Any) -> None:
+    def __init__(self, module: ModuleType, original: Any) -> None:
+        self._module = module
         self._original = original
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._original, name)
 
     def urandom(self, size: int) -> bytes:
-        return _keep(size, os.urandom)
+        if not ACTIVITY.on and not is_kept_before():
+            ACTIVITY.put_aside(self._module, "os", self, self._original)
+            return os.urandom(size)
+        return _keep(size, getattr(os.urandom, ORIGINAL, os.urandom))
 
 
 def _wrap_time(original: Callable[[], tuple[bytes, Any]]) -> Callable[[], tuple[bytes, Any]]:
@@ -82,11 +89,16 @@ def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
     if place.inside_call:
         return draw(size)
     feed, file = "", sys._getframe(_ASKER).f_code.co_filename
-    with guard("uuids.feed"):
+    try:
         feed = feed_of("uuid", place, file)
+    except Exception as error:
+        report("uuids.feed", error)
     recorded = recall(feed)
     given = draw(size) if recorded is None else bytes.fromhex(recorded)
-    with guard("uuids.note"):
+    try:
         note(place, feed, given.hex())
-        note_before(place, file, feed, given.hex())
+        if place.run is None:
+            note_before(place, file, feed, given.hex())
+    except Exception as error:
+        report("uuids.note", error)
     return given

@@ -25,10 +25,23 @@ from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.readings import feed_of, note, recall
 from freezeframe_schemas.exchange import Lane, format_lane
 
-LANES: Final[WeakKeyDictionary[Any, Lane]] = WeakKeyDictionary()
-"""Task or future -> the lane that it works in."""
+_LANE: Final = "_freezeframe_lane"
+_LANES: Final[WeakKeyDictionary[Any, Lane]] = WeakKeyDictionary()
+"""The same, of those that take no attributes."""
 
 Found = tuple[set[Any], set[Any]]
+
+
+def set_lane(member: Any, lane: Lane) -> None:
+    """Note the lane that a task or future works in: as an attribute, which takes a tenth of the time of a weak dictionary."""
+    try:
+        member._freezeframe_lane = lane
+    except AttributeError:
+        _LANES[member] = lane
+
+
+def _lane_of(member: Any) -> Lane | None:
+    return getattr(member, _LANE, None) or _LANES.get(member)
 
 
 def install(patches: Patches) -> None:
@@ -60,7 +73,7 @@ class Race:
                 self._begin(place, caller)
 
     def _mark(self, ordered: bool) -> None:
-        lanes = [LANES.get(member) for member in self.members]
+        lanes = [_lane_of(member) for member in self.members]
         if ordered or None not in lanes:
             self._marks = {
                 member: f"#{number}" if lane is None else format_lane(lane)

@@ -6,20 +6,28 @@ A feed is the name of such a list: ``KIND LANE FILE``. Outside a run, the kind e
 from __future__ import annotations
 
 import os
+from functools import lru_cache
 from typing import Final
 
 from freezeframe.context.current import Place
 from freezeframe.context.draws import Draws, is_of_program
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.responder import Feed
-from freezeframe_schemas.exchange import format_lane
+from freezeframe_schemas.exchange import Lane, format_lane
 
 _MAX_BEFORE: Final = 20
+_MAX_ASKED: Final = 1_000
+"""How often it is asked, by whomever: a program that asks more often is no longer being imported."""
 
 
 def feed_of(kind: str, place: Place, file: str) -> str:
     """Return the feed of a place, for the file that asks there."""
-    return f"{kind}{'' if place.run else '-outside'} {format_lane(place.lane.path)} {os.path.basename(file)}"
+    return _feed(kind, place.run is not None, place.lane.path, file)
+
+
+@lru_cache(maxsize=1_000)
+def _feed(kind: str, is_in_run: bool, lane: Lane, file: str) -> str:
+    return f"{kind}{'' if is_in_run else '-outside'} {format_lane(lane)} {os.path.basename(file)}"
 
 
 def recall(feed: str) -> str | None:
@@ -34,14 +42,20 @@ def note(place: Place, feed: str, value: str) -> list[str] | None:
     return None if recorder is None else (place.run or recorder.root).note_reading(feed, value)
 
 
+def is_kept_before() -> bool:
+    """Return whether what the program reads outside of runs is kept for all of them, since there was none so far."""
+    recorder = switch.recorder()
+    if recorder is None or recorder.root.loaded.full or len(recorder.root.before) >= _MAX_BEFORE:
+        return False
+    recorder.root.asked_before += 1
+    return recorder.root.asked_before < _MAX_ASKED
+
+
 def note_before(place: Place, file: str, feed: str, value: str) -> None:
     """Keep what a file of the program read before the first run, for all runs: a replay imports the program's modules again."""
     recorder = switch.recorder()
-    if recorder is None or place.run is not None:
-        return
-    root = recorder.root
-    if not root.loaded.full and len(root.before) < _MAX_BEFORE and is_of_program(file):
-        root.before.append((feed, value))
+    if recorder is not None and place.run is None and is_kept_before() and is_of_program(file):
+        recorder.root.before.append((feed, value))
 
 
 def draws_of(place: Place) -> Draws | None:

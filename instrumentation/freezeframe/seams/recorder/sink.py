@@ -74,6 +74,9 @@ class RootSpan(Protocol):
         """Return the readings, each with its feed, of what the program drew before its first run."""
         ...
 
+    asked_before: int
+    """How often anything was drawn then."""
+
     def context_for_exchange(self, *, is_call: bool = True) -> Context | None:
         """Return the parent context of a new exchange, None for the current one. A call makes a run of what holds it."""
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from freezeframe.context.activity import ACTIVITY
 from freezeframe.seams.recorder.recording import Recorder
 from freezeframe.seams.recorder.responder import Call, EditRequest, Responder
 from freezeframe_schemas.exchange import Exchange, Request
@@ -55,6 +56,7 @@ def start_serving(
     _switch.databases, _switch.files = databases, files
     _switch.responder, _switch.edit, _switch.real_time, _switch.is_recorded = responder, edit, real_time, is_recorded
     _switch.on_instrument = on_instrument
+    ACTIVITY.serve(True)
 
 
 def stop_serving() -> None:
@@ -62,6 +64,7 @@ def stop_serving() -> None:
     _switch.responder = _switch.edit = _switch.on_instrument = None
     _switch.is_recorded = False
     _switch.databases = _switch.files = "as they are"
+    ACTIVITY.serve(False)
 
 
 def databases() -> Answered:

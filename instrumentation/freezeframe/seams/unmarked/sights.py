@@ -1,8 +1,8 @@
 """What a run's unmarked code reaches outside the process: files, databases, connections, programs. Each is a gap of that run.
 
-One audit hook (PEP 578) sees them whatever library they go through. It cannot be removed, so outside capture it
-returns at once; it never raises into the program. Each thing counts once, when first seen: kind, name and line of code.
-Never a value; of a path, the part below the working directory, else only the file's name.
+We stand before the functions of the standard library that reach them (`entrances`). Nothing is raised into the program. Each
+thing counts once, when first seen: kind, name and line of code. Never a value; of a path, the part below the working
+directory, else only the file's name.
 
 What modules of the application read while they are imported is a gap of each run: a replay imports them again.
 
@@ -22,15 +22,19 @@ import sysconfig
 import threading
 from collections.abc import Callable, Mapping
 from functools import cache
+from threading import get_ident
 from types import FrameType
 from typing import Any, Final
 
 from freezeframe._guard import guard, report
+from freezeframe.context.activity import ACTIVITY
 from freezeframe.context.current import current_place
 from freezeframe.context.draws import UNRECORDED
 from freezeframe.context.sights import Sight, Sights, shown_path
 from freezeframe.seams.recorder import switch
+from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.readings import draws_of
+from freezeframe.seams.unmarked.entrances import IMPORTS, ImportWatch, install
 from freezeframe_schemas.gaps import GapKind
 
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
@@ -38,13 +42,8 @@ _CHANGES: Final[Mapping[str, str]] = {
     "os.mkdir": "makes the folder", "os.remove": "removes", "os.rename": "renames", "os.rmdir": "removes the folder",
     "os.truncate": "cuts", "os.link": "links", "os.symlink": "links",
 }  # fmt: skip
-_BY_FOLDER: Final = frozenset(_CHANGES) - {"os.truncate"}
-"""Events whose last argument is the descriptor of the path's base folder, or -1; the folder itself was seen earlier."""
 _PROGRAMS: Final = frozenset({"subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn"})
 _SQLITE: Final = "sqlite3.connect"
-_EVENTS: Final = frozenset(
-    {"open", "os.listdir", "os.scandir", _SQLITE, "socket.connect", *_CHANGES, *_PROGRAMS}
-)  # fmt: skip
 _LOADED: Final = frozenset({GapKind.FILE_READ, GapKind.DATABASE, GapKind.CONNECTION})
 """What an import reads. What it writes or starts is its own affair: a replay imports again."""
 _CODE: Final = (".py", ".pyc", ".pyi", ".pyd", ".so", ".pth")
@@ -76,85 +75,101 @@ _CARRIERS: Final = (
 """Our modules that only carry the application's work to another thread or step."""
 
 
-class _Watch:
-    """The process's hook: on while something records."""
-
-    __slots__ = ("busy", "installed", "on")
-
-    def __init__(self) -> None:
-        self.on = False
-        self.installed = False
-        self.busy = threading.local()
-
-
-_WATCH: Final = _Watch()
+_WATCH: Final = ImportWatch()
+_patches: Final = Patches()
+_take_back: Final[list[Callable[[], None]]] = []
+_PLAIN: Final = frozenset({str, int, type(None)})
+_MAX_KNOWN: Final = 1_000
+"""Names of files of one run that are known to have been looked at."""
+_MAIN: Final = threading.main_thread().ident
+"""The thread that runs the program's file, as a module that is imported."""
 
 
 def start() -> None:
-    """Start watching; install the hook once per process."""
+    """Start watching: stand before the entrances, once."""
+    if not _take_back:
+        _python_directories()  # asks the file system: not while the program does
+        _take_back.append(install(_patches, _WATCH, hear))
     _WATCH.on = True
-    if not _WATCH.installed:
-        _WATCH.installed = True
-        _python_directories()  # asks the file system: not inside the hook
-        sys.addaudithook(_hook(_WATCH, _EVENTS, _hear))
+    for known in _WATCH.known.values():
+        known.clear()
 
 
 def stop() -> None:
-    """Stop watching; the hook stays, and returns at once."""
+    """Stop watching what happens outside of runs."""
     _WATCH.on = False
 
 
-def _hook(watch: _Watch, events: frozenset[str], hear: Callable[[str, tuple[Any, ...]], None]) -> Callable[..., None]:
-    """Return the hook. It is called for everything that Python audits, also during shutdown: it uses no global names."""
-
-    def hook(event: str, arguments: tuple[Any, ...]) -> None:
-        if watch.on and event in events:
-            hear(event, arguments)
-
-    return hook
+def uninstall() -> None:
+    """Give the entrances back."""
+    _patches.undo()
+    while _take_back:
+        _take_back.pop()()
 
 
-def _hear(event: str, arguments: tuple[Any, ...]) -> None:
-    if getattr(_WATCH.busy, "now", False):
-        return
-    _WATCH.busy.now = True
+def hear(event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
+    """Note what code does that is about to act; `event` and `arguments` are those of its audit event (PEP 578)."""
     try:
-        _note(event, arguments)
+        _note(event, arguments, frame)
     except Exception as error:
         report("unmarked", error)
-    finally:
-        _WATCH.busy.now = False
 
 
-def _note(event: str, arguments: tuple[Any, ...]) -> None:
+def _note(event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
     recorder = switch.recorder()
     if recorder is None:
         return
     place = current_place()
     if place.lane.apart:  # a replay does not do this
         return
+    key = _key(event, arguments)
     if place.run is None:
-        _note_import(recorder.root.loaded, event, arguments)
+        if _is_looked_at_outside(recorder.root.loaded, key):
+            return
+        if _WATCH.on and (IMPORTS or get_ident() == _MAIN):
+            _note_import(recorder.root.loaded, event, arguments, frame)
     sights: Sights | None = recorder.root.sights() if place.run is None else place.run.sights
-    if sights is None or sights.full:
+    if sights is None or sights.full or key in sights.known:
         return
     if event == "open" and path_of(arguments[0]) in _RANDOM_DEVICES:
         draws = draws_of(place)
-        if draws is not None and _who(sys._getframe(3), alone=place.run is None):
+        if draws is not None and _who(frame, alone=place.run is None):
             draws.lost[UNRECORDED] += 1
         return
     act = _act(event, arguments, sights)
-    if act is None:
-        return
-    kind, verb, what = act
-    if not sights.is_new(kind, what) or (verb == "reads" and not os.path.isfile(what)):
-        return
-    found = _who(sys._getframe(3), alone=place.run is None)
-    if found is not None:
-        sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
+    if act is not None:
+        kind, verb, what = act
+        if sights.is_new(kind, what) and (verb != "reads" or os.path.isfile(what)):
+            found = _who(frame, alone=place.run is None)
+            if found is not None:
+                sights.note(Sight(kind=kind, verb=verb, what=what, by=found[0], where=found[1]))
+    if key is not None and len(sights.known) < _MAX_KNOWN:
+        sights.known.add(key)
 
 
-def _note_import(loaded: Sights, event: str, arguments: tuple[Any, ...]) -> None:
+def _key(event: str, arguments: tuple[Any, ...]) -> object:
+    """Return what is the same if the program does the same again, for `open` as `entrances` makes it; None if nothing is."""
+    plain = arguments[:2]
+    if type(plain[0]) is not str or type(plain[-1]) not in _PLAIN:
+        return None
+    return plain if event == "open" else (event, *plain)
+
+
+def _is_looked_at_outside(loaded: Sights, key: object) -> bool:
+    """Return whether code outside of runs did the same before, while nothing was being imported; remember that it does."""
+    if loaded.full:
+        _WATCH.on = False
+    known = _WATCH.known[ACTIVITY.is_process]
+    if key is None or IMPORTS or (_WATCH.on and get_ident() != _MAIN):
+        return False
+    if key in known:
+        return True
+    if len(known) < _MAX_KNOWN:
+        known.add(key)
+    return False
+
+
+def _note_import(loaded: Sights, event: str, arguments: tuple[Any, ...], frame: FrameType | None) -> None:
     """Note what a module of the application reads while it is imported: a replay of a run of its functions reads it again."""
     act = None if loaded.full or event == _SQLITE else _act(event, arguments, loaded)  # opening a database reads nothing
     if act is None or act[0] not in _LOADED:
@@ -162,7 +177,6 @@ def _note_import(loaded: Sights, event: str, arguments: tuple[Any, ...]) -> None
     kind, verb, what = act
     if not loaded.may_be_new(kind, what) or os.path.basename(what).startswith(".env"):
         return
-    frame = sys._getframe(4)
     imported = _importing(frame)
     if imported is not None and (verb != "reads" or os.path.isfile(what)):
         _keep(loaded, kind, verb, what, frame, imported)
@@ -232,7 +246,7 @@ def _act(event: str, arguments: tuple[Any, ...], sights: Sights) -> tuple[GapKin
     if event in _PROGRAMS:
         return GapKind.PROCESS, "starts", _program(event, arguments)
     path = path_of(arguments[0])
-    if path is None or path.startswith(_python_directories()) or (event in _BY_FOLDER and arguments[-1] != -1):
+    if path is None or path.startswith(_python_directories()):
         return None
     if event == _SQLITE:
         return GapKind.DATABASE, "opens the database", path
