@@ -82,8 +82,8 @@ def install(patches: Patches, watch: ImportWatch, hear: Hear) -> Callable[[], No
     for name, event in _OF_OS.items():
         if hasattr(os, name) and type(original := getattr(os, name)) is BuiltinFunctionType:
             ours[original] = _of_os(original, event, watch, hear)
-    for module in sys.modules.copy().values():
-        if type(module) is ModuleType and module.__name__ not in _UNTOUCHED:
+    for module_name, module in sys.modules.copy().items():
+        if type(module) is ModuleType and module_name not in _UNTOUCHED:  # no lazy one, which asking would load
             for name, value in list(vars(module).items()):
                 if type(value) is BuiltinFunctionType and (entrance := ours.get(value)) is not None:
                     patches.replace(module, name, lambda _, entrance=entrance: entrance)
