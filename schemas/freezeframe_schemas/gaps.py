@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
@@ -172,9 +173,22 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
     if genai.HTTP_REQUEST_METHOD not in attributes and body is not None and values.is_opaque(body):
         yield Gap(
             kind=GapKind.RESULT_OPAQUE,
-            text=f"{where}: the result holds an object that cannot be rebuilt",
+            text=f"the result of {span.name} holds a {_opaque_class(body)}, which cannot be rebuilt",
             do="return plain data from it: JSON types, dataclasses, pydantic models",
         )
+
+
+def _opaque_class(body: str) -> str:
+    """Return the class of the first object in a result that cannot be rebuilt."""
+    found = _OPAQUE.search(body)
+    return found[1] if found else "value of an unknown class"
+
+
+def counted(gaps: Iterable[Gap]) -> Iterator[Gap]:
+    """Yield each gap once, with the number of its spans: a call in a loop has one cause."""
+    counts = Counter(gaps)
+    for gap, count in counts.items():
+        yield gap if count == 1 else replace(gap, text=f"{gap.text} ({count} calls)")
 
 
 def _ended_from_outside(error: str | None) -> str:
@@ -183,6 +197,7 @@ def _ended_from_outside(error: str | None) -> str:
     return found[1] if found else ""
 
 
+_OPAQUE: Final = re.compile(r'\{"\$type": ?"opaque", ?"class": ?"([^"]+)"')
 _CLASS: Final = re.compile(r'\{"\$type": "exception", "class": "[\w.]+:(CancelledError|GeneratorExit|KeyboardInterrupt)"')
 
 

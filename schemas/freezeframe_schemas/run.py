@@ -17,7 +17,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.exchange import Exchange, Kind, exchange_from_span
-from freezeframe_schemas.gaps import Gap, GapKind, span_gaps
+from freezeframe_schemas.gaps import Gap, GapKind, counted, span_gaps
 from freezeframe_schemas.lifecycle import RunStatus, replace_pending, status_of, unfinished_entries
 from freezeframe_schemas.span import Attributes, SpanRecord, StatusCode
 
@@ -141,7 +141,7 @@ def build_run(spans: Iterable[SpanRecord], *, verified: bool = False) -> Run:
         entry=_entry(ordered),
         exchanges=tuple(exchanges),
         enclosing=enclosing,
-        gaps=tuple(_gaps(ordered, by_id)),
+        gaps=tuple(counted(_gaps(ordered, by_id))),
         verified=verified,
     )
 

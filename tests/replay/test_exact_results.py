@@ -130,6 +130,19 @@ def test_a_path_a_url_and_a_secret_in_the_input_come_back_and_what_does_not_is_n
     assert "the field lock of the argument job, a _thread:lock, cannot be rebuilt" in lost.text
 
 
+def test_equal_gaps_of_a_call_in_a_loop_are_one_line_with_its_class_and_their_number() -> None:
+    @freezeframe.tool
+    def lock(number: int) -> Any:
+        return {"number": number, "held": threading.Lock()}
+
+    def agent() -> int:
+        return sum(lock(number)["number"] for number in range(14))
+
+    fixture, _ = record(agent)
+    (line,) = [gap for gap in fixture.gaps if "cannot be rebuilt" in gap]
+    assert "lock holds a _thread:lock, which cannot be rebuilt (14 calls): return plain data" in line
+
+
 def _compare(agent: Callable[[], Any]) -> None:
     fixture, recorded = record(agent)
     report, live = replay(agent, ReplaySession(fixture))

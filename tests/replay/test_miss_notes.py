@@ -21,6 +21,13 @@ from freezeframe_schemas.divergence import Divergence, DivergenceKind
         ("385 ms left", "79 ms left", False),
         ("81.693 per s", "21.844 per s", True),
         ("A-1057", "A-1042", False),
+        ("<176433382212.1234.56789012@host>", "<176433382319.1234.56789012@host>", False),  # a message id
+        ("<176433382212.210.99@host>", "<176433382212.210.98@host>", False),
+        ("id 1.20.300", "id 1.20.301", False),
+        ("mail to 12345@host.org", "mail to 12346@host.org", False),
+        ("at 10.0.0.12", "at 10.0.0.13", False),
+        ("took 3.214s.", "took 3.211s.", True),
+        ("(0.125)", "(0.126)", True),
     ],
 )
 def test_numbers_that_may_be_computed_from_a_duration_are_named(recorded: str, live: str, named: bool) -> None:
@@ -34,3 +41,34 @@ def test_a_number_that_the_program_measured_is_named_if_it_is_far_from_that_of_t
     changed = Divergence(kind=DivergenceKind.REQUEST_CHANGED, step=2, lane="", recorded="It took 1 ms.", live=live)
     (first,) = with_reason([changed], [], {"33": "too far", "1": "too far"})
     assert ("33 may be a duration that the program measured, too far" in first.note) is named
+
+
+RETURNS = "returns a shop:Order, which a replay does not give back whole (only plain data and fields)"
+FETCH, PRICE, COUNT = (f"{name} (shop.py:{line}) {RETURNS}" for name, line in (("fetch", 3), ("price", 9), ("count", 15)))
+CHANGES = "tool fill (shop.py:20) changes its argument found, which a replay does not do: return the change"
+CARRIED = "an earlier run of the process changed shop.SEEN, which a replay does not do: keep no state"
+
+
+@pytest.mark.parametrize(
+    ("gaps", "made", "named"),
+    [
+        ([FETCH, PRICE, COUNT], ["fetch", "price"], PRICE),
+        ([FETCH, PRICE, COUNT], ["price", "fetch", "POST /v1/chat/completions"], FETCH),
+        ([FETCH, CHANGES], ["fetch", "fill"], CHANGES),
+        ([FETCH, CARRIED], ["fetch"], FETCH),
+        ([FETCH, CARRIED], [], CARRIED),
+        ([FETCH, CARRIED], ["count"], CARRIED),
+        ([FETCH], [], ""),
+        ([FETCH, FETCH.replace("Order", "Line")], ["fetch"], f"{FETCH}; {FETCH.replace('Order', 'Line')}"),
+        (
+            [CARRIED.replace("SEEN", name) for name in "ABCDE"],
+            ["fetch"],
+            "; ".join(CARRIED.replace("SEEN", n) for n in "ABC") + "; 2 more",
+        ),
+        (["the files of shop.py changed"], ["fetch"], ""),
+    ],
+)
+def test_the_gap_of_the_call_made_last_is_named_and_no_other_ones(gaps: list[str], made: list[str], named: str) -> None:
+    changed = Divergence(kind=DivergenceKind.REQUEST_CHANGED, step=2, lane="")
+    (first,) = with_reason([changed], gaps, recorded={"fetch", "price", "count", "fill"}, made=made)
+    assert first.note == (f"a gap of the run may be the reason: {named}" if named else "")

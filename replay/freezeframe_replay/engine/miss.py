@@ -24,8 +24,11 @@ from freezeframe_schemas.keys import RequestKey, comparable_body, request_key
 from freezeframe_schemas.wire import decode_body, find_dialect_of
 from freezeframe_schemas.wire.document import as_object, as_objects, parse
 
-_MAY_BE_MEASURED: Final = re.compile(r"\d+\.\d+(?:e-?\d+)?|(?<![\w-])\d{3,}(?![\w-])")
-"""A fraction, or a longer integer that is not part of a name."""
+_MAY_BE_MEASURED: Final = re.compile(r"(?<![\d.])\d+\.\d+(?:e-?\d+)?(?![\d@]|\.\d)|(?<![\w.-])\d{3,}(?![\w@-]|\.\d)")
+"""A fraction, or a longer integer, that is not part of a name or an id: ``<1764.210.53@host>``."""
+_OF_A_CALL: Final = re.compile(r"(?:tool )?(\S+) ")
+"""Begins a gap of one function, if it is one of the recorded calls."""
+_MAX_REASONS: Final = 3
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-\d+)?")
 _EXACT: Final = re.compile(r"\.\d{3}")
 _NEARLY: Final = 0.1
@@ -195,7 +198,12 @@ def _in_words(parts: Sequence[Mapping[str, Any]]) -> str:
 
 
 def with_reason(
-    divergences: Sequence[Divergence], gaps: Iterable[str], measured: Mapping[str, str] = MappingProxyType({})
+    divergences: Sequence[Divergence],
+    gaps: Iterable[str],
+    measured: Mapping[str, str] = MappingProxyType({}),
+    *,
+    recorded: Collection[str] = (),
+    made: Sequence[str] = (),
 ) -> tuple[Divergence, ...]:
     """Return the divergences, the first one with the reasons for which unchanged code may diverge, too.
 
@@ -203,17 +211,28 @@ def with_reason(
         divergences: of a replay.
         gaps: of the run.
         measured: number that the program may have measured -> why it is not taken for the recorded one.
+        recorded: names of the run's calls.
+        made: names of the calls that the replay made, in order.
     """
     if not divergences or divergences[0].kind not in _MAY_COME_OF_A_GAP:
         return tuple(divergences)
     first = divergences[0]
-    reasons = [gap for gap in gaps if any(words in gap for words in (NOT_REPEATED, NOT_WHOLE, NOT_SET))]
+    may_be = [gap for gap in gaps if any(words in gap for words in (NOT_REPEATED, NOT_WHOLE, NOT_SET))]
+    reasons = _fitting(may_be, recorded, made)
     notes = [
         first.note,
         _measured(first, measured),
         f"a gap of the run may be the reason: {'; '.join(reasons)}" if reasons else "",
     ]
     return (replace(first, note="; ".join(filter(None, notes))), *divergences[1:])
+
+
+def _fitting(gaps: Sequence[str], recorded: Collection[str], made: Sequence[str]) -> Sequence[str]:
+    """Return the gaps that may be the reason: of the call made last that has any, else those that are no call's."""
+    of_calls = {gap: found[1] for gap in gaps if (found := _OF_A_CALL.match(gap)) and found[1] in recorded}
+    last = next((name for name in reversed(made) if name in of_calls.values()), None)
+    fitting = [gap for gap in gaps if of_calls.get(gap) == last]
+    return (*fitting[:_MAX_REASONS], *([f"{len(fitting) - _MAX_REASONS} more"] if len(fitting) > _MAX_REASONS else ()))
 
 
 def _measured(divergence: Divergence, measured: Mapping[str, str]) -> str:
