@@ -201,10 +201,12 @@ def test_a_file_from_elsewhere_is_named_where_reads_are_fenced(recorded: Fixture
 
 
 @pytest.mark.proof
-def test_without_the_fences_files_and_processes_are_left_alone(recorded: Fixture, tmp_path: Path) -> None:
-    report = replay(recorded, tmp_path, "subprocess.run(['true']); open('out', 'w').write('x')", ReplayPolicy())
-    assert verdict(report) is Verdict.IDENTICAL
-    assert (tmp_path / "out").read_text() == "x"
+def test_without_the_fences_a_program_starts_others_and_writes_where_it_may(recorded: Fixture, tmp_path: Path) -> None:
+    act = "subprocess.run(['true']); open('out', 'w').write('x'); assert open('out').read() == 'x'"
+    for policy in (ReplayPolicy(), ReplayPolicy(allow_paths=("out",))):
+        report = replay(recorded, tmp_path, act, policy)
+        assert verdict(report) is Verdict.IDENTICAL
+        assert (tmp_path / "out").exists() == bool(policy.allow_paths)
 
 
 @pytest.mark.proof

@@ -109,7 +109,7 @@ COMMAND: Final = Command(
             help="fence off one of these; reads: of files that belong neither to the program, nor to Python, nor to the system "
             "(repeatable)",
         ),
-        repeatable("--allow-path", metavar="PATH", help="file or directory that the fences allow"),
+        repeatable("--allow-path", metavar="PATH", help="file or directory that the program may change, and the fences allow"),
         repeatable("--allow-program", metavar="NAME", help="program that the fences allow to start"),
         options.timeout(of="the program"),
         options.REQUIRE_VALUES,

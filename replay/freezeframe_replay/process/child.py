@@ -50,6 +50,8 @@ KEPT_VARIABLE: Final = "FREEZEFRAME_REPLAY_KEPT"
 """File of spans to which the replay is recorded, as its own run; if unset, it is not recorded."""
 KEYS_VARIABLE: Final = "FREEZEFRAME_REPLAY_KEYS"
 """Directory of keys, if it holds the key of the recording's surrogates."""
+LAYER_VARIABLE: Final = "FREEZEFRAME_REPLAY_LAYER"
+"""Folder for copies of the files that the program changes; if unset, it changes the files themselves."""
 FIRST_VARIABLE: Final = "FREEZEFRAME_REPLAY_FIRST"
 """Process id of the first process of the replay, which writes the report. The processes that it starts inherit the variable."""
 ENTRY_MISSING: Final = 125
@@ -80,6 +82,11 @@ def activate() -> None:
     fixture = load_fixture(Path(directory))
     policy = policy_from_json(os.environ[POLICY_VARIABLE]) if POLICY_VARIABLE in os.environ else ReplayPolicy()
 
+    if LAYER_VARIABLE in os.environ:  # before the seams, which then answer in its place
+        from freezeframe_replay.process.layer import Layer
+
+        kept = [os.environ[KEPT_VARIABLE]] if KEPT_VARIABLE in os.environ else []
+        Layer(os.environ[LAYER_VARIABLE], [*policy.allow_paths, *kept]).install()
     first = os.environ.setdefault(FIRST_VARIABLE, str(os.getpid())) == str(os.getpid())
     # A Python that the program starts is also in the replay, and not on the network.
     os.environ.update(freezeframe.injected_environment(f"{__name__}:activate"))

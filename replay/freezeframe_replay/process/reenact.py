@@ -20,6 +20,7 @@ from freezeframe_replay.process.child import (
     FIXTURE_VARIABLE,
     KEPT_VARIABLE,
     KEYS_VARIABLE,
+    LAYER_VARIABLE,
     POLICY_VARIABLE,
     REPORT_VARIABLE,
     key_of,
@@ -244,7 +245,9 @@ def _stopped(peers: Peers, fixture: Fixture) -> Report:
 def _fenced(policy: ReplayPolicy, scratch: Path, spans: Path | None) -> tuple[ReplayPolicy, dict[str, str]]:
     """Return the policy and the variables that give a program that must not write a place for temporary files."""
     if Fence.WRITES not in policy.fences:
-        return policy, {}
+        layer = scratch / "layer"
+        read = replace(policy, allow_paths=(*policy.allow_paths, str(layer))) if Fence.READS in policy.fences else policy
+        return read, {LAYER_VARIABLE: str(layer)}
     # Temporary files disappear with the replay, so writing them has no effect.
     temporary = scratch / "tmp"
     temporary.mkdir()
