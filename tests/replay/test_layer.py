@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.otlp.json_form import spans_from_otlp_json
@@ -37,38 +36,138 @@ with dbm.dumb.open("dumb") as table:
 pickle.dump({"a": 1}, open("memo.pkl", "wb"))
 os.symlink("a.txt", "link")
 """
-ACTS = {
-    "write": 'open("a.txt", "w").write("new"); say(open("a.txt").read())',
-    "append": 'open("a.txt", "a").write("more"); say(open("a.txt").read(), os.path.getsize("a.txt"))',
-    "update in place": 'f = open("a.txt", "r+b"); f.seek(2); f.write(b"XY"); f.close(); say(open("a.txt", "rb").read())',
-    "a new file": 'open("cache/new.txt", "x").write("n"); say(sorted(os.listdir("cache")), os.path.exists("cache/new.txt"))',
-    "one that exists": 'say(failed(open, "a.txt", "x"))',
-    "one that does not": 'say(failed(open, "none.txt"), failed(os.remove, "none.txt"), failed(open, "no/such/f", "w"))',
-    "remove": 'os.remove("a.txt"); say(os.path.exists("a.txt"), failed(open, "a.txt"), sorted(os.listdir(".")))',
-    "remove and make again": 'os.unlink("a.txt"); open("a.txt", "w").write("z"); say(open("a.txt").read())',
-    "replace": 'open("t.tmp", "w").write("t"); os.replace("t.tmp", "a.txt"); say(open("a.txt").read(), os.path.exists("t.tmp"))',
-    "rename a folder": 'os.rename("cache/deep", "moved"); say(seen("."), open("moved/down/d.txt").read())',
-    "a tree": 'shutil.rmtree("cache"); say(os.path.isdir("cache"), seen(".")); os.mkdir("cache"); say(os.listdir("cache"))',
-    "copies": 'shutil.copytree("cache", "copy"); shutil.copy2("a.txt", "copy"); shutil.move("copy", "c2"); say(seen("."))',
-    "folders": 'os.makedirs("p/q", exist_ok=True); os.rmdir("p/q"); say(failed(os.rmdir, "cache"), failed(os.mkdir, "p"), seen("."))',
-    "pathlib": 'p = pathlib.Path("cache/p.txt"); p.write_text("p"); p.rename("cache/q.txt"); p.touch(); say(sorted(map(str, p.parent.rglob("*"))))',
-    "glob and walk": 'open("cache/deep/n.txt", "w"); os.remove("cache/b.txt"); say(sorted(glob.glob("**/*.txt", recursive=True)), seen("cache"))',
-    "times and modes": 'os.chmod("a.txt", 0o600); os.truncate("a.txt", 3); os.utime("a.txt", (5, 5)); s = os.stat("a.txt"); say(s.st_mode & 0o777, s.st_mtime, s.st_size)',
-    "descriptors": 'f = os.open("a.txt", os.O_RDWR | os.O_APPEND); os.write(f, b"d"); os.close(f); say(open("a.txt").read())',
-    "by a link": 'open("link", "a").write("l"); say(open("a.txt").read(), os.path.islink("link"), os.readlink("link"))',
-    "sqlite": 'd = sqlite3.connect("cache.db"); d.execute("INSERT INTO t VALUES (2)"); d.commit(); d.close(); say(rows("cache.db"))',
-    "a new database": 'd = sqlite3.connect("file:new.db?mode=rwc", uri=True); d.execute("CREATE TABLE t (x)"); d.commit(); say(rows("new.db"))',
-    "a shelf": 's = shelve.open("shelf"); s["b"] = 2; s.close(); s = shelve.open("shelf"); say(sorted(s.items())); s.close()',
-    "dbm": 't = dbm.dumb.open("dumb", "w"); t["x"] = b"y"; t.close(); say(sorted(dbm.dumb.open("dumb").keys()))',
-    "a memo": 'm = pickle.load(open("memo.pkl", "rb")); m["b"] = 2; pickle.dump(m, open("memo.pkl", "wb")); say(pickle.load(open("memo.pkl", "rb")))',
-    "compressed": 'gzip.open("z.gz", "wt").write("z"); bz2.open("z.bz2", "wt").write("z"); say(gzip.open("z.gz", "rt").read(), os.path.exists("z.bz2"))',
-    "temporary files": 'd = tempfile.mkdtemp(); open(d + "/t", "w").write("t"); say(subprocess.check_output(["cat", d + "/t"])); shutil.rmtree(d)',
-    "a lock file": 'f = os.open("cache/.lock", os.O_CREAT | os.O_EXCL | os.O_RDWR); say(failed(os.open, "cache/.lock", os.O_CREAT | os.O_EXCL)); os.close(f); os.unlink("cache/.lock"); say(seen("."))',
-    "bytes": 'open(b"cache/b.txt", "ab").write(b"!"); say(sorted(os.listdir(b"cache")), open(b"cache/b.txt", "rb").read())',
-    "another folder": 'os.chdir("cache"); open("b.txt", "a").write("!"); say(open("b.txt").read(), open("../cache/b.txt").read(), sorted(os.listdir()))',
-    "threads": 'list(futures.ThreadPoolExecutor(8).map(lambda n: open("a.txt", "a").write(f"{n}"), range(8))); say(sorted(open("a.txt").read()))',
-    "a worker": 'p = multiprocessing.get_context("fork").Process(target=lambda: open("a.txt", "a").write("w")); p.start(); p.join(); say(open("a.txt").read())',
-}  # fmt: skip
+ACT_TEXTS = """
+# write
+open("a.txt", "w").write("new")
+say(open("a.txt").read())
+# append
+open("a.txt", "a").write("more")
+say(open("a.txt").read(), os.path.getsize("a.txt"))
+# update in place
+f = open("a.txt", "r+b")
+f.seek(2)
+f.write(b"XY")
+f.close()
+say(open("a.txt", "rb").read())
+# a new file
+open("cache/new.txt", "x").write("n")
+say(sorted(os.listdir("cache")), os.path.exists("cache/new.txt"))
+# one that exists
+say(failed(open, "a.txt", "x"))
+# one that does not
+say(failed(open, "none.txt"), failed(os.remove, "none.txt"), failed(open, "no/such/f", "w"))
+# remove
+os.remove("a.txt")
+say(os.path.exists("a.txt"), failed(open, "a.txt"), sorted(os.listdir(".")))
+# remove and make again
+os.unlink("a.txt")
+open("a.txt", "w").write("z")
+say(open("a.txt").read())
+# replace
+open("t.tmp", "w").write("t")
+os.replace("t.tmp", "a.txt")
+say(open("a.txt").read(), os.path.exists("t.tmp"))
+# rename a folder
+os.rename("cache/deep", "moved")
+say(seen("."), open("moved/down/d.txt").read())
+# a tree
+shutil.rmtree("cache")
+say(os.path.isdir("cache"), seen("."))
+os.mkdir("cache")
+say(os.listdir("cache"))
+# copies
+shutil.copytree("cache", "copy")
+shutil.copy2("a.txt", "copy")
+shutil.move("copy", "c2")
+say(seen("."))
+# folders
+os.makedirs("p/q", exist_ok=True)
+os.rmdir("p/q")
+say(failed(os.rmdir, "cache"), failed(os.mkdir, "p"), seen("."))
+# pathlib
+p = pathlib.Path("cache/p.txt")
+p.write_text("p")
+p.rename("cache/q.txt")
+p.touch()
+say(sorted(map(str, p.parent.rglob("*"))))
+# glob and walk
+open("cache/deep/n.txt", "w")
+os.remove("cache/b.txt")
+say(sorted(glob.glob("**/*.txt", recursive=True)), seen("cache"))
+# times and modes
+os.chmod("a.txt", 0o600)
+os.truncate("a.txt", 3)
+os.utime("a.txt", (5, 5))
+s = os.stat("a.txt")
+say(s.st_mode & 0o777, s.st_mtime, s.st_size)
+# descriptors
+f = os.open("a.txt", os.O_RDWR | os.O_APPEND)
+os.write(f, b"d")
+os.close(f)
+say(open("a.txt").read())
+# by a link
+open("link", "a").write("l")
+say(open("a.txt").read(), os.path.islink("link"), os.readlink("link"))
+# sqlite
+d = sqlite3.connect("cache.db")
+d.execute("INSERT INTO t VALUES (2)")
+d.commit()
+d.close()
+say(rows("cache.db"))
+# a new database
+d = sqlite3.connect("file:new.db?mode=rwc", uri=True)
+d.execute("CREATE TABLE t (x)")
+d.commit()
+say(rows("new.db"))
+# a shelf
+s = shelve.open("shelf")
+s["b"] = 2
+s.close()
+s = shelve.open("shelf")
+say(sorted(s.items()))
+s.close()
+# dbm
+t = dbm.dumb.open("dumb", "w")
+t["x"] = b"y"
+t.close()
+say(sorted(dbm.dumb.open("dumb").keys()))
+# a memo
+m = pickle.load(open("memo.pkl", "rb"))
+m["b"] = 2
+pickle.dump(m, open("memo.pkl", "wb"))
+say(pickle.load(open("memo.pkl", "rb")))
+# compressed
+gzip.open("z.gz", "wt").write("z")
+bz2.open("z.bz2", "wt").write("z")
+say(gzip.open("z.gz", "rt").read(), os.path.exists("z.bz2"))
+# temporary files
+d = tempfile.mkdtemp()
+open(d + "/t", "w").write("t")
+say(subprocess.check_output(["cat", d + "/t"]))
+shutil.rmtree(d)
+# a lock file
+f = os.open("cache/.lock", os.O_CREAT | os.O_EXCL | os.O_RDWR)
+say(failed(os.open, "cache/.lock", os.O_CREAT | os.O_EXCL))
+os.close(f)
+os.unlink("cache/.lock")
+say(seen("."))
+# bytes
+open(b"cache/b.txt", "ab").write(b"!")
+say(sorted(os.listdir(b"cache")), open(b"cache/b.txt", "rb").read())
+# another folder
+os.chdir("cache")
+open("b.txt", "a").write("!")
+say(open("b.txt").read(), open("../cache/b.txt").read(), sorted(os.listdir()))
+# threads
+list(futures.ThreadPoolExecutor(8).map(lambda n: open("a.txt", "a").write(f"{n}"), range(8)))
+say(sorted(open("a.txt").read()))
+# a worker
+p = multiprocessing.get_context("fork").Process(target=lambda: open("a.txt", "a").write("w"))
+p.start()
+p.join()
+say(open("a.txt").read())
+"""
+ACTS = {text.partition("\n")[0]: text.partition("\n")[2] for text in ACT_TEXTS.split("# ")[1:]}
 HEAD = """
 import bz2, concurrent.futures as futures, contextlib, dbm.dumb, glob, gzip, multiprocessing, os, pathlib, pickle, shelve
 import shutil, sqlite3, subprocess, sys, tempfile

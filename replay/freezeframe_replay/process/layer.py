@@ -49,7 +49,7 @@ class Layer:
     """
 
     def __init__(self, root: str, real: Collection[str]) -> None:
-        root = os.path.realpath(root)
+        self._root = root = os.path.realpath(root)
         self._files = f"{root}/files"
         self._gone = f"{root}/gone"
         self._made = f"{root}/made"
@@ -57,6 +57,7 @@ class Layer:
         self._temporary = os.path.realpath(tempfile.gettempdir())
         self._own = threading.local()
         """Whether this thread is in the layer's own code, which sees the files as they are."""
+        self._is_used = False
         self._lock = threading.RLock()
         self._os: dict[str, Callable[..., Any]] = {}
 
@@ -75,7 +76,8 @@ class Layer:
 
         @functools.wraps(original)
         def opened(file: Any, mode: Any = "r", buffering: int = -1, *args: Any, **kwargs: Any) -> Any:
-            if len(args) >= 5 or kwargs.get("opener") is not None or self._passes(file):
+            only_reads = not set("wax+") & set(str(mode))
+            if len(args) >= 5 or kwargs.get("opener") is not None or self._passes(file, only_reads=only_reads):
                 return original(file, mode, buffering, *args, **kwargs)
             kwargs["opener"] = self._opener
             return original(file, mode, buffering, *args, **kwargs)
@@ -96,13 +98,14 @@ class Layer:
 
     def _put(self, name: str, function: Callable[..., Any]) -> None:
         original = self._os[name] = getattr(os, name)
+        only_read = (*_READ, "listdir", "scandir")
 
         @functools.wraps(original)
         def replaced(*args: Any, **kwargs: Any) -> Any:
             path = args[0] if args else kwargs.get("path", kwargs.get("src"))
             if path is None and name in ("listdir", "scandir"):
                 args, kwargs, path = (".",), {}, "."
-            if self._passes(path):
+            if self._passes(path, only_reads=name in only_read):
                 return original(*args, **kwargs)
             with self._as_its_own(path):
                 return function(*args, **kwargs)
@@ -112,10 +115,18 @@ class Layer:
             if original in getattr(os, held):
                 getattr(os, held).add(replaced)
 
-    def _passes(self, path: Any) -> bool:
-        """Return whether a call is none of the layer's: of a descriptor, of a tool that runs for real, or the layer's own."""
+    def _passes(self, path: Any, *, only_reads: bool = False) -> bool:
+        """Return whether a call is none of the layer's: of a descriptor, of a tool that runs for real, or the layer's own.
+
+        Nor is one that only reads, as long as the program has changed nothing.
+        """
         is_path = isinstance(path, str | bytes | os.PathLike)
-        return not is_path or getattr(self._own, "busy", False) or current_place().inside_call
+        if not is_path or getattr(self._own, "busy", False) or current_place().inside_call:
+            return True
+        if only_reads and not self._is_used:
+            with self._as_its_own(path):
+                self._is_used = os.path.isdir(self._root)
+        return only_reads and not self._is_used
 
     @contextlib.contextmanager
     def _as_its_own(self, path: Any) -> Generator[None]:
