@@ -45,7 +45,7 @@ def inside(world: World, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
     before = dict(sys.modules)
     yield world
     for name in set(sys.modules) - set(before):
-        if name.partition(".")[0] in (MODULE, "evil", "bug", "linked", "link", "env"):
+        if name.partition(".")[0] in (MODULE, "kinds_of_entries", "evil", "bug", "linked", "link", "env"):
             del sys.modules[name]
     sys.modules.update(before)
     world.mark.unlink(missing_ok=True)
@@ -99,7 +99,7 @@ def begins(hostile: Hostile, world: World, monkeypatch: pytest.MonkeyPatch) -> b
         assert found.argv in (CHILD, [sys.executable, f"{MODULE}.py"]), hostile.name
         assert not {EVIL_VALUE, EVIL_WORD} & set(found.env.values()), hostile.name
         if is_called(fixture):
-            find_entry_point(fixture, world.recording)
+            find_entry_point(fixture)
     except FreezeframeError as error:
         return not error.do
     return True
@@ -129,6 +129,116 @@ def test_the_programs_own_entry_point_is_started(
         assert found.argv[1:] == (words if words[0] != "-X" else [word for word in words if word not in options])
 
 
+KINDS = """
+import functools
+from starlette.applications import Starlette
+import freezeframe
+
+def wrapped(function):
+    @functools.wraps(function)
+    def inner(*args): return function(*args)
+    return inner
+
+@wrapped
+@freezeframe.run
+def decorated(): pass
+
+class Agent:
+    @staticmethod
+    @freezeframe.run
+    def static(): pass
+    @classmethod
+    @freezeframe.run
+    def of_class(cls): pass
+
+class Own(Starlette): pass
+app, own = Starlette(), Own()
+def make(): return Starlette(routes=[])
+def make_own(): return Own()
+def other(): raise SystemExit("called")
+
+def queued(text): pass
+def named(text): pass
+def listed(ctx, text): pass
+def unnamed(text): pass
+def send(queue):
+    queue.enqueue(queued, "x")
+    queue.enqueue_in(5, "KINDS.named", "x")
+class Settings:
+    functions = [listed]
+class Shop:
+    def sell(self, request, context): pass
+    def count(self, request): raise SystemExit("called")
+    def _private(self, request, context): pass
+class NeedsWords:
+    def __init__(self, words): pass
+    def sell(self, request, context): pass
+shop = Shop()
+def handler(event, context): pass
+def run_shell(command, timeout): raise SystemExit("called")
+"""
+
+
+def named_kind(kind: EntryKind, target: str, *, by: str = "", path: str = "") -> Entry:
+    given = {"by": by} if kind is EntryKind.TASK else {"method": "GRPC" if path else "POST", "path": path or "/chat"}
+    return Entry(kind=kind, target=f"kinds_of_entries:{target}", input=values.encode(given))
+
+
+FUNCTION, REQUEST, TASK = EntryKind.FUNCTION, EntryKind.REQUEST, EntryKind.TASK
+FOUND = [
+    *(named_kind(FUNCTION, name) for name in ("decorated", "Agent.static", "Agent.of_class")),
+    *(named_kind(REQUEST, name) for name in ("app", "own", "make()", "make_own()")),
+    *(named_kind(REQUEST, name, path="/a.Shop/sell") for name in ("shop", "Shop()", "shop.sell")),
+    *(named_kind(TASK, name, by="rq") for name in ("queued", "named")),
+    *(named_kind(TASK, "listed", by="arq"), named_kind(TASK, "handler", by="lambda")),
+]
+DISGUISED = {"method": "GRPC", "path": "/a.Shop/sell", "by": "lambda"}  # beside what the call reads
+REFUSED = [
+    named_kind(REQUEST, "app", path="/a.Shop/add_route"),
+    *(
+        Entry(kind=kind, target=f"kinds_of_entries:{name}", input=json.dumps({**DISGUISED, "$type": "dict", "value": read}))
+        for kind, name, read in (
+            (REQUEST, "shop", [["method", "GRPC"], ["path", "/a.Shop/count"]]),
+            (REQUEST, "shop", [["method", "POST"], ["path", "/"]]),
+            (TASK, "handler", [["by", "rq"]]),
+        )
+    ),
+    *(
+        named_kind(FUNCTION, name)
+        for name in ("other", "app", "make", "queued", "handler", "Agent", "shop.sell", "freezeframe.run")
+    ),
+    *(
+        named_kind(REQUEST, name)
+        for name in ("other()", "make", "shop", "Starlette()", "Own()", "Agent()", "decorated", "app.router")
+    ),
+    *(named_kind(REQUEST, name, path="/a.Shop/count") for name in ("shop", "Shop()", "run_shell", "freezeframe")),
+    *(named_kind(REQUEST, name, path="/a.Shop/_private") for name in ("shop", "Shop()")),
+    *(named_kind(REQUEST, name, path="/a.Shop/sell") for name in ("NeedsWords()", "other()", "Shop(1)", "functools")),
+    *(named_kind(TASK, name, by="rq") for name in ("unnamed", "run_shell", "other", "handler", "functools.partial")),
+    *(
+        named_kind(TASK, name, by=by)
+        for name in ("run_shell", "other")
+        for by in ("lambda", "celery", "dramatiq", "temporal", "x")
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("entry", "is_found"),
+    [*((entry, True) for entry in FOUND), *((entry, False) for entry in REFUSED)],
+    ids=lambda given: f"{given.kind} {given.target.partition(':')[2]}" if isinstance(given, Entry) else "",
+)
+def test_an_entry_point_is_what_the_program_marks_as_one(entry: Entry, is_found: bool, inside: World) -> None:
+    """By a decorator, a framework's registry, a class, or the code that queues it: not because it is there."""
+    (inside.folder / "kinds_of_entries.py").write_text(KINDS.replace("KINDS", "kinds_of_entries"))
+    fixture = Fixture(run_id=RUN, entry=entry, steps=())
+    if is_found:
+        assert find_entry_point(fixture) is not None
+    else:
+        with pytest.raises(ReplayError):
+            find_entry_point(fixture)
+
+
 class NoServer:
     """A program's server that answers nothing."""
 
@@ -150,8 +260,7 @@ def test_the_files_of_a_recording_are_its_senders_wherever_it_is_replayed(
             write_fixture(Fixture(run_id=RUN, entry=entry, steps=()), inside.recording)
             reenact(inside.recording, cwd=inside.recording)
     finally:
-        for name in ("pack.json", "manifest.json", "steps.json"):
-            (inside.recording / name).unlink()
+        (inside.recording / "pack.json").unlink()
     assert not inside.mark.exists()
 
 

@@ -89,6 +89,8 @@ def make_world(root: Path) -> World:
         (place / "evil.sh").write_text(f"#!/bin/sh\n{world.command}\n")
         (place / "evil.sh").chmod(0o755)
     (own / "env" / "pyvenv.cfg").touch()
+    for name in ("manifest.json", "steps.json"):
+        (own / "bug" / name).write_text("[]")
     (own / "bug" / "blobs" / ("ab" * 32)).write_text(evil)
     (own / "link.py").symlink_to(root / "evil.py")
     (own / "linked").symlink_to(root)

@@ -222,8 +222,7 @@ def main() -> int:
     try:
         activate()
         fixture: Fixture = _state["fixture"]
-        recording = Path(os.environ[FIXTURE_VARIABLE])
-        entry_point = find_entry_point(fixture, recording, _state["session"].loading)
+        entry_point = find_entry_point(fixture, _state["session"].loading)
         if is_entered():
             return 0  # a script without a main guard has called it already, and a second call would repeat all its requests
         arguments = arguments_of(fixture)

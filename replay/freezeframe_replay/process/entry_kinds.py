@@ -7,9 +7,7 @@ functions. Where nothing marks a task or a factory, the program's own code says 
 from __future__ import annotations
 
 import ast
-import functools
 import inspect
-import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +17,7 @@ from freezeframe.hosts.applications import application_names, is_application
 from freezeframe.hosts.grpc_server import METHOD
 from freezeframe.runs.run import is_marked
 from freezeframe_replay.process.own_code import OwnCode
+from freezeframe_schemas import values
 from freezeframe_schemas.run import Entry, EntryKind
 
 _MAKERS: Final = {
@@ -37,14 +36,14 @@ def is_entry_point(found: Any, entry: Entry, own: OwnCode) -> bool:
     if entry.kind is EntryKind.FUNCTION:
         return is_marked(found)
     if entry.kind is EntryKind.REQUEST:
-        return is_application(found) or (_given(entry, "method") == METHOD and _is_servicer(found, entry, own))
+        return _is_servicer(found, entry, own) if _given(entry, "method") == METHOD else is_application(found)
     by = _given(entry, "by")
     return by in _TASKS and _TASKS[by](found, own)
 
 
 def may_be_made(maker: Any, attribute: str, entry: Entry, own: OwnCode) -> bool:
     """Return whether calling `maker` without arguments makes an entry point, or the object that has one under `attribute`."""
-    if not _is_defined_in(maker, own):
+    if not _is_defined_in(maker, own) or not _needs_no_arguments(maker):
         return False
     if inspect.isclass(maker):
         if entry.kind is EntryKind.REQUEST and not attribute:
@@ -76,13 +75,18 @@ def made_by_the_framework(target: str, own: OwnCode) -> Callable[[], Any] | None
 
 
 def _given(entry: Entry, name: str) -> Any:
-    """Return a text of the recorded input, which is read before the program's modules are imported."""
-    try:
-        given = json.loads(entry.input or "{}")
-    except (ValueError, RecursionError):
-        return None
+    """Return a text of the recorded input, read as the call reads it; None if there is none."""
+    given: Any = values.decode(entry.input or "{}")
     value = given.get(name) if isinstance(given, dict) else None
     return value if isinstance(value, str) else None
+
+
+def _needs_no_arguments(maker: Any) -> bool:
+    try:
+        inspect.signature(maker).bind()
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _is_defined_in(found: Any, own: OwnCode) -> bool:
@@ -164,7 +168,6 @@ def _is_queued(found: Any, own: OwnCode) -> bool:
     return function is not None and _is_defined_in(function, own) and function.__name__ in _queued(own)
 
 
-@functools.cache
 def _queued(own: OwnCode) -> frozenset[str]:
     """Return the names of the functions that the program's code queues: ``enqueue(answer)``, ``functions = [answer]``."""
     names: set[str] = set()
@@ -190,7 +193,8 @@ def _sources(own: OwnCode) -> Iterator[Path]:
 def _named_in(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and _last(node.func).startswith(("enqueue", "func", "cron")):
-            yield from map(_last, node.args[:1])
+            first = int(_last(node.func).endswith(("_in", "_at")))  # after the time
+            yield from map(_last, node.args[first : first + 1])
         elif isinstance(node, ast.Assign | ast.AnnAssign):
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
             if any(_last(each) == "functions" for each in targets) and isinstance(node.value, ast.List | ast.Tuple):

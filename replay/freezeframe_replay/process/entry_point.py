@@ -34,6 +34,10 @@ from freezeframe_schemas.run import EntryKind
 
 Loading = Callable[[], AbstractContextManager[None]]
 _IMPORTED: Final = {ast.dump(ast.Name("__name__", ast.Load())): ast.Constant("__mp_main__")}
+_TO_MARK: Final[dict[EntryKind | None, str]] = {
+    EntryKind.REQUEST: "make the application a global of its module",
+    EntryKind.TASK: "register it with its framework; for RQ and arq queue it in the code of this folder, or mark it with @job",
+}
 _OURS: Final = re.compile(r"freezeframe(_\w+)?")
 _DAG: Final = re.compile(r"\(\s*'([^'\\]*)'\s*,\s*'([^'\\]*)'\s*\)")
 """What follows `DAGS` in a target."""
@@ -44,13 +48,12 @@ def is_called(fixture: Fixture) -> bool:
     return fixture.entry.kind is not None and fixture.entry.kind.is_called
 
 
-def find_entry_point(fixture: Fixture, recording: Path | None = None, loading: Loading = contextlib.nullcontext) -> Any:
+def find_entry_point(fixture: Fixture, loading: Loading = contextlib.nullcontext) -> Any:
     """Return what to call: an entry point of the program in the current folder, of the name that was recorded.
 
     Args:
         fixture: the run.
         loading: a script runs within it.
-        recording: the folder of the fixture, whose files are not the program's.
 
     Raises:
         ReplayError: it is not the program's, is no entry point, cannot be imported, no longer exists, or cannot be called
@@ -66,7 +69,7 @@ def find_entry_point(fixture: Fixture, recording: Path | None = None, loading: L
             f"run {fixture.run_id}: entry point {entry.target!r:.200} is nested in a function, so no other process can find it",
             do="define it at the top level of its module and record again, or name a command: freezeframe replay RUN -- CMD",
         )
-    own = own_code(Path.cwd(), recording)
+    own = own_code(Path.cwd())
     module_name, _, qualname = entry.target.partition(":")
     name, is_made, rest = qualname.partition("(")  # of "create_app()" or "Shop().answer"
     made = made_by_the_framework(entry.target, own) if is_made else None
@@ -106,7 +109,7 @@ def _not_an_entry_point(fixture: Fixture) -> ReplayError:
     return ReplayError(
         f"run {fixture.run_id}: its recording names {fixture.entry.target!r:.200}, which this program does not mark as an "
         "entry point; a recording does not decide what runs",
-        do=f"mark it with @freezeframe.run; or {TYPE_IT}",
+        do=f"{_TO_MARK.get(fixture.entry.kind, 'mark it with @freezeframe.run')}; or {TYPE_IT}",
     )
 
 
@@ -217,4 +220,4 @@ def _may_mark(module_name: str, place: Path, own: OwnCode) -> bool:
     is_installed = is_installed_here(place) or not place.is_relative_to(
         own.folder
     )  # and nothing else of the folder, nor by a link
-    return is_installed and not own.is_of_recording(place) and b"freezeframe" in place.read_bytes()
+    return is_installed and b"freezeframe" in place.read_bytes()

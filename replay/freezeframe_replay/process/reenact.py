@@ -163,7 +163,7 @@ def reenact(
             spans=spans,
             python=interpreter.executable,
             path=interpreter.path,
-            own=own_code(cwd or Path.cwd(), directory if isinstance(fixture, Path) else None),
+            own=own_code(cwd or Path.cwd()),
         )
         report = _enact(loaded, directory, scratch / "report.json", how, variables, on_look)
         warnings += _left_out("variable", left_out, "set them yourself")
