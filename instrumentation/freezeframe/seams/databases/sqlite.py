@@ -49,10 +49,10 @@ async def _in_place(original: Any, connection: Any, function: Any, /, *args: Any
 
 def _connect(original: Any, *args: Any, **kwargs: Any) -> Any:
     recorder = switch.recorder()
-    if recorder is not None and switch.serving() is None:  # a replay has fences
-        sights.hear("sqlite3.connect", (args[0] if args else kwargs.get("database"),), sys._getframe(1))
     records = recorder is not None and recorder.settings.record_databases
     if current_place().inside_call or not (records or statements.is_served()):
+        if recorder is not None and switch.serving() is None:  # a replay has fences
+            sights.hear("sqlite3.connect", (args[0] if args else kwargs.get("database"),), sys._getframe(1))
         return original(*args, **kwargs)
     given = args[5] if len(args) > 5 else kwargs.pop("factory", None)
     factory = _watched_kind_of(sqlite3.Connection if given is None else given, _Connection)
