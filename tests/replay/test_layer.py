@@ -29,6 +29,10 @@ with sqlite3.connect("cache.db") as db:
     db.execute("CREATE TABLE t (x)")
     db.execute("INSERT INTO t VALUES (1)")
 db.close()
+db = sqlite3.connect("wal.db", isolation_level=None)
+db.execute("PRAGMA journal_mode=wal")
+db.execute("CREATE TABLE t (x)")
+db.close()
 with shelve.open("shelf") as shelf:
     shelf["a"] = [1]
 with dbm.dumb.open("dumb") as table:
@@ -119,6 +123,12 @@ d = sqlite3.connect("file:new.db?mode=rwc", uri=True)
 d.execute("CREATE TABLE t (x)")
 d.commit()
 say(rows("new.db"))
+# a database with a log
+d = sqlite3.connect("wal.db")
+d.execute("INSERT INTO t VALUES (2)")
+d.commit()
+say(rows("wal.db"))
+d.close()
 # a shelf
 s = shelve.open("shelf")
 s["b"] = 2

@@ -377,10 +377,13 @@ class Layer:
         if self._is_real(where) or (not self._exists(where) and self._is_refused(where)):
             return database
         if not os.path.lexists(copy) and os.path.isfile(where) and not self._is_gone(where):
+            # a database that nobody has open is read without SQLite's own files next to it
+            in_use = any(os.path.lexists(where + suffix) for suffix in ("-wal", "-journal"))
+            how = "mode=ro" if in_use else "immutable=1"
             with self._whole(copy) as partial:
                 try:
                     with (
-                        contextlib.closing(connect(f"file:{quote(where)}?mode=ro", uri=True, timeout=_LOCKED_S)) as source,
+                        contextlib.closing(connect(f"file:{quote(where)}?{how}", uri=True, timeout=_LOCKED_S)) as source,
                         contextlib.closing(connect(partial)) as made,
                     ):
                         source.backup(made)
