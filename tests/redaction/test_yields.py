@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from redacted_again import again
 
@@ -43,6 +44,62 @@ def test_pieces_spell_the_redacted_text_wherever_it_was_cut(redactor: Redactor, 
     texts = [str(piece[shape]) if isinstance(piece, dict) else str(piece) for piece in made]
     assert len(texts) == len(pieces)
     assert "".join(texts) == redactor.redact(TEXT).value
+
+
+SHAPES: dict[str, Callable[[str], object]] = {
+    "text": str,
+    "content": lambda piece: {"content": piece},
+    "a key of one's own": lambda piece: {"chunk_no_17": piece},
+    "deep": lambda piece: {"type": "delta", "message": {"parts": [{"text": piece, "n": 3}]}},
+    "tuple": lambda piece: {"$type": "tuple", "value": ["answer", piece]},
+    "set": lambda piece: {"$type": "set", "value": [piece]},
+    "dict": lambda piece: {"$type": "dict", "value": [[1, piece]]},
+    "dataclass": lambda piece: {"$type": "dataclass", "class": "app:Token", "value": {"spelled": piece, "logprob": -0.25}},
+    "model": lambda piece: {"$type": "model", "class": "app:Chunk", "set": ["answer"], "value": {"answer": piece}},
+    "pair": lambda piece: ["token", piece],
+}
+PROSE = "write to maria.keller@corp-mail.io or Maria Keller, card 4242 4242 4242 4242, key ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3gH5 thanks"
+IN_PROSE = ("maria.keller@corp-mail.io", "Maria Keller", "4242 4242 4242 4242", "ghp_aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3gH5")
+
+
+def _said(item: object) -> Iterator[str]:
+    """Yield the texts of a value, in order."""
+    if isinstance(item, str):
+        yield item
+    elif isinstance(item, dict | list):
+        for inner in item.values() if isinstance(item, dict) else item:
+            yield from _said(inner)
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@given(cuts=st.sets(st.integers(1, len(PROSE) - 1), min_size=1, max_size=40))
+@example(cuts={12, 18, 29})
+@example(cuts=set(range(1, len(PROSE))))
+@example(cuts={9, 16})
+def test_no_value_is_left_that_pieces_spell(redactor: Redactor, shape: str, cuts: set[int]) -> None:
+    """Whatever the pieces are, wherever they are cut, and though no cut is at a space."""
+    pieces = [PROSE[a:b] for a, b in pairwise([0, *sorted(cuts), len(PROSE)])]
+    items = [SHAPES[shape](piece) for piece in pieces]
+    made = redacted(redactor, items)
+    constant = {"answer", "token", "delta", "tuple", "set", "dict", "dataclass", "model", "app:Token", "app:Chunk"}
+    said = "".join(text for text in _said(made) if text not in constant)
+    assert [value for value in IN_PROSE if value in said] == []
+    assert said.startswith("write to ")
+    assert said.endswith(" thanks")
+    assert len(made) == len(items)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        ["Anna Keller", "Bob Smith", "Carla Ruiz"], ["anna@corp.io", "bob@corp.io"], ["4242 4242 4242 4242", "5500 0055 5555 5559"],
+        ["ok", "anna@corp.io", "done"], ["415", "867", "5309"], ["https://a.io/x", "https://b.io/y"], ["1", "2", "3", "4"],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("shape", SHAPES)
+def test_values_of_a_list_keep_their_own_surrogates(redactor: Redactor, values: list[str], shape: str) -> None:
+    expected = [SHAPES[shape](str(redactor.redact(value).value)) for value in values]
+    assert redacted(redactor, [SHAPES[shape](value) for value in values]) == expected
 
 
 def test_pieces_before_an_exception_spell_the_redacted_text(redactor: Redactor) -> None:

@@ -1,6 +1,7 @@
 """Put the pieces of a stream together, and split what was changed again at the same places.
 
 The pieces of one channel (one choice's content, one tool call's arguments) spell one text, which is redacted like any other.
+What a generator yields may be pieces of one text, or values: each is read by itself, and then the text that they spell.
 An edit that crosses pieces is split in proportion, so a surrogate is split like its value was; pieces without an edit stay
 unchanged.
 """
@@ -8,9 +9,10 @@ unchanged.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
+from itertools import accumulate, pairwise
+from typing import Final
 
 from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.leaves import splice, walk
@@ -32,8 +34,71 @@ class Stream:
         share = _in_proportion if cut else _to_the_first
         for leaf, edits in _split(self.pieces, splice.edits_of(self.node), share):
             leaf.edits = edits
-        for leaf, findings in _split(self.pieces, splice.findings_of(self.node), lambda note, left, right, length: note):
+        for leaf, findings in _split(self.pieces, splice.findings_of(self.node), _in_each):
             leaf.findings = findings
+
+    def cross(self, known: Sequence[tuple[int, int]] = (), *, cut: bool = True) -> bool:
+        """Pass on to the pieces what is found over a border of them, in place of what was found there in a piece alone.
+
+        `known` is what stays: a surrogate that the pieces spell. Return whether anything was passed on.
+        """
+        edits = self.crossing(splice.edits_of(self.node))
+        stay = self.crossing([(start, end, "") for start, end in known])
+        for leaf, parts in _split(self.pieces, stay, _to_the_first):
+            leaf.edits, leaf.findings = _instead(leaf.edits, parts, []), _instead(leaf.findings, parts, [])
+        for leaf, parts in _split(self.pieces, edits, _in_proportion if cut else _to_the_first):
+            leaf.edits = _instead(leaf.edits, parts, parts)
+        for leaf, parts in _split(self.pieces, self.crossing(splice.findings_of(self.node)), _in_each):
+            leaf.findings = _instead(leaf.findings, parts, parts)
+        return bool(edits)
+
+    def crossing(self, spans: Sequence[walk.Span]) -> list[walk.Span]:
+        """Return those of the spans that cross a border between pieces."""
+        borders = list(accumulate(len(piece.text) for piece in self.pieces))
+        return [span for span in spans if bisect_right(borders, span[0]) < bisect_right(borders, span[1] - 1)]
+
+
+def _instead(spans: Sequence[walk.Span], places: Sequence[walk.Span], new: Sequence[walk.Span]) -> list[walk.Span]:
+    """Return the spans with new ones instead of those that overlap the places."""
+    kept = [one for one in spans if all(one[1] <= start or one[0] >= end for start, end, _ in places)]
+    return sorted([*kept, *new])
+
+
+_JOINS: Final = frozenset("._-+@%/:=")
+"""What stands inside values: a piece that ends or begins with it is not the whole of one."""
+
+
+def spelled(leaves: Iterable[walk.Leaf], known: Callable[[str], Sequence[tuple[int, int]]] = lambda text: ()) -> list[Stream]:
+    """Return the texts that pieces of a generator may spell; each leaf holds what was found in it alone.
+
+    A piece that is the whole of a value is not joined to others: ``"Maria", "maria@corp.io"`` is a list. A surrogate,
+    which `known` finds, is one, too.
+    """
+    groups: dict[walk.Channel, list[walk.Leaf]] = {}
+    for leaf in leaves:
+        if leaf.piece_of is not None:
+            groups.setdefault(leaf.piece_of, []).append(leaf)
+    runs: list[list[walk.Leaf]] = []
+    for pieces in groups.values():
+        if len(pieces) > 1:
+            whole = _whole(pieces)
+            whole.cross(known(whole.node.raw))
+        runs.append(pieces[:1])
+        for before, piece in pairwise(pieces):
+            if (_is_value(before, known) or _is_value(piece, known)) and _JOINS.isdisjoint((before.text[-1], piece.text[0])):
+                runs.append([])
+            runs[-1].append(piece)
+    return [_whole(run) for run in runs if len(run) > 1]
+
+
+def _is_value(leaf: walk.Leaf, known: Callable[[str], Sequence[tuple[int, int]]]) -> bool:
+    spans = [*known(leaf.text), *((start, end) for start, end, _ in leaf.edits)]
+    return bool(spans) and min(spans)[0] == 0 and max(end for _, end in spans) == len(leaf.text)
+
+
+def _whole(pieces: Sequence[walk.Leaf]) -> Stream:
+    text = "".join(piece.text for piece in pieces)
+    return Stream(pieces, walk.Tree(text, [walk.Leaf(text, pieces[0].prefix, 0)], whole=True))
 
 
 def gather(nodes: Sequence[walk.Tree], keys: KeyContexts, deadline: Deadline = NEVER) -> tuple[list[walk.Leaf], list[Stream]]:
@@ -68,6 +133,10 @@ _Share = Callable[[str, int, int, int], str]
 
 def _in_proportion(note: str, left: int, right: int, length: int) -> str:
     return note[left * len(note) // length : right * len(note) // length]
+
+
+def _in_each(note: str, left: int, right: int, length: int) -> str:
+    return note
 
 
 def _to_the_first(note: str, left: int, right: int, length: int) -> str:

@@ -10,22 +10,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import pairwise
 from typing import Any, Final, cast
 
 import orjson
 
 from freezeframe_redaction.deadline import NEVER, Deadline
 from freezeframe_redaction.leaves.key_context import FIELD_VALUES, LEAST_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
+from freezeframe_redaction.leaves.pieces import DELTA_KEYS, spell_one_text
 
 MAX_DEPTH: Final = 8
 """JSON in JSON: deeper text is scanned as text, so nothing is missed, but its escapes are not undone."""
 _CHANNEL_IDS: Final = ("index", "item_id", "output_index", "content_index", "summary_index", "type", "object")
-_DELTA_KEYS: Final = frozenset(
-    "delta content text arguments partial_json thinking reasoning reasoning_content refusal transcript completion response"
-    " input generated_text outputText summary_text yields".split()
-)
-"""Keys under which providers send text piece by piece, and the one under which we keep what a generator yielded."""
 _YIELDS: Final = "yields"
 _ROW_KEYS: Final = frozenset(["rows", "data", "values"])
 """Keys of the rows of a table, next to the key ``columns``."""
@@ -33,8 +28,6 @@ _JSON_BEGINS: Final = frozenset('{[" \t\r\n')
 _JSON_ENDS: Final = frozenset('}]" \t\r\n')
 _JSON_BRACKETS: Final = frozenset(["{}", "[]", '""'])
 _LONGEST_WORD: Final = 24
-_SHORT_PIECE: Final = 12
-"""Mean length of the pieces of a model's stream, at most: each is a token or a few."""
 _LONGEST_NAME: Final = 40
 ASKS: Final = frozenset(["assistant", "model", "ai"])
 """Roles of models."""
@@ -55,7 +48,7 @@ Span = tuple[int, int, str]
 class Leaf:
     """One string or long number of a document."""
 
-    __slots__ = ("channel", "child", "edits", "findings", "forms", "is_number", "ordinal", "prefix", "text")
+    __slots__ = ("channel", "child", "edits", "findings", "forms", "is_number", "ordinal", "piece_of", "prefix", "text")
 
     def __init__(self, text: str, prefix: str, ordinal: int, is_number: bool = False) -> None:
         self.text = text
@@ -67,6 +60,8 @@ class Leaf:
         self.child: Tree | None = None
         self.channel: Channel | None = None
         """Which stream of deltas the text is a piece of, if it is one."""
+        self.piece_of: Channel | None = None
+        """Which text it may be a piece of, or a value by itself: what a generator yielded."""
         self.edits: Sequence[Span] = ()
         """What is replaced in the text, in order, without overlap."""
         self.findings: Sequence[Span] = ()
@@ -199,7 +194,9 @@ _words: set[str] = set()
 class _Walk:
     """One pass over a parsed document. Each method takes the ordinal of the first string or number and returns the next one."""
 
-    __slots__ = ("_asked", "_channel", "_deadline", "_depth", "_keys", "_quotes", "_role", "_stream", "leaves", "numbers")
+    __slots__ = (
+        "_asked", "_channel", "_deadline", "_depth", "_keys", "_pieces", "_quotes", "_role", "_stream", "leaves", "numbers",
+    )  # fmt: skip
 
     def __init__(self, keys: KeyContexts, depth: int, channel: Channel | None, deadline: Deadline) -> None:
         self._keys = keys
@@ -207,6 +204,7 @@ class _Walk:
         self._depth = depth
         self._stream = channel is not None
         self._channel = channel
+        self._pieces: Channel | None = None
         self._quotes = 0
         self._role = self._asked = ""
         self.leaves: list[Leaf] = []
@@ -244,7 +242,7 @@ class _Walk:
         if not FIELD_VALUES.isdisjoint(held):
             key = field_name(held, key, keys)
         around = keys[key].prefix
-        quiet = self._channel is None
+        quiet = self._channel is None and self._pieces is None
         # Most of an agent's JSON is plain keys, words like ``assistant`` and lists of objects: these take no call of a method.
         for name, item in pairs:
             prefix, defers, plain, _ = keys[name]
@@ -283,18 +281,23 @@ class _Walk:
         return ordinal
 
     def _list(self, items: list[Any], key: str, parent: str, ordinal: int) -> int:
-        if len(items) == 2 and type(items[0]) is str and type(items[1]) is str and self._is_name(items[0]):
+        if len(items) == 2 and key != _YIELDS and type(items[0]) is str and type(items[1]) is str and self._is_name(items[0]):
             # A pair, as headers are kept: the first names the second.
             return self.value(items[1], items[0], key, self.value(items[0], key, parent, ordinal))
-        outer = self._channel
-        if key == _YIELDS and outer is None and _spell_one_text(items):
-            self._channel = (object(),)  # what another generator yielded is another text
-        for item in items:
+        outer, around = self._channel, self._pieces
+        if key == _YIELDS and outer is None and around is None and len(items) > 1:
+            ours = (object(),)  # what another generator yielded is another text
+            if spell_one_text(items):
+                self._channel = ours
+            self._pieces = ours
+        for at, item in enumerate(items):
+            if around is not None:
+                self._pieces = (*around, at)  # a tuple has its text in one place
             if type(item) is dict:
                 ordinal = self._object(item.items(), item, key, ordinal)
             else:
                 ordinal = self.value(item, key, parent, ordinal)
-        self._channel = outer
+        self._channel, self._pieces = outer, around
         return ordinal
 
     def _is_name(self, text: str) -> bool:
@@ -312,17 +315,20 @@ class _Walk:
             if item is None or item is True or item is False:
                 continue
             # Channels are for pieces and for what may contain pieces; most of an event is neither.
-            if (name == "delta" or outer is not None) and (name in _DELTA_KEYS or type(item) is not str):
+            if (name == "delta" or outer is not None) and (name in DELTA_KEYS or type(item) is not str):
                 if ids is None:
                     ids = tuple([str(held[part]) for part in _CHANNEL_IDS if part in held])
                 self._channel = (*(outer or ()), *ids, name)
                 ordinal = self.value(item, name, key, ordinal)
                 self._channel = outer
-            elif not prefix and not defers and type(item) is str and item in _words and item not in keys.wanted:
+            elif not prefix and not defers and type(item) is str and item in _words and self._is_nothing(item):
                 ordinal += 1
             else:
                 ordinal = self.value(item, name, key, ordinal)
         return ordinal
+
+    def _is_nothing(self, word: str) -> bool:
+        return self._pieces is None and word not in self._keys.wanted
 
     def _key(self, name: str, ordinal: int) -> None:
         """Keep a key that may hold private data."""
@@ -343,10 +349,10 @@ class _Walk:
     def _text(self, text: str, prefix: str, key: str, parent: str, ordinal: int) -> int:
         if self._role and key in _SAID:
             prefix = self._turn(text) or prefix
-        is_piece = self._channel is not None and key in _DELTA_KEYS
+        is_piece = self._channel is not None and key in DELTA_KEYS
         if '"' in text:
             self._quotes += text.count('"')
-        elif len(text) < _LONGEST_WORD and not is_piece and _is_word(text):
+        elif len(text) < _LONGEST_WORD and not is_piece and self._pieces is None and _is_word(text):
             if (prefix and len(text) > 2) or text in self._keys.wanted:
                 self.leaves.append(Leaf(text, prefix, ordinal))
             return ordinal + 1
@@ -355,28 +361,14 @@ class _Walk:
         leaf = Leaf(text, prefix, ordinal)
         if is_piece and self._channel is not None:
             leaf.channel = (*self._channel, key)
+        elif self._pieces is not None and not (looks_like_json(text) or holds_events(text)):
+            leaf.piece_of = (*self._pieces, parent, key)
         elif (text[0] in _JSON_BEGINS and looks_like_json(text)) or holds_events(text):
             child = _plant(text, self._keys, key, parent, self._depth + 1, None, self._deadline)
             if not child.whole:
                 leaf.child = child
         self.leaves.append(leaf)
         return ordinal + 1
-
-
-def _spell_one_text(items: list[Any]) -> bool:
-    """Whether yielded texts are pieces of one, as a model streams them, and not separate values: they carry its spaces.
-
-    Lines do so, too, and short pieces with a line break; one line among longer texts is a value like them.
-    """
-    texts = [item for item in items if type(item) is str and item]
-    for item in items:
-        if type(item) is dict:
-            texts += [text for name, text in item.items() if name in _DELTA_KEYS and type(text) is str and text]
-    seams = [one[-1] + next_[0] for one, next_ in pairwise(texts)]
-    if any(" " in seam or "\t" in seam for seam in seams):
-        return True
-    spaced = sum(seam[0].isspace() or seam[1].isspace() for seam in seams)
-    return spaced == len(seams) > 0 or (spaced > 0 and sum(map(len, texts)) <= _SHORT_PIECE * len(texts))
 
 
 def is_plain(text: str) -> bool:

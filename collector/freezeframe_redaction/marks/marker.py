@@ -19,7 +19,7 @@ from freezeframe_redaction.casts.book import Member
 from freezeframe_redaction.detectors import encoded
 from freezeframe_redaction.keyring.keys import TenantKey
 from freezeframe_redaction.leaves import splice, walk
-from freezeframe_redaction.leaves.streams import gather
+from freezeframe_redaction.leaves.streams import gather, spelled
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.marks.second_forms import Paired, SecondForms
 from freezeframe_redaction.model import Candidate
@@ -214,6 +214,17 @@ class Marker:
     def _mark_anew(self, text: str) -> str:
         node = walk.plant(text, self._scanner.keys)
         leaves, streams = gather([node], self._scanner.keys)
+        self._place_marks(leaves)
+        joined = spelled(leaves, self._scanner.known_in)
+        self._place_marks([one.node.leaves[0] for one in joined])
+        for stream in streams:
+            stream.distribute(cut=False)
+        for one in joined:
+            one.cross(cut=False)
+        return splice.render(node)
+
+    def _place_marks(self, leaves: Sequence[walk.Leaf]) -> None:
+        """Mark each leaf."""
         for leaf, marks in zip(leaves, self._marks_in(leaves), strict=True):
             edits: list[walk.Span] = []
             for mark in marks:
@@ -224,9 +235,6 @@ class Marker:
                 else:
                     edits.append((mark.start, mark.end, self._token(mark.value)))
             leaf.edits = edits
-        for stream in streams:
-            stream.distribute(cut=False)
-        return splice.render(node)
 
     def _marks_in(self, leaves: Sequence[walk.Leaf]) -> list[Sequence[_Mark]]:
         """Return the marks of each leaf, in order: a name that was found once is marked wherever it is in the text."""

@@ -20,7 +20,7 @@ from freezeframe_redaction.detectors import encoded, line_breaks
 from freezeframe_redaction.detectors.people import evidence
 from freezeframe_redaction.leaves import splice, walk
 from freezeframe_redaction.leaves.key_context import KeyContexts
-from freezeframe_redaction.leaves.streams import gather
+from freezeframe_redaction.leaves.streams import Stream, gather, spelled
 from freezeframe_redaction.maker import Maker
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate, Finding, Redacted
@@ -155,26 +155,48 @@ class Texts:
         leaves, streams = gather(nodes, self.keys_for(casting), deadline)
         all_names = dict(names)
         found: list[Cast] = []
-        for leaf, outcome in self._outcomes(leaves, deadline) if casting is None or casting.detects else ():
-            found.append(outcome.found)
-            if leaf.is_number:
-                outcome = self._as_number(leaf.text, outcome)
-            leaf.edits = outcome.edits
-            if with_findings:
-                leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
-            surrogates.update(outcome.surrogates)
-            all_names.update(outcome.names)
+        texts: list[Stream] = []
+        if casting is None or casting.detects:
+            alone = self._read(leaves, deadline, with_findings=with_findings)
+            texts = spelled(leaves, self._scanner.known_in)
+            together = self._read([text.node.leaves[0] for text in texts], deadline, with_findings=with_findings)
+            crossing = {text.node.leaves[0] for text in texts if text.cross(self._scanner.known_in(text.node.raw))}
+            for leaf, outcome in [*alone, *(one for one in together if one[0] in crossing)]:
+                if leaf.piece_of is None or leaf.edits == outcome.edits:
+                    found.append(outcome.found)
+                    all_names.update(outcome.names)
+                    surrogates.update(outcome.surrogates)
+                else:  # parts of what several pieces spell are no values
+                    left = {new for _, _, new in leaf.edits}
+                    surrogates.update(one for one in outcome.surrogates if one[0] in left)
         deadline.check()
         if casting is not None:
             casting.learn([*found, *halves(leaves)] if found else ())
             all_names = casting.index.without_forms(all_names) if casting.cast else all_names
+        leaves += [text.node.leaves[0] for text in texts]
         if all_names:
             _repeat(all_names, leaves, with_findings=with_findings)
         if casting is not None and casting.cast:
             self._replace_forms(casting, leaves, surrogates)
         for stream in streams:
             stream.distribute()
+        for text in texts:
+            text.cross()
         return all_names
+
+    def _read(
+        self, leaves: Sequence[walk.Leaf], deadline: Deadline, *, with_findings: bool
+    ) -> list[tuple[walk.Leaf, LeafOutcome]]:
+        """Fill in the edits of leaves; return those in which something was found."""
+        read: list[tuple[walk.Leaf, LeafOutcome]] = []
+        for leaf, outcome in self._outcomes(leaves, deadline):
+            if leaf.is_number:
+                outcome = self._as_number(leaf.text, outcome)
+            leaf.edits = outcome.edits
+            if with_findings:
+                leaf.findings = [(start, end, f"{class_}\x1f{name}") for start, end, class_, name in outcome.findings]
+            read.append((leaf, outcome))
+        return read
 
     def _replace_forms(self, casting: Casting, leaves: Sequence[walk.Leaf], surrogates: dict[str, str]) -> None:
         """Replace what the cast knows in the leaves, apart from surrogates."""
@@ -229,7 +251,7 @@ class Texts:
         own: dict[str, str] = {}
         knows = True
         for leaf in walk.leaves_of(node):
-            if leaf.channel is not None:
+            if leaf.channel is not None or leaf.piece_of is not None:
                 knows = False
             elif leaf.edits:
                 outcome = self._leaves.get((leaf.text, leaf.prefix))
