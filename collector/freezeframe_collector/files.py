@@ -6,6 +6,7 @@ import fcntl
 import os
 from pathlib import Path
 
+from freezeframe_schemas.data_directory import make_private
 from freezeframe_schemas.errors import ConfigError
 
 
@@ -64,7 +65,7 @@ class DirectoryLock:
             ConfigError: another process holds it, or it cannot be made or written to.
         """
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(directory)
             self._descriptor = os.open(directory / "collector.lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
         except OSError as error:
             raise ConfigError(

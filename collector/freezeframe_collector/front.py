@@ -20,6 +20,7 @@ from freezeframe_collector.casts.known import KnownCasts
 from freezeframe_collector.casts.sealing import Seal
 from freezeframe_collector.own_spans import OwnSpans
 from freezeframe_collector.pipeline import Meter, Pipeline, Stage
+from freezeframe_collector.processors.clock import in_the_present
 from freezeframe_collector.processors.redact import RedactStage
 from freezeframe_collector.processors.seal import Sealer
 from freezeframe_collector.receivers.grpc import GrpcReceiver
@@ -58,8 +59,14 @@ def build_redaction(config: CollectorConfig, casts: KnownCasts | None = None) ->
 
 
 def load_keys(config: CollectorConfig) -> KeyRing:
-    """Return the surrogate keys, made if there are none."""
-    return load_or_create_keys(keys_apart(config.data_directory, KEYS, _directory(config.redaction.keys)))
+    """Return the surrogate keys, made if there are none and the data directory is new.
+
+    Raises:
+        ConfigError: a key cannot be read, or is lost.
+    """
+    data = config.data_directory
+    redacted = next((data / name for name in ("store", "wal") if (data / name).exists()), None)
+    return load_or_create_keys(keys_apart(data, KEYS, _directory(config.redaction.keys)), redacted=redacted)
 
 
 def build_sealer(config: CollectorConfig) -> Sealer | None:
@@ -91,8 +98,10 @@ def build_pipeline(config: CollectorConfig, log: LogDoor, redact: RedactStage, o
 def _stages(redact: RedactStage, meter: Meter) -> tuple[Stage, ...]:
     redact.on_collisions = lambda count: meter.add(surrogate_collisions=count)
     redact.on_unread = lambda: meter.add(spans_not_read=1)
-    return Stage(name="normalise", apply=lambda span, _: normalise(span)), Stage(
-        name="redaction", apply=redact, begin=redact.begin
+    return (
+        Stage(name="clock", apply=lambda span, _: in_the_present(span, time.time_ns())),
+        Stage(name="normalise", apply=lambda span, _: normalise(span)),
+        Stage(name="redaction", apply=redact, begin=redact.begin),
     )
 
 

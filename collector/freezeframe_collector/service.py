@@ -84,6 +84,7 @@ class Service:
         self._config = config
         self._lock = DirectoryLock(config.data_directory)
         refuse_taken_ports(config)
+        load_keys(config)  # first of all: once there is data, a missing key is lost
         self.ports = BoundPorts()
         self._facade: web.AppRunner | None = None
         self._pages: web.AppRunner | None = None

@@ -24,6 +24,7 @@ from freezeframe_collector.store import Rejected
 from freezeframe_collector.wal.log import Log
 from freezeframe_collector.wal.segment import LoadedSpans, Segment
 from freezeframe_schemas import genai
+from freezeframe_schemas.data_directory import make_private
 from freezeframe_schemas.errors import PermanentStoreError, StoreError
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.span import SpanRecord
@@ -255,7 +256,7 @@ class Writer:
         ]
 
         def keep() -> None:
-            self._set_aside.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(self._set_aside)
             replace_durably(self._set_aside / f"{token}.traces.pb", data)
 
         self._retry(keep)

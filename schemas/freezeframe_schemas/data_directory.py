@@ -76,6 +76,17 @@ def _is_alive(pid: int) -> bool:
     return True
 
 
+def make_private(directory: Path) -> None:
+    """Make a directory, and those above it that are missing, for this user only, whatever the umask is.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    for folder in reversed((directory, *directory.parents)):
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, exist_ok=True)
+
+
 def state_directory(environ: Mapping[str, str] = os.environ) -> Path | None:
     """Return the directory where this user's programs keep state; None if the user has no home directory.
 
@@ -92,7 +103,7 @@ def remember_data_directory(directory: Path) -> None:
         return
     notes = state / "data-directories"
     with suppress(OSError):  # an agent started below the directory finds it anyway
-        notes.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(notes)
         for note in notes.iterdir():
             if not note.exists():  # a symbolic link to the data directory
                 note.unlink(missing_ok=True)

@@ -75,6 +75,10 @@ def test_a_deletion_asks_first_and_is_verified(project: Project, tmp_path: Path)
     assert (deleted["runs"], deleted["left"]) == (1, 0)
     assert asked(project, "stats")["runs"] == 1
     assert asked(project, "restore", str(tmp_path / "backup"))["rows"] == rows
+    new_host = tmp_path / "new" / "host"
+    assert asked(project, "restore", str(tmp_path / "backup"), "--data", str(new_host))["rows"] == rows
+    assert asked(project, "stats", "--data", str(new_host))["runs"] == 2
+    assert new_host.stat().st_mode & 0o077 == 0
     assert asked(project, "stats")["runs"] == 2
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import shutil
 import stat
 from pathlib import Path
@@ -11,12 +12,15 @@ from pathlib import Path
 import pytest
 from bare_spans import bare_span
 
+from freezeframe_collector.front import load_keys
+from freezeframe_collector.settings.config import CollectorConfig, RedactionConfig, ServiceConfig
 from freezeframe_redaction import Redactor, TenantKey, load_or_create_keys, load_policy, redact_run
 from freezeframe_redaction.keyring.keys import find_key, keys_apart
 from freezeframe_redaction.keyring.vault import Vault
 from freezeframe_redaction.keyring.vault_keys import VaultPlace
 from freezeframe_replay.cli import main
 from freezeframe_schemas import genai
+from freezeframe_schemas.data_directory import remember_data_directory
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RunError
 from freezeframe_schemas.span import SpanRecord
 
@@ -238,3 +242,66 @@ def test_the_command_takes_the_keys_of_the_data_directory_that_the_collector_use
     monkeypatch.setenv("FREEZEFRAME_DATA", str(tmp_path))
     assert main(["redact", "--text", str(tmp_path / "a.txt")]) == 0
     assert capsys.readouterr().out == Redactor(load_policy(), key).redact("mail bob.smith@gmail.com").value
+
+
+def _config(data: Path, keys: str = "") -> CollectorConfig:
+    return CollectorConfig(service=ServiceConfig(data=str(data)), redaction=RedactionConfig(keys=keys))
+
+
+@pytest.mark.parametrize("holds", ["store", "wal"])
+@pytest.mark.parametrize("place", ["state directory", "chosen", "new host"])
+@pytest.mark.parametrize("lost", ["file", "folder", "all but another tenant's"])
+def test_a_lost_key_is_named_and_a_new_one_is_made_only_on_demand(
+    holds: str, place: str, lost: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A new key would give everybody another surrogate, silently."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    data = tmp_path / "data"
+    config = _config(data, "" if place == "state directory" else str(tmp_path / "chosen"))
+    first = load_keys(config)
+    assert load_keys(config) == first
+    (data / holds).mkdir()
+    assert load_keys(config) == first
+    folder = (data / "keys").resolve()
+    if lost == "all but another tenant's":
+        first.current("acme")
+    if place == "new host":
+        (data / "keys").unlink()
+    if lost == "folder":
+        shutil.rmtree(folder)
+    else:
+        (folder / "default.1.key.json").unlink()
+    with pytest.raises(ConfigError, match="restore the keys") as refused:
+        load_keys(config)
+    assert str(folder) in str(refused.value)
+    assert not list(folder.glob("default*"))
+    command = str(refused.value).partition("make new ones: freezeframe ")[2].partition(" (")[0]
+    assert main(command.split()) == 0
+    assert load_keys(config).current().secret != first.current().secret
+    capsys.readouterr()
+
+
+def test_a_vault_whose_keys_are_lost_gets_no_new_ones(tmp_path: Path) -> None:
+    place = VaultPlace(file=tmp_path / "vault.db", keys=tmp_path / "vault-keys")
+    place.open()
+    for path in place.keys.iterdir():
+        path.unlink()
+    with pytest.raises(ConfigError, match="restore the keys"):
+        place.open()
+
+
+@pytest.mark.parametrize("umask", [0o000, 0o002, 0o022, 0o077])
+def test_only_the_user_may_enter_the_folders_of_keys_and_state(
+    umask: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever may write to a parent of the keys can swap them."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "home" / ".local" / "state"))
+    before = os.umask(umask)
+    try:
+        load_keys(_config(tmp_path / "home" / "deep" / "data"))
+        remember_data_directory(tmp_path / "home" / "deep" / "data")
+    finally:
+        os.umask(before)
+    made = [path for path in (tmp_path / "home", *(tmp_path / "home").rglob("*")) if path.is_dir() and not path.is_symlink()]
+    assert len(made) > 8
+    assert {stat.S_IMODE(path.stat().st_mode) for path in made} == {0o700}

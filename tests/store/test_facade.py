@@ -10,7 +10,7 @@ import threading
 import zlib
 from collections.abc import Iterator
 from typing import Any
-from urllib.parse import urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 
 import clickhouse_connect
 import lz4.frame
@@ -229,3 +229,38 @@ def test_grafanas_first_question_is_answered_as_to_an_old_client(facade_url: str
     answer, body = post(facade_url, b"SELECT displayName(), version(), revision(), timezone()", default_format="TSV")
     assert answer.status == 200
     assert body.split(b"\t")[2] == b"0"
+
+
+@pytest.mark.parametrize(
+    "query_id",
+    ["a\nb", "a\r\nX-Injected: 1", "\r", "a\x00b", "a\tb", "\x7f", "\u2028", "\u202e", "\ud800", "x" * 1001],
+)
+def test_a_query_id_that_no_header_can_hold_is_refused_with_a_reason(facade_url: str, query_id: str) -> None:
+    parts = urlsplit(facade_url)
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=400)
+    connection.request("POST", "/?query_id=" + quote(query_id.encode("utf-8", "surrogatepass")), body=b"SELECT 1")
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    assert answer.status == 400
+    assert b"query_id" in body
+    assert answer.headers["X-Injected"] is None
+
+
+def test_a_short_statement_does_not_wait_behind_slow_ones_of_its_user(facade_url: str) -> None:
+    """Thirty, where four run at a time: each of the slow ones ends after the short one."""
+    slow = b"SELECT count() FROM numbers_mt(100000000000) WHERE cityHash64(number) = 7 SETTINGS max_execution_time = 20"
+    ended: list[str] = []
+    threads = [
+        threading.Thread(target=lambda: (post(facade_url, slow, query_id=f"slow-{n}"), ended.append("slow"))) for n in range(30)
+    ]
+    for thread in threads:
+        thread.start()
+    for sql, expected in ((b"SELECT 1", b"1\n"), (b"select version() != ''", b"1\n"), (b"SELECT timezone() FORMAT Null", b"")):
+        assert post(facade_url, sql)[1] == expected
+        ended.append("short")
+    assert ended[:3] == ["short"] * 3
+    for n in range(30):
+        post(facade_url, f"KILL QUERY WHERE query_id = 'slow-{n}'".encode())
+    for thread in threads:
+        thread.join()

@@ -107,3 +107,20 @@ def test_a_closed_store_says_so() -> None:
             [sys.executable, "-c", program, f"chdb://{directory}"], capture_output=True, text=True, timeout=400, check=False
         )
     assert done.stdout == "PermanentStoreError the store is closed\n"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("damaged", ["metadata/freezeframe.sql", "store/*/*/span_rows.sql", "store/*/*/piece_rows.sql"])
+def test_a_damaged_file_of_the_engine_is_not_blamed_on_another_process(damaged: str, tmp_path: Path) -> None:
+    program = (
+        "import sys\nfrom freezeframe_collector.store import open_store\n"
+        "store = open_store(sys.argv[1])\nstore.migrate()\nstore.close()\n"
+    )
+    command = [sys.executable, "-c", program, f"chdb://{tmp_path}"]
+    subprocess.run(command, timeout=400, check=True)
+    [file] = (tmp_path / "clickhouse").glob(damaged)
+    file.write_bytes(b"\0garbage" + file.read_bytes()[5:])
+    done = subprocess.run(command, capture_output=True, text=True, timeout=400, check=False)
+    assert done.returncode == 1
+    assert "restore a backup" in done.stderr
+    assert "another process" not in done.stderr

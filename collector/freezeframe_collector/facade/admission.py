@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from collections import Counter
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
@@ -10,6 +11,12 @@ from typing import Final
 
 from freezeframe_collector.readers.errors import ClickHouseError
 
+SHORT_PLACES: Final = 4
+"""Further places, for short statements: slow ones of the same user do not hold them."""
+_READS: Final = re.compile(
+    rb"\b(?:FROM|JOIN|IN|TABLE|SHOW|DESC|DESCRIBE|EXISTS|CHECK|EXPLAIN|WITH|ARRAY|range|repeat|sleep\w*)\b", re.IGNORECASE
+)
+_MAX_SHORT_BYTES: Final = 200
 _MOST_WAITING: Final = 200
 """For one user at one address."""
 _WAIT_S: Final = 60.0
@@ -55,6 +62,11 @@ class Admission:
 
     def _free(self, who: tuple[str, str]) -> bool:
         return self._running[who] < self._share and self._running.total() < self._places
+
+
+def is_short(sql: bytes) -> bool:
+    """Return whether a statement reads nothing stored, and makes nothing that takes long: a client's ``SELECT 1``."""
+    return len(sql) <= _MAX_SHORT_BYTES and _READS.search(sql) is None
 
 
 def _full(why: str) -> ClickHouseError:

@@ -17,7 +17,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from freezeframe_collector.facade import admin, own_statements, ranges
-from freezeframe_collector.facade.admission import Admission
+from freezeframe_collector.facade.admission import SHORT_PLACES, Admission, is_short
 from freezeframe_collector.facade.blocks import BlockEncoder
 from freezeframe_collector.facade.execute import Executor
 from freezeframe_collector.facade.inserts import Insert, insert, is_insert, parse_insert
@@ -49,6 +49,7 @@ _KILL: Final = re.compile(
     rb"\s*KILL\s+QUERY\s+WHERE\s+query_id\s*=\s*'([\w.-]{1,100})'(?:\s+(?:A?SYNC))?\s*;?\s*", re.IGNORECASE
 )
 _MAX_STATEMENT_BYTES: Final = 16 << 20
+_LONGEST_ID: Final = 1000
 _ALWAYS_PLAIN: Final = frozenset({401, 403})
 """Status of answers that clickhouse-jdbc reads as text, even if it asked for blocks."""
 _CONTENT_TYPES: Final = {
@@ -129,9 +130,9 @@ class _Facade:
         self._database = shelf.database
         self._host = ReaderHost(shelf)
         self._executor = Executor(self._host)
-        self._admission = Admission(_WORKERS)
+        self._admission, self._short = Admission(_WORKERS), Admission(SHORT_PLACES)
         self._results = ranges.Results()
-        self._threads = ThreadPoolExecutor(_WORKERS, thread_name_prefix="facade")
+        self._threads = ThreadPoolExecutor(_WORKERS + SHORT_PLACES, thread_name_prefix="facade")
         self._beside = ThreadPoolExecutor(_WORKERS, thread_name_prefix="facade-pieces")  # those of `_threads` wait for it
         self._users = users
         zone = time.tzname[0] if writer is None else str(writer.rows("SELECT timezone()")[1][0][0])
@@ -157,8 +158,11 @@ class _Facade:
         if http.method in {"GET", "HEAD"} and "query" not in http.query:
             return await self.ping(http)
         query_id = http.query.get("query_id") or str(uuid.uuid4())
-        headers = {**self._headers, "X-ClickHouse-Query-Id": query_id}
         account = _Account()
+        if not query_id.isprintable() or len(query_id) > _LONGEST_ID:  # it goes into a header
+            wrong = f"query_id: expected up to {_LONGEST_ID} printable characters, found {short(query_id)!r}"
+            return _failure(ClickHouseError(36, "BAD_ARGUMENTS", wrong), {**self._headers}, blocks=False)
+        headers = {**self._headers, "X-ClickHouse-Query-Id": query_id}
         try:
             self._check_origin(http)
             user = authenticate(self._users, http.query, http.headers)
@@ -172,7 +176,8 @@ class _Facade:
                 return web.Response(headers=headers)
             if http.method != "HEAD" and (killed := _KILL.fullmatch(request.sql)):
                 request = await loop.run_in_executor(self._threads, self._kill, request, killed[1].decode())
-            async with self._admission.place(user.name, http.remote or ""):
+            lane = self._short if self._is_short(request) else self._admission
+            async with lane.place(user.name, http.remote or ""):
                 if ranges.is_asked_in_parts(http, request):
                     key = ranges.key_of(user.name, request)
                     result = await self._results.get(key, lambda: self._whole(http, request))
@@ -228,6 +233,10 @@ class _Facade:
         finally:
             watching.cancel()
             await pieces.aclose()
+
+    def _is_short(self, request: QueryRequest) -> bool:
+        asks = own_statements.asked_run, own_statements.asked_list
+        return is_short(request.sql) or (self._writer is not None and any(asked(request, self._database) for asked in asks))
 
     def _answer(self, request: QueryRequest) -> Generator[Head | bytes]:
         if self._writer is not None:

@@ -7,6 +7,8 @@ end (a full disk) is reported as done (`insert_rows` looks).
 
 from __future__ import annotations
 
+import fcntl
+import os
 import threading
 from collections.abc import Generator, Mapping, Sequence
 from contextlib import closing, contextmanager
@@ -83,7 +85,11 @@ class EmbeddedEngine:
         try:
             return self._connect(self._target)
         except Exception as error:
-            raise store_error(error, f"opening the store in {self.directory}") from error
+            failed = store_error(error, f"opening the store in {self.directory}")
+            if isinstance(failed, PermanentStoreError):  # chDB does not pass on why
+                held = _is_held(self.directory / "clickhouse" / "status")
+                raise PermanentStoreError(failed.message, do=_DO_IF_HELD if held else _DO_IF_DAMAGED) from error
+            raise failed from error
 
     @contextmanager
     def handle(self) -> Generator[Any]:
@@ -150,6 +156,28 @@ class EmbeddedEngine:
         if not closed:
             for handle in (*spare, self._keep):
                 handle.close()
+
+
+_DO_IF_HELD: Final = "another process holds this data directory: stop it, or reach it over its ClickHouse HTTP port"
+_DO_IF_DAMAGED: Final = (
+    "no process holds this data directory, so a file of the engine in it is damaged or of another version: restore a backup"
+    " into a new one with `freezeframe store restore`"
+)
+
+
+def _is_held(status: Path) -> bool:
+    """Return whether an engine has the directory of this file open."""
+    try:
+        descriptor = os.open(status, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 class SilentFaultError(RuntimeError):

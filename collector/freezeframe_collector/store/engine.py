@@ -95,10 +95,6 @@ def store_error(error: Exception, what: str) -> StoreError:
     message = f"{what}: {text.strip().splitlines()[0][:400] if text.strip() else type(error).__name__}"
     if code in RETRYABLE_CODES or (not found and isinstance(error, OSError)):
         return RetryableStoreError(message)
-    if code == 76 or "initializing EmbeddedServer" in text:  # Cannot lock file; chDB does not always pass the code on
-        return PermanentStoreError(
-            message, do="another process holds this data directory: stop it, or reach it over its ClickHouse HTTP port"
-        )
     return PermanentStoreError(message)
 
 

@@ -18,7 +18,7 @@ from pathlib import Path
 import orjson
 
 from freezeframe_redaction.keyring.root_key import FILE, derived
-from freezeframe_schemas.data_directory import state_directory
+from freezeframe_schemas.data_directory import make_private, state_directory
 from freezeframe_schemas.errors import ConfigError
 
 _VERSION = 1
@@ -84,17 +84,34 @@ class KeyRing:
         return load_or_create_keys(self.directory)
 
 
-def load_or_create_keys(directory: Path) -> KeyRing:
+def load_or_create_keys(directory: Path, *, redacted: Path | None = None) -> KeyRing:
     """Load every key below `directory`, creating the directory and the key of tenant ``default`` if there is none.
 
+    `redacted` is what was redacted with that key, if anything was: then a missing key is lost, and none is created.
+
     Raises:
-        ConfigError: a key file cannot be read, is of another version, or is open to other users.
+        ConfigError: a key file cannot be read, is of another version, is open to other users, or is lost.
     """
-    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(directory)
     keys = [_read(path) for path in directory.glob("*.key.json")]
     if not any(key.id.startswith("default/") for key in keys):
+        if redacted is not None:
+            raise _lost(directory.resolve(), redacted)
         keys.append(_create(directory, "default", 1))
     return KeyRing(directory=directory, keys=tuple(sorted(keys, key=_order)))
+
+
+def _lost(directory: Path, redacted: Path) -> ConfigError:
+    return ConfigError(
+        f"{directory}: holds no key of tenant default, but {redacted} was redacted with one", do=_restore(directory)
+    )
+
+
+def _restore(directory: Path) -> str:
+    return (
+        f"restore the keys from a backup; if they are lost for good, make new ones: freezeframe redact --rotate-key --keys"
+        f" {directory} (from then on, the same value gets another surrogate)"
+    )
 
 
 def keys_apart(data: Path, name: str, chosen: Path | None = None) -> Path:
@@ -118,12 +135,9 @@ def keys_apart(data: Path, name: str, chosen: Path | None = None) -> Path:
         )
     if chosen is None and link.is_symlink():
         if not link.is_dir():
-            raise ConfigError(
-                f"{link}: the keys are missing, expected them in {link.readlink()}",
-                do="restore them from a backup, or if they are lost for good, remove the link and start with new ones",
-            )
+            raise ConfigError(f"{link}: the keys are missing, expected them in {link.readlink()}", do=_restore(link.readlink()))
         return link
-    data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(data)
     _point(link, chosen or _new_folder(data, name))
     return link
 
@@ -133,7 +147,7 @@ def _new_folder(data: Path, name: str) -> Path | None:
     if state is None or state.is_relative_to(data):
         return None
     try:
-        (state / name).mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(state / name)
         return Path(tempfile.mkdtemp(dir=state / name, prefix=f"{data.parent.name}-"))
     except OSError:  # a service's home directory may be read-only
         return None
@@ -143,7 +157,7 @@ def _point(link: Path, place: Path | None) -> None:
     if place is None or place == link:
         link.mkdir(mode=0o700, exist_ok=True)
         return
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(place)
     made = link.with_name(f"{link.name}.{secrets.token_hex(8)}")
     made.symlink_to(place)
     made.replace(link)  # also a link to another place

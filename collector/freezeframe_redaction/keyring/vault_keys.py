@@ -7,7 +7,8 @@ from pathlib import Path
 
 from freezeframe_redaction.keyring.keys import create_key_file, read_key_file
 from freezeframe_redaction.keyring.vault import Vault
-from freezeframe_schemas.data_directory import VAULT, VAULT_KEYS
+from freezeframe_schemas.data_directory import VAULT, VAULT_KEYS, make_private
+from freezeframe_schemas.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,13 +22,18 @@ class VaultPlace:
         """Return the vault, created with its first key if there is none.
 
         Raises:
-            ConfigError: a key cannot be read, or is open to other users.
+            ConfigError: a key cannot be read, is open to other users, or is lost.
             PermanentStoreError: the file is another version's.
         """
-        self.keys.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self.keys)
         keys = dict(
             sorted((read_key_file(path) for path in self.keys.glob("vault.*.key.json")), key=lambda item: _version(item[0]))
         )
+        if not keys and self.file.exists():
+            raise ConfigError(
+                f"{self.keys}: holds no key of the vault {self.file}",
+                do="restore the keys from a backup; if they are lost for good, what the vault holds is too: move it away",
+            )
         if not keys:
             keys = dict([_create(self.keys, 1)])
         return Vault(self.file, keys, list(keys)[-1])

@@ -20,6 +20,7 @@ from typing import Any, Final
 import hyperscan
 
 from freezeframe_redaction.triggers.view import scan_bytes
+from freezeframe_schemas.data_directory import make_private
 
 _VARIABLE: Final = "FREEZEFRAME_CACHE"
 """Directory of the cache; empty turns it off."""
@@ -91,7 +92,7 @@ def _load(path: Path) -> Any:
 
 
 def _save(path: Path, content: bytes) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name)
     try:
         with os.fdopen(handle, "wb") as file:

@@ -26,6 +26,7 @@ from typing import Final, Literal, Protocol
 
 from freezeframe.export.otlp import encode_request
 from freezeframe.export.spool import Claim, Header, SpoolFileError
+from freezeframe_schemas.data_directory import make_private
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.span import SpanRecord
 
@@ -167,7 +168,7 @@ def _load_or_create_key(path: Path) -> bytes:
 
 def _create_key(path: Path) -> None:
     """Write a new key. If two processes start together, one writes it, and the other never reads half a key."""
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
     with os.fdopen(descriptor, "wb") as file:

@@ -22,6 +22,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Final
 
+from freezeframe_schemas.data_directory import make_private
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 
 VERSION: Final = 1
@@ -90,7 +91,7 @@ class Spool:
         self._limit_bytes = limit_bytes
         self._limit_days = limit_days
         try:
-            directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            make_private(directory)
         except OSError as error:
             raise ConfigError(f"spool: {directory}: {error.strerror}", do="name a directory that can be created") from None
         if not os.access(directory, os.W_OK | os.X_OK):

@@ -101,7 +101,7 @@ def _key(directory: Path | None, tenant: str) -> TenantKey:
 
 def _keys(arguments: argparse.Namespace) -> int:
     directory, tenant = arguments.keys or find_data_directory() / KEYS, arguments.tenant
-    if not directory.is_dir():
+    if not directory.is_dir() and not (arguments.rotate_key and arguments.keys):
         raise ConfigError(f"{directory}: no key directory", do="name it with --keys DIR, or start the collector once")
     ring = load_or_create_keys(directory)
     if arguments.rotate_key:

@@ -25,7 +25,7 @@ from freezeframe_replay.local.target import open_store
 from freezeframe_replay.report.render import size_text, table_text
 from freezeframe_replay.service.history import History
 from freezeframe_schemas import genai
-from freezeframe_schemas.data_directory import KEYS
+from freezeframe_schemas.data_directory import KEYS, make_private
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
@@ -101,7 +101,7 @@ def execute(arguments: argparse.Namespace) -> int:
     """Give the command and print what was done."""
     order = _order(arguments)
     named: str = arguments.store or os.environ.get(STORE_VARIABLE, "").strip()
-    give = administration(home_of(arguments), named)
+    give = administration(home_of(arguments), named, may_create=order["action"] == "restore")
     if order["action"] == "redact":
         return _redact(arguments, order, give)
     if order["action"] == "delete" and not arguments.yes and not _confirmed(order, give({**order, "dry_run": True})):
@@ -187,7 +187,7 @@ def _redact(arguments: argparse.Namespace, order: Order, give: Callable[[Order],
     if not arguments.yes and not (sys.stdin.isatty() and input("rewrite it? [y/N] ").strip().lower() in {"y", "yes"}):
         print("nothing was changed (--yes rewrites it)", file=sys.stderr)
         return 1
-    home.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(home.directory)
     file = home.directory / f"redacted-{order['run']}.json"
     file.write_text(json.dumps(spans_to_otlp_json(redacted)), encoding="utf-8")
     file.chmod(0o600)

@@ -13,6 +13,7 @@ from typing import Any, Final
 from freezeframe_replay.local.collector import flush, read_ports
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.sources.http_door import LOOPBACK, opener
+from freezeframe_schemas.data_directory import make_private
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError
 from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
 
@@ -24,8 +25,10 @@ Order = dict[str, Any]
 Answer = dict[str, Any]
 
 
-def administration(home: Home, store: str = "") -> Callable[[Order], Answer]:
+def administration(home: Home, store: str = "", *, may_create: bool = False) -> Callable[[Order], Answer]:
     """Return the function that sends a command to the store at a DSN, else to that of the data directory.
+
+    `may_create`: the data directory may be new, as on a host where a backup is restored.
 
     Raises:
         ConfigError: there is none.
@@ -38,6 +41,8 @@ def administration(home: Home, store: str = "") -> Callable[[Order], Answer]:
             raise ConfigError("the running collector stores in a ClickHouse server", do="name the server with --store")
         return lambda order: _by_collector(home, port, order)
     directory = home.directory / _STORE_FOLDER
+    if may_create:
+        make_private(directory)
     if not directory.is_dir():
         raise ConfigError(
             f"no store: no collector is running, and there are no files in {directory}", do="name a directory with --data"

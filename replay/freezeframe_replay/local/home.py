@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from freezeframe_schemas.data_directory import VARIABLE, find_data_directory
+from freezeframe_schemas.data_directory import VARIABLE, find_data_directory, make_private
 from freezeframe_schemas.errors import ConfigError
 
 STORE_VARIABLE: Final = "FREEZEFRAME_STORE"
@@ -43,7 +43,7 @@ def make_home(home: Home) -> None:
     """
     try:
         fresh = not home.directory.exists()
-        home.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(home.directory)
         home.processes.mkdir(mode=0o700, exist_ok=True)
         if fresh:
             (home.directory / ".gitignore").write_text("*\n")

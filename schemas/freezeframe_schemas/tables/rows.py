@@ -36,6 +36,8 @@ from freezeframe_schemas.tables.templates import BETWEEN, Cut, CutMemory
 
 HOUR_NS: Final = 3_600_000_000_000
 _TIME_LIMIT: Final = 1 << 63
+MAX_NAME_CHARS: Final = 1000
+"""Of a span's name in the store: lists show it whole."""
 _KIND_NAMES: Final = [kind.name.capitalize() for kind in SpanKind]
 _STATUS_NAMES: Final = [code.name.capitalize() for code in StatusCode]
 
@@ -133,7 +135,8 @@ _ATTRIBUTES, _REFS, _TEMPLATES = _AT["attributes"], _AT["refs"], _AT["templates"
 _SERVICE, _ORIGIN, _REST = _AT["service"], _AT["origin"], _AT["rest"]
 _PAYLOAD_BYTES, _GAPS, _PREVIEWS = _AT["payload_bytes"], _AT["gaps"], _AT["previews"]
 _FIELDS: Final[Mapping[str, Callable[[SpanRecord], Any]]] = {
-    **{name: attrgetter(name) for name in ("trace_id", "span_id", "parent_span_id", "name")},
+    **{name: attrgetter(name) for name in ("trace_id", "span_id", "parent_span_id")},
+    "name": lambda span: span.name if len(span.name) <= MAX_NAME_CHARS else f"{span.name[: MAX_NAME_CHARS - 1]}…",
     "status": lambda span: _STATUS_NAMES[span.status_code],
 }
 """The columns that are fields of every span."""
