@@ -233,7 +233,7 @@ def test_grafanas_first_question_is_answered_as_to_an_old_client(facade_url: str
 
 @pytest.mark.parametrize(
     "query_id",
-    ["a\nb", "a\r\nX-Injected: 1", "\r", "a\x00b", "a\tb", "\x7f", "\u2028", "\u202e", "\ud800", "x" * 1001],
+    ["a\nb", "a\r\nX-Injected: 1", "\r", "a\x00b", "a\tb", "\x7f", "\u2028", "\u202e", "x" * 1001],
 )
 def test_a_query_id_that_no_header_can_hold_is_refused_with_a_reason(facade_url: str, query_id: str) -> None:
     parts = urlsplit(facade_url)
@@ -248,19 +248,22 @@ def test_a_query_id_that_no_header_can_hold_is_refused_with_a_reason(facade_url:
 
 
 def test_a_short_statement_does_not_wait_behind_slow_ones_of_its_user(facade_url: str) -> None:
-    """Thirty, where four run at a time: each of the slow ones ends after the short one."""
-    slow = b"SELECT count() FROM numbers_mt(100000000000) WHERE cityHash64(number) = 7 SETTINGS max_execution_time = 20"
+    """Twelve, where four run at a time: each of the slow ones ends after the short ones."""
+    slow = b"SELECT count() FROM numbers_mt(100000000000) WHERE cityHash64(number) = 7 SETTINGS max_execution_time = 10"
     ended: list[str] = []
-    threads = [
-        threading.Thread(target=lambda: (post(facade_url, slow, query_id=f"slow-{n}"), ended.append("slow"))) for n in range(30)
-    ]
+
+    def ask(number: int) -> None:
+        post(facade_url, slow, query_id=f"slow-{number}")
+        ended.append("slow")
+
+    threads = [threading.Thread(target=ask, args=(number,)) for number in range(12)]
     for thread in threads:
         thread.start()
     for sql, expected in ((b"SELECT 1", b"1\n"), (b"select version() != ''", b"1\n"), (b"SELECT timezone() FORMAT Null", b"")):
         assert post(facade_url, sql)[1] == expected
         ended.append("short")
     assert ended[:3] == ["short"] * 3
-    for n in range(30):
-        post(facade_url, f"KILL QUERY WHERE query_id = 'slow-{n}'".encode())
+    for number in range(12):
+        post(facade_url, f"KILL QUERY WHERE query_id = 'slow-{number}'".encode())
     for thread in threads:
         thread.join()
