@@ -14,6 +14,7 @@ from pathlib import Path
 from freezeframe_collector.settings.config import Scalar
 from freezeframe_collector.settings.config_file import load_config, read_config, refuse
 from freezeframe_schemas.errors import FreezeframeError
+from freezeframe_schemas.installing import install_command
 
 _EXAMPLES = """\
 examples:
@@ -23,9 +24,6 @@ examples:
 
 exit codes: 0 stopped, all stored; 1 broke; 2 wrong configuration; 4 stopped, the rest is in the log
 """
-
-
-_INSTALL = "pip install 'freezeframe[embedded]', or 'freezeframe[collector]' for a ClickHouse server"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -72,7 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "freezeframe").startswith("freezeframe"):
             raise
-        print(f"freezeframe-collector: {error.name} is not installed\n  do: {_INSTALL}", file=sys.stderr)
+        do = f"{install_command('embedded')}, or the extra 'collector' for a ClickHouse server"
+        print(f"freezeframe-collector: {error.name} is not installed\n  do: {do}", file=sys.stderr)
         return 2
 
 

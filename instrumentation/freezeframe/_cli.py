@@ -15,6 +15,7 @@ from typing import Any, Final
 
 from freezeframe._injection import capture_environment
 from freezeframe_schemas.errors import FreezeframeError
+from freezeframe_schemas.installing import install_command
 
 USAGE_ERROR: Final = 2
 NOT_INSTALLED: Final = 1
@@ -45,7 +46,7 @@ usage: freezeframe COMMAND ...
   drain  send what was spooled while the collector was down: freezeframe drain --spool DIR
 
 The other commands (up, runs, show, sql, replay, fixture, redact, ...) need more of freezeframe:
-  pip install 'freezeframe[embedded,replay]'
+  {install}
 """
 
 
@@ -64,7 +65,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     rest = _replay_commands()
     if rest is None:
         wants_help = not arguments or arguments[0] in ("-h", "--help", "help")
-        print(_BASE_HELP, end="", file=sys.stdout if wants_help else sys.stderr)
+        print(
+            _BASE_HELP.format(install=install_command("embedded", "replay")),
+            end="",
+            file=sys.stdout if wants_help else sys.stderr,
+        )
         return (0 if arguments else USAGE_ERROR) if wants_help else NOT_INSTALLED
     return int(rest.main(arguments))
 

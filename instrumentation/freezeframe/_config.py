@@ -99,7 +99,7 @@ class Settings:
         variables=_exporter("ENDPOINT"),
     )
     protocol: Protocol = setting(
-        "http/protobuf", "Transport of spans. `grpc` needs `pip install 'freezeframe[grpc]'`.", variables=_exporter("PROTOCOL")
+        "http/protobuf", "Transport of spans. `grpc` needs the extra `grpc`.", variables=_exporter("PROTOCOL")
     )
     headers: tuple[tuple[str, str], ...] = setting(
         (), "Headers sent with every batch, for example the collector's token.", _HEADERS, variables=_exporter("HEADERS")
@@ -186,7 +186,7 @@ class Settings:
     )
     compression: Literal["none", "gzip", "zstd"] = setting(
         "none",
-        "Compress batches; worthwhile if the collector is on another host. `zstd` needs `pip install 'freezeframe[zstd]'`"
+        "Compress batches; worthwhile if the collector is on another host. `zstd` needs the extra `zstd`"
         " and HTTP; without them, `gzip` is used, and `freezeframe doctor` says so.",
         variables=_exporter("COMPRESSION"),
     )
@@ -199,8 +199,7 @@ class Settings:
     )
     spool_protection: Literal["encrypt", "redact"] = setting(
         "encrypt",
-        "How the spool is protected: `encrypt` (`pip install 'freezeframe[spool]'`) or `redact` (`pip install "
-        "'freezeframe[redaction]'`).",
+        "How the spool is protected: `encrypt` (the extra `spool`) or `redact` (the extra `redaction`).",
     )
     spool_key: str | None = setting(
         None,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from freezeframe._config import Settings, load_settings
 from freezeframe.export.export_queue import DeliveryCounts
@@ -33,6 +34,18 @@ def delivery_reports(settings: Settings | None = None) -> tuple[DeliveryReport, 
         settings = load_settings({}) if handle is None else handle.settings
     counts = None if handle is None else handle.counts
     return (*_compression(settings), *_sampling(settings), *_spool(settings), *_losses(counts))
+
+
+def waiting_batches() -> int:
+    """Return how many batches wait on the disk for this project's collector, as far as that can be seen."""
+    from freezeframe._instrument import spool_directory
+    from freezeframe.export.spool import waiting_in
+
+    try:
+        settings = load_settings({})
+        return 0 if settings.spool is False else len(waiting_in(Path(spool_directory(settings))))
+    except ConfigError:
+        return 0  # `doctor` says what is wrong
 
 
 def _compression(settings: Settings) -> Iterable[DeliveryReport]:

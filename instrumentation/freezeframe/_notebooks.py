@@ -17,6 +17,7 @@ from freezeframe.runs.entry_payload import EntryPoint
 from freezeframe.runs.reach import IN_KERNEL
 from freezeframe_schemas import values
 from freezeframe_schemas.gaps import Gap, GapKind
+from freezeframe_schemas.installing import install_command
 from freezeframe_schemas.run import CELL, EntryKind
 
 _UNREACHABLE: Final = Gap(
@@ -89,7 +90,7 @@ def load_ipython_extension(ipython: Any) -> None:
         try:
             (replay,) = (entry.load() for entry in entry_points(group=_REPLAYS))
         except (ImportError, ValueError):
-            print("freezeframe: a replay needs more than what is installed\n  do: pip install 'freezeframe[replay]'")
+            print(f"freezeframe: a replay needs more than what is installed\n  do: {install_command('replay')}")
             return
         replay(ipython, line.strip() or (handle.settings.file if handle else None) or "last")
 

@@ -73,16 +73,50 @@ def test_instrument_loads_neither_the_dialects_nor_what_only_an_agent_needs() ->
     assert named(loaded, late) == set()
 
 
-def test_each_public_name_is_found_where_the_types_say() -> None:
+@pytest.mark.parametrize("package", ["freezeframe", "freezeframe_redaction"])
+def test_each_public_name_is_found_where_the_types_say(package: str) -> None:
     """What is imported late is what a type checker reads: the same names, from the same modules."""
-    import freezeframe
-
-    tree = ast.parse(Path(freezeframe.__file__).read_text())
+    late = importlib.import_module(package)
+    tree = ast.parse(Path(late.__file__ or "").read_text())
     typed = {alias.name: node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
-    homes = {name: f"freezeframe.{home}" for name, home in freezeframe._HOMES.items()}
-    assert homes == {name: module for name, module in typed.items() if str(module).startswith("freezeframe.")}
-    assert sorted(homes) == sorted(freezeframe.__all__)
-    assert all(getattr(freezeframe, name) is getattr(importlib.import_module(home), name) for name, home in homes.items())
+    homes = {name: f"{package}.{home}" for name, home in late._HOMES.items()}
+    assert homes == {name: module for name, module in typed.items() if str(module).startswith(f"{package}.")}
+    assert sorted(homes) == sorted(late.__all__)
+    assert all(getattr(late, name) is getattr(importlib.import_module(home), name) for name, home in homes.items())
+
+
+_CLIENT = ("clickhouse_connect", "urllib3")
+LOADED_BY = {
+    "runs": (260, (*_CLIENT, "asyncio", "freezeframe_schemas.vendors", "freezeframe_redaction")),
+    "show": (280, (*_CLIENT, "asyncio", "freezeframe_schemas.vendors", "freezeframe_redaction.detectors")),
+    "replay": (400, (*_CLIENT, "freezeframe_redaction.detectors")),
+}
+"""Command -> modules that it may load, beyond those of the interpreter, and libraries that it does without."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("command", LOADED_BY)
+def test_a_command_loads_what_it_uses(command: str) -> None:
+    """Importing is most of the time of a command: `docs/costs.md` has it. Counted in modules."""
+    most, without = LOADED_BY[command]
+    loaded = modules_loaded_by(f"import freezeframe_replay.cli.{command}") - modules_loaded_by("")
+    assert named(loaded, without) == set()
+    assert len(loaded) <= most
+
+
+@pytest.mark.long
+def test_a_replay_moves_the_clock_without_loading_pytest() -> None:
+    """time-machine imports it for a fixture of its own, which takes longer than a replay."""
+    statement = "from freezeframe_replay.process.isolate import _time_machine; _time_machine()"
+    loaded = modules_loaded_by(statement)
+    assert "time_machine" in loaded
+    assert named(loaded, ("pytest", "_pytest")) == set()
+
+
+@pytest.mark.long
+def test_a_key_is_found_without_the_detectors() -> None:
+    loaded = modules_loaded_by("from freezeframe_redaction import find_key; import freezeframe_redaction.keyring.keys")
+    assert named(loaded, ("freezeframe_redaction.detectors", "hyperscan", "phonenumbers")) == set()
 
 
 @pytest.mark.proof

@@ -31,13 +31,13 @@ from freezeframe_replay.sources.backends import (
     BACKENDS,
     HEADERS_VARIABLE,
     URLS,
-    is_backend,
     list_backend_runs,
     load_backend_spans,
 )
 from freezeframe_replay.sources.otlp import spans_of_document
 from freezeframe_replay.sources.retyped import retyped
 from freezeframe_replay.sources.span_file import load_run_of_file
+from freezeframe_replay.sources.store_door import is_backend
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import (
     ConfigError,

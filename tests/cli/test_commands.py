@@ -12,7 +12,7 @@ from cli_page import DOCS, page_files
 
 from freezeframe_replay.cli import help_text, main
 from freezeframe_replay.cli.command import load, make_parser
-from freezeframe_replay.cli.commands import OF_THE_BASE_INSTALL, SUMMARIES
+from freezeframe_replay.cli.commands import MEANT, OF_THE_BASE_INSTALL, SUMMARIES
 
 ROOT = Path(__file__).parents[2]
 OWN = [name for name in SUMMARIES if name not in OF_THE_BASE_INSTALL]
@@ -167,6 +167,32 @@ def test_a_reader_that_goes_away_is_no_error() -> None:
         f'{sys.executable} -c "{code}" | true', shell=True, capture_output=True, text=True, check=False, executable="/bin/bash"
     )
     assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        *(("list", "runs"), ("ls", "runs"), ("log", "runs"), ("history", "runs"), ("ps", "status"), ("view", "show")),
+        *(("start", "up"), ("stop", "down"), ("compare", "diff"), ("rerun", "replay"), ("query", "sql"), ("shwo", "show")),
+    ],
+)
+def test_a_word_of_another_tool_is_answered_with_the_command_that_does_it(
+    typed: str, meant: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """By its meaning: in letters, `list` is nearest to `bisect`."""
+    assert main([typed]) == 2
+    assert f"did you mean `freezeframe {meant}`?" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("typed", ["frobnicate", "xyzzy", "bistro"])
+def test_a_word_that_is_like_no_command_gets_no_guess(typed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([typed]) == 2
+    assert "`freezeframe --help` lists the commands" in capsys.readouterr().err
+
+
+def test_each_word_of_another_tool_means_a_command_and_is_none() -> None:
+    assert set(MEANT.values()) <= set(SUMMARIES)
+    assert not set(MEANT) & set(SUMMARIES)
 
 
 def test_the_table_of_commands_loads_nothing_heavy() -> None:

@@ -25,6 +25,7 @@ from freezeframe_replay.report.transcript import make_transcript
 from freezeframe_replay.report.transcript_text import Passage, passages
 from freezeframe_replay.sources.ages import age_s
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.installing import install_command
 from freezeframe_schemas.run import Run, build_run
 
 MARK = "5eed0001"
@@ -198,4 +199,4 @@ def test_a_machine_without_the_sdk_is_told_what_to_install(
     assert main(["mcp"]) == 1
     said = capsys.readouterr().err
     assert "mcp.server.mcpserver is not installed" in said
-    assert "do: pip install 'freezeframe[mcp]'" in said
+    assert f"do: {install_command('mcp')}" in said

@@ -157,6 +157,35 @@ def test_a_pack_holds_recording_code_and_page(repository: Path, capsys: pytest.C
     assert "bare.ffz holds no code" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("script", "options", "why"),
+    [
+        ("later.py", (), "is not in commit"),
+        ("later.py", ("--code", "commit"), "is not in commit"),
+        ("sub/later.py", (), "is not in commit"),
+        ("gone.py", (), "is not in this folder"),
+        ("ignored.txt", ("--code", "now"), "git ignores it"),
+    ],
+)
+def test_code_without_the_file_in_which_the_run_begins_is_refused_with_the_reason(
+    repository: Path, script: str, options: tuple[str, ...], why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """No replay of such a pack could begin."""
+    commit = git(repository, "rev-parse", "HEAD")
+    (repository / "sub").mkdir()
+    for name in ("later.py", "sub/later.py", "ignored.txt"):
+        (repository / name).write_text("")
+    spans = [replace(span, attributes={**span.attributes, genai.ENTRY_FILE: script}) for span in SPANS]
+    run = write_spans(repository / "run.jsonl", redacted(spans, **{genai.VCS_REVISION: commit}))
+    assert main(["pack", str(run), "-o", "bug.ffz", *options]) == 1
+    assert f"{script}, where the run begins, is" in (said := capsys.readouterr().err)
+    assert why in said
+    assert not Path("bug.ffz").exists()
+    if script.endswith("later.py") and not options:
+        assert "commit it and record the run again" in said
+        assert main(["pack", str(run), "-o", "bug.ffz", "--code", "now"]) == 0
+
+
 def test_without_the_code_a_pack_is_made_with_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 import os
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from freezeframe_replay.local import processes
+from freezeframe_replay.local import daemon, processes
+from freezeframe_replay.local.home import Home
 from freezeframe_replay.local.processes import Note
+from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.listeners import port_is_free, who_listens
 
 SLEEP = "import signal, sys; print('ready', flush=True); signal.pause()"
@@ -89,3 +93,39 @@ def test_who_holds_a_port_is_named() -> None:
             assert f"pid {os.getpid()}" in (who_listens(port) or "")
     assert port_is_free(port)
     assert who_listens(port) is None
+
+
+@pytest.mark.parametrize("taken", [("grpc",), ("http", "replay"), ("grpc", "http", "clickhouse", "replay"), ()])
+def test_a_port_that_nobody_chose_gives_way_to_another_project(
+    taken: tuple[str, ...], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second project needs no options; a port that was asked for by number is an error instead."""
+    names = ("grpc", "http", "clickhouse", "replay")
+    commands: list[str] = []
+
+    def start(name: str, command: Sequence[str], *, log: Path, note_file: Path) -> None:
+        commands.extend(command)
+
+    def is_ready(*_: object) -> str:
+        return ""
+
+    monkeypatch.setattr(processes, "start", start)
+    monkeypatch.setattr(daemon, "_wait_until_it_answers", is_ready)
+    with contextlib.ExitStack() as stack:
+        held = {name: stack.enter_context(socket.create_server(("127.0.0.1", 0))) for name in names}
+        numbers = {name: server.getsockname()[1] for name, server in held.items()}
+        for name in set(names) - set(taken):
+            held[name].close()
+        said: list[str] = []
+        daemon.up(Home(directory=tmp_path), daemon.Ports(**numbers, chosen=frozenset()), said.append)
+        options = dict(itertools.pairwise(commands))
+        ports = {"grpc": "--grpc-port", "http": "--http-port", "clickhouse": "--clickhouse-port", "replay": "--port"}
+        assert {name: options[option] for name, option in ports.items()} == {
+            name: "0" if name in taken else str(numbers[name]) for name in names
+        }
+        assert sum("is taken by pid" in line for line in said) == len(taken)
+        if taken:
+            commands.clear()
+            with pytest.raises(ConfigError, match=rf"--{taken[0]}-port\) is taken by pid"):
+                daemon.up(Home(directory=tmp_path), daemon.Ports(**numbers), said.append)
+            assert commands == []

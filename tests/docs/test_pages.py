@@ -36,8 +36,8 @@ def code_of(path: Path) -> list[str]:
 
 
 def extras_named_in(text: str) -> set[str]:
-    groups = re.findall(r"freezeframe\[([a-z, ]+)\]", text)
-    return {extra.strip() for group in groups for extra in group.split(",")}
+    groups = [*re.findall(r"freezeframe\[([a-z, ]+)\]", text), *re.findall(r"install_command\(([\"'][\"'a-z, ]+)\)", text)]
+    return {extra.strip(" \"'") for group in groups for extra in group.split(",")}
 
 
 @pytest.mark.parametrize("page", [path for path in PAGES if path.suffix == ".md"], ids=name)

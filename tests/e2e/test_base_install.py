@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
 
+from freezeframe_schemas.installing import install_command
+
+ROOT = Path(__file__).parents[2]
+MODULES = {
+    "embedded": {"chdb", "clickhouse_cityhash", "hyperscan", "phonenumbers", "grpc", "aiohttp", "xxhash", "lz4"},
+    "replay": {"clickhouse_connect", "time_machine", "cryptography"},
+    "ui": {"jinja2", "markupsafe"},
+    "mcp": {"mcp", "mcp_types", "anyio", "pydantic", "starlette", "uvicorn"},
+    "names": {"onnxruntime", "tokenizers", "numpy"},
+    "spool": {"cryptography"},
+    "zstd": {"zstandard"},
+}
+"""Extra -> modules that it installs, beyond those of the base."""
 HIDING = """
 import sys
 
@@ -47,8 +62,8 @@ def run_without(hidden: set[str], folder: Path, *command: str) -> subprocess.Com
         ),
         (
             "clickhouse_connect",
-            ("-m", "freezeframe._cli", "runs", "--store", "clickhouse://127.0.0.1:1/x"),
-            "freezeframe runs: clickhouse_connect is not installed",
+            ("-m", "freezeframe._cli", "sql", "SELECT 1", "--store", "clickhouse://127.0.0.1:1/x"),
+            "freezeframe sql: clickhouse_connect is not installed",
         ),
         ("grpc", ("-m", "freezeframe_collector", "--check"), "freezeframe-collector: grpc is not installed"),
         ("aiohttp", ("-m", "freezeframe_collector"), "freezeframe-collector: aiohttp is not installed"),
@@ -60,7 +75,7 @@ def test_a_library_that_is_not_installed_is_named_with_what_brings_it(
     """The base install has the command line, not all that its commands need."""
     done = run_without({hidden}, tmp_path, *command)
     assert done.returncode in (1, 2)
-    assert done.stderr.startswith(f"{found}\n  do: pip install 'freezeframe[")
+    assert done.stderr.startswith(f"{found}\n  do: pip install ")
     assert "Traceback" not in done.stderr
 
 
@@ -74,4 +89,18 @@ def test_a_replay_without_what_moves_its_clock_says_so(tmp_path: Path) -> None:
     done = run_without({"time_machine"}, tmp_path, "-m", "freezeframe._cli", "replay", "run.jsonl")
     assert done.returncode == 125
     assert "time-machine is not installed" in done.stdout + done.stderr
-    assert "pip install 'freezeframe[replay]'" in " ".join((done.stdout + done.stderr).split())
+    assert install_command("replay") in " ".join((done.stdout + done.stderr).split())
+
+
+@pytest.mark.long
+def test_the_doctor_of_a_bare_install_says_what_is_missing(tmp_path: Path) -> None:
+    """Nothing but the base's own dependencies can be imported. The commands that it prints name no package of an index."""
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    hidden = {module for extra in ("embedded", "replay", "ui", "mcp", "names", "spool", "zstd") for module in MODULES[extra]}
+    done = run_without(hidden, tmp_path, "-m", "freezeframe._cli", "doctor", "--json")
+    found = {item["check"]: item for item in json.loads(done.stdout)}
+    assert {f"extra {extra}" for extra in ("collector", "embedded", "replay", "ui", "mcp")} <= found.keys()
+    for extra in ("collector", "embedded", "replay", "ui", "mcp"):
+        assert extra in extras
+        assert (found[f"extra {extra}"]["grade"], found[f"extra {extra}"]["do"]) == ("warn", install_command(extra))
+    assert (done.returncode, done.stderr) == (0, "")

@@ -49,6 +49,32 @@ def test_unchanged_code_changes_nothing_and_asks_nobody(
     assert provider.asked == []
 
 
+@pytest.mark.parametrize("names", [("one",), ("late", "early"), ("a.b", "ü")], ids=len)
+def test_a_folder_of_fixtures_is_a_dataset_of_all_of_them(
+    names: tuple[str, ...],
+    agent: Folder,
+    recordings: tuple[Fixture, Fixture],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """As `fixture -o tests/regressions/NAME` leaves it; other files beside them do no harm."""
+    monkeypatch.chdir(agent.root)
+    for name, run in zip(names, recordings, strict=False):
+        write_fixture(run, tmp_path / "kept" / name)
+    (tmp_path / "kept" / "notes.txt").write_text("")
+    (tmp_path / "kept" / "empty").mkdir()
+    code, found = experiment(capsys, str(tmp_path / "kept"))
+    assert (code, sorted(row["name"] for row in found["rows"])) == (0, sorted(names))
+    assert {row["finding"] for row in found["rows"]} == {"same"}
+
+
+def test_a_folder_without_any_fixture_says_what_makes_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code = main(["experiment", str(tmp_path)])
+    assert code != 0
+    assert "no folders that are fixtures" in capsys.readouterr().err
+
+
 @pytest.mark.proof
 def test_code_that_tracks_another_order_changes_the_target_and_nothing_else(
     question: Path, agent: Folder, capsys: pytest.CaptureFixture[str]

@@ -42,7 +42,22 @@ def test_what_varies_in_a_run_that_goes_alike_is_learned_and_counted() -> None:
 
 def test_what_follows_from_another_answer_is_not_taken_for_variation() -> None:
     found = calibrate(recorded("u1"), recorded("u2", answer="other", second="because of other"))
-    assert (found.compared, found.varying) == (1, {"body.trace_tag": 1})
+    assert (found.compared, found.varying) == (3, {"body.trace_tag": 2})
+    assert found.following == {"body.messages": 1, "body.top_p": 1}
+
+
+@pytest.mark.parametrize("different", range(1, 6))
+def test_what_is_known_to_vary_is_counted_to_the_end_wherever_an_answer_differs(different: int) -> None:
+    """Answers of a model differ nearly always."""
+
+    def steps(nonce: str, mark: str) -> list[Exchange]:
+        asked = [asked_with(model_call(str(number), "same"), trace_tag=f"{nonce}{number}") for number in range(1, 6)]
+        asked[different - 1] = asked_with(model_call(str(different), mark), trace_tag=f"{nonce}{different}")
+        return asked
+
+    one, other = steps("a", "this"), steps("b", "that")
+    found = calibrate(fixture_of(*one), fixture_of(*other))
+    assert (found.compared, found.varying, found.following) == (5, {"body.trace_tag": 5}, {})
 
 
 def test_the_question_itself_is_never_ignored() -> None:

@@ -68,7 +68,7 @@ def test_a_server_that_does_not_answer_may_answer_later() -> None:
     with pytest.raises(RetryableStoreError):
         open_store("clickhouse://127.0.0.1:1/freezeframe")
     with pytest.raises(RetryableStoreError, match="freezeframe up"):
-        open_runs("http://127.0.0.1:1")
+        open_runs("http://127.0.0.1:1").list_runs()
 
 
 @pytest.mark.proof

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import random
 from collections.abc import Generator
@@ -18,6 +19,7 @@ from freezeframe_collector.store import Store
 from freezeframe_replay.sources.run_list import RunQuery, find_runs
 from freezeframe_replay.sources.store import RUN_COLUMNS, open_runs
 from freezeframe_schemas import genai
+from freezeframe_schemas.lifecycle import RunStatus
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables.ddl import DATABASE
 from freezeframe_schemas.tables.run_list import CHOICES, RunList, list_statement
@@ -151,6 +153,48 @@ def test_the_list_is_the_same_with_and_without_a_reader(store: Store, facade_url
     assert [find_runs(runs, query) for query in queries] == by_itself
     assert len(taken) == len(queries)
     assert [page.total for page in by_itself][1:] == [4, 6, 3, first.facets["level"][0][1], 12, 12, 0]
+
+
+@pytest.mark.long
+def test_what_the_commands_ask_of_runs_needs_no_reader(store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The newest runs, failed ones, those since a time, a tenant's, a whole run, and whether it is settled."""
+    spans = recorded()
+    store.insert(spans, token="own-list")
+    taken: list[int] = []
+    take = ReaderHost.take
+
+    def counted(self: ReaderHost) -> Reader:
+        taken.append(1)
+        return take(self)
+
+    monkeypatch.setattr(ReaderHost, "take", counted)
+    runs, of_tenant = open_runs(facade_url), open_runs(facade_url, tenant="tenant-1")
+    long_ago = dt.datetime(1969, 1, 1, tzinfo=dt.UTC)
+    newest = runs.list_runs(3)
+    asked = [
+        newest,
+        runs.list_runs(500),
+        runs.list_runs(500, since=long_ago),
+        runs.list_runs(500, statuses=(RunStatus.FAILED,)),
+        of_tenant.list_runs(500),
+    ]
+    assert runs.is_settled(newest[0].trace_id)
+    assert runs.find("last") == newest[0].trace_id
+    loaded = runs.load_spans(spans[0].trace_id)
+    assert sorted(span.span_id for span in loaded) == sorted(
+        span.span_id for span in spans if span.trace_id == spans[0].trace_id
+    )
+    assert not taken
+    everything = "1"  # a condition of the caller's own is answered by a reader
+    assert [
+        runs.list_runs(3, where=everything),
+        runs.list_runs(500, where=everything),
+        runs.list_runs(500, since=long_ago, where=everything),
+        runs.list_runs(500, statuses=(RunStatus.FAILED,), where=everything),
+        of_tenant.list_runs(500, where=everything),
+    ] == asked
+    assert len(taken) >= 5
+    assert {row.tenant for row in asked[-1]} == {"tenant-1"}
 
 
 @pytest.mark.long

@@ -30,7 +30,7 @@ _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _OF_INPUT: Final = frozenset({"date_time_input_format", "cast_string_to_dynamic_use_inference"})
 """Settings that clickhouse-connect always sends, and that change no answer."""
 _PARAMETER: Final = re.compile(r"\{(\w+):String\}")
-_QUOTED_OR_TABLE: Final = re.compile(r"('(?:[^'\\]|\\.)*')|(?<=FROM )(runs|labels)\b")
+_QUOTED_OR_TABLE: Final = re.compile(r"('(?:[^'\\]|\\.)*')|(?<=FROM )(runs|run_rows|labels)\b")
 _GATHERED_BYTES: Final = 1 << 20
 _ONE_THREAD: Final = "SETTINGS max_threads = 1"
 """A run is a few granules, and more threads cost more than they give."""

@@ -20,6 +20,7 @@ import orjson
 from freezeframe_collector.store.engine import INSERT_SETTINGS, quote_text, store_error
 from freezeframe_collector.store.tiers import cold_directory, disks_xml
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError
+from freezeframe_schemas.installing import install_command
 
 DEFAULT_MEMORY_BYTES: Final = 2_000_000_000
 LEAST_MEMORY_BYTES: Final = 500_000_000
@@ -58,9 +59,7 @@ class EmbeddedEngine:
         try:
             import chdb
         except ImportError:
-            raise ConfigError(
-                "store chdb://: the package chdb is not installed", do="pip install 'freezeframe[embedded]'"
-            ) from None
+            raise ConfigError("store chdb://: the package chdb is not installed", do=install_command("embedded")) from None
         try:
             directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:

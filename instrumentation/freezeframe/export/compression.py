@@ -6,6 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Literal
 
+from freezeframe_schemas.installing import install_command
+
 CompressionName = Literal["none", "gzip", "zstd"]
 
 
@@ -21,8 +23,8 @@ class Compression:
     """Why it differs from the requested one, and what to do."""
 
 
+_NOT_INSTALLED: Final = "zstd is not installed, so batches are sent as gzip"
 _AT_GRPC: Final = "grpcio supports gzip but not zstd, so batches are sent as gzip; use the protocol http/protobuf for zstd"
-_NOT_INSTALLED: Final = "zstd is not installed, so batches are sent as gzip; pip install 'freezeframe[zstd]'"
 
 
 def make_compression(wanted: CompressionName, protocol: str) -> Compression:
@@ -30,7 +32,7 @@ def make_compression(wanted: CompressionName, protocol: str) -> Compression:
     name, notice = wanted, ""
     zstd = _find_zstd() if wanted == "zstd" and protocol != "grpc" else None
     if wanted == "zstd" and zstd is None:
-        name, notice = "gzip", _AT_GRPC if protocol == "grpc" else _NOT_INSTALLED
+        name, notice = "gzip", _AT_GRPC if protocol == "grpc" else f"{_NOT_INSTALLED}; {install_command('zstd')}"
     compress = {"none": bytes, "gzip": _gzip, "zstd": zstd or bytes}[name]
     return Compression(name=name, compress=bytes if protocol == "grpc" else compress, notice=notice)
 

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from freezeframe._config import USUAL_ENDPOINT
 from freezeframe_schemas.data_directory import find_data_directory, state_directory
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.installing import install_command
 from freezeframe_schemas.same_origin import is_loopback
 
 if TYPE_CHECKING:
@@ -72,7 +73,7 @@ def check_seal(settings: Settings) -> None:
     if found is None:
         raise ConfigError(
             f"spool: {needed} is not installed, and the spool never holds clear text",
-            do=f"pip install 'freezeframe[{extra}]'",
+            do=install_command(extra),
         )
 
 

@@ -9,6 +9,7 @@ from typing import Any, Final
 from freezeframe.export.delivery import DeliveryError, Destination, Refused, TooLarge, TryAgain, Unreachable, show_token
 from freezeframe.export.otlp_http import HOW_TO_GET_IN, rejected_spans
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.installing import install_command
 
 _METHOD: Final = "/opentelemetry.proto.collector.trace.v1.TraceService/Export"
 _MAX_MESSAGE_BYTES: Final = 256 * 1024 * 1024
@@ -24,7 +25,7 @@ class GrpcWire:
         try:
             import grpc
         except ImportError:
-            raise ConfigError("protocol grpc: grpcio is not installed", do="pip install 'freezeframe[grpc]'") from None
+            raise ConfigError("protocol grpc: grpcio is not installed", do=install_command("grpc")) from None
         from urllib.parse import urlsplit
 
         parts = urlsplit(to.endpoint)

@@ -28,6 +28,7 @@ from freezeframe.export.otlp import encode_request
 from freezeframe.export.spool import Claim, Header, SpoolFileError
 from freezeframe_schemas.data_directory import make_private
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.installing import install_command
 from freezeframe_schemas.span import SpanRecord
 
 Protection = Literal["encrypt", "redact"]
@@ -87,7 +88,7 @@ class Encrypted:
         except ImportError:
             raise ConfigError(
                 "spool: cryptography is not installed, and the spool never holds clear text",
-                do="pip install 'freezeframe[spool]'",
+                do=install_command("spool"),
             ) from None
         key = _load_or_create_key(key_file)
         self._cipher = AESGCM(key)
@@ -132,7 +133,7 @@ class RedactedSeal:
             from freezeframe_redaction import Redactor, load_or_create_keys, load_policy
         except ImportError:
             found = "spool_protection redact: the redactor is not installed"
-            raise ConfigError(found, do="pip install 'freezeframe[redaction]'") from None
+            raise ConfigError(found, do=install_command("redaction")) from None
         key = load_or_create_keys(Path(key_directory)).current()
         self._redactor = Redactor(load_policy("strict"), key)
         self._key_id = key.id

@@ -58,6 +58,11 @@ class Header:
         ).encode()
 
 
+def waiting_in(directory: Path) -> list[Path]:
+    """Return the batches in the directory of a spool, oldest first; none if it does not exist."""
+    return sorted(directory.glob("*" + _SUFFIX))
+
+
 class Claim:
     """A batch that this process has locked until the block ends."""
 
@@ -141,7 +146,7 @@ class Spool:
 
     def batches(self) -> list[Path]:
         """Return the waiting files, oldest first."""
-        return sorted(self.directory.glob("*" + _SUFFIX))
+        return waiting_in(self.directory)
 
     def expire(self) -> int:
         """Delete batches that are too old; return how many, damaged ones among them."""

@@ -16,15 +16,17 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 
 from freezeframe_replay.cli.command import PROGRAM, load, make_parser, split_program
-from freezeframe_replay.cli.commands import GROUPS, OF_THE_BASE_INSTALL, SUMMARIES
+from freezeframe_replay.cli.commands import GROUPS, MEANT, OF_THE_BASE_INSTALL, SUMMARIES
 from freezeframe_schemas.errors import FreezeframeError, WireError
+from freezeframe_schemas.installing import install_command
 
 __all__ = ["help_text", "main"]
 
 USAGE_ERROR = 2
 INTERRUPTED = 130
+_ALIKE = 0.7
+"""From which share of equal letters a word is taken for a slip of the keyboard."""
 _ENDING = (signal.SIGTERM, signal.SIGHUP)
-_INSTALL = "pip install 'freezeframe[embedded,replay,ui]'; `freezeframe doctor` shows which parts are missing"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -53,8 +55,13 @@ def _main(arguments: list[str]) -> int:
     except ModuleNotFoundError as error:
         if (error.name or "freezeframe").startswith("freezeframe"):
             raise
-        print(f"{PROGRAM} {name}: {error.name} is not installed\n  do: {_INSTALL}", file=sys.stderr)
+        print(f"{PROGRAM} {name}: {error.name} is not installed\n  do: {_install()}", file=sys.stderr)
         return 1
+
+
+def _install() -> str:
+    """Return how to install what the commands require."""
+    return f"{install_command('embedded', 'replay', 'ui')}; `{PROGRAM} doctor` shows which parts are missing"
 
 
 def help_text() -> str:
@@ -125,7 +132,8 @@ def _end(number: int, _frame: object) -> None:
 
 
 def _unknown(name: str) -> int:
-    near = get_close_matches(name, list(SUMMARIES), n=1)
+    meant = MEANT.get(name.lower().lstrip("-"))
+    near = [meant] if meant else get_close_matches(name, list(SUMMARIES), n=1, cutoff=_ALIKE)
     hint = f"did you mean `{PROGRAM} {near[0]}`?" if near else f"`{PROGRAM} --help` lists the commands"
     print(f"{PROGRAM}: unknown command {name!r}; {hint}", file=sys.stderr)
     return USAGE_ERROR

@@ -55,9 +55,13 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _lines(found: Calibration) -> list[str]:
-    lines = [f"{found.compared} steps compared, up to the first answer that differs"]
+    lines = [f"{found.compared} steps compared"]
     lines += [f"  varies by itself: {name}, in {steps} steps" for name, steps in found.varying.items()]
     lines += [
         f"  varies, but is part of the question and is kept: {name}, in {steps} steps" for name, steps in found.content.items()
+    ]
+    lines += [
+        f"  differs only after an answer that differs, may follow from it, and is kept: {name}, in {steps} steps"
+        for name, steps in found.following.items()
     ]
     return lines if len(lines) > 1 else [*lines, "  nothing varies"]

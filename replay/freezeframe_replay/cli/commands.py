@@ -60,5 +60,29 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
 }
 SUMMARIES: Final = {name: summary for group in GROUPS.values() for name, summary in group.items()}
 
+MEANT: Final = {
+    word: name
+    for name, words in {
+        "runs": "ls list log logs history recordings traces",
+        "status": "ps health info top",
+        "show": "view inspect cat get open describe",
+        "up": "start init server daemon",
+        "down": "stop quit kill",
+        "replay": "rerun re-run reenact re-enact play retry",
+        "record": "capture trace proxy",
+        "fixture": "save test snapshot",
+        "diff": "compare",
+        "sql": "query select",
+        "failures": "errors failed",
+        "export": "download dump",
+        "import": "upload load",
+        "doctor": "check version config",
+        "fork": "edit patch",
+        "step": "debug",
+    }.items()
+    for word in words.split()
+}
+"""What people type who know other tools -> the command that does it."""
+
 OF_THE_BASE_INSTALL: Final = ("run", "drain")
 """The instrumentation's own commands, so that the base install has them."""

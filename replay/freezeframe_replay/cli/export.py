@@ -15,7 +15,6 @@ from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import write_whole
 from freezeframe_replay.local.target import load_target, open_store, store_of
 from freezeframe_replay.report.render import counted
-from freezeframe_replay.sources.backends import is_backend
 from freezeframe_replay.sources.exports.endpoints import Sender
 from freezeframe_replay.sources.exports.kinds import (
     EXPORTS,
@@ -29,6 +28,7 @@ from freezeframe_replay.sources.exports.kinds import (
 )
 from freezeframe_replay.sources.exports.parquet import parquet_of_query, parquet_of_runs
 from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
+from freezeframe_replay.sources.store_door import is_backend
 from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, RunError
 from freezeframe_schemas.fixture import Fixture

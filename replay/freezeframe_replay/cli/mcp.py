@@ -13,6 +13,7 @@ from freezeframe_replay.cli.options import STORE, place_of, port, positive, time
 from freezeframe_replay.local.target import RunsPlace
 from freezeframe_replay.mcp.answers import LEAST_TOKENS, MOST_TOKENS, USUAL_TOKENS
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.installing import install_command
 
 COMMAND: Final = Command(
     description="A client starts this command and talks to it over standard input and output. For Claude Code, type "
@@ -65,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
         from freezeframe_replay.mcp.project import Project
         from freezeframe_replay.mcp.server import make_server
     except ModuleNotFoundError as error:
-        raise ConfigError(f"{error.name} is not installed", do="pip install 'freezeframe[mcp]'") from error
+        raise ConfigError(f"{error.name} is not installed", do=install_command("mcp")) from error
 
     project = Project(place=place, program=tuple(arguments.program or ()), timeout_s=arguments.timeout, budget=arguments.budget)
     if arguments.http is None:

@@ -62,6 +62,7 @@ def execute(arguments: argparse.Namespace) -> int:
         if not arguments.unredacted:
             refuse_bare_recording(recorded)
         code, note = code_of(arguments.code, recorded.fixture, Path.cwd())
+        _refuse_without_entry(recorded.fixture, code)
         files = files_of(recorded, code, output.name, Path.cwd())
         write_whole(output, pack_of(recorded, files, code))
     for line in filter(None, (note, *_warnings(recorded.fixture, code))):
@@ -80,6 +81,26 @@ def _load(arguments: argparse.Namespace) -> PackedRecording:
     return PackedRecording(fixture=frozen(found, command="pack"), run=found)
 
 
+def _refuse_without_entry(fixture: Fixture, code: Code | None) -> None:
+    """Refuse code without the file in which the run begins: it cannot be replayed.
+
+    Raises:
+        ConfigError: the file is missing; the message says why.
+    """
+    script = fixture.entry.file
+    if code is None or not script or Path(script).is_absolute() or Path(script).as_posix() in code.files:
+        return
+    named = f"{printable(script)}, where the run begins,"
+    if not Path(script).is_file():
+        raise ConfigError(f"{named} is not in this folder", do="run this in the agent's folder, or pack no code: --code none")
+    if code.changed:
+        raise ConfigError(f"{named} is left out: git ignores it, or its name says that it holds keys", do="--code none")
+    raise ConfigError(
+        f"{named} is not in commit {code.commit[:_DIGITS]}",
+        do="commit it and record the run again, or pack the files as they are: --code now",
+    )
+
+
 def _warnings(fixture: Fixture, code: Code | None) -> Iterator[str]:
     """Yield what a replay of the packed code may lack."""
     if code is None:
@@ -89,9 +110,6 @@ def _warnings(fixture: Fixture, code: Code | None) -> Iterator[str]:
             f"warning: recorded with uncommitted changes on top of {code.commit[:_DIGITS]}, which the packed files lack; "
             "--code now packs the files as they are"
         )
-    script = fixture.entry.file
-    if script and not Path(script).is_absolute() and Path(script).as_posix() not in code.files:
-        yield f"warning: {printable(script)}, where the run begins, is not packed: run this in the agent's folder"
 
 
 def _lines(output: Path, recorded: PackedRecording, code: Code | None) -> Iterator[str]:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import datetime as dt
+import sys
 from collections.abc import Sequence
 from typing import Final
 
+from freezeframe._delivery_report import waiting_batches
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, STORE, WIDE, place_of, positive, print_json, seconds, terminal_width
 from freezeframe_replay.local.target import list_elsewhere, open_store
@@ -49,6 +51,8 @@ def execute(arguments: argparse.Namespace) -> int:
         print(_table(runs))
     else:
         print("no runs; record one with `freezeframe run -- python your_agent.py`")
+    if not (arguments.json or arguments.store or arguments.data) and (waiting := waiting_batches()):
+        print(f"note: batches of spans that wait to be delivered: {waiting}; send them: freezeframe drain", file=sys.stderr)
     return 0
 
 

@@ -6,6 +6,7 @@ import argparse
 import shlex
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 from typing import Final
@@ -20,27 +21,27 @@ from freezeframe_schemas.data_directory import collector_url, find_data_director
 from freezeframe_schemas.local_tokens import READER, SENDER
 
 _USUAL: Final = daemon.Ports()
+_OR_FREE: Final = "; if that is taken, any free one)"
 COMMAND: Final = Command(
     description="They run in the background on the loopback interface until `freezeframe down`. A second run starts what is not"
     " running and leaves the rest alone.",
     examples={
         "freezeframe up": "usual ports, data in ./.freezeframe",
         "freezeframe up --data /srv/freezeframe": "data elsewhere",
-        "freezeframe up --clickhouse-port 9123": "another port (0: any free one)",
+        "freezeframe up --clickhouse-port 9123": "a certain port (0: any free one)",
         "freezeframe up --foreground": "run until Ctrl-C, for a container or a supervisor",
     },
     options=(
         DATA,
-        option("--grpc-port", type=port, default=_USUAL.grpc, metavar="N", help="OTLP/gRPC (default: %(default)s)"),
-        option("--http-port", type=port, default=_USUAL.http, metavar="N", help="OTLP/HTTP (default: %(default)s)"),
+        option("--grpc-port", type=port, metavar="N", help=f"OTLP/gRPC (default: {_USUAL.grpc}{_OR_FREE}"),
+        option("--http-port", type=port, metavar="N", help=f"OTLP/HTTP (default: {_USUAL.http}{_OR_FREE}"),
         option(
             "--clickhouse-port",
             type=port,
-            default=_USUAL.clickhouse,
             metavar="N",
-            help="ClickHouse HTTP (default: %(default)s)",
+            help=f"ClickHouse HTTP (default: {_USUAL.clickhouse}{_OR_FREE}",
         ),
-        option("--replay-port", type=port, default=_USUAL.replay, metavar="N", help="replay service (default: %(default)s)"),
+        option("--replay-port", type=port, metavar="N", help=f"replay service (default: {_USUAL.replay}{_OR_FREE}"),
         option("--config", type=Path, metavar="FILE", help="the collector's configuration file"),
         flag("--open-senders", "accept spans from senders without a token"),
         flag("--allow-live", "let the pages replay with live calls of models, with the keys of this environment"),
@@ -53,12 +54,9 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Start what does not run, and print where it listens."""
     home = home_of(arguments)
-    ports = daemon.Ports(
-        grpc=arguments.grpc_port,
-        http=arguments.http_port,
-        clickhouse=arguments.clickhouse_port,
-        replay=arguments.replay_port,
-    )
+    given = {name: getattr(arguments, f"{name}_port") for name in sorted(_USUAL.chosen)}
+    chosen = {name: port for name, port in given.items() if port is not None}
+    ports = replace(_USUAL, **chosen, chosen=frozenset(chosen))
 
     def start() -> None:
         daemon.up(

@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from freezeframe_replay.engine.reconstruct import answerable, can_be_reconstructed, reconstruct
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.exchange import Exchange, Lane, Request
@@ -49,9 +48,12 @@ def freeze(run: Run) -> Fixture:
     Raises:
         RunError: such a run does not hold what its model was asked or answered.
     """
-    if can_be_reconstructed(run):
-        made = answerable(reconstruct(run, _redaction(run.spans)))
-        return replace(made, steps=keyed_anew(made))
+    if not run.exchanges:
+        from freezeframe_replay.engine.reconstruct import answerable, can_be_reconstructed, reconstruct
+
+        if can_be_reconstructed(run):
+            made = answerable(reconstruct(run, _redaction(run.spans)))
+            return replace(made, steps=keyed_anew(made))
     redaction = _redaction(run.spans)
     alias = make_alias(redaction)
     numbers = {exchange.span_id: number for number, exchange in enumerate(run.exchanges, 1)}

@@ -26,6 +26,8 @@ from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
 FORMAT: Final = "freezeframe-dataset"
 VERSION: Final = 1
 MANIFEST: Final = "dataset.json"
+FIXTURE: Final = "manifest.json"
+"""What a fixture's folder holds."""
 _NAME_DIGITS: Final = 12
 
 
@@ -53,7 +55,9 @@ class Dataset:
 
     def directory_of(self, row: Row) -> Path:
         """Return the row's fixture directory."""
-        return self.directory / "runs" / row.name if (self.directory / MANIFEST).exists() else self.directory
+        if (self.directory / MANIFEST).exists():
+            return self.directory / "runs" / row.name
+        return self.directory if (self.directory / FIXTURE).exists() else self.directory / row.name
 
     def load(self, row: Row) -> Fixture:
         """Return the row's fixture.
@@ -101,16 +105,23 @@ def write_dataset(directory: Path, runs: Iterable[tuple[Fixture, str]], *, chose
 
 
 def load_dataset(directory: Path) -> Dataset:
-    """Return the dataset in a folder; a single fixture's folder is a dataset of one.
+    """Return the dataset in a folder; a fixture's folder is a dataset of one, and a folder of such folders one of all of them.
 
     Raises:
-        FixtureError: there is neither, or its version is unknown to this library.
+        FixtureError: there is none of these, or its version is unknown to this library.
     """
     path = directory / MANIFEST
     if not path.exists():
-        fixture = load_fixture(directory)
-        row = Row(name=directory.resolve().name, run_id=fixture.run_id, digest=_digest_of(directory))
-        return Dataset(directory=directory, rows=(row,), chosen_by=str(directory))
+        folders = (
+            [directory] if (directory / FIXTURE).exists() else sorted(found.parent for found in directory.glob(f"*/{FIXTURE}"))
+        )
+        if not folders:
+            raise FixtureError(
+                f"{directory}: holds no {MANIFEST}, no fixture, and no folders that are fixtures",
+                do="make a dataset with `freezeframe dataset`, or a fixture with `freezeframe fixture`",
+            )
+        made = [Row(name=one.resolve().name, run_id=load_fixture(one).run_id, digest=_digest_of(one)) for one in folders]
+        return Dataset(directory=directory, rows=tuple(made), chosen_by=str(directory))
     try:
         manifest: Any = json.loads(path.read_bytes())
         if manifest["format"] != FORMAT:
@@ -151,4 +162,4 @@ def _check_names(path: Path, rows: Sequence[Row]) -> None:
 
 
 def _digest_of(directory: Path) -> str:
-    return str(json.loads((directory / "manifest.json").read_bytes())["digest"])
+    return str(json.loads((directory / FIXTURE).read_bytes())["digest"])

@@ -25,6 +25,7 @@ from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.address import shown_address
 from freezeframe_schemas.data_directory import KEYS, VAULT_KEYS, collector_url, find_data_directory, is_chosen
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
+from freezeframe_schemas.installing import install_command
 from freezeframe_schemas.listeners import port_is_free, who_listens
 from freezeframe_schemas.local_tokens import ALL, whose_port
 
@@ -36,8 +37,9 @@ _LEAST_PYTHON: Final = (3, 11)
 _DOORS: Final[Mapping[str, tuple[str, ...]]] = {
     "collector": ("grpc", "aiohttp", "clickhouse_connect", "hyperscan", "zstandard"),
     "embedded": ("chdb",),
-    "replay": ("time_machine", "clickhouse_connect"),
-    "ui": ("aiohttp",),
+    "replay": ("time_machine", "clickhouse_connect", "hyperscan"),
+    "ui": ("aiohttp", "jinja2"),
+    "mcp": ("mcp",),
 }
 """Extra -> modules that it installs."""
 
@@ -113,11 +115,18 @@ def _python() -> Iterable[CheckResult]:
 def _packages() -> Iterable[CheckResult]:
     yield _ok("package freezeframe", metadata.version("freezeframe"))
     for door, modules in _DOORS.items():
-        absent = [module for module in modules if util.find_spec(module) is None]
+        absent = [module for module in modules if not _is_there(module)]
         if absent:
-            yield _warn(f"extra {door}", f"not installed: {', '.join(absent)}", f"pip install 'freezeframe[{door}]'")
+            yield _warn(f"extra {door}", f"not installed: {', '.join(absent)}", install_command(door))
         else:
             yield _ok(f"extra {door}", "installed")
+
+
+def _is_there(module: str) -> bool:
+    try:
+        return util.find_spec(module) is not None
+    except (ImportError, ValueError):  # an import hook refuses it; an entry of sys.modules has no spec
+        return False
 
 
 def _libraries() -> Iterable[CheckResult]:

@@ -9,7 +9,7 @@ import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Generator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +44,8 @@ class Ports:
     http: int = 4318
     clickhouse: int = 8123
     replay: int = 4320
+    chosen: frozenset[str] = frozenset(("grpc", "http", "clickhouse", "replay"))
+    """Those that have to be these; another may be any free port if it is taken."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +105,7 @@ def _start_missing(
     home: Home, ports: Ports, say: Say, config: Path | None, timeout_s: float, extra: Mapping[str, Sequence[str]]
 ) -> None:
     missing = [name for name in NAMES if running(home, name) is None]
-    _check_ports(ports, missing)
+    ports = _free_ports(ports, missing, say)
     started: list[str] = []
     try:
         for name in missing:
@@ -169,23 +171,34 @@ def _command(home: Home, name: str, ports: Ports, config: Path | None) -> list[s
     return [sys.executable, "-m", "freezeframe_replay.service.app", "--data", str(home.directory), "--port", str(ports.replay)]
 
 
-def _check_ports(ports: Ports, missing: Sequence[str]) -> None:
-    """Report every port that is taken, and by which process, before anything is started."""
+def _free_ports(ports: Ports, missing: Sequence[str], say: Say) -> Ports:
+    """Return the ports, with a free one in place of each that is taken and that nobody chose.
+
+    Raises:
+        ConfigError: ports that were chosen are taken; the message names them all, and by which processes.
+    """
+    moved: dict[str, int] = {}
     wanted: list[tuple[str, str, int]] = []
     if COLLECTOR in missing:
-        wanted += [("OTLP/gRPC", "--grpc-port", ports.grpc), ("OTLP/HTTP", "--http-port", ports.http)]
-        wanted += [("ClickHouse HTTP", "--clickhouse-port", ports.clickhouse)]
+        wanted += [("OTLP/gRPC", "grpc", ports.grpc), ("OTLP/HTTP", "http", ports.http)]
+        wanted += [("ClickHouse HTTP", "clickhouse", ports.clickhouse)]
     if REPLAY in missing:
-        wanted += [("replay service", "--replay-port", ports.replay)]
+        wanted += [("replay service", "replay", ports.replay)]
     faults: list[str] = []
-    for what, option, port in wanted:
-        if port and not port_is_free(port):
-            owner = who_listens(port)
-            faults.append(f"port {port} ({what}, {option}) is taken by {owner or 'another process'}")
+    for what, name, port in wanted:
+        if not port or port_is_free(port):
+            continue
+        owner = who_listens(port) or "another process"
+        if name in ports.chosen:
+            faults.append(f"port {port} ({what}, --{name}-port) is taken by {owner}")
+        else:
+            moved[name] = 0
+            say(f"port {port} is taken by {owner}, so {what} gets a free one")
     if faults:
         raise ConfigError(
             "\n".join(faults), do="end that process, or choose another port with the option named (0: any free one)"
         )
+    return replace(ports, **moved)
 
 
 def _wait_until_it_answers(home: Home, name: str, timeout_s: float) -> str:

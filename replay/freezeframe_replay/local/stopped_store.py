@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
+from freezeframe_schemas.installing import install_command
 
 
 def has_store(directory: Path) -> bool:
@@ -50,7 +51,7 @@ def open_stopped_store(directory: Path) -> str:
         if "No module named freezeframe_collector" in said or "is not installed" in said:
             raise ConfigError(
                 f"{directory}: its collector is not running, and reading its files needs the embedded store",
-                do="pip install 'freezeframe[embedded]'",
+                do=install_command("embedded"),
             ) from None
         raise PermanentStoreError(f"{directory}: the store cannot be opened: {said[-500:]}") from None
     atexit.register(_end, process)

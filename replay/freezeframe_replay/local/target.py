@@ -6,20 +6,22 @@ import re
 import shlex
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.collector import store_url
 from freezeframe_replay.local.home import find_home
 from freezeframe_replay.report.render import ID_DIGITS
-from freezeframe_replay.sources.backends import ListedRun, is_backend, list_backend_runs, listed_run, load_backend_spans
 from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
 from freezeframe_replay.sources.span_file import load_run_of_file, load_runs_below, pick_run, split_name
 from freezeframe_replay.sources.store import LAST, RunStore, open_runs, with_standing
+from freezeframe_replay.sources.store_door import is_backend
 from freezeframe_schemas.errors import ConfigError, RunError
 from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.run import Run, build_run
+
+if TYPE_CHECKING:
+    from freezeframe_replay.sources.backends import ListedRun
 
 _LIKE_A_FILE: Final = re.compile(r"\.(?:jsonl?|pb|tar\.gz|tgz|ffz)(?::|$)")
 
@@ -113,9 +115,13 @@ def list_elsewhere(place: RunsPlace, limit: int) -> list[ListedRun] | None:
         StoreError: it does not answer.
     """
     folder = folder_of(place)
+    url = "" if folder is not None else store_of(place)
+    if folder is None and not is_backend(url):
+        return None
+    from freezeframe_replay.sources.backends import list_backend_runs, listed_run  # which read every vendor's spans
+
     if folder is None:
-        url = store_of(place)
-        return list_backend_runs(url, limit) if is_backend(url) else None
+        return list_backend_runs(url, limit)
     return list(map(listed_run, load_runs_below(folder)[: -limit - 1 : -1]))
 
 
@@ -143,7 +149,11 @@ def load_run(place: RunsPlace, named: str) -> Run:
     if folder is not None:
         return pick_run(folder, load_runs_below(folder), "" if named == LAST else named)
     url = store_of(place)
-    return build_run(load_backend_spans(url, named) if is_backend(url) else open_runs(url).load_spans(named))
+    if not is_backend(url):
+        return build_run(open_runs(url).load_spans(named))
+    from freezeframe_replay.sources.backends import load_backend_spans
+
+    return build_run(load_backend_spans(url, named))
 
 
 def load_with_standing(place: RunsPlace, named: str) -> Fixture | Run:
@@ -159,4 +169,6 @@ def load_as_fixture(place: RunsPlace, named: str) -> Fixture:
     found = load_target(place, named)
     if isinstance(found, Fixture):
         return found
+    from freezeframe_replay.engine.freeze import freeze
+
     return freeze(found)

@@ -29,10 +29,10 @@ from freezeframe_replay.report.reading import LastReading
 from freezeframe_replay.report.render import ID_DIGITS, short
 from freezeframe_replay.report.transcript_text import passages
 from freezeframe_replay.sources.ages import age_s
-from freezeframe_replay.sources.backends import is_backend
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.run_list import RunQuery, find_runs
 from freezeframe_replay.sources.span_file import split_name
+from freezeframe_replay.sources.store_door import is_backend
 from freezeframe_schemas.divergence import Report
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, RunError
 from freezeframe_schemas.run import EntryKind, Run

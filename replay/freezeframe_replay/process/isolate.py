@@ -27,6 +27,7 @@ from freezeframe.seams.draws.shared_random import SHARED
 from freezeframe.seams.unmarked.drivers import CONNECTS
 from freezeframe_replay.engine.moments import Measurement, holds
 from freezeframe_schemas.errors import ReplayError
+from freezeframe_schemas.installing import install_command
 from freezeframe_schemas.run import Entry
 
 _SETTLED_AFTER_S = 2
@@ -139,9 +140,9 @@ class RecordedClock:
         if not self._start_ns:
             return
         try:
-            import time_machine
+            time_machine = _time_machine()
         except ImportError:
-            raise ReplayError("time-machine is not installed", do="pip install 'freezeframe[replay]'") from None
+            raise ReplayError("time-machine is not installed", do=install_command("replay")) from None
 
         drawn_from: Any = vars(uuid)
         kept = drawn_from.get("_generate_time_safe")
@@ -307,3 +308,16 @@ def keep_byte_code_of_settled_sources() -> None:
             write(self, path, data, _mode=_mode)
 
     SourceFileLoader.set_data = write_settled
+
+
+def _time_machine() -> Any:
+    """Import time-machine without pytest, which it would load for a fixture of its own: most of its time."""
+    kept = "pytest" in sys.modules
+    if not kept:
+        sys.modules["pytest"] = None  # pyright: ignore[reportArgumentType]  # Python's own way of making an import fail
+    try:
+        import time_machine
+    finally:
+        if not kept:
+            del sys.modules["pytest"]
+    return time_machine

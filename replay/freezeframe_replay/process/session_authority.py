@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.installing import install_command
 
 if TYPE_CHECKING:
     from cryptography import x509
@@ -37,7 +38,7 @@ class SessionAuthority:
             from cryptography.hazmat.primitives.asymmetric import ec
             from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
         except ImportError as error:
-            raise ConfigError("--proxy needs the package cryptography", do="pip install 'freezeframe[replay]'") from error
+            raise ConfigError("--proxy needs the package cryptography", do=install_command("replay")) from error
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._leaf_key = ec.generate_private_key(ec.SECP256R1())
         self._leaf_pem = self._leaf_key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())

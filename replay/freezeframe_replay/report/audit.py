@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final
 from freezeframe_schemas.errors import ConfigError, FixtureError
 from freezeframe_schemas.fixture import Fixture, Step, step_to_json
 from freezeframe_schemas.fixture_bodies import BODY_FORMS
+from freezeframe_schemas.installing import install_command
 from freezeframe_schemas.keys import canonical_json
 
 if TYPE_CHECKING:
@@ -142,7 +143,7 @@ def _load_key(path: Path) -> Ed25519PrivateKey:
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
         from cryptography.hazmat.primitives.serialization import load_pem_private_key
     except ImportError as error:
-        raise ConfigError("signing needs the package cryptography", do="pip install 'freezeframe[redaction]'") from error
+        raise ConfigError("signing needs the package cryptography", do=install_command("redaction")) from error
     try:
         key = load_pem_private_key(path.read_bytes(), password=None)
     except (OSError, ValueError, TypeError) as error:

@@ -1,7 +1,8 @@
 """Calibrate: what varies anyway between two recordings of the same input. Pure.
 
-Steps after the first answer that differs are left out: their requests differ because the run does. What the program says and
-asks (messages, prompts, arguments) is never relaxed, however much it varies: ignoring it would make every run the same.
+After the first answer that differs, a request may differ because of it. So from there on nothing new is learned: what had
+varied before is counted, and the rest is named as what may follow from the answer. What the program says and asks (messages,
+prompts, arguments) is never relaxed, however much it varies: ignoring it would make every run the same.
 """
 
 from __future__ import annotations
@@ -32,6 +33,8 @@ class Calibration:
     """Component -> steps in which it differed although nothing before them did: it can be ignored."""
     content: Mapping[str, int]
     """The same for components that are the question itself: these stay."""
+    following: Mapping[str, int]
+    """Those that differed only after an answer that differs, and may follow from it: these stay."""
     same_input: bool
 
 
@@ -46,19 +49,28 @@ def calibrate(one: Fixture, other: Fixture) -> Calibration:
     """Return what varied between the two recordings anyway."""
     varying: Counter[str] = Counter()
     content: Counter[str] = Counter()
+    following: Counter[str] = Counter()
     compared = 0
+    has_differed = False
     aliases = make_alias(one.redaction), make_alias(other.redaction)
     beside = compare_runs(one, other)
     for pair, (before, after) in zip(beside.pairs, align(one, other), strict=True):
         if before is None or after is None:
-            break
+            has_differed = True
+            continue
         compared += 1
         keys = exchange_key(before.exchange, alias=aliases[0]), exchange_key(after.exchange, alias=aliases[1])
         for component in keys[0].differing(keys[1]):
-            (content if is_content(component) else varying)[component] += 1
-        if pair.response:
-            break
-    return Calibration(compared=compared, varying=dict(varying), content=dict(content), same_input=not beside.input)
+            known = content if is_content(component) else varying
+            (following if has_differed and component not in known else known)[component] += 1
+        has_differed = has_differed or bool(pair.response)
+    return Calibration(
+        compared=compared,
+        varying=dict(varying),
+        content=dict(content),
+        following=dict(following),
+        same_input=not beside.input,
+    )
 
 
 def is_content(component: str) -> bool:

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from freezeframe_replay.engine.reconstruct import can_be_reconstructed, reconstruct
 from freezeframe_replay.report.tagged import call_text, error_text, outcome_text
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
@@ -115,6 +114,15 @@ class Outline:
         return self.reconstructed or sum(1 for node in self.nodes if node.step is not None)
 
 
+def _rebuilt(run: Run) -> Fixture | None:
+    """Return another instrumentation's run as a fixture, None if it is none of these."""
+    if run.exchanges:
+        return None
+    from freezeframe_replay.engine.reconstruct import can_be_reconstructed, reconstruct
+
+    return reconstruct(run) if can_be_reconstructed(run) else None
+
+
 def outline_run(run: Run, *, full: bool = False) -> Outline:
     """Return the outline of a run from the store; `full` adds the bodies of its exchanges."""
     numbers = {exchange.span_id: number for number, exchange in enumerate(run.exchanges, 1)}
@@ -123,7 +131,7 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
     entry_span = next((span for span in run.spans if span.span_id == run.entry.span_id), run.spans[0])
     fields = _entry_fields(run.entry)
     asked = (entry_span.text(genai.INPUT_MESSAGES) or "").encode(errors="replace")  # as another instrumentation reports it
-    rebuilt = reconstruct(run) if can_be_reconstructed(run) else None
+    rebuilt = _rebuilt(run)
     fields["called_with"] = fields["called_with"] or input_preview({genai.INPUT_MESSAGES: asked})
     return Outline(
         **fields,

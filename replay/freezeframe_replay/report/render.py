@@ -7,11 +7,15 @@ import math
 import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from freezeframe_replay.report.outline import ROOT_LANE, Node, Outline
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.lifecycle import RunStatus
+
+if TYPE_CHECKING:
+    from freezeframe_replay.report.outline import Node, Outline
+
+_ROOT_LANE: Final = "root"  # `outline.ROOT_LANE`, of a module that lists of runs do without
 
 WIDTH: Final = 120
 """Columns after which long texts of a recording are cut."""
@@ -206,7 +210,7 @@ def tree_text(nodes: Sequence[Node], *, full: bool = False, width: int = WIDTH) 
         )
         for node in nodes
     ]
-    header, *rows = _for_narrow([header, *rows], width, lanes=any(node.lane not in ("", ROOT_LANE) for node in nodes))
+    header, *rows = _for_narrow([header, *rows], width, lanes=any(node.lane not in ("", _ROOT_LANE) for node in nodes))
     lines = table_text(header, rows, right=(0, 3), cell_width=_CELL, cut=(_NAME,), width=width).splitlines()
     if not full:
         return "\n".join(lines)

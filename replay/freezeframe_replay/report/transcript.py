@@ -154,22 +154,7 @@ class _Reader:
         instructions = own and instructions_of([{"role": "system", "parts": parse(own)}])
         rest = [message for message in fresh if message.get("role") not in INSTRUCTIONS]
         begins = conversation is None
-        if conversation is None:
-            self._number += 1
-            conversation = _Conversation(
-                number=self._number,
-                lane=lane,
-                end_ns=0,
-                answers=(),
-                text=text,
-                seen=[],
-                instructions="",
-                tools="",
-                settings=settings,
-                response_id="",
-                place=place,
-            )
-            self._conversations.append(conversation)
+        conversation = conversation or self._begin(lane, text, settings, place)
         instructions = instructions or instructions_of(fresh) or conversation.instructions
         changes += _changed(conversation, instructions, tools, settings)
         answers = read_messages(text_of(said, genai.OUTPUT_MESSAGES))
@@ -205,6 +190,24 @@ class _Reader:
         conversation.instructions, conversation.tools = instructions, tools
         conversation.settings, conversation.place = settings, place
         conversation.response_id = text_of(said, genai.RESPONSE_ID)
+
+    def _begin(self, lane: Lane, text: str, settings: Mapping[str, str], place: str) -> _Conversation:
+        self._number += 1
+        begun = _Conversation(
+            number=self._number,
+            lane=lane,
+            end_ns=0,
+            answers=(),
+            text=text,
+            seen=[],
+            instructions="",
+            tools="",
+            settings=settings,
+            response_id="",
+            place=place,
+        )
+        self._conversations.append(begun)
+        return begun
 
     def _answer(self, turn: Turn, answers: Sequence[JsonObject], lane: Lane) -> tuple[SaidPart | TranscriptCall, ...]:
         parts: list[SaidPart | TranscriptCall] = []

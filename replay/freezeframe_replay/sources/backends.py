@@ -15,7 +15,7 @@ import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
-from urllib.parse import parse_qs, quote, urlencode, urlsplit
+from urllib.parse import quote, urlencode, urlsplit
 from uuid import UUID
 
 from freezeframe_replay.sources.exporter_tables import list_exported_runs, load_exported_spans
@@ -265,12 +265,6 @@ URLS: Final[Mapping[str, str]] = {
     "clickhouse://HOST:8123/DATABASE?table=otel_traces": "the tables of the OpenTelemetry Collector's ClickHouse exporter",
 }
 """Form of the URL -> what it addresses. With TLS: ``+https``, ``clickhouses``."""
-
-
-def is_backend(url: str) -> bool:
-    """Return whether the URL names a backend other than our own store."""
-    parts = urlsplit(url)
-    return "+" in parts.scheme or (parts.scheme.startswith("clickhouse") and "table" in parse_qs(parts.query))
 
 
 def load_backend_spans(url: str, run: str, *, environ: Mapping[str, str] = os.environ) -> list[SpanRecord]:

@@ -13,9 +13,6 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
-from freezeframe_replay.sources.foreign import joined
-from freezeframe_replay.sources.otlp import spans_of_document
-from freezeframe_replay.sources.otlp_bytes import documents_of, is_text, spans_of_protobuf
 from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.gaps import OF_ANOTHER
 from freezeframe_schemas.run import Run, build_run
@@ -103,11 +100,16 @@ def runs_of_spans(spans: Iterable[SpanRecord]) -> list[Run]:
     traces: dict[str, list[SpanRecord]] = defaultdict(list)
     for span in spans:
         traces[span.trace_id].append(span)
+    from freezeframe_replay.sources.foreign import joined  # which loads every vendor's conventions
+
     return sorted(map(build_run, joined(traces.values())), key=lambda item: item.entry.start_time_unix_nano)
 
 
 def _spans_of(path: Path) -> Iterator[SpanRecord]:
     """Yield the spans of every line; of the document, if the file is one document over many lines; or of protobuf."""
+    from freezeframe_replay.sources.otlp import spans_of_document
+    from freezeframe_replay.sources.otlp_bytes import documents_of, is_text, spans_of_protobuf
+
     if not is_text(path):
         yield from spans_of_protobuf(path)
         return

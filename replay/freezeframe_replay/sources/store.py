@@ -6,23 +6,22 @@ Read-only. It returns exactly what was stored, byte for byte: each piece of a pa
 from __future__ import annotations
 
 import datetime as dt
-import logging
+import json
 import re
 from collections.abc import Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import parse_qs, unquote
 
-from freezeframe_schemas.address import shown_address, split_address
-from freezeframe_schemas.errors import ConfigError, PermanentStoreError, RetryableStoreError, RunError, WireError
-from freezeframe_schemas.gaps import OF_ANOTHER
+from freezeframe_replay.sources.store_door import StoreDoor
+from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, RunError, WireError
 from freezeframe_schemas.lifecycle import RunStatus
-from freezeframe_schemas.local_tokens import READER, token_of
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import run_statement, spans_from_blocks
 from freezeframe_schemas.tables.ddl import DATABASE
+from freezeframe_schemas.tables.native import decode_blocks
+from freezeframe_schemas.tables.run_list import CHOICES, MEANT, RunList, list_statement
 from freezeframe_schemas.tables.views import REPLAYED
 
 if TYPE_CHECKING:
@@ -35,13 +34,12 @@ _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _HEX_PREFIX: Final = re.compile(r"[0-9a-f]{4,31}")
 _ITS_OWN: Final = re.compile(r".*?DB::Exception: (.*?)(?: \(for url \S+\))?$")
 """The store's own message within the driver's."""
-_SILENT: Final = "does not answer"
+_EPOCH: Final = dt.datetime(1970, 1, 1)
+_KNOWN: Final = {frozenset[RunStatus](): "", frozenset({RunStatus.FAILED}): "failed"}
+"""Statuses -> the choice of `STATUSES` that lists them."""
 _PLAIN: Final = {"String": "bytes", "FixedString": "bytes", "DateTime64": "int"}
 """Text as bytes, because clickhouse-connect turns non-UTF-8 text into hex; times as nanoseconds, because it truncates them."""
 
-_OF_ANOTHER: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ANOTHER))
-_MEANT: Final = f"steps > 0 AND trace_id NOT IN (SELECT trace_id FROM run_rows WHERE hasAny(gaps, [{_OF_ANOTHER}]))"
-"""Of the runs that nobody named, those that somebody may mean."""
 _BROKE_OFF: Final = b"\r\n__exception__\r\n"
 """Marks ClickHouse's error at the end of an answer that it cannot continue."""
 
@@ -90,11 +88,12 @@ def open_runs(url: str, *, tenant: str | None = None) -> RunStore:
             names another.
         tenant: see only this tenant's runs; None sees all.
 
+    Nothing is sent yet.
+
     Raises:
         ConfigError: the URL has neither form.
-        RetryableStoreError: nothing answers there.
     """
-    return RunStore(connect(url, database=DATABASE), tenant=tenant)
+    return RunStore(StoreDoor.at(url, database=DATABASE), tenant=tenant)
 
 
 def connect(url: str, *, database: str) -> Client:
@@ -104,46 +103,7 @@ def connect(url: str, *, database: str) -> Client:
         ConfigError: the URL does not have a known form.
         RetryableStoreError: nothing answers there.
     """
-    parts = split_address(url)
-    secure = parts.scheme in {"https", "clickhouses"}
-    if parts.scheme not in {"http", "https", "clickhouse", "clickhouses"} or not parts.hostname:
-        raise ConfigError(
-            f"store: found {shown_address(url)}, expected http://HOST:PORT or clickhouse://USER:PASSWORD@HOST:PORT/DATABASE"
-        )
-    import clickhouse_connect
-    from clickhouse_connect.driver.exceptions import Error
-
-    logging.getLogger("clickhouse_connect").addHandler(logging.NullHandler())  # its message is also in the exception
-
-    port = parts.port or (8443 if secure else 8123)
-    password = unquote(parts.password or "") if parts.username else token_of(parts.hostname, port, READER) or ""
-    named = parts.path.strip("/") or parse_qs(parts.query).get("database", [database])[0]
-    try:
-        return clickhouse_connect.get_client(
-            host=parts.hostname,
-            port=port,
-            username=unquote(parts.username or "default"),
-            password=password,
-            database=named,
-            secure=secure,
-            autogenerate_session_id=False,
-            client_name="freezeframe",
-        )
-    except Error as error:
-        why = _why(error)
-        do = "start it with `freezeframe up`" if why.startswith(_SILENT) else "try again if it was only busy"
-        raise RetryableStoreError(f"store {parts.hostname}:{port}: {why}", do=f"{do}, or name another with --store") from error
-
-
-def _why(error: BaseException) -> str:
-    """Return what the operating system said, if that is the reason; else the driver's message."""
-    cause: BaseException | None = error
-    while cause is not None:
-        found = re.search(r"\[Errno -?\d+\] ([A-Za-z ]+)", str(cause))
-        if found is not None:
-            return f"{_SILENT}: {found[1]}"
-        cause = cause.__cause__ or cause.__context__
-    return str(error)[:300]
+    return StoreDoor.at(url, database=database).client()
 
 
 def query_rows(
@@ -193,8 +153,8 @@ def with_standing(run: Run, store: RunStore) -> Run:
 class RunStore:
     """Runs of one store, as one tenant or as all."""
 
-    def __init__(self, client: Client, *, tenant: str | None = None) -> None:
-        self._client = client
+    def __init__(self, door: StoreDoor, *, tenant: str | None = None) -> None:
+        self._door = door
         self._tenant = tenant
 
     def load_spans(self, run: str) -> list[SpanRecord]:
@@ -212,14 +172,14 @@ class RunStore:
 
     def is_settled(self, trace_id: str) -> bool:
         """Return whether the run's stored spans have been searched for everything that was found in it."""
-        where, parameters = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
-        return not self._rows(f"SELECT 1 FROM runs WHERE {where} AND NOT settled", parameters)
+        asked = RunList(columns=("settled",), is_named=True, is_counted=False)
+        return all(settled for (settled,) in self._listed(asked, {"_run": trace_id}))
 
     def is_verified(self, trace_id: str) -> bool:
         """Return whether a replay of the run was identical; False of a store of a version before that was noted."""
         where, parameters = self._where("trace_id = {trace_id:String}", {"trace_id": trace_id})
         try:
-            return bool(self._rows(f"SELECT 1 FROM labels WHERE {where} AND span_id = '{REPLAYED}'", parameters))
+            return bool(self._texts(f"SELECT trace_id FROM labels WHERE {where} AND span_id = '{REPLAYED}'", parameters))
         except PermanentStoreError:
             return False
 
@@ -236,7 +196,7 @@ class RunStore:
         """
         if run in {LAST, LAST_FAILED}:
             statuses = (RunStatus.FAILED,) if run == LAST_FAILED else ()
-            found = self.list_runs(1, statuses=statuses, where=_MEANT) or self.list_runs(1, statuses=statuses)
+            found = self.list_runs(1, statuses=statuses, where=MEANT) or self.list_runs(1, statuses=statuses)
             if not found:
                 raise RunError(
                     f"run {run!r}: the store has no {'failed ' if run == LAST_FAILED else ''}runs yet",
@@ -255,10 +215,7 @@ class RunStore:
                 parameters["prefix"] = lowered
         for test in tests:
             where, values = self._where(test, parameters)
-            ids = [
-                row["trace_id"].decode()
-                for row in self._rows(f"SELECT DISTINCT trace_id FROM run_rows WHERE {where} LIMIT 6", values)
-            ]
+            ids = self._texts(f"SELECT DISTINCT trace_id FROM run_rows WHERE {where} LIMIT 6", values)
             if len(ids) == 1:
                 return ids[0]
             if ids:
@@ -299,6 +256,9 @@ class RunStore:
         Raises:
             PermanentStoreError: the condition is not valid SQL, or names an unknown column.
         """
+        status = _KNOWN.get(frozenset(statuses))
+        if status is not None and session is None and where in ("", MEANT) and not order:
+            return self._newest(limit, status, since, is_meant=bool(where))
         tests = ["1", *([f"({where})"] if where else [])]
         values: dict[str, Any] = dict(parameters or {})
         if statuses:
@@ -325,6 +285,36 @@ class RunStore:
                 break
         return [RunRow(**dict(zip(columns, row, strict=True))) for row in rows]
 
+    def _newest(self, limit: int, status: str, since: dt.datetime | None, *, is_meant: bool) -> list[RunRow]:
+        """Return the newest runs, by statements that the collector answers without a reader's process."""
+        parameters = {} if since is None else {"_from": since.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")}
+        asked = RunList(
+            columns=RUN_COLUMNS,
+            status=status,
+            size=limit,
+            is_since=since is not None,
+            is_counted=False,
+            is_newest=True,
+            is_meant=is_meant,
+        )
+        rows = self._listed(asked, parameters)
+        if len(rows) < limit:  # as below
+            rows = self._listed(replace(asked, is_newest=False), parameters)
+        made: list[dict[str, Any]] = [dict(zip(RUN_COLUMNS, row, strict=True)) for row in rows]
+        for row in made:
+            row["start_time"] = _EPOCH + dt.timedelta(microseconds=row["start_time"] // 1000)
+        return [RunRow(**row) for row in made]
+
+    def _listed(self, asked: RunList, parameters: Mapping[str, str]) -> list[tuple[Any, ...]]:
+        if self._tenant is not None:
+            asked = replace(asked, chosen=("tenant",))
+            parameters = {**parameters, "_tenant": self._tenant}
+        raw = self._door.native(list_statement(asked), {**parameters, CHOICES: json.dumps(asdict(asked))})
+        try:
+            return [row for block in decode_blocks(raw) for made in block["made"] for row in made]
+        except ValueError as error:
+            raise RetryableStoreError(f"store: the answer broke off: {error}") from None
+
     def sql(
         self, query: str, parameters: Mapping[str, Any] | None = None, *, settings: Mapping[str, str] | None = None
     ) -> tuple[list[str], list[Sequence[Any]]]:
@@ -334,17 +324,16 @@ class RunStore:
             PermanentStoreError: the store refuses the query; the message is its own.
             RetryableStoreError: the store does not answer.
         """
-        result = _ask(self._client, query, parameters, {}, settings)
+        result = _ask(self._door.client(), query, parameters, {}, settings)
         return list(result.column_names), list(result.result_rows)
 
     def close(self) -> None:
-        self._client.close()
+        self._door.close()
 
     def _load(self, trace_id: str) -> list[SpanRecord]:
         """Return a run's spans; none if there is no such run."""
         parameters = {"trace_id": trace_id} | ({} if self._tenant is None else {"tenant": self._tenant})
-        with _store_errors():
-            raw = self._client.raw_query(run_statement(tenant=self._tenant is not None), parameters, fmt="Native")
+        raw = self._door.native(run_statement(tenant=self._tenant is not None), parameters)
         try:
             return spans_from_blocks(raw)
         except WireError:
@@ -354,7 +343,16 @@ class RunStore:
             raise RetryableStoreError(f"store: run {trace_id}: the answer broke off: {said[:500]}") from None
 
     def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
-        return query_rows(self._client, query, parameters, _PLAIN)
+        return query_rows(self._door.client(), query, parameters, _PLAIN)
+
+    def _texts(self, query: str, parameters: Mapping[str, str]) -> list[str]:
+        """Return the one column of a statement of ours."""
+        return [
+            text
+            for block in decode_blocks(self._door.native(query, parameters))
+            for column in block.values()
+            for text in column
+        ]
 
     def _where(self, test: str, parameters: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
         if self._tenant is None:

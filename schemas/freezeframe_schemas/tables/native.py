@@ -7,6 +7,7 @@ Source: https://clickhouse.com/docs/en/interfaces/formats/Native
 
 from __future__ import annotations
 
+import re
 import sys
 from array import array
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
@@ -174,6 +175,12 @@ def _decode(type_: str, raw: bytes, at: int, rows: int, binary: bool) -> tuple[l
             ends, at = _read_numbers("Q", raw, at, rows)
             items, at = _decode(inner, raw, at, ends[-1], binary)
             return [items[start:end] for start, end in zip([0, *ends], ends, strict=False)], at
+        case "Tuple":
+            columns: list[list[Any]] = []
+            for item in _items(inner):
+                column, at = _decode(item, raw, at, rows, binary)
+                columns.append(column)
+            return [*zip(*columns, strict=True)], at
         case "Map":
             key, _, value = inner.partition(", ")
             ends, at = _read_numbers("Q", raw, at, rows)
@@ -183,6 +190,19 @@ def _decode(type_: str, raw: bytes, at: int, rows: int, binary: bool) -> tuple[l
             return [dict(pairs[start:end]) for start, end in zip([0, *ends], ends, strict=False)], at
         case _:
             raise ValueError(f"found type {type_!r}, which this reader does not know")
+
+
+def _items(inner: str) -> list[str]:
+    """Return the types of a tuple, whose items may have names."""
+    items: list[str] = []
+    depth = start = 0
+    for at, char in enumerate(inner):
+        depth += (char == "(") - (char == ")")
+        if char == "," and not depth:
+            items.append(inner[start:at].strip())
+            start = at + 1
+    items.append(inner[start:].strip())
+    return [item.split(" ", 1)[1] if re.match(r"[\w`]+ ", item) else item for item in items]
 
 
 def _read_numbers(code: str, raw: bytes, at: int, rows: int) -> tuple[list[Any], int]:

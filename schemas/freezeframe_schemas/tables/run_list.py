@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
+from freezeframe_schemas.gaps import OF_ANOTHER
 from freezeframe_schemas.lifecycle import RunStatus
 
 CHOICES: Final = "_list"
@@ -58,6 +59,9 @@ ONCE: Final = "enable_materialized_cte = 1"
 _LABELS: Final = "(SELECT trace_id AS run, label::String AS word FROM labels FINAL WHERE span_id = '' AND label != '')"
 MOST_VALUES: Final = 8
 """Values of a facet that are offered: the most frequent, and of days the latest."""
+_OF_ANOTHER: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ANOTHER))
+MEANT: Final = f"steps > 0 AND trace_id NOT IN (SELECT trace_id FROM run_rows WHERE hasAny(gaps, [{_OF_ANOTHER}]))"
+"""Of the runs that nobody named, those that somebody may mean."""
 _FIELDS: Final = ("name", "input", "output", "first_error", "run_id", "trace_id")
 
 
@@ -84,11 +88,25 @@ class RunList:
     size: int = 100
     has_labels: bool = False
     """Whether runs of the store have labels."""
+    is_counted: bool = True
+    """Whether the row also holds how many runs match."""
+    is_newest: bool = False
+    """Whether runs have to begin within a day of the latest one."""
+    is_meant: bool = False
+    """Whether it has to be one of `MEANT`."""
+    is_named: bool = False
+    """Whether the run has to have the trace id `_run`."""
 
 
 def conditions(asked: RunList) -> str:
     """Return everything but the status and the place as a condition over the view ``runs``."""
     tests = ["1"]
+    if asked.is_named:
+        tests.append("trace_id = {_run:String}")
+    if asked.is_meant:
+        tests.append(MEANT)
+    if asked.is_newest:
+        tests.append("run_hour >= (SELECT max(run_hour) FROM run_rows) - INTERVAL 1 DAY")
     for name in asked.chosen:
         if name == "label":
             tests.append(f"trace_id IN (SELECT run FROM {_LABELS} WHERE word = {{_label:String}})")
@@ -106,7 +124,8 @@ def conditions(asked: RunList) -> str:
 
 def list_statement(asked: RunList, *, once: bool = False) -> str:
     """Return the statement. Its row: runs as tuples of `columns`, and tuples of a facet, a value, how many runs have it, and by
-    choice of a status how many match and how many of them are before the page; those of no facet are of all runs.
+    choice of a status how many match and how many of them are before the page; those of no facet are of all runs. If nothing is
+    counted, the row has the runs only.
 
     One statement for all of it: each that is answered by a reader has a process of its own.
 
@@ -123,10 +142,13 @@ def list_statement(asked: RunList, *, once: bool = False) -> str:
     tests = [STATUSES[asked.status]]
     if asked.begins:
         tests.append(beyond if back else f"NOT ({beyond}) AND trace_id != {{_cursor:String}}")
+    matching = "matching" if asked.is_counted else f"(SELECT * FROM runs WHERE {conditions(asked)})"
     listed = (
-        f"SELECT {', '.join(asked.columns)} FROM matching WHERE {' AND '.join(f'({test})' for test in tests)} ORDER BY "
+        f"SELECT {', '.join(asked.columns)} FROM {matching} WHERE {' AND '.join(f'({test})' for test in tests)} ORDER BY "
         f"{key} {'DESC' if down != back else 'ASC'}, trace_id {'DESC' if back else 'ASC'} LIMIT {asked.size:d}"
     )
+    if not asked.is_counted:
+        return f"SELECT made FROM {_as_array(listed)} WHERE {{{CHOICES}:String}} != ''"
     counts = _counts(beyond if asked.begins else "0", asked)
     return (
         f"WITH matching AS {'MATERIALIZED ' * once}(SELECT * FROM runs WHERE {conditions(asked)}) "
