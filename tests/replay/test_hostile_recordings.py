@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import json
 import subprocess
@@ -279,6 +280,20 @@ def test_what_is_left_out_of_a_recording_is_named_in_the_report(inside: World) -
     assert taken.keys() == {"PYTHONHASHSEED", "OPENAI_API_KEY", "APP_ENV"}
     assert left_out == ("LD_PRELOAD",)
     assert "LD_PRELOAD, which no recording sets" in reenacting._left_out("variable", left_out, "set it")[0]
+
+
+@pytest.mark.parametrize("field", ["input", "output", "error", "environment", "flags", "clock_readings"])
+@pytest.mark.parametrize("text", ["{", "[" * 100_000, "nothing"], ids=["cut", "deep", "word"])
+def test_a_recording_whose_texts_are_no_json_is_refused_in_words(field: str, text: str, inside: World) -> None:
+    entry = dataclasses.replace(Entry(kind=EntryKind.FUNCTION, target=f"{MODULE}:answer"), **{field: text})
+    with pytest.raises(ReplayError, match=f"its {field} is not readable"):
+        reenact(Fixture(run_id=RUN, entry=entry, steps=()), cwd=inside.folder)
+
+
+@pytest.mark.parametrize("recorded", ['{"A": ["x"], "B": 5, "C": null}', "[]", "5"])
+def test_variables_that_are_no_texts_are_left_out(recorded: str) -> None:
+    taken, _ = recorded_variables(Fixture(run_id=RUN, entry=Entry(environment=recorded), steps=()), goes_live=False)
+    assert taken == {}
 
 
 # -- input is data --------------------------------------------------------------------------------------------------------

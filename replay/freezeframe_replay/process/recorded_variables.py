@@ -56,11 +56,10 @@ def recorded_variables(fixture: Fixture, *, goes_live: bool) -> tuple[dict[str, 
     zone = fixture.environment.get(genai.TIMEZONE)
     given: Mapping[str, Any] = {**recorded, "TZ": zone} if zone else recorded
     safe = {name: value for name, value in given.items() if _is_safe(name, value, goes_live=goes_live)}
-    ours = frozenset(os.environ.items())
     left_out = tuple(
         name
         for name in recorded
-        if name not in safe and not name.startswith("FREEZEFRAME_") and (name, recorded[name]) not in ours
+        if name not in safe and not name.startswith("FREEZEFRAME_") and recorded[name] != os.environ.get(name)
     )
     return {name: _PLACEHOLDER if value == SECRET_REMOVED else value for name, value in safe.items()}, left_out
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
@@ -141,6 +142,7 @@ def reenact(
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="freezeframe-")))
         directory, loaded = _in_files(fixture, scratch)
+        _check_readable(loaded)
         warnings: list[str] = []
         if at_commit:
             cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
@@ -169,6 +171,15 @@ def reenact(
         warnings += _left_out("variable", left_out, "set them yourself")
         warnings += surroundings_warnings(loaded, cwd or Path.cwd(), interpreter)
         return replace(report, warnings=(*report.warnings, *warnings))
+
+
+def _check_readable(fixture: Fixture) -> None:
+    """Refuse a recording whose texts are not the JSON that they have to be."""
+    for name in ("input", "output", "error", "environment", "flags", "clock_readings", "random_state"):
+        try:
+            json.loads(getattr(fixture.entry, name) or "null")
+        except (ValueError, RecursionError) as error:
+            raise ReplayError(f"run {fixture.run_id}: its {name} is not readable: {error}", do="record it again") from None
 
 
 def _left_out(what: str, names: Sequence[str], do: str) -> list[str]:
