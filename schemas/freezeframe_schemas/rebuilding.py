@@ -133,5 +133,7 @@ def _holds_more(value: Any, rebuilt: Any) -> bool:
             if hasattr(value, "__dict__")
             else False
         )
+    if isinstance(value, values.BASES) and hasattr(value, "__dict__"):
+        return vars(value).keys() != vars(rebuilt).keys()
     hidden, made = (getattr(each, "__pydantic_private__", None) or {} for each in (value, rebuilt))
     return values.encode(hidden) != values.encode(made)

@@ -40,7 +40,7 @@ MAX_DEPTH: Final = 100
 _LINK: Final = 10
 """Levels that the cause of an exception counts for: a chain is kept to its tenth exception."""
 _MAX_DECIMAL_BITS: Final = 14_000
-_BASES: Final[tuple[Any, ...]] = (str, int, float, bytes, tuple, list, dict, set, frozenset)
+BASES: Final[tuple[Any, ...]] = (str, int, float, bytes, tuple, list, dict, set, frozenset)
 """Types whose subclasses are rebuilt: from a plain value, without a constructor."""
 _SIMPLE: Final = frozenset({str, int, float, bool, type(None)})
 _NO_STATE: Final = frozenset({"args", "obj", "message", "exceptions", "characters_written", "print_file_and_line"})
@@ -202,7 +202,7 @@ def _encode_known(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> 
         return _tagged("dataclass", state, **{"class": class_path(kind)})
     if hasattr(kind, "model_fields") and hasattr(kind, "model_construct"):
         return _model(value, kind, seen, depth)
-    base = next((base for base in _BASES if isinstance(value, base)), None)
+    base = next((base for base in BASES if isinstance(value, base)), None)
     if base is not None:
         plain = _encode(_plain(base, value), seen[:-1], depth)
         if find_class(class_path(kind)) is not kind:
@@ -354,7 +354,7 @@ def _build_subclass(cls: Any, plain: Any, state: Mapping[str, Any]) -> Any:
     """Return the value of a class that inherits from a JSON type; the plain one if the class is not there."""
     if cls is None or hasattr(cls, "__del__"):
         return plain
-    base: Any = next((base for base in _BASES if issubclass(cls, base) and isinstance(plain, base)), None)
+    base: Any = next((base for base in BASES if issubclass(cls, base) and isinstance(plain, base)), None)
     if base is None:
         return plain
     new: Any = base.__new__

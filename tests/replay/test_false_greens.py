@@ -398,9 +398,7 @@ if __name__ == "__main__":
         ("return order()", "return order('late')", "what the outcome holds of __main__:Order"),
         ("return [order('late')]", "return [order()]", "what the outcome holds of __main__:Order"),
         ("return with_more(Parcel('1'))", "return with_more(Parcel('1'), 2)", "what the outcome holds of __main__:Parcel"),
-        ("return with_more(Items())", "return with_more(Items(), 2)", "what the outcome holds of __main__:Items"),
-        ("return 'AC-1'", "return Name('AC-1')", "what the outcome holds of __main__:Name"),
-        ("yield 'AC-1'", "yield Name('AC-1')", "what the outcome holds of __main__:Name"),
+        ("return with_more(Items(), [1])", "return with_more(Items(), [2])", "what the outcome holds of __main__:Items"),
         ("return order()", "return order()", None),
     ],
 )

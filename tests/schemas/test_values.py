@@ -174,6 +174,8 @@ def test_what_else_a_near_type_holds_comes_back_too() -> None:
     title = Title("x")
     title.source = "wire"
     assert values.decode(values.encode(title)).source == "wire"
+    title.source = ["not", "plain"]  # pyright: ignore[reportAttributeAccessIssue]  (as an application may)
+    assert [lost.class_name for lost in lost_in_rebuilding(title)] == [values.class_path(Title)]
     autumn = dt.datetime(2026, 10, 25, 2, 30, fold=1, tzinfo=zoneinfo.ZoneInfo("Europe/Berlin"))
     assert values.decode(values.encode(autumn)).utcoffset() == dt.timedelta(hours=1)
     grid = values.decode(values.encode(numpy.arange(6, dtype="<i2").reshape(2, 3)))
