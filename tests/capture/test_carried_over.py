@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import array
 import asyncio
 import contextvars
 import dis
 import functools
 import inspect
+import itertools
+import queue
+import random
 import sys
+from collections import UserDict
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from types import CodeType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 from asgi_request import ask
 from carried_texts import carried_texts
@@ -148,9 +154,75 @@ def is_made_anew(text: str) -> str:
     return made([])(text)
 
 
+def numbers() -> Iterator[int]:
+    at = 0
+    while True:
+        at += 1
+        yield at
+
+
+class Slotted:
+    __slots__ = ("seen",)
+
+    def __init__(self) -> None:
+        self.seen = 0
+
+
+class Lately(UserDict[str, int]):
+    """A mapping of a library, which keeps what it holds in an attribute."""
+
+
+Lately.__module__ = "collections"
+KINDS: dict[str, tuple[Any, str]] = {
+    "count": (itertools.count(), "next(kept)"),
+    "iterator": (iter(range(100)), "next(kept)"),
+    "generator": (numbers(), "next(kept)"),
+    "seeded": (random.Random(7), "kept.random()"),
+    "queue": (queue.Queue[int](), "kept.put(1)"),
+    "heap": (queue.PriorityQueue[int](), "kept.put(2)"),
+    "array": (array.array("i", [0, 0]), "kept.__setitem__(0, kept[0] + 1)"),
+    "numpy": (np.zeros(4), "kept.__setitem__(1, kept[1] + 1)"),
+    "slots": (Slotted(), "setattr(kept, 'seen', kept.seen + 1)"),
+    "mapping": (Lately(), "kept.__setitem__(str(len(kept.data)), 1)"),
+    "idle iterator": (iter([1, 2]), "kept"),
+    "idle generator": (numbers(), "kept"),
+    "idle seeded": (random.Random(7), "kept"),
+    "idle queue": (queue.Queue[int](), "kept.empty()"),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_holds_a_state_in_its_own_way_is_looked_at(kind: str) -> None:
+    """Used without being changed, it is no gap."""
+    kept, use = KINDS[kind]
+    scope: dict[str, Any] = {"kept": kept, "say": say, "__name__": __name__}
+    exec(compile(f"def works(text):\n    {use}\n    return say(text)\n", __file__, "exec"), scope)
+    works = freezeframe.run(scope["works"])
+    with capture() as captured:
+        for text in ("one", "two", "three"):
+            works(text)
+        _, *later = carried_texts(captured.spans)
+    changed = [f"the global kept changed since the process first ran this code, {NOT_REPEATED}"]
+    assert later == ([[], []] if kind.startswith("idle") else [changed, changed])
+
+
+def counts_its_calls() -> int:
+    vars(counts_its_calls)["calls"] = vars(counts_its_calls).get("calls", 0) + 1
+    return vars(counts_its_calls)["calls"]
+
+
+counts_its_calls.calls = 0  # pyright: ignore[reportFunctionMemberAccess] - the kind that is tested
+
+
+@freezeframe.run
+def asks_a_function_that_counts(text: str) -> str:
+    return say([text, counts_its_calls()])
+
+
 @pytest.mark.parametrize(
     ("function", "name"),
     [
+        (asks_a_function_that_counts, "the global counts_its_calls (its attributes)"),
         (remembers, "the global history"),
         (hears, "the global bot"),
         (hears_at_a_desk, "the global desk"),

@@ -11,17 +11,21 @@ from __future__ import annotations
 
 import dis
 import inspect
+import itertools
 import marshal
+import operator
 import os
+import random
 import sys
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from collections.abc import Set as AbstractSet
+from contextlib import suppress
 from contextvars import ContextVar
 from functools import cache, partial
-from types import CodeType, FunctionType, ModuleType
+from types import CodeType, FunctionType, GeneratorType, ModuleType
 from typing import Any, Final
 
 from freezeframe.seams.unmarked.sights import is_applications
@@ -46,6 +50,8 @@ _MAX_ATTRIBUTES: Final = 20
 _MAX_FUNCTIONS: Final = 60
 _MAX_PLACES: Final = 100
 """How many functions are followed from one tool, and how many places are compared around each of its calls."""
+_LARGEST_ARRAY: Final = 100_000
+"""Bytes of an array that is compared."""
 _LARGE: Final = 4_000
 _BUDGET: Final = 2_000_000
 """Bytes from which a picture is large, and limit for all large ones of one tool: beyond it, only their size is compared."""
@@ -122,11 +128,13 @@ class LeftBehind:
         if issubclass(kind, _GROWING):
             return self._picture(name, value, how)
         if _is_own(kind) or kind is threading.local:
-            held: dict[str, Any] = getattr(value, "__dict__", {})
+            held: dict[str, Any] = {**_slots(value), **getattr(value, "__dict__", {})}
             deeper = self._for_run and depth < _MAX_DEPTH and len(held) <= _MAX_ATTRIBUTES
             kept = [key for key in list(held) if _is_plain(held[key]) or (deeper and _is_own(type(held[key])))]
             return "object", [(key, self._mark(f"{name}.{key}", held[key], depth=depth + 1)) for key in kept]
-        return "", None
+        if self._for_run and (found := _grows(value)) is not None:
+            return "object", [(key, self._picture(f"{name}.{key}", each, "")) for key, each in found.items()]
+        return _state(value) if self._for_run else ("", None)
 
     def _picture(self, name: str, value: Any, how: str) -> Mark:
         size = (type(value), len(value))
@@ -142,6 +150,40 @@ class LeftBehind:
             self._large.add(name)
             self._spent += len(data)
         return "picture", (size, data)
+
+
+def _slots(value: Any) -> dict[str, Any]:
+    """Return what an object of the application holds in slots."""
+    names = (name for base in type(value).__mro__ for name in vars(base).get("__slots__", ()) if isinstance(name, str))
+    return {name: getattr(value, name) for name in names if name not in _ATTRIBUTES and hasattr(value, name)}
+
+
+def _grows(value: Any) -> dict[str, Any] | None:
+    """Return what a library's queue or mapping (a cache, say) holds, read past its methods, which may do anything."""
+    kind = type(value)
+    if kind.__module__ != "queue" and not issubclass(kind, MutableMapping):
+        return None
+    return {name: each for name, each in list(getattr(value, "__dict__", {}).items()) if issubclass(type(each), _GROWING)}
+
+
+def _state(value: Any) -> Mark:
+    """Return the state of an iterator, a random generator or an array; ("", None) of anything else."""
+    kind = type(value)
+    if kind is GeneratorType:
+        frame = value.gi_frame
+        held = () if frame is None else [(name, each) for name, each in frame.f_locals.items() if type(each) in FIXED]
+        return "iterator", (frame is None, None if frame is None else frame.f_lasti, held)
+    if kind is itertools.count:
+        return "iterator", repr(value)
+    if kind.__module__ == "builtins" and hasattr(kind, "__next__") and hasattr(kind, "__length_hint__"):
+        return "iterator", operator.length_hint(value)
+    if kind is random.Random:
+        return "random", value.getstate()
+    if kind.__module__ in ("array", "numpy"):
+        with suppress(TypeError, ValueError, BufferError):  # of objects, or none
+            view = memoryview(value)
+            return ("buffer", view.tobytes()) if view.nbytes <= _LARGEST_ARRAY else ("", None)
+    return "", None
 
 
 def _spaces(label: str, holder: object) -> list[tuple[str, dict[Any, Any]]]:
@@ -214,6 +256,8 @@ class _Search:
             shown, kind = label.format(name), type(value)
             if function := plain_function(value, replayed=self._for_run):
                 self._waiting.append((function, self._owner))
+                if self._for_run and kind is FunctionType and (own := vars(value)):
+                    self._found.setdefault(f"{shown} (its attributes)", partial(_itself, own))
                 if self._for_run and kind is _CACHED:
                     self._found.setdefault(shown, read)
             elif kind is ModuleType:
