@@ -14,11 +14,13 @@ import http.client
 import json
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -105,8 +107,9 @@ def send(subject: Subject, bodies: Sequence[bytes]) -> list[float]:
 def _descendants(root: int) -> Iterator[int]:
     yield root
     for task in Path(f"/proc/{root}/task").glob("*/children"):
-        for child in task.read_text().split():
-            yield from _descendants(int(child))
+        with suppress(OSError):  # it has ended meanwhile
+            for child in task.read_text().split():
+                yield from _descendants(int(child))
 
 
 def _processes(subject: Subject) -> list[int]:
@@ -132,11 +135,15 @@ def peak_mb(subject: Subject) -> float:
 
 
 def stop(subject: Subject, end: Callable[[subprocess.Popen[bytes]], None]) -> None:
-    """End the subject's processes, last started first."""
+    """End the subject's processes, last started first, and whatever these started: a killed one ends nothing itself."""
+    started = _processes(subject)
     for process in reversed(subject.processes):
         end(process)
     for process in subject.processes:
         process.wait(60)
+    for pid in started:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def wait_stored(subject: Subject, count: int, timeout_s: float) -> int:

@@ -24,6 +24,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "support"))
+
 from figures import Figure, print_figures
 from loopback import QuietHandler, listening, send_json
 
