@@ -530,3 +530,11 @@ def test_keys_in_a_recorded_url_are_removed(tmp_path: Path) -> None:
     entry = {**ENTRY, "request": {"method": "GET", "url": "https://me:word@example.com/?key=abc&q=1"}}
     (exchange,) = run_of("har", written(tmp_path, archive(entry))).exchanges
     assert exchange.request.url == "https://example.com/?key=freezeframe-removed&q=1"
+
+
+@pytest.mark.parametrize("before", [b"\xef\xbb\xbf", b"\xef\xbb\xbf\r\n ", b"\n"])
+def test_an_archive_with_a_byte_order_mark_is_read(before: bytes, tmp_path: Path) -> None:
+    """As PowerShell and .NET write it."""
+    path = tmp_path / FILES["har"].name
+    path.write_bytes(before + FILES["har"].read_bytes())
+    assert len(run_of("har", path).exchanges) == len(run_of("har", FILES["har"]).exchanges) > 0

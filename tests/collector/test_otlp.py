@@ -151,3 +151,29 @@ def _decode_events(body: bytes, limits: Limits) -> Decoded:
 
 def _decode_json_events(body: bytes, limits: Limits) -> Decoded:
     return decode_json_logs(body, limits).events
+
+
+@pytest.mark.parametrize("levels", [1, 40, 50, 60, 90])
+@pytest.mark.parametrize("kind", ["array", "map"])
+def test_a_value_that_nests_too_deeply_is_refused_for_its_depth(levels: int, kind: str) -> None:
+    """The parser reads 100 messages inside one another; the answer names depth, not damage."""
+    value = AnyValue(string_value="x").SerializeToString()
+    for _ in range(levels):
+        inner = _field(1, value) if kind == "array" else _field(1, _field(1, b"k") + _field(2, value))
+        value = _field(5 if kind == "array" else 6, inner)
+    span = _field(1, b"1" * 16) + _field(2, b"2" * 8) + _field(9, _field(1, b"k") + _field(2, value))
+    decoded = decode_traces(_field(1, _field(2, _field(2, span))))
+    if decoded.faults:
+        assert levels > 30
+        assert "nested too deeply" in decoded.faults[0].detail
+    else:
+        assert levels < 50
+        assert decoded.spans[0].attributes
+
+
+def _field(number: int, content: bytes) -> bytes:
+    size, length = len(content), bytearray()
+    while size >= 0x80:
+        length.append(size & 0x7F | 0x80)
+        size >>= 7
+    return bytes([number << 3 | 2, *length, size]) + content

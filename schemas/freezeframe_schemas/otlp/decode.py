@@ -147,7 +147,9 @@ def _describe(error: Exception) -> str:
     # The message of a UnicodeDecodeError quotes the bytes, which are content.
     if isinstance(error, UnicodeDecodeError):
         return "a text is not UTF-8"
-    return "not a valid protobuf message" if isinstance(error, parsers().error) else "nested too deeply"
+    if isinstance(error, RecursionError) or "MaxDepth" in str(error):  # as the parser's library words it
+        return "nested too deeply: protobuf's parsers read some 45 arrays or maps inside one another"
+    return "not a valid protobuf message"
 
 
 def _span(span: RawSpan, trace_id: str, span_id: str, resource: Resource, scope: Scope, limits: Limits) -> SpanRecord:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 import re
 from collections.abc import Callable, Generator, Iterable, Iterator
@@ -109,7 +110,7 @@ def items_of(path: Path, *names: str, other: Other | None = None) -> Iterator[An
     Raises:
         WireError: the file is cut, is not JSON, lacks the array, or holds an item of more than `LARGEST` characters.
     """
-    with path.open(encoding="utf-8") as file:
+    with path.open(encoding="utf-8-sig") as file:  # programs on Windows put a byte order mark before it
         text = _Text(path, file)
         try:
             if not (yield from _walk(text, names, other)):
@@ -127,7 +128,7 @@ def listed(path: Path, *names: str) -> Iterator[Any]:
         WireError: as `items_of` and `lines_of`.
     """
     with opened(path) as file:
-        head = file.read(_PIECE).lstrip()
+        head = file.read(_PIECE).removeprefix(codecs.BOM_UTF8).lstrip()
     if head[:1] == b"[":
         yield from items_of(path)
     elif (name := _name_of_list(head, names)) is not None:
