@@ -74,7 +74,7 @@ def test_the_run_of_a_worker_says_so_and_is_not_replayed(tmp_path: Path) -> None
     assert len(of_workers) == 6
     for run in of_workers:
         assert run.status is not RunStatus.UNFINISHED
-        assert {gap.kind for gap in run.gaps} == {GapKind.WORKER}
+        assert GapKind.WORKER in {gap.kind for gap in run.gaps}
         assert readiness(run).level == 2
         with pytest.raises(ReplayError, match="is what a worker process did"):
             reenact(freeze(run), cwd=tmp_path)

@@ -35,7 +35,7 @@ _NUMPYS_CLOCK: Final = Gap(
 )
 
 _UNORDERED: Final = re.compile(
-    rb"""(?<!sorted\()(?<!len\()\b(?:(?:frozen)?set|hash)\(|\{[^{}:"'\n]+\bfor\b|\bfor\b.+\bin\s*\{"""
+    rb"""(?<!sorted\()(?<!len\()(?<![\w.])(?:(?:frozen)?set|hash)\(|\{[^{}:"'\n]+\bfor\b|\bfor\b.+\bin\s*\{"""
 )
 _HASH_SEED: Final = Gap(
     kind=GapKind.HASH_SEED,
