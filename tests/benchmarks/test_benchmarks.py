@@ -15,6 +15,7 @@ HERE = Path(__file__).parent
 BENCHMARKS = sorted(path.stem for path in HERE.glob("bench_*.py"))
 SMALLEST = {
     "bench_casts": ["--runs", "1"],
+    "bench_host": ["--repeats", "1", "--kinds", "script"],
     "bench_replay": ["--no-peers", "--rounds", "1", "--runs", "1"],
     "bench_requests": ["--rounds", "2"],
 }
