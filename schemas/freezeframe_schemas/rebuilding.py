@@ -134,6 +134,6 @@ def _holds_more(value: Any, rebuilt: Any) -> bool:
             else False
         )
     if isinstance(value, values.BASES) and hasattr(value, "__dict__"):
-        return vars(value).keys() != vars(rebuilt).keys()
+        return any(not name.startswith("__") for name in vars(value).keys() - vars(rebuilt).keys())  # not `__orig_class__`
     hidden, made = (getattr(each, "__pydantic_private__", None) or {} for each in (value, rebuilt))
     return values.encode(hidden) != values.encode(made)
