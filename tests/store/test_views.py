@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import agent_loops
 import pytest
@@ -14,6 +16,7 @@ from tables_page import tables_page
 
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.retention import note_replay
+from freezeframe_replay.cli import main
 from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError
@@ -101,6 +104,23 @@ def some_run(seed: int) -> list[SpanRecord]:
         spans[-1] = replace(spans[-1], dropped_attributes_count=3)
     spans = told(spans) if rng.random() < 0.3 else spans
     return [span.with_attributes({genai.TENANT: "of all kinds"}) for span in spans]
+
+
+def test_a_fixture_of_the_last_run_names_program_and_service_and_asks(
+    store: Store, facade_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only where several services send runs: there the last one may be somebody else's."""
+    for number, service in enumerate(("shop", "desk")):
+        trace_id = f"{number:08x}" + "5e41" * 6
+        resource = Resource(attributes={genai.SERVICE_NAME: service})
+        store.insert([replace(span, resource=resource) for span in moved(kept(1, trace_id), trace_id, 10**17)], token=trace_id)
+    command = ["fixture", "last", "--store", facade_url, "-o"]
+    assert main([*command, str(tmp_path / "taken")]) == 0
+    assert re.search(r"the last run is .+ \(.+\) of the service (shop|desk), run 0000000", capsys.readouterr().err)
+    monkeypatch.setattr(sys.stdin, "isatty", lambda: True)
+    monkeypatch.setattr("builtins.input", str.lower)  # neither y nor yes
+    assert main([*command, str(tmp_path / "refused")]) == 1
+    assert not (tmp_path / "refused").exists()
 
 
 def test_the_last_run_is_one_that_somebody_may_mean(store: Store, facade_url: str) -> None:
