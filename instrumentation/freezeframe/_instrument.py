@@ -85,6 +85,13 @@ class Handle:
         if queue is not None and timeout_s > 0:
             self._unwatch.append(flush_before_exit(self._at_end(queue.flush_for_the_end, timeout_s)))
 
+    def watch_green_threads(self) -> None:
+        """Go on if gevent or eventlet replace the process's threads from now on."""
+        from freezeframe.export.green_threads import step_aside
+
+        if self._queue is not None:
+            self._unwatch.append(step_aside(self._queue))
+
     def uninstrument(self) -> None:
         """Restore every library, deliver what is queued, and stop."""
         global _active
@@ -206,6 +213,7 @@ def _start(settings: Settings) -> Handle:
     handle.watch_termination()
     handle.watch_exit()
     _flush_forked_workers(handle)
+    handle.watch_green_threads()
     return handle
 
 

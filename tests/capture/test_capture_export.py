@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 import threading
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from types import ModuleType
 from typing import Any
 
 import httpx
@@ -239,6 +242,84 @@ def test_a_disk_that_cannot_be_written_is_said_and_the_application_goes_on(caplo
 
 @pytest.mark.proof
 @pytest.mark.long
+def test_the_export_thread_waits_as_soon_as_all_is_delivered_even_if_the_flusher_is_slow(
+    collector: Collector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With gevent a thread runs on until it waits: one that only looks again and again would be the last to run."""
+    waited = threading.Event()
+    wait = threading.Condition.wait
+
+    def slow_to_wake(self: threading.Condition, timeout: float | None = None) -> bool:
+        if threading.current_thread().name == "freezeframe-export":
+            waited.set()
+            return wait(self, timeout)
+        attempts = iter(range(1000))
+        while not (collector.names and waited.is_set()) and next(attempts, None) is not None:
+            wait(self, 0.001)
+            if not collector.names:
+                waited.clear()
+        return True
+
+    handle = recording_to(collector.url, batch_interval_s=60)
+    work("one")
+    monkeypatch.setattr(threading.Condition, "wait", slow_to_wake)
+    assert handle.flush(5)
+    assert waited.is_set()
+    monkeypatch.undo()
+    handle.uninstrument()
+
+
+def test_the_queue_has_no_thread_while_the_threads_of_the_process_are_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As gevent and eventlet do, and usually after `freezeframe run` has turned capture on."""
+    seen: list[list[str]] = []
+
+    def monkey_patch() -> str:
+        """Replace nothing."""
+        work("meanwhile")
+        seen.append([thread.name for thread in threading.enumerate() if thread.name == "freezeframe-export"])
+        return "patched"
+
+    library: Any = ModuleType("eventlet.patcher")
+    library.monkey_patch = monkey_patch
+    program: Any = ModuleType("program")
+    program.__file__, program.go_green = "program.py", monkey_patch
+    monkeypatch.setitem(sys.modules, "eventlet.patcher", library)
+    monkeypatch.setitem(sys.modules, "program", program)
+    with capture() as captured:
+        work("before")
+        captured.handle.watch_green_threads()
+        assert program.go_green() == library.monkey_patch() == "patched"
+        work("after")
+        names = [span.name for span in captured.spans]
+    assert seen == [[], []]
+    assert names == ["execute_tool work"] * 4
+    assert program.go_green is library.monkey_patch is monkey_patch
+
+
+def test_a_forked_child_starts_no_threads_of_ours_and_of_our_provider(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between ``fork`` and ``exec`` a thread that starts lets other greenlets run, which go on with the program and fork."""
+
+    start = threading.Thread.start
+
+    def by_others_only(thread: threading.Thread) -> None:
+        """Start it unless our provider wants it."""
+        frame = sys._getframe(1)
+        while frame := frame.f_back:
+            if frame.f_locals.get("self") is captured.provider:
+                os._exit(1)
+        start(thread)
+
+    with capture() as captured:
+        resource = captured.provider.resource
+        work("before")
+        monkeypatch.setattr(threading.Thread, "start", by_others_only)
+        child = os.fork()
+        if not child:
+            os._exit(0 if captured.provider.resource.attributes.keys() == resource.attributes.keys() else 2)
+        assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+        monkeypatch.undo()
+
+
 def test_a_run_of_ten_thousand_spans_arrives_whole(collector: Collector) -> None:
     handle = recording_to(collector.url)
 

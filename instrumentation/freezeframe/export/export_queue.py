@@ -6,13 +6,14 @@ be kept or sent is dropped, counted and reported. A forked child starts with an 
 
 from __future__ import annotations
 
+import contextlib
 import math
 import os
 import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -163,9 +164,25 @@ class ExportQueue:
         self._due_s = math.inf
         """When urgent spans are sent."""
         self._prompt_from_s = 0.0
-        # Reentrant: a garbage collection meanwhile may drop a response, whose recording then ends here, on this thread.
-        self._changed = threading.Condition(threading.RLock())
+        self._aside = False
+        self._changed = _make_condition()
         self._thread: threading.Thread | None = None
+
+    @contextlib.contextmanager
+    def aside(self) -> Generator[None]:
+        """Have no thread while the block replaces the process's threads and locks (gevent, eventlet); go on with new ones."""
+        with self._changed:
+            thread, self._aside = self._thread, True
+            self._changed.notify_all()
+        if thread is not None:
+            thread.join(_DRAIN_AT_END_S)  # if it is still delivering, it ends afterwards
+        try:
+            yield
+        finally:
+            self._changed, self._ending = _make_condition(), threading.Event()
+            self._aside, self._busy, self._in_flight, self._thread = False, False, 0, None
+            if self._queue:
+                self.wake()
 
     def _wait_for_imports(self) -> None:
         """Wait, before a fork, until our thread has finished the import it is in.
@@ -191,8 +208,7 @@ class ExportQueue:
                 dropped = 0
                 self._queue.append((span, payload, size))
                 self._queued_bytes += size
-                if self._thread is None:
-                    self._start()
+                self.wake()
                 if promptly:
                     self._due_s = min(self._due_s, self._prompt_from_s)
                 if promptly or self._queued_bytes >= self._batch_bytes:
@@ -205,21 +221,21 @@ class ExportQueue:
             )
 
     def wake(self) -> None:
-        """Start the thread before the first span: the exporter has work to do."""
+        """Start the thread if there is none: before the first span, if the exporter has work to do."""
         with self._changed:
-            if self._thread is None:
+            if self._thread is None and not self._aside:
                 self._start()
 
     def flush(self, timeout_s: float) -> bool:
         """Deliver what is queued. Return whether all of it was delivered in time."""
         deadline_s = time.monotonic() + timeout_s
         with self._changed:
-            self._hurry = True
-            self._changed.notify_all()
             while self._queue or self._busy:
                 left_s = deadline_s - time.monotonic()
                 if left_s <= 0 or self._thread is None or not self._thread.is_alive():
                     break
+                self._hurry = True
+                self._changed.notify_all()
                 self._changed.wait(min(left_s, 0.5))
             self._hurry = False
             return not self._queue and not self._busy
@@ -271,14 +287,14 @@ class ExportQueue:
         # The thread belongs to no run and takes no ordinal from the application's lanes.
         token = PLACE.set(Place(lane=Lane()))
         try:
-            self._thread = threading.Thread(target=self._work, name="freezeframe-export", daemon=True)
+            self._thread = threading.Thread(target=self._work, args=(self._changed,), name="freezeframe-export", daemon=True)
             self._thread.start()
         except RuntimeError:  # the interpreter is shutting down: no new threads
             self._thread = None
         finally:
             PLACE.reset(token)
 
-    def _work(self) -> None:
+    def _work(self, changed: threading.Condition) -> None:
         from opentelemetry import context
 
         # Neither our seams nor other instrumentations may see the exporter's work.
@@ -286,13 +302,19 @@ class ExportQueue:
         with guard("environment"):
             self._extra = self._environment()
         more = False
-        while True:
-            with self._changed:
+        while self._changed is changed:
+            with changed:
                 if not self._queue and self._closing:
                     break
                 if not more:
                     self._wait_for_batch()
+                if self._aside:
+                    return
                 batch = self._take()
+                if self._hurry and not batch:
+                    # Then wait: with gevent, only a thread that waits lets the others run.
+                    self._hurry = False
+                    continue
                 self._busy = bool(batch)
                 self._in_flight = len(batch)
                 deadline = self._deadline = BatchDeadline(self._export_timeout_s, hurry=self._ending)
@@ -306,12 +328,17 @@ class ExportQueue:
                 with guard("export_queue"):
                     report("export_queue", error)
             finally:
-                with self._changed:
-                    self._busy = False
-                    self._in_flight = 0
-                    self._draining = self._draining and (more or bool(batch))
-                    self._changed.notify_all()
-        self._close_exporter()
+                if self._changed is changed:
+                    self._delivered(more=more or bool(batch))
+        if self._changed is changed:
+            self._close_exporter()
+
+    def _delivered(self, *, more: bool) -> None:
+        with self._changed:
+            self._busy = False
+            self._in_flight = 0
+            self._draining = self._draining and more
+            self._changed.notify_all()
 
     def _close_exporter(self) -> None:
         with guard("exporter.close"):
@@ -320,7 +347,7 @@ class ExportQueue:
     def _wait_for_batch(self) -> None:
         """Wait for a full batch, for the interval, or until an urgent span is due."""
         until_s = time.monotonic() + self._batch_interval_s
-        while not (self._hurry or self._closing or self._draining or self._queued_bytes >= self._batch_bytes):
+        while not (self._hurry or self._closing or self._aside or self._draining or self._queued_bytes >= self._batch_bytes):
             left_s = min(until_s, self._due_s) - time.monotonic()
             if left_s <= 0:
                 break
@@ -378,6 +405,13 @@ _DRAIN_AT_END_S = 2.0
 """At the end of a process: the time for delivering what earlier ones left, and for a delivery in progress."""
 _IMPORT_MS = 2000
 """Maximum time that a fork waits for an import on our thread. One takes milliseconds."""
+
+
+def _make_condition() -> threading.Condition:
+    # Reentrant: a garbage collection meanwhile may drop a response, whose recording then ends here, on this thread.
+    return threading.Condition(threading.RLock())
+
+
 _SPAN_BYTES = 1000
 """Approximate size of a span without content."""
 

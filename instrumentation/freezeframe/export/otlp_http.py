@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from typing import Any, Final
 
 from freezeframe._guard import guard, logger
@@ -41,7 +42,7 @@ class HttpWire:
         if to.encoding != "none":
             self._headers["Content-Encoding"] = to.encoding
         self._connection: Any = None
-        self._pid = os.getpid()
+        self._made_by = _maker()
 
     def send(self, body: bytes, timeout_s: float) -> int:
         """Post one request."""
@@ -79,8 +80,8 @@ class HttpWire:
     def _connect(self, timeout_s: float) -> Any:
         import http.client
 
-        if self._pid != os.getpid():  # the connection is the parent's: two processes would corrupt each other's requests
-            self._connection, self._pid = None, os.getpid()
+        if self._made_by != _maker():
+            self._connection, self._made_by = None, _maker()
         if self._connection is None:
             if self._secure:
                 self._connection = http.client.HTTPSConnection(
@@ -106,6 +107,15 @@ def _open(connection: Any, timeout_s: float) -> None:
         with while_sending():
             connection.connect()
     connection.sock.settimeout(timeout_s)
+
+
+def _maker() -> tuple[int, type]:
+    """Return what a connection belongs to.
+
+    The parent's connection: two processes would corrupt each other's requests. One from before gevent or eventlet replaced
+    the sockets: it would block every greenlet.
+    """
+    return os.getpid(), socket.socket
 
 
 def _seconds(retry_after: str) -> float | None:

@@ -16,6 +16,7 @@ itself, it skips every `atexit`.
 from __future__ import annotations
 
 import _thread
+import contextlib
 import functools
 import os
 import signal
@@ -37,16 +38,23 @@ def flush_before_termination(flush: Callable[[], object]) -> Callable[[], None]:
     def deliver(number: int, frame: object) -> None:
         del frame
         own = signal.getsignal(number) is deliver  # else a later handler calls the one that it found
-        if own and not delivered and is_importing(threading.current_thread()):
+        if own and not delivered and (is_importing(threading.current_thread()) or not flushed()):
             with guard("terminate.aside"):
                 _thread.start_new_thread(deliver_aside, (number,))  # takes no lock that the main thread may hold
                 return
-        if not delivered:
+        if not own and not delivered:
             with guard("terminate"):
                 flush()
         if own:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
+
+    def flushed() -> bool:
+        try:
+            flush()
+        except Exception:  # gevent runs handlers in its event loop, where nothing may wait
+            return False
+        return True
 
     def deliver_aside(number: int) -> None:
         nonlocal delivered
@@ -57,15 +65,14 @@ def flush_before_termination(flush: Callable[[], object]) -> Callable[[], None]:
             delivered = True
             os.kill(os.getpid(), number)
 
-    def take_back() -> None:
-        with guard("terminate.take_back"):
-            if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is deliver:
-                signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    def handle(former: object, handler: Any) -> None:
+        """Set a handler if `former` is the present one. With eventlet, only `signal` knows whether this is the main thread."""
+        with guard("terminate.handle"), contextlib.suppress(ValueError):
+            if signal.getsignal(signal.SIGTERM) is former:
+                signal.signal(signal.SIGTERM, handler)
 
-    with guard("terminate.begin"):
-        if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-            signal.signal(signal.SIGTERM, deliver)
-    return take_back
+    handle(signal.SIG_DFL, deliver)
+    return lambda: handle(deliver, signal.SIG_DFL)
 
 
 def flush_before_exit(flush: Callable[[], object]) -> Callable[[], None]:

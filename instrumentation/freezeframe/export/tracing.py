@@ -9,13 +9,14 @@ from collections import OrderedDict
 from typing import TYPE_CHECKING, Any, Final
 
 from opentelemetry import trace
+from opentelemetry.sdk import resources
 from opentelemetry.sdk.resources import Resource
 from opentelemetry.sdk.trace import ReadableSpan, Span, SpanLimits, SpanProcessor, TracerProvider
 from opentelemetry.sdk.trace.id_generator import IdGenerator
 from opentelemetry.sdk.trace.sampling import Sampler
 
 from freezeframe._guard import guard
-from freezeframe.context.current import current_place
+from freezeframe.context.current import PLACE, Lane, Place, current_place, leave
 from freezeframe.export.export_queue import ExportQueue, size_of
 from freezeframe.export.sampling import HeldRuns, RunSampling, remote_parent
 from freezeframe.seams.recorder import switch
@@ -65,7 +66,7 @@ class OwnIds(IdGenerator):
 def make_provider(service_name: str, sampler: Sampler | None = None) -> TracerProvider:
     """Return our provider. High limits: the SDK's default of 128 attributes drops the oldest, which are the input."""
     attributes: dict[str, Any] = {"service.name": service_name} if service_name else {}
-    return TracerProvider(
+    return _Provider(
         resource=Resource.create(attributes),
         sampler=sampler,
         id_generator=OwnIds(),
@@ -80,6 +81,23 @@ def make_provider(service_name: str, sampler: Sampler | None = None) -> TracerPr
         ),
         shutdown_on_exit=False,
     )
+
+
+class _Provider(TracerProvider):
+    """The SDK's, which starts a pool of threads in each forked child, to find out the process's attributes.
+
+    With gevent, whatever waits between ``fork`` and ``exec`` lets the program's other greenlets run: the child would go on as
+    a second program, and fork again. So the child finds out by itself, outside the application's lane.
+    """
+
+    def _handle_fork(self) -> None:
+        token = PLACE.set(Place(lane=Lane()))
+        with guard("provider.fork"):
+            self._tracers_lock = threading.Lock()
+            for detector in resources._build_resource_detectors():
+                if detector.is_process_dependent():
+                    self._update_resource(detector.detect())
+        leave(token)
 
 
 class CaptureProcessor(SpanProcessor):

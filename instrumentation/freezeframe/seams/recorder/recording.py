@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import threading
 import time
 from collections.abc import Callable, Generator
@@ -81,6 +82,10 @@ class Recorder:
     known_texts: KnownTexts = field(default_factory=KnownTexts, init=False)
     results: WeakSet[OpenResult] = field(default_factory=lambda: WeakSet[OpenResult](), init=False)
     """Of databases, which the program may still read."""
+
+    def __post_init__(self) -> None:
+        # The parent ends them. A child that did so at its ``exec``, too, would send spans, and under gevent wait for that.
+        os.register_at_fork(after_in_child=self._under_way.clear)
 
     def start(
         self,
