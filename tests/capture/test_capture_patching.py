@@ -177,6 +177,24 @@ class Chained:
         self.loader.exec_module(module)
 
 
+class Rewriting(Chained):
+    """A loader that replaces how the one inside gets its code, as ddtrace's does."""
+
+    def _execute(self, module: ModuleType) -> None:
+        get_code = self.loader.get_code
+        self.loader.get_code = functools.partial(get_code)
+        super()._execute(module)
+
+
+class Replacing(Chained):
+    """A loader that sets `exec_module` on the one inside."""
+
+    def _execute(self, module: ModuleType) -> None:
+        execute = self.loader.exec_module
+        self.loader.exec_module = functools.partial(execute)
+        super()._execute(module)
+
+
 class Slotted:
     __slots__ = ("loader",)
 
@@ -219,6 +237,8 @@ LOADERS: dict[str, Callable[[Any], Any]] = {
     "as it is": lambda loader: loader,
     "chained": Chained,
     "chained twice": lambda loader: Chained(Chained(loader)),
+    "rewriting": Rewriting,
+    "replacing": Replacing,
     "slots": Slotted,
     "a proxy": Proxied,
     "a proxy of a proxy": lambda loader: Proxied(Proxied(loader)),

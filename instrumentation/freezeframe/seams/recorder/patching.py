@@ -211,11 +211,15 @@ class _Loader:
     too (a zip file), be a class (frozen modules), have slots, or be a proxy that hands the attribute on (wrapt).
     """
 
-    __slots__ = ("_callback", "_loader")
-
     def __init__(self, loader: Any, callback: Callable[[ModuleType], None]) -> None:
-        self._loader = loader
-        self._callback = callback
+        vars(self).update(_loader=loader, _callback=callback)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Hand on what another tool sets (ddtrace: `get_code`, which the other loader then calls)."""
+        if name == "exec_module":
+            vars(self)[name] = value
+        else:
+            setattr(self._loader, name, value)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(object.__getattribute__(self, "_loader"), name)
