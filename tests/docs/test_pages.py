@@ -66,6 +66,18 @@ def test_every_page_is_found_from_the_first_one() -> None:
     assert [page for page in sorted(named) if f"({page})" not in index] == []
 
 
+def test_measurements_with_a_date_are_not_on_the_pages_of_users() -> None:
+    """They are in `docs/internals/measured.md`, the newest alone."""
+    pages = [path for path in ROOT.glob("docs/**/*.md") if path.parent.name not in {"decisions", "internals"}]
+    dated = [(name(page), date) for page in pages for date in re.findall(r"\b20\d\d-\d\d-\d\d\b", prose_of(page))]
+    assert dated == []
+
+
+def prose_of(page: Path) -> str:
+    """Return a page without what is set as code."""
+    return re.sub(r"`[^`]*`", "", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.MULTILINE | re.DOTALL))
+
+
 def test_extras_are_declared() -> None:
     """`pip install 'freezeframe[...]'` of another, on a page or in a message, would warn and install nothing."""
     declared = set(PYPROJECT["project"]["optional-dependencies"])
