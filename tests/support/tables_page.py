@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from freezeframe_schemas.tables.columns import (
@@ -19,8 +20,8 @@ from freezeframe_schemas.tables.views import views
 
 _TABLES: Final = (
     (
-        "span_rows Spans, one row each. Read them through the view `spans`, which has hashes in hex, and the",
-        "columns that are computed.",
+        "span_rows",
+        "Spans, one row each. Read them through the view `spans`, which has hashes in hex, and the columns that are computed.",
         SPAN_COLUMNS,
     ),
     (
@@ -35,6 +36,9 @@ _WHOLE: Final = re.compile(
 )
 """A table that is whole on each node of a cluster: its columns are only in its migration."""
 _WHOLE_COLUMN: Final = re.compile(r"^    (\w+) (.+?)(?: DEFAULT \S+)? COMMENT '([^']*)',?$", re.MULTILINE)
+_SHARED: Final = 4
+"""A column of so many views is explained once."""
+_LACKS: Final = "lacks_"
 _AS_THEIR_TABLES: Final = ("spans", "payloads", "rejected")
 _COMMENT: Final = re.compile(r"COMMENT '((?:[^']|'')*)'")
 _LEAD: Final = re.compile(r"\A((?:-- [^\n]*\n)+)")
@@ -62,11 +66,32 @@ def tables_page() -> str:
             lines += ["", f"## {name}", "", f"{text}.", "", "| column | type | what it is |", "|---|---|---|"]
             lines += [f"| `{column}` | `{type_}` | {what} |" for column, type_, what in _WHOLE_COLUMN.findall(columns)]
     lines += ["", "# Columns of the views", "", "`spans`, `payloads` and `rejected` have the columns of their tables, above."]
-    for name, columns in ((_described_view(sql)[0], view_columns(sql)) for _, sql in views()):
-        if name not in _AS_THEIR_TABLES:
-            lines += ["", f"## {name}", "", "| column | what it is |", "|---|---|"]
-            lines += [f"| `{column}` | {what} |" for column, what in columns.items()]
+    listed = {_described_view(sql)[0]: view_columns(sql) for _, sql in views()}
+    listed = {name: columns for name, columns in listed.items() if name not in _AS_THEIR_TABLES}
+    counts = Counter(row for columns in listed.values() for row in columns.items())
+    shared = {column: what for (column, what), number in counts.items() if number >= _SHARED}
+    lines += ["", "## Columns that views share", "", *_view_table(shared)]
+    for name, columns in listed.items():
+        own = {column: what for column, what in columns.items() if shared.get(column) != what}
+        lines += ["", f"## {name}", "", *_view_table(_folded(own))]
+        lines += (
+            ["", f"Also: {', '.join(f'`{column}`' for column in columns if column not in own)}."]
+            if len(own) < len(columns)
+            else []
+        )
     return "\n".join(lines) + "\n"
+
+
+def _view_table(columns: Mapping[str, str]) -> list[str]:
+    return ["| column | what it is |", "|---|---|", *(f"| `{column}` | {what} |" for column, what in columns.items())]
+
+
+def _folded(columns: Mapping[str, str]) -> Mapping[str, str]:
+    """Return columns in which those that say of each field of the replay kit how many spans lack it are one row."""
+    lacking = [column.removeprefix(_LACKS) for column in columns if column.startswith(_LACKS)]
+    kept = {column: what for column, what in columns.items() if not column.startswith(_LACKS)}
+    fields = ", ".join(f"`{field}`" for field in lacking)
+    return kept | ({f"{_LACKS}FIELD": f"Spans that should carry the field and do not, for each of {fields}"} if lacking else {})
 
 
 def _described_view(sql: str) -> tuple[str, str]:
