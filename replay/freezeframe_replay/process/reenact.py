@@ -28,7 +28,7 @@ from freezeframe_replay.process.child import (
 )
 from freezeframe_replay.process.entry_point import is_called
 from freezeframe_replay.process.keeper import ended_with_us
-from freezeframe_replay.process.own_code import OwnCode, own_code
+from freezeframe_replay.process.own_code import own_code
 from freezeframe_replay.process.peers import Peers, peers_file
 from freezeframe_replay.process.recorded_command import recorded_command
 from freezeframe_replay.process.recorded_variables import recorded_variables
@@ -95,11 +95,7 @@ class _How:
     quiet: bool
     keys: Path
     spans: Path | None
-    python: str
-    path: Sequence[str]
-    """Where this Python finds modules."""
-    own: OwnCode
-    """What the recording may name."""
+    interpreter: Interpreter
 
 
 def reenact(
@@ -121,8 +117,7 @@ def reenact(
 
     Args:
         fixture: the fixture, or the directory that holds one.
-        command: what to start; by default the recorded function is called, or the recorded command started, with the
-            recorded input.
+        command: what to start (default: the recorded function or command, with the recorded input).
         cwd: working directory of the program (default: this one).
         env: variables added to this process's own, which they override.
         policy: what the replay may do besides answering from the recording (default: nothing).
@@ -142,19 +137,13 @@ def reenact(
     with contextlib.ExitStack() as stack:
         scratch = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="freezeframe-")))
         directory, loaded = _in_files(fixture, scratch)
-        _check_readable(loaded)
-        warnings: list[str] = []
+        _check(loaded, is_own=not command)
+        warnings = list[str]()
         if at_commit:
             cwd, warnings = stack.enter_context(at_recorded_commit(loaded, cwd or Path.cwd()))
         interpreter = interpreter or Interpreter()
-        if not command:
-            _refuse_worker(loaded)
         policy, of_the_fence = _fenced(policy or ReplayPolicy(), scratch, spans)
-        recorded, left_out = recorded_variables(loaded, goes_live=policy.goes_live)
-        ours = (recorded.keys() - {HASH_SEED_VARIABLE}) & os.environ.keys() if policy.goes_live else ()  # keys, addresses
-        own = {name: os.environ[name] for name in ours}
-        variables = {**os.environ, **recorded, **own, **of_the_fence, **interpreter.variables}
-        variables |= env or {}
+        variables, left_out = _variables(loaded, policy, of_the_fence | {**interpreter.variables, **(env or {})})
         how = _How(
             command=command,
             cwd=cwd,
@@ -163,9 +152,7 @@ def reenact(
             quiet=quiet,
             keys=keys or find_data_directory(start=cwd) / KEYS,
             spans=spans,
-            python=interpreter.executable,
-            path=interpreter.path,
-            own=own_code(cwd or Path.cwd()),
+            interpreter=interpreter,
         )
         report = _enact(loaded, directory, scratch / "report.json", how, variables, on_look)
         warnings += _left_out("variable", left_out, "set them yourself")
@@ -173,13 +160,26 @@ def reenact(
         return replace(report, warnings=(*report.warnings, *warnings))
 
 
-def _check_readable(fixture: Fixture) -> None:
-    """Refuse a recording whose texts are not the JSON that they have to be."""
+def _variables(fixture: Fixture, policy: ReplayPolicy, added: Mapping[str, str]) -> tuple[dict[str, str], Sequence[str]]:
+    """Return this process's variables with the recorded and added ones, and which recorded ones are left out."""
+    recorded, left_out = recorded_variables(fixture, goes_live=policy.goes_live)
+    # A replay that goes live needs this process's keys and addresses.
+    ours = (recorded.keys() - {HASH_SEED_VARIABLE}) & os.environ.keys() if policy.goes_live else ()
+    return {**os.environ, **recorded, **{name: os.environ[name] for name in ours}, **added}, left_out
+
+
+def _check(fixture: Fixture, *, is_own: bool) -> None:
+    """Refuse a recording whose texts are not JSON, and a worker's as its own entry point."""
     for name in ("input", "output", "error", "environment", "flags", "clock_readings", "random_state"):
         try:
             json.loads(getattr(fixture.entry, name) or "null")
         except (ValueError, RecursionError) as error:
             raise ReplayError(f"run {fixture.run_id}: its {name} is not readable: {error}", do="record it again") from None
+    if is_own and (OF_A_WORKER in fixture.gaps or any(gap.startswith(f"{OF_A_WORKER}: ") for gap in fixture.gaps)):
+        raise ReplayError(
+            f"run {fixture.run_id}: {OF_A_WORKER}",
+            do="mark the function that the worker calls with @freezeframe.run, and replay its runs",
+        )
 
 
 def _left_out(what: str, names: Sequence[str], do: str) -> list[str]:
@@ -309,8 +309,9 @@ def _input_check(report: Report, fixture: Fixture, *, is_own: bool) -> Check:
 def _entry_command(fixture: Fixture, how: _How) -> tuple[list[str], tuple[str, ...]]:
     """Return how the recorded entry point is started, and which recorded options of Python are left out."""
     if is_called(fixture):
-        return [how.python, "-m", "freezeframe_replay.process.child"], ()
-    return recorded_command(fixture, how.own, how.python, how.path)
+        return [how.interpreter.executable, "-m", "freezeframe_replay.process.child"], ()
+    own = own_code(how.cwd or Path.cwd())
+    return recorded_command(fixture, own, how.interpreter.executable, how.interpreter.path)
 
 
 def _stdin(fixture: Fixture) -> bytes:
@@ -318,14 +319,6 @@ def _stdin(fixture: Fixture) -> bytes:
     given: Any = values.decode(fixture.entry.input) if fixture.entry.input else None
     read = given.get("stdin") if fixture.entry.kind is EntryKind.COMMAND and isinstance(given, dict) else None
     return read.encode() if isinstance(read, str) else read or b""
-
-
-def _refuse_worker(fixture: Fixture) -> None:
-    if OF_A_WORKER in fixture.gaps or any(gap.startswith(f"{OF_A_WORKER}: ") for gap in fixture.gaps):
-        raise ReplayError(
-            f"run {fixture.run_id}: {OF_A_WORKER}",
-            do="mark the function that the worker calls with @freezeframe.run, and replay its runs",
-        )
 
 
 def _run(
