@@ -317,7 +317,7 @@ def test_a_recorded_program_reaches_the_store_and_a_cache_answers_from_there(
             assert provider.asked == 1
             said = capsys.readouterr().err
             assert "answered 1 of 1 model call from earlier runs; saved 0 tokens in, 7 out, $0.0001" in said
-            assert main(["replay", "last", "--quiet"]) == 1  # the answered call is not part of its run
+            assert main(["replay", "last", "--quiet"]) == 0  # the run of the answered call has no step, so `last` is the one before
             assert main(["cache", "--", *command[:-1], command[-1].replace("Where", "Who")]) == 0
             assert provider.asked == 2
             patch.setattr("freezeframe_replay.process.cached_answers._MOST_RUNS", 1)  # and the newest asked another question
