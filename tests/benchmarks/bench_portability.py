@@ -26,19 +26,19 @@ from freezeframe_replay.sources.recordings.kinds import RECORDINGS, requests_of_
 from freezeframe_replay.sources.span_file import load_run_of_file
 
 _DATA = Path(__file__).parents[1] / "data"
-_LINES = ("langsmith", "helicone", "jsonl", "llm-fixture", "openai-stored", "bedrock", "braintrust", "weave", "mitmproxy")
+_LINES = ("langsmith", "helicone", "jsonl", "openai-stored", "bedrock", "braintrust", "weave")
 """Kinds whose files go on after their end: lines, and flows."""
 _ARRAYS = {"har": "log.entries", "phoenix": "data", "langfuse": "observations", "opik": "spans", "tau-bench": ""}
 """Kinds whose files hold an array: the way to it."""
 _READ = (*_ARRAYS, *_LINES)
-_WRITTEN = ("otlp", "phoenix", "vcr", "har", "wiremock", "inspect")
+_WRITTEN = ("otlp", "phoenix", "vcr", "har", "inspect")
 
 
 def _parts(kind: str) -> tuple[bytes, bytes, bytes]:
     """Return how a file of a kind begins, what is repeated in it, and how it ends."""
     whole = ALL[kind].read_bytes()
     if kind in _LINES:
-        return b"", whole.rstrip(b"\n") + b"\n" if kind != "mitmproxy" else whole, b""
+        return b"", whole.rstrip(b"\n") + b"\n", b""
     document: Any = json.loads(whole)
     if not _ARRAYS[kind]:
         return b"[", json.dumps(document)[1:-1].encode(), b"]"

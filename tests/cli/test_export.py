@@ -6,7 +6,6 @@ import ast
 import gzip
 import json
 import re
-from collections import Counter
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -118,22 +117,15 @@ def exchanges_of_traffic() -> list[Exchange]:
 
 @pytest.mark.proof
 @pytest.mark.long
-@pytest.mark.parametrize("kind", ["vcr", "har", "wiremock"])
+@pytest.mark.parametrize("kind", ["vcr", "har"])
 def test_recorded_provider_traffic_is_written_with_its_bytes(kind: str, tmp_path: Path) -> None:
     """A cassette is read by PyYAML itself, as vcrpy does."""
-    import base64
-
     import yaml
 
     calls = exchanges_of_traffic()
     assert len(calls) > 50
     text = text_of(kind, Exported(run_id="run", exchanges=calls))
     plain = [decode_body(call.response.body, call.response.headers) for call in calls]
-    if kind == "wiremock":
-        answers = [mapping["response"] for mapping in json.loads(text)["mappings"]]
-        made = [a["body"].encode() if "body" in a else base64.b64decode(a["base64Body"]) for a in answers]
-        assert made == plain
-        return
     path = tmp_path / "calls.yaml"
     path.write_text(text, encoding="utf-8")
     (run,) = runs_of_recording(path, RECORDINGS[kind])
@@ -164,16 +156,6 @@ def test_any_text_and_any_bytes_are_a_scalar_that_yaml_reads(text: str, body: by
     asked, answer = item["request"]["body"], item["response"]["body"]["string"]
     assert (asked if isinstance(asked, bytes) else asked.encode()) == call.request.body
     assert (answer if isinstance(answer, bytes) else answer.encode()) == body
-
-
-def test_equal_requests_get_the_recorded_answers_one_after_the_other(sent: Path) -> None:
-    run = exported(load_run_of_file(sent))
-    twice = Exported(run_id="twice", exchanges=[*run.exchanges, *run.exchanges])
-    mappings = json.loads(text_of("wiremock", twice))["mappings"]
-    states = [(m["requiredScenarioState"], m.get("newScenarioState")) for m in mappings]
-    assert Counter(states) == {("Started", "2"): 6, ("2", None): 6}
-    once = json.loads(text_of("wiremock", run))["mappings"]
-    assert not any("scenarioName" in mapping for mapping in once)
 
 
 @pytest.mark.proof("command export")
@@ -290,6 +272,27 @@ def test_the_parameters_of_a_test_are_literals_that_hold_what_was_said(sent: Pat
         ("tool", "-3"),
         ("user", "-4"),
     ]
+
+
+@pytest.mark.parametrize("name", ["promptfoo", "mappings"])
+def test_a_recipe_makes_another_format_of_an_export(
+    name: str, sent: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert export(sent, "openai-evals", "runs.jsonl", "--each", "call") == export(sent, "har", "calls.har") == 0
+    page = (ROOT / "docs" / "export.md").read_text(encoding="utf-8")
+    (recipe,) = [block for block in re.findall("```python\n(.*?)```", page, re.DOTALL) if f"\n{name} = [" in block]
+    made: dict[str, Any] = {}
+    exec(compile(recipe, "docs/export.md", "exec"), made)
+    calls = [exchange for exchange in load_run_of_file(sent).exchanges if exchange.request.method]
+    if name == "mappings":
+        assert [m["response"]["status"] for m in made["mappings"]] == [call.response.status for call in calls]
+        paths = [call.request.url[call.request.url.find("/", 8) :] for call in calls]
+        assert [mapping["request"]["url"] for mapping in made["mappings"]] == paths
+        assert ["bodyPatterns" in m["request"] for m in made["mappings"]] == [bool(call.request.body) for call in calls]
+    else:
+        assert len(made["promptfoo"]) == len(made["dspy"]) == 4
+        assert [row["answer"] for row in made["dspy"]] == [row["assert"][0]["value"] for row in made["promptfoo"]]
 
 
 # -- what leaves, and what does not -----------------------------------------------------------------------------------------

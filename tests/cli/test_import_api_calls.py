@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from recorded_traffic import load_conversations
-from recording_files import CALLS, DATA, RECORDED_AS, Row, as_lines, run_of, written
+from recording_files import CALLS, RECORDED_AS, Row, as_lines, run_of, written
 
 from freezeframe.seams.recorder.enrich import genai_attributes
 from freezeframe_replay.engine.freeze import freeze
@@ -24,7 +24,6 @@ PROVIDERS = {
     "openai-stored": {"openai"},
     "bedrock": {"bedrock"},
     "helicone": {"openai", "gemini"},
-    "llm-fixture": {"openai", "anthropic", "gemini"},
 }
 """Kind -> whose calls it may hold; the others hold anyone's."""
 APIS = {"batch": {"chat", "responses", "messages", "completions"}, "openai-stored": {"chat", "responses"}}
@@ -78,37 +77,6 @@ def test_recorded_calls_say_the_same_in_each_form(kind: str, tmp_path: Path) -> 
         return
     for row, span in zip(rows, calls, strict=True):
         assert meaning(span.attributes) == meaning_of(row), row["id"]
-
-
-def test_a_function_from_text_to_text_is_a_question_and_its_answer(tmp_path: Path) -> None:
-    line = {"args_repr": "('Where is it?',)", "kwargs_repr": "{}", "response_json": "In Lyon", "recorded_at": "2026-01-01"}
-    run = run_of("llm-fixture", written(tmp_path, json.dumps(line)))
-    (call,) = (span for span in run.spans if span.parent_span_id)
-    asked, answer = meaning(call.attributes)
-    assert asked["messages"] == [{"role": "user", "text": "Where is it?"}]
-    assert answer == [{"type": "text", "content": "In Lyon"}]
-
-
-def test_objects_of_an_sdk_are_read_as_the_package_itself_wrote_them() -> None:
-    """A text; two answers of the openai SDK, with one of its messages between them; one of anthropic."""
-    run = run_of("llm-fixture", DATA / "objects.llm-fixture.jsonl")
-    calls = [meaning(span.attributes) for span in run.spans if span.parent_span_id]
-    assert [[part.get("name") or part["content"] for part in answer] for _, answer in calls] == [
-        ["It is no. 1 in Lyon 🙂."],
-        ["track"],
-        ["It is no. 4 in Lyon 🙂."],
-        ["It is no. 6 in Lyon 🙂."],
-    ]
-    arguments = {"order": "AC-3"}
-    asked = [{"role": "user", "text": "Where is it?"}, {"call": "track", "arguments": arguments}, {"result": "sunny"}]
-    assert calls[2][0]["messages"] == asked
-
-
-def test_an_answer_that_is_python_is_a_text_unless_it_is_an_object_of_an_sdk(tmp_path: Path) -> None:
-    line = {"args_repr": "('Write a point',)", "kwargs_repr": "{}", "response_json": "Point(x=1)"}
-    run = run_of("llm-fixture", written(tmp_path, json.dumps(line)))
-    (call,) = (span for span in run.spans if span.parent_span_id)
-    assert meaning(call.attributes)[1] == [{"type": "text", "content": "Point(x=1)"}]
 
 
 def test_the_request_and_result_files_of_a_batch_are_one_run(tmp_path: Path) -> None:

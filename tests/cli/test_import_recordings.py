@@ -86,7 +86,7 @@ def test_a_real_sdk_gets_each_recorded_body_byte_for_byte(kind: str) -> None:
     from freezeframe_schemas.wire import decode_body
 
     fixture = freeze(run_of(kind, FILES[kind]))
-    provider = {"vcr": "anthropic", "har": "openai", "mitmproxy": "openai"}[kind]
+    provider = {"vcr": "anthropic", "har": "openai"}[kind]
     clients = Clients("http://127.0.0.1:9")
     with served(fixture) as session:
         for step in fixture.steps:

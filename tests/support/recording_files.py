@@ -14,14 +14,13 @@ from freezeframe_replay.sources.recordings.kinds import RECORDINGS, runs_of_reco
 from freezeframe_schemas.run import Run
 
 DATA = Path(__file__).parents[1] / "data" / "recordings"
-FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har", "mitmproxy": DATA / "weather.flows"}
+FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har"}
 """Those that hold bytes."""
 TALKS = {"tau-bench": DATA / "airline.json", "swe-agent": DATA / "missing-colon.traj"}
 """Those that hold what was said, as chat messages."""
 OTHERS = {
     "inspect": DATA / "rain.inspect.json",
     "atif": DATA / "orders.atif.json",
-    "who-and-when": DATA / "question.who-and-when.json",
     "braintrust": DATA / "rain.braintrust.jsonl",
     "opik": DATA / "rain.opik.json",
     "weave": DATA / "track.weave.jsonl",
@@ -35,9 +34,7 @@ TRACES = {
 """Those that hold spans."""
 SESSIONS = {kind: DATA / f"orders.{kind}.jsonl" for kind in ("claude-code", "codex", "gemini-cli")}
 """Those of coding agents."""
-CALLS = {
-    kind: DATA / f"tools.{kind}.jsonl" for kind in ("batch", "openai-stored", "bedrock", "helicone", "jsonl", "llm-fixture")
-}
+CALLS = {kind: DATA / f"tools.{kind}.jsonl" for kind in ("batch", "openai-stored", "bedrock", "helicone", "jsonl")}
 """Those that hold calls of an API, but not their bytes."""
 ALL = {**FILES, **TALKS, **TRACES, **SESSIONS, **CALLS, **OTHERS, "langfuse": DATA / "greeting.json"}
 
@@ -79,8 +76,6 @@ def asked_of(kind: str) -> list[Row]:
             system, user, first, _ = json.loads(OTHERS[kind].read_bytes())["steps"]
             told = [{"role": step["source"], "content": step["message"]} for step in (system, user)]
             return [_chat(told), _chat([*told, *_chat_of_atif(first)])]
-        case "who-and-when":
-            return list(_asked_by_agents(json.loads(OTHERS[kind].read_bytes())))
         case "braintrust" | "weave":
             items = map(json.loads, OTHERS[kind].read_text(encoding="utf-8").splitlines())
             given = [item.get("input") or item.get("inputs", {}).get("messages") for item in items]
@@ -119,17 +114,6 @@ def _chat_of_atif(step: Row) -> list[Row]:
         for result in step["observation"]["results"]
     ]
     return [{"role": "assistant", "content": step["message"], "tool_calls": calls}, *results]
-
-
-def _asked_by_agents(held: Row) -> Iterable[Row]:
-    """Yield what each agent of a group chat is asked: its own words as the model's, those of others as the user's."""
-    for place, message in enumerate(held["history"]):
-        if place and message["name"] in held["system_prompt"]:
-            said = [
-                {"role": "assistant" if past["name"] == message["name"] else "user", "content": past["content"]}
-                for past in held["history"][:place]
-            ]
-            yield _chat([{"role": "system", "content": held["system_prompt"][message["name"]]}, *said])
 
 
 # -- recorded exchanges, in the form of each kind -----------------------------------------------------------------------
@@ -208,23 +192,7 @@ def _plain(number: int, row: Row) -> list[Row]:
     return [{**url, "time": 1_767_225_600 + number, "duration_ms": 250, "request": asked, "response": told}]
 
 
-def _llm_fixture(number: int, row: Row) -> list[Row]:
-    """As llm-fixture-replay writes a call of a function that takes the fields of the API."""
-    asked, told = _bodies(row)
-    named = repr(dict(sorted(asked.items())))
-    return [
-        {
-            "hash": str(number),
-            "args_repr": "()",
-            "kwargs_repr": named,
-            "response_json": told,
-            "recorded_at": f"2026-01-01T{number // 60:02}:{number % 60:02}:00.250000+00:00",
-        }
-    ]
-
-
 _WRITERS = {
-    "llm-fixture": _llm_fixture,
     "batch": _batch,
     "openai-stored": _stored,
     "bedrock": _bedrock,

@@ -13,12 +13,11 @@ from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, positive, print_json
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import write_whole
-from freezeframe_replay.local.target import load_target, open_store, store_of
+from freezeframe_replay.local.target import load_target, open_store
 from freezeframe_replay.report.render import counted
 from freezeframe_replay.sources.exports.endpoints import Sender
 from freezeframe_replay.sources.exports.kinds import (
     EXPORTS,
-    PARQUET,
     Export,
     Exported,
     ExportKind,
@@ -26,9 +25,7 @@ from freezeframe_replay.sources.exports.kinds import (
     form_of,
     requests_of_spans,
 )
-from freezeframe_replay.sources.exports.parquet import parquet_of_query, parquet_of_runs
 from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
-from freezeframe_replay.sources.store_door import is_backend
 from freezeframe_schemas.address import shown_address, split_address
 from freezeframe_schemas.errors import ConfigError, RunError
 from freezeframe_schemas.fixture import Fixture
@@ -42,7 +39,6 @@ COMMAND: Final = Command(
         "freezeframe export 4bf92f35 --to phoenix http://127.0.0.1:6006": "to a backend",
         "freezeframe export 4bf92f35 --to vcr tests/cassettes/late.yaml": "its HTTP calls",
         """freezeframe export --sql "SELECT trace_id FROM runs" --to inspect week.jsonl""": "a dataset",
-        """freezeframe export --sql "SELECT * FROM calls" --to parquet calls.parquet""": "rows",
     },
     options=(
         option("runs", nargs="*", metavar="RUN", help=TARGET_HELP),
@@ -51,7 +47,7 @@ COMMAND: Final = Command(
             nargs=2,
             required=True,
             metavar=("KIND", "DEST"),
-            help=f"{_MADE}; {PARQUET} (what --sql selects, or the runs' spans)",
+            help=_MADE,
         ),
         option("--sql", metavar="QUERY", help="runs whose ids are in the first column of this query"),
         option("--limit", type=positive, default=1000, metavar="N", help="at most N runs by SQL (default: 1000)"),
@@ -70,11 +66,9 @@ def execute(arguments: argparse.Namespace) -> int:
     name, destination = arguments.to
     if bool(arguments.runs) == bool(arguments.sql):
         raise ConfigError("choose runs in exactly one way: by name, or with --sql")
-    if name == PARQUET:
-        return _parquet(arguments, destination)
     kind = EXPORTS.get(name)
     if kind is None:
-        raise ConfigError(f"--to {name}: expected one of {', '.join([*EXPORTS, PARQUET])}")
+        raise ConfigError(f"--to {name}: expected one of {', '.join(EXPORTS)}")
     names = arguments.runs or _chosen(arguments)
     if not names:
         raise RunError("no matching runs", do="list them with `freezeframe runs`")
@@ -159,28 +153,6 @@ def _write_pieces(pieces: Iterable[str | bytes], destination: str) -> None:
         sys.stdout.buffer.flush()
         return
     write_whole(Path(destination), encoded, option="--to", parents=True)
-
-
-def _parquet(arguments: argparse.Namespace, destination: str) -> int:
-    url = store_of(place_of(arguments))
-    if is_backend(url):
-        raise ConfigError("parquet: requires freezeframe's own tables", do="freezeframe import otlp, and export from the store")
-    with Progress("exporting", quiet=_is_quiet(arguments)):
-        if arguments.sql:
-            pieces = parquet_of_query(url, arguments.sql)
-        else:
-            store = open_store(place_of(arguments))
-            names = [store.find(name) for name in arguments.runs]
-            for name in [] if arguments.unredacted else names:
-                policies = policies_of(store.load_spans(name))
-                refuse_bare(name, policies, made="an export", anyway="export it as it is: --unredacted")
-            pieces = parquet_of_runs(url, names)
-        _write_pieces(pieces, destination)
-    if arguments.json and destination != "-":
-        print_json({"kind": "parquet", "to": destination, "bytes": Path(destination).stat().st_size})
-    elif destination != "-":
-        print(f"wrote {destination}: {Path(destination).stat().st_size:,} bytes")
-    return 0
 
 
 # -- backends -------------------------------------------------------------------------------------------------------------

@@ -115,29 +115,9 @@ def _flat(call: JsonObject) -> JsonObject:
     return {"id": call.get("id") or "", "type": "function", "function": function["name"], "arguments": held}
 
 
-def promptfoo(example: DatasetExample) -> JsonObject:
-    """Return a test case of promptfoo. Source: https://www.promptfoo.dev/docs/configuration/test-cases."""
-    return {
-        "description": example.name,
-        "vars": {"messages": dump([*example.messages]), "question": _question(example)},
-        "assert": [{"type": "equals", "value": example.expected}],
-        "metadata": example.about,
-    }
-
-
 def braintrust(example: DatasetExample) -> JsonObject:
     """Return a row of a Braintrust dataset. Source: https://www.braintrust.dev/docs/annotate/datasets."""
     return {"id": example.name, "input": [*example.messages], "expected": example.expected, "metadata": example.about}
-
-
-def dspy(example: DatasetExample) -> JsonObject:
-    """Return a row for ``dspy.Example(**row).with_inputs("question", "history")``."""
-    return {"question": _question(example), "history": [*example.messages[:-1]], "answer": example.expected, **example.about}
-
-
-def _question(example: DatasetExample) -> str:
-    content = example.messages[-1].get("content")
-    return content if isinstance(content, str) else dump(content)
 
 
 def write_lines(examples: Iterable[DatasetExample], row: Callable[[DatasetExample], JsonObject]) -> Iterator[str]:

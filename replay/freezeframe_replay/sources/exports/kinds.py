@@ -14,7 +14,6 @@ from freezeframe_replay.sources.exports import datasets
 from freezeframe_replay.sources.exports.datasets import DatasetExample, examples_of, write_lines, write_pytest
 from freezeframe_replay.sources.exports.endpoints import LANGFUSE, LANGSMITH, MLFLOW, OTLP, PHOENIX, Endpoint
 from freezeframe_replay.sources.exports.openinference import in_openinference
-from freezeframe_replay.sources.exports.wiremock import write_stubs
 from freezeframe_replay.sources.otlp_requests import batches_of_spans
 from freezeframe_replay.sources.recordings.har import write_har
 from freezeframe_replay.sources.recordings.vcr import write_cassette
@@ -121,10 +120,6 @@ def _har(runs: Iterable[Exported], export: Export) -> Iterator[str]:
     return write_har(_http_calls(runs, export, unanswered=True), creator="freezeframe", version=__version__)
 
 
-def _wiremock(runs: Iterable[Exported], export: Export) -> Iterator[str]:
-    return write_stubs(_http_calls(runs, export))
-
-
 # -- spans ----------------------------------------------------------------------------------------------------------------
 
 
@@ -202,14 +197,9 @@ EXPORTS: Final = {
         _spans("langsmith", "LangSmith", LANGSMITH, shown=True),
         _calls("vcr", "a cassette of vcrpy", "yaml", _vcr, alone=True),
         _calls("har", "an HTTP Archive", "har", _har, _BYTES_LOSES + ", content-encodings", alone=True),
-        _calls("wiremock", "stubs of WireMock", "json", _wiremock, _BYTES_LOSES + ", headers of requests"),
         _dataset("openai-evals", "samples of openai/evals", "jsonl", _lines(datasets.openai_evals)),
         _dataset("inspect", "samples of Inspect", "jsonl", _lines(datasets.inspect)),
-        _dataset("promptfoo", "test cases of promptfoo", "jsonl", _lines(datasets.promptfoo)),
         _dataset("braintrust", "rows of a Braintrust dataset", "jsonl", _lines(datasets.braintrust)),
-        _dataset("dspy", "examples of DSPy", "jsonl", _lines(datasets.dspy)),
         _dataset("pytest", "parameters of a test", "py", _pytest),
     )
 }
-PARQUET: Final = "parquet"
-"""Written by the store itself."""

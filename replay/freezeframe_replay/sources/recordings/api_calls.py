@@ -1,21 +1,17 @@
 """Calls of a model's API that were kept as JSON, one per item: request and answer in the provider's form, but not its bytes.
 
 Batches of OpenAI and of those that copy it, and of Anthropic; OpenAI's stored completions; invocation logs of Bedrock;
-Helicone's requests; fixtures of llm-fixture-replay; and plain lines with a request and a response, for whatever else can be
+Helicone's requests; and plain lines with a request and a response, for whatever else can be
 brought into that form.
 
 Source: https://platform.openai.com/docs/api-reference/batch and /chat/list;
 https://docs.anthropic.com/en/api/creating-message-batches;
 https://docs.aws.amazon.com/bedrock/latest/userguide/model-invocation-logging.html;
-https://docs.helicone.ai/rest/request/post-v1requestquery-clickhouse;
-https://github.com/MukundaKatta/llm-fixture-replay (``box.py``)
+https://docs.helicone.ai/rest/request/post-v1requestquery-clickhouse
 """
 
 from __future__ import annotations
 
-import ast
-import json
-import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -24,7 +20,7 @@ from freezeframe_replay.sources.recordings.http_calls import HttpCall, Origin, c
 from freezeframe_replay.sources.recordings.json_items import each, line_at, lines_of, listed, placed
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.wire import bedrock_invoke
-from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_objects, as_text, dump, parse
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, dump, parse
 from freezeframe_schemas.wire.frames import Frame
 
 _OPENAI: Final = "https://api.openai.com"
@@ -40,11 +36,6 @@ _BY_ANSWER: Final = {
 _JSON: Final = (("content-type", "application/json"),)
 _NO_BYTES: Final = "it holds what was asked and answered as JSON, not the bytes"
 _OK: Final = 200
-_SHOWN: Final = re.compile(r"<[\w.]+ object at 0x[0-9a-f]+>|[A-Z]\w*\(\w+=.*\)", re.DOTALL)
-"""What Python shows of an object."""
-_HOLDS_OBJECTS: Final = re.compile(r"\w\(\w+=")
-_LONGEST_LITERAL: Final = 1_000_000
-"""Characters; Python needs a hundred times as much to read one."""
 
 
 def _call(
@@ -123,54 +114,6 @@ _of_helicone: Final = _call_of(
     at="request_created_at",
     took_ms="delay_ms",
 )
-
-
-def _of_llm_fixture(item: JsonObject) -> HttpCall:
-    """Return what a wrapped function was asked and answered; if both are texts, as a message and its answer."""
-    given, named = (_python(item.get(name), name) for name in ("args_repr", "kwargs_repr"))
-    request: JsonObject = dict(as_object(named))
-    answer = _returned(item.get("response_json"))
-    if not request or (isinstance(answer, str) and "messages" not in request):
-        texts = [text for text in (*as_list(given), *request.values()) if isinstance(text, str)]
-        if not texts:
-            raise ValueError("args_repr: found no text and no fields of a model's API")
-        said: list[JsonValue] = [{"role": "user", "content": texts[0]}]
-        request = {"model": request.get("model"), "messages": said}
-    if isinstance(answer, str):
-        message: JsonObject = {"role": "assistant", "content": answer}
-        choices: list[JsonValue] = [{"index": 0, "finish_reason": "stop", "message": message}]
-        whole: JsonObject = {"object": "chat.completion", "choices": choices}
-        answer = whole
-    return _call(_url_of(request, answer), request, answer, at=_time(item.get("recorded_at"), "recorded_at"))
-
-
-def _returned(answer: JsonValue) -> JsonValue:
-    """Return what a function returned. The package writes the object of an SDK as its `repr`."""
-    if not isinstance(answer, str) or _SHOWN.fullmatch(answer) is None:
-        return answer
-    found = as_object(_python(answer, "response_json"))
-    return found if found.keys() >= {"id", "model"} else answer  # else a model that answered in Python
-
-
-class _Plain(ast.NodeTransformer):
-    """Turns objects into dictionaries, as SDKs show their models: `Name(field=...)`."""
-
-    def visit_Call(self, node: ast.Call) -> ast.AST:  # the name that ast calls
-        self.generic_visit(node)
-        if node.args or any(field.arg is None for field in node.keywords):
-            return node
-        return ast.Dict([ast.Constant(field.arg) for field in node.keywords], [field.value for field in node.keywords])
-
-
-def _python(text: JsonValue, name: str) -> JsonValue:
-    """Return the JSON of a Python literal, which may hold objects of an SDK. Nothing in it is called."""
-    if not isinstance(text, str) or len(text) > _LONGEST_LITERAL:
-        raise ValueError(f"{name}: expected the text of a Python literal, of up to {_LONGEST_LITERAL:,} characters")
-    try:
-        tree = ast.parse(text, mode="eval")
-        return parse(json.dumps(ast.literal_eval(_Plain().visit(tree) if _HOLDS_OBJECTS.search(text) else tree)))
-    except (ValueError, SyntaxError, TypeError, MemoryError, RecursionError):
-        raise ValueError(f"{name}: holds an object that is not a plain value, so what was said is not known") from None
 
 
 def _value(value: JsonValue) -> JsonValue:
@@ -317,8 +260,5 @@ def _reader(
 
 read_jsonl: Final = _reader("item", _plain, f"JSON lines: {_NO_BYTES}")
 read_helicone: Final = _reader("item", _of_helicone, f"Helicone: {_NO_BYTES}")
-read_llm_fixture: Final = _reader(
-    "item", _of_llm_fixture, "an LLM fixture: it holds a function's arguments and result, not the call"
-)
 read_stored: Final = _reader("item", _stored, f"stored completions: {_NO_BYTES}")
 read_bedrock: Final = _reader("record", _invocation, f"an invocation log of Bedrock: {_NO_BYTES}", below="events")

@@ -22,7 +22,6 @@ from freezeframe_replay.sources.recordings.inspect_logs import read_inspect
 from freezeframe_replay.sources.recordings.json_items import placed
 from freezeframe_replay.sources.recordings.langfuse import read_langfuse
 from freezeframe_replay.sources.recordings.langsmith import read_langsmith
-from freezeframe_replay.sources.recordings.mitmproxy import read_mitmproxy
 from freezeframe_replay.sources.recordings.mlflow import read_mlflow
 from freezeframe_replay.sources.recordings.observed import BRAINTRUST, OPIK, WEAVE, read_observed
 from freezeframe_replay.sources.recordings.phoenix import read_phoenix
@@ -61,13 +60,11 @@ RECORDINGS: Final = {
     for row in (
         RecordingKind("vcr", "cassettes of vcrpy and of VCR for Ruby and R", "*.yaml *.yml *.json", read_cassette),
         RecordingKind("har", "HTTP Archives of browsers and proxies", "*.har", read_har),
-        RecordingKind("mitmproxy", "flows of mitmproxy", "*.flow *.flows *.mitm", read_mitmproxy),
         RecordingKind("batch", "batches of OpenAI and Anthropic", "*.jsonl", api_calls.read_batch, is_folder=True),
         RecordingKind("openai-stored", "stored completions of OpenAI", "*.json *.jsonl", api_calls.read_stored),
         RecordingKind("bedrock", "invocation logs of Bedrock", "*.json *.jsonl *.json.gz *.jsonl.gz", api_calls.read_bedrock),
         RecordingKind("helicone", "requests of Helicone", "*.json *.jsonl", api_calls.read_helicone),
         RecordingKind("jsonl", "lines with a request and a response", "*.jsonl", api_calls.read_jsonl),
-        RecordingKind("llm-fixture", "fixtures of llm-fixture-replay", "*.jsonl", api_calls.read_llm_fixture),
         RecordingKind("langfuse", "traces that Langfuse exports", "*.json", read_langfuse),
         RecordingKind("mlflow", "MLflow's SQLite store, or a trace as JSON", "*.db *.json", read_mlflow),
         RecordingKind("phoenix", "spans that Phoenix exports", "*.json", read_phoenix),
@@ -81,7 +78,6 @@ RECORDINGS: Final = {
         RecordingKind("inspect", "logs of Inspect", "*.eval *.json", _of_talks(read_inspect)),
         RecordingKind("atif", "ATIF trajectories", "*.json", _of_talks(trajectories.read_atif)),
         RecordingKind("tau-bench", "results of tau-bench", "*.json", _of_talks(trajectories.read_tau_bench)),
-        RecordingKind("who-and-when", "conversations of Who&When", "*.json", _of_talks(trajectories.read_who_and_when)),
         RecordingKind("swe-agent", "trajectories of SWE-agent", "*.traj", _of_talks(trajectories.read_swe_agent)),
     )
 }

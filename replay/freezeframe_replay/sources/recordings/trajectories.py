@@ -1,7 +1,7 @@
 """Trajectories: what benchmarks and research agents keep of a run, as chat messages.
 
 Source: sierra-research/tau-bench ``run.py`` (a list of results); SWE-agent/SWE-agent ``docs/usage/trajectories.md``;
-mingyin1/Agents_Failure_Attribution (Who&When); harbor-framework/harbor ``rfcs/0001-trajectory-format.md`` (ATIF 1.8).
+harbor-framework/harbor ``rfcs/0001-trajectory-format.md`` (ATIF 1.8).
 """
 
 from __future__ import annotations
@@ -28,10 +28,6 @@ _OF_SWE_AGENT: Final = (
 )
 
 _OF_ATIF: Final = "imported from an ATIF trajectory: it holds what was said; no parameters"
-_OF_WHO_AND_WHEN: Final = (
-    "imported from Who&When: it holds what the agents said to each other; no model, parameters and times, and what an agent's "
-    "program wrote is in it as a message"
-)
 _ATIF_VERSION: Final = "ATIF-v1."
 
 
@@ -169,41 +165,3 @@ def _of_step(step: JsonObject) -> Iterator[Said]:
         (said,) = linear(openai_chat.DIALECT, [{**observed, "tool_call_id": call} if call else observed])
         found.append(replace(said, key=f"{key}, result {number}", at=at, is_repeated=bool(step.get("is_copied_context"))))
     return iter(found)
-
-
-# -- Who&When -----------------------------------------------------------------------------------------------------------
-
-
-def read_who_and_when(path: Path, origin: Origin) -> Iterator[Conversation]:
-    """Yield a conversation of several agents: one run. To each, what it said itself is an answer, and the rest was said to it.
-
-    Raises:
-        WireError: a message does not follow the format; the message says which.
-    """
-    prompts: dict[str, Any] = {}
-
-    def note(name: str, value: Any) -> None:
-        if name == "system_prompt":
-            prompts.update(as_object(value))
-
-    history = list(each(path, "message", items_of(path, "history", other=note), _named))
-    agents = list(prompts)
-    said = [_text("system", prompts[name]) for name in agents]
-    for place, (name, text) in enumerate(history):
-        before = [len(agents) + 2 * past + (other != name) for past, (other, _) in enumerate(history[:place])]
-        after = [agents.index(name), *before] if name in prompts else before
-        answers = place > 0 and name in prompts  # the first states the task
-        said += [replace(_text("assistant", text), after=after, is_repeated=not answers), _text("user", text)]
-    yield Conversation(number=1, name=origin.name, messages=said, lacks=_OF_WHO_AND_WHEN)
-
-
-def _named(message: JsonObject) -> tuple[str, JsonValue]:
-    name = message.get("name")
-    if not isinstance(name, str):
-        raise ValueError("name: expected the name of an agent")
-    return name, message.get("content")
-
-
-def _text(role: str, text: JsonValue) -> Said:
-    part: JsonObject = {"type": "text", "content": text if isinstance(text, str) else dump(text)}
-    return Said(message={"role": role, "parts": [part]}, is_repeated=role != "assistant")
