@@ -234,7 +234,6 @@ WAYS = {
 }
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("way", WAYS)
 def test_a_run_that_was_ended_is_unfinished(agent: Agent, capsys: pytest.CaptureFixture[str], way: str) -> None:
     text, number, code = WAYS[way]

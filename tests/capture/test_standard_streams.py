@@ -52,7 +52,6 @@ def recorded(path: Path, stdin: bytes) -> tuple[Run, bytes]:
     ), done.stdout
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("reader", READERS)
 def test_a_program_reads_and_prints_as_without_us_and_both_are_recorded(reader: str, tmp_path: Path) -> None:
     (tmp_path / "agent.py").write_text(HEAD + READERS[reader] + "\n")

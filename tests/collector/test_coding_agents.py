@@ -160,7 +160,6 @@ def expected(agent: str) -> dict[str, Any]:
     return {"runs": [RUNS[agent]], "calls": CALLS[agent], "tools": TOOLS[agent]}
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_session_is_one_run_with_its_calls_tools_and_cost(collector: CollectorProcess, agent: str) -> None:
     """Each API request once, with its tokens, time, failure and cost: as the agent says, else at the model's price."""

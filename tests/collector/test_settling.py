@@ -113,7 +113,6 @@ def test_stored_spans_are_rewritten_once_the_run_has_ended_and_deleting_a_run_de
     assert collector.stop() == 0
 
 
-@pytest.mark.proof
 def test_a_killed_collector_still_knows_what_is_unsettled_and_finishes_a_rewrite(
     data: Path, made: list[CollectorProcess]
 ) -> None:

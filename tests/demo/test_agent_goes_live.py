@@ -15,7 +15,6 @@ NEEDED = frozenset({"get_price", "file_note"})
 """What the fixed agent asks about the other order, which the recording of the wrong one cannot hold."""
 
 
-@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize("variant", ["sync", "async", "stream", "langgraph"])

@@ -25,7 +25,6 @@ ELSEWHERE = {
 """As on a colleague's machine: the hosted addresses, no shop at all."""
 
 
-@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_python")
 @pytest.mark.parametrize("variant", ["sync", "async", "stream", "langgraph"])

@@ -68,7 +68,6 @@ def test_a_packed_bug_is_reenacted_where_nothing_but_freezeframe_is(packed: Pack
     assert not list(packed.home.rglob("*.py")), "the code is gone with the replay"
 
 
-@pytest.mark.proof
 def test_packed_code_runs_only_if_that_is_asked_for(packed: Packed) -> None:
     done = packed.freezeframe("replay", "bug.ffz")
     assert done.returncode == 125

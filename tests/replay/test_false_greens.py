@@ -146,7 +146,6 @@ def test_a_program_that_fails_after_the_run_says_so_beside_the_verdict(tmp_path:
     )
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize(
     ("recorded", "changed", "said"),
     [

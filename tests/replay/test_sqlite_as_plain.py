@@ -74,7 +74,6 @@ def fresh(folder: Path) -> Path:
     return made
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.__name__)
 def test_sqlite_does_the_same_while_it_is_recorded(case: Any, tmp_path: Path) -> None:
     expected = run(case, fresh(tmp_path))

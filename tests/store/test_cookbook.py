@@ -128,7 +128,6 @@ def test_they_are_numbered() -> None:
     assert [*map(int, numbers)] == list(range(1, len(QUERIES) + 1))
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("number", range(1, len(QUERIES) + 1))
 def test_a_query_of_the_cookbook_answers(runs: RunStore, parameters: dict[str, object], number: int) -> None:
     query = QUERIES[number - 1]

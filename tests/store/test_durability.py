@@ -125,7 +125,6 @@ def test_what_an_insert_acked_survives_kill_9(tmp_path: Path) -> None:
         assert answer(tmp_path, "check") == {"damaged": []}
 
 
-@pytest.mark.proof
 def test_a_damaged_file_is_found_and_named_with_the_runs_that_it_touches(tmp_path: Path) -> None:
     """All other runs can be read."""
     fill(tmp_path, 40)

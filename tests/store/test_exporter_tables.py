@@ -170,7 +170,6 @@ def test_otel_traces_has_every_attribute_whole(store: Store, batch: list[SpanRec
                 assert_all(texts_of, item.attributes)
 
 
-@pytest.mark.proof
 @pytest.mark.long
 def test_a_stored_run_read_through_otel_traces_is_the_run(store: Store, facade_url: str) -> None:
     """Over the demo, recorded OTLP, agents that send their history again each turn, and one that was killed."""

@@ -181,7 +181,6 @@ async def test_a_fork_goes_on_with_the_model_only_where_the_service_was_started_
     assert len(provider) == 2
 
 
-@pytest.mark.proof
 async def test_a_replay_is_there_after_a_restart_redacted_as_its_run_and_gone_with_it(
     home: Home, store: Store, provider: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

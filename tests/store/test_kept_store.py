@@ -17,7 +17,6 @@ pytestmark = pytest.mark.long
 TRACE = "cafe" * 8
 
 
-@pytest.mark.proof
 def test_a_collector_that_was_restarted_is_found_again(store: Store) -> None:
     """At another port, and at the same one with a connection that is closed."""
     urls: list[str] = []
@@ -41,7 +40,6 @@ def test_a_collector_that_was_restarted_is_found_again(store: Store) -> None:
         assert seen[2] is not seen[0]
 
 
-@pytest.mark.proof
 def test_the_run_shown_last_is_not_read_again(store: Store, facade_url: str) -> None:
     """So that its steps open at once; one that arrives later is another run."""
     spans = [replace(span, trace_id=TRACE) for span in make_run(tool_call("track", 1))]

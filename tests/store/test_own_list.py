@@ -109,7 +109,6 @@ def recorded() -> list[SpanRecord]:
     return found
 
 
-@pytest.mark.proof
 @pytest.mark.long
 def test_the_list_is_the_same_with_and_without_a_reader(store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """For each facet, order and place; and no reader is taken for it."""

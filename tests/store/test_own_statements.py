@@ -60,7 +60,6 @@ def test_any_other_request_goes_to_a_reader(request_: QueryRequest) -> None:
     assert asked_run(request_, DATABASE) is None
 
 
-@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("tenant", [None, "a'b"])
 def test_a_reader_answers_the_same(store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch, tenant: str | None) -> None:

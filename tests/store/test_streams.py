@@ -53,7 +53,6 @@ def test_what_a_stream_says_is_the_piece_of_the_message_that_quotes_it() -> None
     assert len(made.template) < len(raw) / 5
 
 
-@pytest.mark.proof
 @pytest.mark.long
 @pytest.mark.parametrize("ascii_only", [True, False])
 @pytest.mark.parametrize(("noise", "numbered"), [(False, False), (True, False), (True, True)])

@@ -144,7 +144,6 @@ def test_the_last_run_is_one_that_somebody_may_mean(store: Store, facade_url: st
     runs.close()
 
 
-@pytest.mark.proof
 def test_readiness_in_sql_is_readiness_in_python_for_runs_of_all_kinds(store: Store, runs: RunStore) -> None:
     expected: dict[str, tuple[object, ...]] = {}
     for seed in range(120):
@@ -262,7 +261,6 @@ def test_contents_are_the_values_whole(store: Store, runs: RunStore) -> None:
     assert {key: found[key] for key in expected} == expected
 
 
-@pytest.mark.proof
 def test_a_run_is_found_by_its_ways_of_naming_it(store: Store, runs: RunStore) -> None:
     store.insert(kept(5, "7a1e" + "0" * 28), token="find1")
     store.insert(kept(6, "7a1f" + "0" * 28), token="find2")
@@ -276,7 +274,6 @@ def test_a_run_is_found_by_its_ways_of_naming_it(store: Store, runs: RunStore) -
         runs.find("nothing like it")
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("first", range(3))
 def test_the_row_of_a_run_is_the_same_in_whatever_batches_its_spans_come(store: Store, runs: RunStore, first: int) -> None:
     row = "SELECT * EXCEPT (trace_id, run_hour) FROM runs WHERE trace_id = {t:String}"

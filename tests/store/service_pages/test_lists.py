@@ -175,7 +175,6 @@ async def test_a_question_in_sql_is_answered_as_table_chart_and_csv(client: Clie
         assert said in (await answer.text()).partition('role="alert">')[2].partition("</p>")[0]
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("title", COOKBOOK)
 async def test_each_question_of_the_cookbook_is_answered(client: Client, title: str) -> None:
     answer = await client.get("/sql?" + urlencode({"q": COOKBOOK[title]}))
