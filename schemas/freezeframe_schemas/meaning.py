@@ -104,6 +104,11 @@ def same(value: JsonValue) -> str:
     return dump_canonical(value)
 
 
+def has_result(part: JsonObject) -> bool:
+    """Return whether a tool's response holds a result, if only null: some senders lose it."""
+    return not part.keys().isdisjoint({"response", "result"})
+
+
 def result_value(value: JsonValue) -> JsonValue:
     """Return what a tool's result holds: JSON out of its text, a text out of its wrappers; a bare value as its text."""
     if isinstance(value, str):
@@ -268,7 +273,7 @@ def _item(role: str, part: JsonObject) -> JsonObject:
         case "tool_call":
             return {"call": part.get("name"), "arguments": arguments_of(part.get("arguments"))}
         case "tool_call_response":
-            return {"result": result_value(part.get("response", part.get("result")))}
+            return {"result": result_value(part.get("response", part.get("result"))) if has_result(part) else None}
         case kind:
             rest: JsonObject = {key: value for key, value in part.items() if key not in ("type", "id")}
             return {"role": role, "kind": kind, "content": rest}

@@ -248,6 +248,9 @@ _NAMES = st.sampled_from(
         "ai.prompt",
         "ai.prompt.tools",
         "ai.response.toolCalls",
+        "langfuse.observation.type",
+        "langfuse.observation.input",
+        "langfuse.observation.output",
         "langsmith.span.kind",
         "langsmith.metadata.usage_metadata",
         "traceloop.span.kind",
@@ -285,7 +288,9 @@ _JSON = st.recursive(
 )
 _VALUES = st.one_of(
     _JSON.map(json.dumps),
-    st.sampled_from(["LLM", "TOOL", "llm", "tool", "ai.toolCall", "ai.x.doGenerate", "ai.generateText", "agent", "model"]),
+    st.sampled_from(
+        ["LLM", "TOOL", "llm", "tool", "ai.toolCall", "ai.x.doGenerate", "ai.generateText", "agent", "model", "generation"]
+    ),
     st.sampled_from([*genai.PAST_MESSAGE_EVENTS, genai.PAST_CHOICE_EVENT]),
     st.text(max_size=8),
     st.integers(-5, 700),
@@ -354,3 +359,53 @@ def test_an_agents_calls_tools_and_name_are_read_once_each(scenario: str, expect
     assert all(
         {genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES, genai.RESPONSE_FINISH_REASONS} <= span.attributes.keys() for span in calls
     )
+
+
+LANGFUSE_ANSWERS = [
+    ('[{"role": "user", "content": "hi"}]', "hello"),
+    ("hi", "hello"),
+    ('{"messages": [{"role": "user", "content": "hi"}]}', '{"role": "assistant", "content": "hello"}'),
+    ('{"messages": [{"role": "user", "content": "hi"}]}', '{"choices": [{"message": {"content": "hello"}}]}'),
+    ('{"input": "hi"}', '{"type": "message", "content": [{"type": "output_text", "text": "hello"}]}'),
+    (
+        "hi",
+        '[{"type": "reasoning", "summary": []}, {"type": "message", "content": [{"type": "output_text", "text": "hello"}]}]',
+    ),
+    ('[{"role": "user", "content": [{"type": "text", "text": "hi"}]}]', '[{"role": "assistant", "content": "hello"}]'),
+    ('{"messages": [{"role": "user", "content": "hi"}], "tools": []}', '{"content": "hello", "additional_kwargs": {}}'),
+    (
+        '[{"role": "user", "parts": [{"type": "text", "content": "hi"}]}]',
+        '[{"role": "assistant", "parts": [{"type": "text", "content": "hello"}]}]',
+    ),
+]
+
+
+@pytest.mark.parametrize(("given", "answer"), LANGFUSE_ANSWERS)
+def test_langfuse_says_what_was_asked_and_answered_in_each_form_that_its_integrations_send(given: str, answer: str) -> None:
+    about = {"type": "generation", "input": given, "output": answer, "model.name": "m"}
+    counts = {"usage_details": '{"input": 3, "output": 2, "input_cached_tokens": 1}', "cost_details": '{"total": 0.5}'}
+    found = normalise(_span({f"langfuse.observation.{name}": value for name, value in {**about, **counts}.items()})).attributes
+    said = [
+        (part["type"], part["content"])
+        for name in (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES)
+        for message in json.loads(str(found[name]))
+        for part in message["parts"]
+        if part["type"] == "text"
+    ]
+    assert said == [("text", "hi"), ("text", "hello")]
+    assert (found[genai.REQUEST_MODEL], found[genai.USAGE_INPUT_TOKENS], found[genai.USAGE_OUTPUT_TOKENS]) == ("m", 3, 2)
+    assert (found[genai.USAGE_CACHE_READ_TOKENS], found[genai.USAGE_COST_USD]) == (1, 0.5)
+
+
+@pytest.mark.parametrize("name", ["LM.__call__", "Agent._run", "OpenAI.chat", "x._y.__call__"])
+def test_a_model_call_of_openinference_counts_whatever_its_method_is_called(name: str) -> None:
+    """Only LlamaIndex marks methods of its own around a call as calls."""
+    call = replace(_span({"openinference.span.kind": "LLM", "llm.model_name": "m"}), name=name)
+    inner = replace(call, scope=Scope(name="openinference.instrumentation.llama_index", version="4"))
+    assert normalise(call).text(genai.OPERATION_NAME) == "chat"
+    assert normalise(inner).text(genai.OPERATION_NAME) == (None if "._" in name else "chat")
+
+
+def test_the_anthropic_sdk_says_why_its_answer_ended() -> None:
+    found = normalise(_span({"anthropic.message.stop_reason": "tool_use", genai.OPERATION_NAME: "chat"}))
+    assert found.attributes[genai.RESPONSE_FINISH_REASONS] == ("tool_use",)

@@ -12,7 +12,7 @@ from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.fixture import Loss
-from freezeframe_schemas.meaning import answer_parts, messages_of, request_meaning, said_by, same
+from freezeframe_schemas.meaning import answer_parts, has_result, messages_of, request_meaning, said_by, same
 from freezeframe_schemas.reported_calls import reported_calls
 from freezeframe_schemas.run import Run
 from freezeframe_schemas.span import AttributeValue, SpanRecord, StatusCode
@@ -148,6 +148,8 @@ def _losses(call: ModelCall) -> Iterator[tuple[str, str]]:
     attributes = call.attributes
     if not call.asked["messages"]:
         yield "request messages", "absent"
+    if not all(has_result(part) for part in parts_in_request(call, "tool_call_response")):
+        yield "tool results in the request", "absent"
     if not attributes.get(genai.REQUEST_MODEL):
         yield "requested model", "absent"
     if not call.parts:

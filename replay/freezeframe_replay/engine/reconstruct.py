@@ -23,6 +23,7 @@ from freezeframe_schemas.keys import request_key
 from freezeframe_schemas.meaning import (
     REPORTED,
     arguments_of,
+    has_result,
     result_value,
     same,
 )
@@ -38,7 +39,7 @@ MODEL_NAME: Final = "chat"
 RETRIEVAL_NAME: Final = "retrieval"
 EMBEDDING_NAME: Final = "embeddings"
 
-_NEEDED: Final = frozenset({("request messages", "absent"), ("answer", "absent")})
+_NEEDED: Final = frozenset({("request messages", "absent"), ("tool results in the request", "absent"), ("answer", "absent")})
 _UNREDACTED: Final = Redaction()
 _STATUS: Final = re.compile(r"\b([45]\d\d)\b")
 _NEVER_THERE: Final = (
@@ -201,7 +202,9 @@ def _tools(run: Run, calls: Sequence[ModelCall], ledger: list[Loss]) -> Iterator
         left_out = f"{len(reported) - len(spans)} of {len(reported)} spans hold no content: left out"
         ledger.append(Loss(field="tools", source=left_out))
     # Of each request, by id; some histories give several calls one id, and the last result there is that of the last call.
-    responses = [{part.get("id"): part for part in parts_in_request(call, "tool_call_response")} for call in calls]
+    responses = [
+        {part.get("id"): part for part in parts_in_request(call, "tool_call_response") if has_result(part)} for call in calls
+    ]
     free = list(spans)
     lost = 0
     for place, call in enumerate(calls):

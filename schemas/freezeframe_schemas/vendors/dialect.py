@@ -20,6 +20,7 @@ _DEEPEST: Final = 16
 _OPERATIONS: Final = {
     "llm": genai.OP_CHAT,
     "chat_model": genai.OP_CHAT,
+    "generation": genai.OP_CHAT,
     "tool": genai.OP_EXECUTE_TOOL,
     "agent": genai.OP_INVOKE_AGENT,
     "workflow": genai.OP_INVOKE_WORKFLOW,

@@ -95,7 +95,13 @@ def _arguments(found: JsonValue) -> tuple[JsonValue, str | None, str]:
             return inputs, as_text(as_object(found.get("kwargs")).get("tool_call_id")), _CALLBACK
         case {"input_str": str(text)}:
             return _literal(text), as_text(as_object(found.get("kwargs")).get("tool_call_id")), _CALLBACK
-        case {"kwargs": dict(named)} if found.keys() <= {"args", "kwargs", "sanitize_inputs_outputs"}:  # smolagents, LlamaIndex
+        case {"args": [lone], "kwargs": dict(named)} if not named and found.keys() == {"args", "kwargs"}:  # Langfuse
+            return lone, None, _CALL
+        case {"kwargs": dict(named)} if found.keys() <= {
+            "args",
+            "kwargs",
+            "sanitize_inputs_outputs",
+        }:  # and smolagents, LlamaIndex
             return named, None, _CALL
         case str(text) if text.startswith("{"):
             return _literal(text), None, ""

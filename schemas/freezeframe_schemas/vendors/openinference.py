@@ -5,19 +5,22 @@ Source: https://github.com/Arize-ai/openinference/blob/main/spec/semantic_conven
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord, StatusCode
-from freezeframe_schemas.vendors.dialect import Dialect, in_order, indexed, json_of, operation_of
+from freezeframe_schemas.vendors.dialect import Dialect, in_order, indexed, json_of, operation_of, plain
+from freezeframe_schemas.vendors.genai_history import provider_of
 from freezeframe_schemas.wire import openai_chat, openai_responses
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_list, as_object, as_text, parse
-from freezeframe_schemas.wire.messages import Message
+from freezeframe_schemas.wire.messages import GenericPart, Message, ToolCallResponsePart
 from freezeframe_schemas.wire.openai_chat import read_sampling
 from freezeframe_schemas.wire.openai_content import read_message, read_tool
 
 _KIND: Final = "openinference.span.kind"
+_LLAMA_INDEX: Final = "openinference.instrumentation.llama_index"
 _TOKENS: Final = {
     "llm.token_count.prompt": genai.USAGE_INPUT_TOKENS,
     "llm.token_count.completion": genai.USAGE_OUTPUT_TOKENS,
@@ -36,11 +39,13 @@ def _fits(span: SpanRecord) -> bool:
 
 def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     kind = (span.text(_KIND) or "").upper()
-    # LlamaIndex marks private methods, too: its preparation of a request, and the inner half of a retrieval.
-    if not (kind in ("LLM", "RETRIEVER") and "._" in span.name):
+    # Of LlamaIndex, private methods are marked, too: the preparation of a request, and the inner half of a retrieval.
+    is_inner = span.scope.name == _LLAMA_INDEX and kind in ("LLM", "RETRIEVER") and "._" in span.name
+    if not is_inner:
         out.text(genai.OPERATION_NAME, operation_of(kind))
-    out.text(genai.PROVIDER_NAME, span.text("llm.provider") or span.text("llm.system"))
+    out.text(genai.PROVIDER_NAME, provider_of(span.text("llm.provider") or span.text("llm.system")))
     out.text(genai.CONVERSATION_ID, span.text("session.id"))
+    out.double(genai.USAGE_COST_USD, plain(span.attributes.get("llm.cost.total")))
     for name, conventional in _TOKENS.items():
         out.integer(conventional, span.integer(name))
     match kind:
@@ -102,7 +107,11 @@ def _message(item: JsonObject, finish_reason: str | None = None) -> Message:
     calls: list[JsonValue] = [_tool_call(as_object(call.get("tool_call"))) for call in in_order(found.get("tool_calls"))]
     if calls:
         message["tool_calls"] = calls
-    return read_message(message, finish_reason)
+    made = read_message(message, finish_reason)
+    if made.role == "tool" and "content" not in message:  # Haystack's result is lost: not the same as an empty one
+        lost = GenericPart(type=ToolCallResponsePart.type, extra={"id": message.get("tool_call_id")})
+        return replace(made, parts=(lost,))
+    return made
 
 
 def _content(part: JsonObject) -> JsonValue:

@@ -15,21 +15,11 @@ from typing import Final
 from freezeframe_replay.sources.recordings.http_calls import Origin
 from freezeframe_replay.sources.recordings.json_items import each, items_of
 from freezeframe_replay.sources.recordings.observed import Names, span_of
-from freezeframe_schemas import genai
 from freezeframe_schemas.span import AttributeValue, Resource, Scope, SpanRecord, StatusCode
+from freezeframe_schemas.vendors.langfuse import DIALECT, PREFIX
 from freezeframe_schemas.vendors.normalise import normalise
-from freezeframe_schemas.wire import openai_chat
-from freezeframe_schemas.wire.document import (
-    JsonObject,
-    JsonValue,
-    as_integer,
-    as_list,
-    as_object,
-    as_objects,
-    as_text,
-    dump,
-    parse,
-)
+from freezeframe_schemas.wire.attributes import AttributeWriter
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, dump, parse
 
 _NAMES: Final = Names(
     word="observation", trace="traceId", own="id", parent="parentObservationId", start="startTime", end="endTime"
@@ -68,51 +58,20 @@ def langfuse_span(item: JsonObject) -> SpanRecord:
 
 
 def _values(item: JsonObject) -> dict[str, AttributeValue]:
-    """Return what the observation's own fields say."""
-    kind, given, answer = item.get("type"), _value(item.get("input")), _value(item.get("output"))
-    if kind == "TOOL":
-        return {
-            genai.OPERATION_NAME: genai.OP_EXECUTE_TOOL,
-            genai.TOOL_NAME: (as_text(item.get("name")) or "").rpartition(" ")[2],
-            **_text_of(genai.TOOL_CALL_ARGUMENTS, given),
-            **_text_of(genai.TOOL_CALL_RESULT, answer),
-        }
-    if kind != "GENERATION":
-        return {}
-    usage = as_object(item.get("usageDetails"))
-    values: dict[str, AttributeValue] = {
-        genai.OPERATION_NAME: genai.OP_CHAT,
-        genai.REQUEST_MODEL: as_text(item.get("model")),
-        genai.USAGE_INPUT_TOKENS: as_integer(usage.get("input")),
-        genai.USAGE_OUTPUT_TOKENS: as_integer(usage.get("output")),
-        **_messages(genai.INPUT_MESSAGES, given),
-        **_messages(genai.OUTPUT_MESSAGES, answer),
+    """Return what the observation's own fields say: those that the SDK sends as attributes of its spans."""
+    fields = {
+        "type": str(item.get("type")).lower(),
+        "input": item.get("input"),
+        "output": item.get("output"),
+        "model.name": item.get("model"),
+        "model.parameters": item.get("modelParameters"),
+        "usage_details": item.get("usageDetails"),
+        "cost_details": item.get("costDetails"),
     }
-    return {name: value for name, value in values.items() if value is not None}
-
-
-def _messages(name: str, value: JsonValue) -> dict[str, AttributeValue]:
-    """Return messages, in the form of the conventions or of OpenAI, as the attribute holds them; a text is a whole message."""
-    held = as_object(value).get("messages", value)
-    found: list[JsonValue] = [held] if isinstance(held, dict) else as_list(held)
-    if isinstance(held, str) and held:
-        found = [{"role": "assistant" if name == genai.OUTPUT_MESSAGES else "user", "content": held}]
-    # Langfuse's callback for LangChain puts the tools offered among the messages.
-    messages = [message for message in as_objects(found) if as_object(message.get("content")).get("type") != "function"]
-    if not messages or not all(isinstance(message.get("role"), str) for message in messages):
-        return {}
-    whole: list[JsonValue] = [*messages]
-    if all("parts" in message for message in messages):
-        return {name: dump(whole)}
-    plain: list[JsonValue] = [_plain(message) for message in messages]
-    read = openai_chat.DIALECT.request_attributes(dump({"messages": plain}).encode())
-    return {name: read.get(genai.INPUT_MESSAGES)}
-
-
-def _plain(message: JsonObject) -> JsonObject:
-    """Return a message with the calls that LangChain keeps next to it."""
-    calls = as_object(message.get("additional_kwargs")).get("tool_calls")
-    return {**message, "tool_calls": calls} if calls and not message.get("tool_calls") else message
+    span = span_of(item, _NAMES, {f"{PREFIX}{name}": value for name, value in _texts(fields).items()})
+    out = AttributeWriter()
+    DIALECT.derive(span, out)
+    return out.attributes
 
 
 def _value(value: JsonValue) -> JsonValue:
@@ -127,7 +86,3 @@ def _texts(fields: JsonObject) -> dict[str, AttributeValue]:
         for name, value in fields.items()
         if value is not None
     }
-
-
-def _text_of(name: str, value: JsonValue) -> dict[str, AttributeValue]:
-    return {} if value is None else {name: value if isinstance(value, str) else dump(value)}
