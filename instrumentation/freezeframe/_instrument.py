@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from freezeframe.export.spooling import SpoolingExporter
     from freezeframe.export.tracing import CaptureProcessor
     from freezeframe.runs.process_root import ProcessRoot
+    from freezeframe.seams.recorder.hiding import MasksValues
     from freezeframe.seams.recorder.recording import Recorder
 
 _NATIVE_SPANS: Final = ("ANTHROPIC_OPEN_TELEMETRY",)
@@ -142,6 +143,7 @@ def instrument(
     service_name: str | None = None,
     file: str | None = None,
     root: str | bool | None = None,
+    trace_config: object = None,
     **options: Any,
 ) -> Handle:
     """Capture every model call, tool, retrieval and their HTTP in this process, from now on.
@@ -160,6 +162,8 @@ def instrument(
         service_name: default: the program's name.
         file: write OTLP/JSON lines to this file and send nothing.
         root: ``auto``, ``always`` (also True), ``never`` (also False).
+        trace_config: what OpenInference's ``TraceConfig`` hides is hidden here, too; default: the ``OPENINFERENCE_HIDE_*``
+            variables.
         **options: any other option of docs/configuration.md.
 
     Raises:
@@ -187,7 +191,7 @@ def instrument(
                 )
             return _active
         settings = load_settings(given)
-        _active = _start(settings)
+        _active = _start(settings, trace_config)
         return _active
 
 
@@ -196,16 +200,17 @@ def active_handle() -> Handle | None:
     return _active
 
 
-def _start(settings: Settings) -> Handle:
+def _start(settings: Settings, trace_config: object) -> Handle:
     from freezeframe import seams
     from freezeframe.hosts import applications, workers
+    from freezeframe.seams.recorder.hiding import load_config
 
     for variable in _NATIVE_SPANS:
         os.environ.setdefault(variable, "false")
     if switch.serving() is not None:  # a replay answers; nothing is exported
         seams.install()
         return Handle(settings=settings)
-    handle = start_recording(settings, make_exporter(settings))
+    handle = start_recording(settings, make_exporter(settings), hidden_by=load_config(trace_config))
     seams.install(files=settings.record_files)
     applications.install(handle._at_end(handle.flush, settings.terminate_timeout_s))
     workers.install(handle._at_end(handle.flush, settings.exit_timeout_s))
@@ -234,7 +239,14 @@ def _flush_forked_workers(handle: Handle) -> None:
     IMPORT_HOOK.when_imported("multiprocessing.util", arrange)
 
 
-def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = None, environment: Any = None) -> Handle:
+def start_recording(
+    settings: Settings,
+    exporter: Exporter,
+    *,
+    provider: Any = None,
+    environment: Any = None,
+    hidden_by: MasksValues | None = None,
+) -> Handle:
     """Build recorder, processor and queue around an exporter, and switch the seams to recording."""
     from opentelemetry import trace
     from opentelemetry.sdk.trace import TracerProvider
@@ -244,9 +256,11 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
     from freezeframe.export.sampling import RunSampler, RunSampling
     from freezeframe.export.tracing import CaptureProcessor, OwnIds, make_provider
     from freezeframe.runs.process_root import ProcessRoot
+    from freezeframe.seams.recorder.hiding import Hiding
     from freezeframe.seams.recorder.recording import Recorder
     from freezeframe_schemas import genai
 
+    hiding = Hiding(hidden_by)
     queue = ExportQueue(
         exporter=exporter,
         environment=environment or environment_attributes,
@@ -254,6 +268,7 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
         batch_bytes=settings.batch_bytes,
         batch_interval_s=settings.batch_interval_s,
         export_timeout_s=settings.export_timeout_s,
+        hiding=hiding,
     )
     sampling = None
     if settings.sample < 1:
@@ -273,7 +288,7 @@ def start_recording(settings: Settings, exporter: Exporter, *, provider: Any = N
         settings=settings,
         sink=processor,
         root=root,
-        describe_spans=shared,
+        describe_spans=hiding if shared else None,
     )
     switch.set_recorder(recorder)
     root.begin(recorder)

@@ -72,7 +72,7 @@ class Captured:
 
 
 @contextmanager
-def capture(**options: Any) -> Generator[Captured]:
+def capture(*, trace_config: object = None, **options: Any) -> Generator[Captured]:
     """Record what happens in the block, in memory; takes the options of `instrument()`. Span ids count from 1.
 
     Raises:
@@ -82,6 +82,7 @@ def capture(**options: Any) -> Generator[Captured]:
     from freezeframe._config import load_settings
     from freezeframe.export.tracing import OwnIds, make_provider
     from freezeframe.hosts import applications
+    from freezeframe.seams.recorder.hiding import load_config
 
     class Counting(OwnIds):
         def __init__(self) -> None:
@@ -101,7 +102,8 @@ def capture(**options: Any) -> Generator[Captured]:
     provider.id_generator = Counting()
     exporter = MemoryExporter()
     settings = load_settings({"root": "never", **options}, environ={})
-    handle = _instrument.start_recording(settings, exporter, provider=provider, environment=dict)
+    hidden_by = load_config(trace_config, environ={})
+    handle = _instrument.start_recording(settings, exporter, provider=provider, environment=dict, hidden_by=hidden_by)
     seams.install()
     applications.install()
     try:

@@ -14,12 +14,13 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 from freezeframe._guard import guard, logger, report, say_once
 from freezeframe.context.current import PLACE, Lane, Place
 from freezeframe.export.call_ids import CallIds
+from freezeframe.seams.recorder.hiding import Hiding
 from freezeframe.seams.recorder.sink import Payload
 from freezeframe_schemas.span import Attributes, Resource, SpanRecord
 
@@ -135,6 +136,7 @@ class ExportQueue:
         batch_bytes: int,
         batch_interval_s: float,
         export_timeout_s: float,
+        hiding: Hiding | None = None,
     ) -> None:
         self.counts = DeliveryCounts()
         self.exporter = exporter
@@ -143,6 +145,7 @@ class ExportQueue:
         self._batch_bytes = batch_bytes
         self._batch_interval_s = batch_interval_s
         self._export_timeout_s = export_timeout_s
+        self._hiding = hiding
         self._extra: Attributes | None = None
         self._call_ids = CallIds()
         self._resources: dict[int, tuple[Any, Resource]] = {}
@@ -387,6 +390,8 @@ class ExportQueue:
             record = record_from_span(span, self._resource(span), payload)
             if payload is not None:
                 record = self._call_ids.link(record)
+            if self._hiding:
+                record = replace(record, attributes=self._hiding.of(record.attributes))
         return record
 
     def _resource(self, span: ReadableSpan) -> Resource:

@@ -17,6 +17,7 @@ from opentelemetry.sdk.trace.sampling import Sampler
 
 from freezeframe._guard import guard
 from freezeframe.context.current import PLACE, Lane, Place, current_place, leave
+from freezeframe.context.openinference import said_around
 from freezeframe.export.export_queue import ExportQueue, size_of
 from freezeframe.export.sampling import HeldRuns, RunSampling, remote_parent
 from freezeframe.seams.recorder import switch
@@ -166,6 +167,8 @@ class CaptureProcessor(SpanProcessor):
         """Copy user, tenant, session and run id onto the span."""
         with guard("processor.on_start"):
             run = current_place().run
+            if self.active and (said := said_around(parent_context)):
+                span.set_attributes(said)
             if run is not None and self.active:
                 span.set_attributes(run.attributes())
                 if span.instrumentation_scope is not None and span.instrumentation_scope.name != genai.SCOPE:

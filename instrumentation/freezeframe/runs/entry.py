@@ -17,6 +17,7 @@ from freezeframe._guard import guard, report
 from freezeframe.context.current import PLACE, Lane, Place, RunContext, current_place, leave
 from freezeframe.context.environment import recorded_settings
 from freezeframe.context.program import program_file, relative_path
+from freezeframe.context.silence import is_suppressed
 from freezeframe.runs.carried_over import carried_into_call
 from freezeframe.runs.entry_payload import EntryPayload, EntryPoint
 from freezeframe.runs.reach import command_gaps, import_gaps
@@ -76,7 +77,7 @@ class EntryScope:
                 point = point() if callable(point) else point
                 responder.enter(point.target, point.input)
         recorder = switch.recorder()
-        if recorder is not None:
+        if recorder is not None and not is_suppressed():
             self._recorder = recorder
             try:
                 self._start(recorder, point, outer)

@@ -20,6 +20,7 @@ from urllib.parse import urlsplit
 
 from freezeframe._guard import guard
 from freezeframe.context.current import current_place
+from freezeframe.context.silence import is_suppressed
 from freezeframe.seams.recorder import credentials, switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.recording import EXCHANGE_SEQUENCE, Recorder, Recording, lane_of_call
@@ -124,7 +125,7 @@ def _is_suppressed() -> bool:
     """Return whether the caller is an exporter or another instrumentation at work."""
     from opentelemetry import context
 
-    return bool(context.get_value("suppress_instrumentation") or context.get_value("suppress_http_instrumentation"))
+    return is_suppressed() or bool(context.get_value("suppress_http_instrumentation"))
 
 
 def _is_watched(subject: Subject) -> bool:

@@ -23,6 +23,7 @@ from weakref import WeakSet
 from freezeframe._guard import guard
 from freezeframe.context.answers import Answers, KnownTexts
 from freezeframe.context.current import PLACE, Place, current_place, leave
+from freezeframe.context.silence import is_suppressed
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.responder import Call
 from freezeframe_schemas import exchange, genai, values
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 
     from freezeframe._config import Settings
     from freezeframe.context.current import RunContext
+    from freezeframe.seams.recorder.hiding import Hiding
     from freezeframe.seams.recorder.sink import RootSpan, Sink
     from freezeframe_schemas.span import Attributes
 
@@ -76,8 +78,9 @@ class Recorder:
     settings: Settings
     sink: Sink
     root: RootSpan
-    describe_spans: bool = False
-    """Put the GenAI attributes on the OTel span itself, on the application's path: for other vendors' exporters."""
+    describe_spans: Hiding | None = None
+    """Put the GenAI attributes, without what this hides, on the OTel span itself, on the application's path: for other vendors'
+    exporters."""
     _under_way: WeakSet[Recording] = field(default_factory=lambda: WeakSet[Recording](), init=False)
     known_texts: KnownTexts = field(default_factory=KnownTexts, init=False)
     results: WeakSet[OpenResult] = field(default_factory=lambda: WeakSet[OpenResult](), init=False)
@@ -99,12 +102,14 @@ class Recorder:
         provider: str | None = None,
         call_id: str | None = None,
     ) -> Recording | None:
-        """Open the span of one exchange. None if the run is not sampled."""
+        """Open the span of one exchange. None if the run is not sampled, or the program asked for silence."""
         from opentelemetry.trace import SpanKind
 
+        if kind not in (Kind.MODEL, Kind.HTTP) and is_suppressed():  # the seams of these know whose silence it is
+            return None
         remote = kind in (Kind.MODEL, Kind.HTTP, Kind.MCP, Kind.DATABASE)
         held = self._held_back() if kind in (Kind.DATABASE, Kind.FILE) else _NOT_HELD
-        attributes: dict[str, str] = {genai.EXCHANGE_KIND: kind.value} if self.describe_spans else {}
+        attributes: dict[str, str] = {} if self.describe_spans is None else {genai.EXCHANGE_KIND: kind.value}
         around = current_place().call_span_id
         if around:
             attributes[genai.EXCHANGE_INSIDE] = around
@@ -228,7 +233,7 @@ class Recording:
     request_body: Body
     provider: str | None
     limit_bytes: InitVar[int]
-    describe_span: bool = False
+    describe_span: Hiding | None = None
     random_state: object = None
     held: Held = _NOT_HELD
     losses: Losses | None = None
@@ -288,8 +293,8 @@ class Recording:
             if error is not None:
                 self.error = values.encode_exception(error)
             self._mark(error)
-            if self.describe_span:
-                self._describe()
+            if self.describe_span is not None:
+                self._describe(self.describe_span)
         end = partial(self._end, time.time_ns())
         waiting = self.held()
         if waiting is None:
@@ -314,12 +319,13 @@ class Recording:
             self.span.set_attribute(genai.ERROR_TYPE, str(self.status))
             self.span.set_status(Status(StatusCode.ERROR))
 
-    def _describe(self) -> None:
+    def _describe(self, hiding: Hiding) -> None:
         from freezeframe.seams.recorder.enrich import genai_attributes, span_name
 
         exchange = self.exchange()
         attributes: dict[str, Any] = genai_attributes(exchange, self.provider)
-        self.span.set_attributes(attributes)
+        shown: Any = hiding.of(attributes)
+        self.span.set_attributes(shown)
         self.span.update_name(span_name(exchange, attributes))
 
     @contextmanager
