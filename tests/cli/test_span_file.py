@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 from dataclasses import replace
@@ -9,10 +10,12 @@ from pathlib import Path
 
 import pytest
 from agent_folder import Project
+from bare_spans import bare_span
 from handmade_runs import make_run, tool_call
 
 from freezeframe_replay.cli import main
 from freezeframe_replay.sources.span_file import load_run_of_file, split_name
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 from freezeframe_schemas.run import Run
@@ -82,6 +85,39 @@ def test_of_several_runs_the_newest_or_the_named_one_is_taken(tmp_path: Path) ->
         with pytest.raises(RunError, match="of its 2 runs") as raised:
             load_run_of_file(file, name)
         assert "ac" * 16 in str(raised.value.do)
+
+
+def test_what_an_sdk_left_behind_is_not_taken_and_the_other_runs_are_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The newest trace may be the SDK's own span, which says that there was a call and nothing of it."""
+    older, newer = make_run(tool_call("track", 1), answer="older"), make_run(tool_call("track", 2), answer="newer")
+    moved = [replace(span, trace_id="ac" * 16, start_time_unix_nano=1) for span in older]
+    said = {genai.OPERATION_NAME: "chat", genai.REQUEST_MODEL: "m"}
+    left = [bare_span(said, trace_id="fe" * 16, span_id="fe" * 8, start_time_unix_nano=2**62, end_time_unix_nano=2**62)]
+    file = tmp_path / "spans.jsonl"
+    file.write_text("\n".join(json.dumps(spans_to_otlp_json(spans)) for spans in (moved, newer, left)) + "\n")
+    assert main(["show", str(file)]) == 0
+    shown = capsys.readouterr()
+    assert f"run           {'ab' * 16}" in shown.out
+    assert shown.err == f"note: {file} holds 3 runs, took {'ab' * 16}; others: {file}:{'ac' * 16}\n"
+    assert main(["show", f"{file}:acac"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_a_run_that_cannot_be_served_is_named_and_the_others_are_served(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "spans.jsonl"
+    left = [bare_span({}, trace_id="fe" * 16, span_id="fe" * 8)]
+    runs = (make_run(tool_call("track", 1), answer="older"), left)
+    file.write_text("\n".join(json.dumps(spans_to_otlp_json(spans)) for spans in runs) + "\n")
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
+    assert main(["serve", f"{file}:fe", f"{file}:ab", "--mcp"]) == 125
+    told = capsys.readouterr().err
+    assert f"not served: {file}:fe: run {'fe' * 16}" in told
+    assert f"{file}:ab" in told
+    assert main(["serve", f"{file}:fe", "--mcp"]) == 1
 
 
 @pytest.mark.proof

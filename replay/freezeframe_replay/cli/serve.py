@@ -25,7 +25,7 @@ from freezeframe_replay.process.wire_server import call_of
 from freezeframe_replay.report.render import ID_DIGITS, counted
 from freezeframe_replay.report.report_text import report_text
 from freezeframe_schemas.data_directory import KEYS
-from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.errors import ConfigError, FixtureError, RunError
 from freezeframe_schemas.exchange import Exchange, Kind, Request
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
 
@@ -43,7 +43,7 @@ COMMAND: Final = Command(
     },
     exit_codes={
         0: "identical: every recorded request was made, and no other; input and outcome are not observed",
-        1: "failed: no such run, nothing to serve, or the program could not be started",
+        1: "failed: no such run, one of the runs could not be served, or the program could not be started",
         3: "diverged",
         125: "incomparable: the program requested none of the recorded steps",
     },
@@ -86,9 +86,10 @@ def execute(arguments: argparse.Namespace) -> int:
         raise ConfigError("--live-miss requires a program after `--`, and does not work with --mcp")
     if arguments.proxy and arguments.mcp:
         raise ConfigError("--proxy does not work with --mcp, which opens no port")
-    runs = [_served(arguments, named) for named in arguments.runs]
+    named, runs = _served_of(arguments)
+    refused = len(arguments.runs) - len(runs)
     if arguments.live_miss:
-        return _report(arguments, runs, _run_with_misses(arguments, runs[0]))
+        return _report(arguments, named, runs, _run_with_misses(arguments, runs[0]))
     status: int | None = 0
     if arguments.mcp:
         answer_lines(runs[0].tools.answer)
@@ -98,14 +99,31 @@ def execute(arguments: argparse.Namespace) -> int:
             with server as (url, through_us):
                 if arguments.program:
                     variables = {**os.environ, **runs[0].environment(url), **through_us}
+                    sys.stdout.flush()
+                    output = sys.stderr if arguments.json else None
                     status = run_program(
-                        arguments.program, variables, timeout_s=arguments.timeout, stdout=sys.stderr, stdin=subprocess.DEVNULL
+                        arguments.program, variables, timeout_s=arguments.timeout, stdout=output, stdin=subprocess.DEVNULL
                     )
                 else:
                     _wait(url, runs, through_us)
         except OSError as error:
             raise ConfigError(f"--port {arguments.port}: cannot listen on it: {error.strerror}") from error
-    return _report(arguments, runs, status)
+    return _report(arguments, named, runs, status) or (1 if refused else 0)
+
+
+def _served_of(arguments: argparse.Namespace) -> tuple[list[str], list[ServedRun]]:
+    """Return the runs that can be served, with their names; name the others, unless there is only one."""
+    names: list[str] = []
+    runs: list[ServedRun] = []
+    for named in arguments.runs:
+        try:
+            runs.append(_served(arguments, named))
+            names.append(named)
+        except (RunError, FixtureError) as error:
+            if len(arguments.runs) == 1 or (named == arguments.runs[-1] and not runs):
+                raise
+            print(f"not served: {named}: {error}", file=sys.stderr)
+    return names, runs
 
 
 def _served(arguments: argparse.Namespace, named: str) -> ServedRun:
@@ -140,7 +158,7 @@ def _run_with_misses(arguments: argparse.Namespace, run: ServedRun) -> int:
     return status
 
 
-def _report(arguments: argparse.Namespace, runs: Sequence[ServedRun], status: int | None) -> int:
+def _report(arguments: argparse.Namespace, names: Sequence[str], runs: Sequence[ServedRun], status: int | None) -> int:
     """Print what was found of each run, to stderr if stdout is the client's; return the worst exit code."""
     reports = [run.report(status) for run in runs]
     output = sys.stderr if arguments.mcp else sys.stdout
@@ -148,7 +166,7 @@ def _report(arguments: argparse.Namespace, runs: Sequence[ServedRun], status: in
         texts = list(map(judged_to_json, reports))
         print(texts[0] if len(texts) == 1 else json.dumps(list(map(json.loads, texts)), indent=1), file=output)
     else:
-        for report, named in zip(reports, arguments.runs, strict=True):
+        for report, named in zip(reports, names, strict=True):
             again = target_as_typed(options.place_of(arguments), named, report.run_id)
             print(report_text(report, width=options.terminal_width(), again=again), file=output)
     codes = set(map(exit_code, reports))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -13,7 +14,7 @@ from freezeframe_replay.local.collector import store_url
 from freezeframe_replay.local.home import find_home
 from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
-from freezeframe_replay.sources.span_file import load_run_of_file, load_runs_below, pick_run, split_name
+from freezeframe_replay.sources.span_file import load_runs_below, load_runs_of_file, others_of, pick_run, split_name
 from freezeframe_replay.sources.store import LAST, RunStore, open_runs, with_standing
 from freezeframe_replay.sources.store_door import is_backend
 from freezeframe_schemas.errors import ConfigError, RunError
@@ -142,18 +143,27 @@ def load_run(place: RunsPlace, named: str) -> Run:
     """
     in_file = split_name(named)
     if in_file is not None:
-        return load_run_of_file(*in_file)
+        path, run = in_file
+        return _picked(path, load_runs_of_file(path), run)
     if _LIKE_A_FILE.search(named):
         raise RunError(f"{named}: no such file", do="name a file of spans, a fixture, or the id of a run in the store")
     folder = folder_of(place)
     if folder is not None:
-        return pick_run(folder, load_runs_below(folder), "" if named == LAST else named)
+        return _picked(folder, load_runs_below(folder), "" if named == LAST else named)
     url = store_of(place)
     if not is_backend(url):
         return build_run(open_runs(url).load_spans(named))
     from freezeframe_replay.sources.backends import load_backend_spans
 
     return build_run(load_backend_spans(url, named))
+
+
+def _picked(path: Path, runs: list[Run], named: str) -> Run:
+    """Return one run of a path; if none was named and there are several, name the others on stderr."""
+    run = pick_run(path, runs, named)
+    if not named and (line := others_of(path, runs, run)):
+        print(f"note: {line}", file=sys.stderr)
+    return run
 
 
 def load_with_standing(place: RunsPlace, named: str) -> Fixture | Run:

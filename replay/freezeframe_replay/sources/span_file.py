@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import RunError, WireError
 from freezeframe_schemas.gaps import OF_ANOTHER
 from freezeframe_schemas.run import Run, build_run
@@ -20,6 +21,10 @@ from freezeframe_schemas.span import SpanRecord
 
 _NAMES: Final = re.compile(r"(?!.*(?:metrics|PROVENANCE)).*\.(?:pb|binpb|jsonl?)(?:\.gz)?")
 """OTLP files are named after their signal; metrics are not read."""
+
+
+_MOST_NAMED: Final = 5
+_CONTENT: Final = frozenset({genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES})
 
 
 def split_name(text: str) -> tuple[Path, str] | None:
@@ -70,18 +75,35 @@ def load_runs_below(directory: Path) -> list[Run]:
 
 
 def pick_run(path: Path, runs: list[Run], run: str) -> Run:
-    """Return that of a path's runs that is named; raises as `load_run_of_file`."""
+    """Return that of a path's runs that is named; raises as `load_run_of_file`. By default, one with content comes first."""
     if not runs:
         raise RunError(f"{path}: holds no spans", do="record into it: freezeframe run --file FILE -- python agent.py")
-    meant = [item for item in runs if item.exchanges and not any(gap.kind in OF_ANOTHER for gap in item.gaps)]
-    newest = (meant or runs)[-1:]
-    found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run] if run else newest
+    found = [item for item in runs if item.trace_id.startswith(run.lower()) or item.entry.run_id == run]
+    if not run:
+        meant = [item for item in runs if not any(gap.kind in OF_ANOTHER for gap in item.gaps)]
+        found = ([item for item in meant if _has_content(item)] or meant or runs)[-1:]
     if len(found) == 1:
         return found[0]
     ids = ", ".join(item.trace_id for item in runs[-5:]) or "none"
     raise RunError(
         f"{path}: run {run!r} names {len(found)} of its {len(runs)} runs", do=f"name one as {path}:ID; the last ones are {ids}"
     )
+
+
+def others_of(path: Path, runs: list[Run], taken: Run) -> str:
+    """Return a line that names the other runs of a path and what was taken; empty if there are none with content."""
+    others = [item.trace_id for item in runs if item is not taken and _has_content(item)]
+    if not others:
+        return ""
+    named = [f"{path}:{trace_id}" for trace_id in others[: -_MOST_NAMED - 1 : -1]] + ["..."] * (len(others) > _MOST_NAMED)
+    return f"{path} holds {len(runs)} runs, took {taken.trace_id}; others: {', '.join(named)}"
+
+
+def _has_content(run: Run) -> bool:
+    """Return whether anything was recorded of a call, which is not so of what some SDKs leave behind."""
+    from freezeframe_schemas.reported_calls import reported_calls  # which loads wire dialects
+
+    return bool(run.exchanges) or any(not _CONTENT.isdisjoint(call.attributes) for call in reported_calls(run.spans))
 
 
 def _runs_of(files: Iterable[Path]) -> list[Run]:
