@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import sys
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
 from freezeframe_replay.local.collector import store_url
-from freezeframe_replay.local.home import find_home
+from freezeframe_replay.local.home import STORE_VARIABLE, find_home
 from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
 from freezeframe_replay.sources.span_file import load_runs_below, load_runs_of_file, others_of, pick_run, split_name
@@ -87,6 +88,15 @@ def open_store(place: RunsPlace) -> RunStore:
         ConfigError: there is none to read.
         StoreError: it does not answer.
     """
+    return open_runs(sql_store_of(place))
+
+
+def sql_store_of(place: RunsPlace) -> str:
+    """Return the URL of a store with freezeframe's own tables.
+
+    Raises:
+        ConfigError: there is none, or it is another kind of store.
+    """
     is_folder = folder_of(place) is not None
     url = store_of(place)
     if is_folder or is_backend(url):
@@ -94,12 +104,18 @@ def open_store(place: RunsPlace) -> RunStore:
             f"store: {url.partition('://')[0]} has no SQL and no filters; these require freezeframe's own tables",
             do="list its newest runs with `freezeframe runs --store URL`, and name one",
         )
-    return open_runs(url)
+    return url
 
 
 def reads_sql(place: RunsPlace) -> bool:
-    """Return whether the place is a store with freezeframe's own tables."""
-    return folder_of(place) is None and not is_backend(store_of(place))
+    """Return whether the place is a store with freezeframe's own tables: a data directory's own is."""
+    return folder_of(place) is None and not is_backend(place.store or os.environ.get(STORE_VARIABLE, "").strip())
+
+
+def is_stored(place: RunsPlace, named: str) -> bool:
+    """Return whether the name is that of a run in such a store, not of a file or a fixture."""
+    is_path = is_fixture(named) or split_name(named) is not None or _LIKE_A_FILE.search(named)
+    return not is_path and reads_sql(place)
 
 
 def folder_of(place: RunsPlace) -> Path | None:

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, Literal
 import anyio
 from pydantic import Field
 
-from freezeframe_replay.local.target import is_fixture, load_as_fixture, load_run, store_of
+from freezeframe_replay.local.target import is_fixture, load_as_fixture, load_run, sql_store_of
 from freezeframe_replay.mcp.answers import (
     LEAST_TOKENS,
     MOST_TOKENS,
@@ -23,8 +23,11 @@ from freezeframe_replay.mcp.answers import (
     page_size,
     page_text,
 )
-from freezeframe_replay.mcp.project import Project, Ran, option
+from freezeframe_replay.mcp.project import WIDTH, Project, Ran, option
 from freezeframe_replay.mcp.texts import list_lines, replay_text, stopped_text, why_text
+from freezeframe_replay.operations.diff import DIFF, DiffParameters
+from freezeframe_replay.operations.operation import Operation, P, R
+from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.report.reading import LastReading
 from freezeframe_replay.report.render import ID_DIGITS, short
 from freezeframe_replay.report.transcript_text import passages
@@ -59,7 +62,8 @@ class Tools:
 
     def __init__(self, project: Project) -> None:
         self._project = project
-        self._store = KeptStore(lambda: store_of(project.place))
+        self._store = KeptStore(lambda: sql_store_of(project.place))
+        self._source = RunSource(project.place, self._store)
         self._last = LastReading()
         self._ids: dict[str, str] = {}
         """Short name -> trace id, of runs that were read: the store keeps the last one open under its whole id."""
@@ -143,9 +147,8 @@ class Tools:
     async def diff_runs(self, before: RunName, after: RunName, budget: Budget = None) -> str:
         """Compare two runs step by step: where they first differ, and what was asked and answered differently."""
         names = [self._project.run_name(name) for name in (before, after)]
-        ran = await self._project.run("diff", "--fold", *names)
-        then = "next: transcript(run=..., step=N) around the first difference"
-        return self._ran(ran, then, budget, fine=EXIT_CODES.values())
+        found = await self._do(DIFF, DiffParameters(before=names[0], after=names[1]))
+        return self._answer(found, "next: transcript(run=..., step=N) around the first difference", budget)
 
     # -- re-enact -------------------------------------------------------------------------------------------------------
 
@@ -281,6 +284,11 @@ class Tools:
                 "input: the entry point of this run is a command, and a tool may not change what is run",
                 do="type it yourself: freezeframe fork RUN -o DIR --input PATH=JSON",
             )
+
+    async def _do(self, operation: Operation[P, R], parameters: P) -> str:
+        """Return the text of an operation's result."""
+        found = await anyio.to_thread.run_sync(operation.execute, self._source, parameters)
+        return operation.to_text(found, WIDTH)
 
     async def _start(self, command: str, *words: str) -> Ran:
         """Run a command that runs the user's code."""

@@ -100,6 +100,8 @@ class Comparison:
     outcome: tuple[Difference, ...] = ()
     not_compared: tuple[str, ...] = ()
     """What neither run recorded, or did not keep, a few words each."""
+    learned_from: int = 0
+    """How many other runs showed what varies by itself."""
 
     @property
     def first(self) -> StepPair | None:

@@ -20,13 +20,13 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.failures import FailureGroup, list_failures
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.collector import flush, store_url
+from freezeframe_replay.operations.diff import DIFF, DiffParameters
 from freezeframe_replay.packing import PackedRecording, code_of, files_of, pack_of
-from freezeframe_replay.report.align import Comparison, compare_runs
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.service.label_routes import keep_label
 from freezeframe_replay.service.replay_routes import folder_of
 from freezeframe_replay.service.set_routes import list_sets, read_grid
-from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, STORE, download, load
+from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, SOURCE, STORE, download, load
 from freezeframe_replay.service.store_routes import LATELY, trend_of
 from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
 from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
@@ -142,12 +142,8 @@ async def get_diff(request: web.Request) -> web.Response:
     if not before or not after:
         raise web.HTTPBadRequest(text=f"diff: expected the ids of two runs, {BASE}/diff?before=ID&after=ID")
 
-    def compare() -> Comparison:
-        flush(request.app[HOME])
-        one, other = (freeze(request.app[STORE].load(run)) for run in (before, after))
-        return compare_runs(one, other)
-
-    return _json(await asyncio.to_thread(compare))
+    found = await asyncio.to_thread(DIFF.execute, request.app[SOURCE], DiffParameters(before=before, after=after))
+    return _json(DIFF.to_json(found))
 
 
 async def post_sql(request: web.Request) -> web.Response:

@@ -27,11 +27,13 @@ from aiohttp import web
 from freezeframe_replay.local.collector import store_url
 from freezeframe_replay.local.daemon import replay_ports_file
 from freezeframe_replay.local.home import Home, find_home, make_home
+from freezeframe_replay.local.target import RunsPlace
+from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.report.reading import LastReading
 from freezeframe_replay.service import api, label_routes, list_routes, replay_routes, run_routes, set_routes, store_routes
 from freezeframe_replay.service.history import History
 from freezeframe_replay.service.jobs import Jobs
-from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, LIVE, STORE, TOKEN, html
+from freezeframe_replay.service.state import COSTS, DOOR, HOME, JOBS, LABELS, LAST, LIVE, SOURCE, STORE, TOKEN, html
 from freezeframe_replay.sources.costs import Costs
 from freezeframe_replay.sources.kept_store import KeptStore
 from freezeframe_replay.sources.labels import Labels
@@ -73,6 +75,7 @@ def make_app(home: Home, *, allow_live: bool = False) -> web.Application:
     history = History(home.directory)
     app[JOBS] = Jobs(history)
     app[STORE] = KeptStore(lambda: store_url(home))
+    app[SOURCE] = RunSource(RunsPlace(data=home.directory), app[STORE], only_stored=True)
     app[LAST] = LastReading()
     app[LABELS] = Labels(app[STORE].use)
     app[COSTS] = Costs()

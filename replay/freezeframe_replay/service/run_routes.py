@@ -8,15 +8,10 @@ from typing import Final, TypeVar
 
 from aiohttp import web
 
-from freezeframe_replay.engine.compare import WHOLE
-from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.local.collector import flush
-from freezeframe_replay.report.align import Comparison, How, compare_runs
+from freezeframe_replay.operations.diff import DIFF, DiffParameters
 from freezeframe_replay.report.reading import Reading
-from freezeframe_replay.report.varying import varying_fields
-from freezeframe_replay.service.state import HOME, JOBS, LABELS, STORE, TOKEN, download, html, load, read
+from freezeframe_replay.service.state import JOBS, LABELS, SOURCE, STORE, TOKEN, download, html, load, read
 from freezeframe_replay.sources.costs import costs_of_calls
-from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.web import run_pages, step_pages
 from freezeframe_replay.web.asked import asked_number
 from freezeframe_replay.web.comparison import comparison_page
@@ -27,10 +22,6 @@ from freezeframe_schemas.run import Run
 ROUTES: Final = web.RouteTableDef()
 
 _T = TypeVar("_T")
-_OTHERS: Final = 3
-"""Runs that are read to learn what varies by itself in a comparison."""
-_MOST_STEPS: Final = 300
-"""Calls of such a run: it is read while someone waits."""
 
 
 @ROUTES.get("/runs/{run}")
@@ -110,8 +101,8 @@ async def show_diff(request: web.Request) -> web.Response:
     before, after = (request.query.get(name, "").strip() for name in ("before", "after"))
     if not before or not after:
         raise web.HTTPBadRequest(text="diff: expected the ids of two runs, /diff?before=ID&after=ID")
-    found, learned_from = await asyncio.to_thread(_compare, request, before, after)
-    return html(comparison_page(found, learned_from=learned_from))
+    asked = DiffParameters(before=before, after=after, whole=True)
+    return html(comparison_page(await asyncio.to_thread(DIFF.execute, request.app[SOURCE], asked)))
 
 
 def _version(run: Run) -> str:
@@ -123,31 +114,6 @@ def _step(request: web.Request, found: _T | None) -> _T:
     if found is None:
         raise web.HTTPNotFound(text=f"step {request.match_info['step']!r:.80}: not in run {request.match_info['run']!r:.80}")
     return found
-
-
-def _compare(request: web.Request, before: str, after: str) -> tuple[Comparison, int]:
-    """Return two runs side by side, and how many others of the first one's entry point told what varies by itself."""
-    flush(request.app[HOME])
-    runs = [request.app[STORE].load(run) for run in (before, after)]
-    one, other = map(freeze, runs)
-    found = compare_runs(one, other, varying=(), context=WHOLE)
-    if not any(pair.says_otherwise and pair.how is How.CHANGED for pair in found.pairs):
-        return found, 0
-    names = request.app[STORE].use(lambda store: _others(store, *(run.trace_id for run in runs)))
-    others = [freeze(request.app[STORE].load(name)) for name in names]
-    varying = varying_fields((side, run) for run in others for side in (one, other))
-    return (compare_runs(one, other, varying=varying, context=WHOLE), len(others)) if varying else (found, 0)
-
-
-def _others(store: RunStore, *compared: str) -> list[str]:
-    """Return the newest other runs of the same service and entry point that are small enough to be read as well."""
-    _, rows = store.sql(
-        "SELECT trace_id FROM runs WHERE (service, name) IN (SELECT service, name FROM runs WHERE trace_id = {first:String}) "
-        "AND trace_id NOT IN {compared:Array(String)} AND exchanges BETWEEN 1 AND {most:UInt32} "
-        "ORDER BY start_time DESC LIMIT {number:UInt32}",
-        {"first": compared[0], "compared": list(compared), "most": _MOST_STEPS, "number": _OTHERS},
-    )
-    return [str(row[0]) for row in rows]
 
 
 def _costs(request: web.Request, reading: Reading) -> Mapping[str, float | None]:

@@ -8,6 +8,7 @@ from aiohttp import web
 
 from freezeframe_replay.local.collector import flush
 from freezeframe_replay.local.home import Home
+from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.report.reading import LastReading, Reading
 from freezeframe_replay.service.jobs import Jobs
 from freezeframe_replay.sources.costs import Costs
@@ -18,6 +19,7 @@ from freezeframe_schemas.run import Run
 
 HOME: Final = web.AppKey("home", Home)
 STORE: Final = web.AppKey("store", KeptStore)
+SOURCE: Final = web.AppKey("source", RunSource)
 LAST: Final = web.AppKey("last", LastReading)
 COSTS: Final = web.AppKey("costs", Costs)
 TOKEN: Final = web.AppKey("token", str)

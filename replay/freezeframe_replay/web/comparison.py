@@ -17,13 +17,12 @@ _FOLDED_FROM: Final = 4
 _WORDS: Final = {How.SAME: "same", How.CHANGED: "changed", How.ADDED: "only in the second", How.REMOVED: "only in the first"}
 
 
-def comparison_page(found: Comparison, *, alone: bool = False, learned_from: int = 0) -> str:
+def comparison_page(found: Comparison, *, alone: bool = False) -> str:
     """Return the page.
 
     Args:
         found: the two runs.
         alone: for a file that can be kept or sent: without links, and with its policy in it.
-        learned_from: how many other runs told what varies by itself.
     """
     sides = [[pair.before for pair in found.pairs if pair.before], [pair.after for pair in found.pairs if pair.after]]
     return render(
@@ -33,7 +32,7 @@ def comparison_page(found: Comparison, *, alone: bool = False, learned_from: int
         where=_where(found),
         groups=_groups(found.pairs),
         words=_WORDS,
-        learned_from=learned_from,
+        learned_from=found.learned_from,
         varies=any(pair.varying for pair in found.pairs),
         totals=[_total(run, steps) for run, steps in zip((found.before, found.after), sides, strict=True)],
     )

@@ -1,0 +1,1 @@
+"""Operations on runs, each written once: command line, HTTP API, pages and MCP render their results."""

@@ -1,0 +1,10 @@
+"""The table of operations: a test compares the answers of all doors for each row."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from freezeframe_replay.operations.diff import DIFF
+from freezeframe_replay.operations.operation import Operation
+
+OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (DIFF,)

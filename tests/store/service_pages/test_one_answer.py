@@ -1,0 +1,124 @@
+"""Each operation has one answer: command line, HTTP API, MCP and pages render the value that it returns."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse
+from handmade_runs import make_run, moved, tool_call
+from service_pages import Client
+
+from freezeframe_collector.store import Store
+from freezeframe_replay.cli import main
+from freezeframe_replay.local.target import RunsPlace
+from freezeframe_replay.mcp.project import WIDTH, Project
+from freezeframe_replay.mcp.tools import Tools
+from freezeframe_replay.operations.diff import DiffParameters
+from freezeframe_replay.operations.source import RunSource
+from freezeframe_replay.operations.table import OPERATIONS
+from freezeframe_replay.web.comparison import comparison_page
+from freezeframe_schemas import genai
+from freezeframe_schemas.span import Resource
+
+pytestmark = pytest.mark.long  # a store
+
+RUNS = [f"{number:032x}" for number in range(0xD00F0, 0xD00F5)]
+
+
+@pytest.fixture(scope="session")
+def varied(store: Store) -> Sequence[str]:
+    """Five runs of one entry point, whose tool returns another ticket each time; in the second, the place changed, too."""
+    for number, run in enumerate(RUNS):
+        answer = {"ticket": f"ticket-{number:08}", "place": "Bonn" if number == 1 else "Lyon"}
+        resource = Resource(attributes={genai.SERVICE_NAME: "one-answer"})
+        spans = [replace(span, resource=resource) for span in make_run(tool_call("track", answer, "AC-1"), answer="found")]
+        store.insert(moved(spans, run, number * 1_000_000_000), token=f"one-answer-{number}")
+    return RUNS
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """The same request at each door."""
+
+    parameters: Any
+    command: Sequence[str]
+    address: str
+    tool: str
+    arguments: Mapping[str, Any]
+    page: tuple[str, Callable[[RunSource], str]] | None = None
+    """Address of the page, and what it is to be."""
+
+
+def cases() -> Mapping[str, Case]:
+    before, after = RUNS[:2]
+    return {
+        "diff": Case(
+            parameters=DiffParameters(before=before, after=after),
+            command=["diff", before, after],
+            address=f"/api/v1/diff?before={before}&after={after}",
+            tool="diff_runs",
+            arguments={"before": before, "after": after},
+            page=(
+                f"/diff?before={before}&after={after}",
+                lambda source: comparison_page(
+                    BY_NAME["diff"].execute(source, DiffParameters(before=before, after=after, whole=True))
+                ),
+            ),
+        )
+    }
+
+
+BY_NAME = {operation.name: operation for operation in OPERATIONS}
+
+
+def test_every_operation_has_a_case() -> None:
+    assert cases().keys() == BY_NAME.keys()
+
+
+@pytest.mark.proof
+@pytest.mark.parametrize("name", BY_NAME)
+@pytest.mark.usefixtures("varied")
+async def test_all_doors_give_one_answer(
+    name: str, client: Client, folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", str(WIDTH))
+    case, operation = cases()[name], BY_NAME[name]
+    source = RunSource(RunsPlace())
+    value = operation.execute(source, case.parameters)
+
+    await asyncio.to_thread(main, [*case.command, "--json"])
+    as_json = json.loads(capsys.readouterr().out)
+    assert as_json == await json_of(await client.get(case.address))
+    await asyncio.to_thread(main, case.command)
+    text = capsys.readouterr().out.rstrip("\n")
+    assert text == operation.to_text(value, WIDTH).rstrip("\n")
+    answer = await getattr(Tools(Project()), case.tool)(**case.arguments, budget=20_000)
+    assert text in answer
+    if case.page is not None:
+        address, page = case.page
+        assert await (await client.get(address)).text() == page(source)
+
+
+async def json_of(answer: ClientResponse) -> Any:
+    assert answer.status == 200, await answer.text()
+    return await answer.json()
+
+
+@pytest.mark.usefixtures("varied", "client")
+def test_what_varies_by_itself_is_no_first_difference() -> None:
+    """The ticket differs in every run; the place in one only."""
+    found = BY_NAME["diff"].execute(RunSource(RunsPlace()), DiffParameters(before=RUNS[0], after=RUNS[1]))
+    (pair,) = found.pairs
+    assert found.learned_from == 3
+    assert ([item.path for item in pair.response], [item.path for item in pair.varying]) == (
+        ["$.result.place"],
+        ["$.result.ticket"],
+    )
+    assert not replace(found, pairs=(replace(pair, response=()),)).alike, "what varies still counts"
