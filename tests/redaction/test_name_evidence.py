@@ -155,3 +155,59 @@ def test_weights_that_were_changed_or_have_another_version_are_refused() -> None
 
 def test_weights_are_few_enough_to_ship() -> None:
     assert len(FILE.read_bytes()) < 300_000
+
+
+@pytest.mark.parametrize("name", ["Jane Doe", "Anna Keller", "Andrea Jung", "John Smith", "Lukas Weber"])
+@pytest.mark.parametrize("word", ["Feedback", "Ticket", "Invoice", "Refund", "Biography", "Onboarding", "Dashboard"])
+def test_a_word_beside_a_name_stays_there_and_everywhere(name: str, word: str) -> None:
+    for text in (f"The {name} {word} is due. Please send {word}.", f"{word} {name} is due. Please send {word}."):
+        made = str(REDACTOR.redact(text).value)
+        assert made.count(word) == 2
+        assert not any(part in made for part in name.split())
+
+
+def test_an_identifier_behind_a_name_is_none_of_it() -> None:
+    made = str(REDACTOR.redact("Anna Keller Q3, Jane Doe EMP-123456").value)
+    assert "Q3" in made
+    assert "EMP-123456" in made
+    assert not any(part in made for part in ("Anna", "Keller", "Jane", "Doe"))
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("Hi, I'm Henrik Eriksen", "Henrik Eriksen"), ("Beste Sanne, de beste prijs", "Sanne"), ("Beste mevrouw Jansen,", "Jansen"),
+        ("Caro Luca,\ntroppo caro", "Luca"), ("Geachte heer De Vries,", "Vries"), ("Moi Liisa,", "Liisa"),
+        ("Bună Andreea,", "Andreea"), ("Привет, Ольга!", "Ольга"), ("Halo Dewi,", "Dewi"), ("Cześć Marek,", "Marek"),
+        ("नमस्ते राहुल जी", "राहुल"), ("Уважаемый Иван Петрович,", "Иван Петрович"), ("Kære Mette,", "Mette"),
+    ],
+)  # fmt: skip
+def test_a_greeting_stays_and_who_is_greeted_does_not(text: str, name: str) -> None:
+    made = str(REDACTOR.redact(text).value)
+    before, behind = text.split(name)
+    assert made.startswith(before)
+    assert made.endswith(behind)
+    assert name not in made
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "打开 文件 然后", "程序 方法 高性能 金额 文档 任务 谢谢 江苏", "我是程序员。", "客户金额: 820", "高级经理 说", "高速 森林 石油 金属 原因",
+        "고객 서비스 한국어 이름 지정", "고객님 서비스는", "नमस्ते दुनिया",
+    ],
+)  # fmt: skip
+def test_words_that_begin_like_a_surname_are_no_people(text: str) -> None:
+    assert REDACTOR.redact(text).value == text
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ("联系人: 王小明", "王小明"), ("你好,我叫王小明,请", "王小明"), ("王小明先生 来了", "王小明"), ('{"姓名": "王小明"}', "王小明"),
+        ("欧阳雪梅 来了", "欧阳雪梅"), ("私の名前は佐藤健太です。", "佐藤健太"), ("高橋様", "高橋"), ("営業部 藤原 健一", "藤原"),
+        ("제 이름은 김민수입니다", "김민수"), ("박지훈 씨는", "박지훈"), ("담당자 윤지현에게", "윤지현"),
+    ],
+)  # fmt: skip
+def test_a_label_a_title_or_a_verb_of_naming_makes_a_name(text: str, name: str) -> None:
+    assert name not in str(REDACTOR.redact(text).value)

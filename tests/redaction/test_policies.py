@@ -226,3 +226,26 @@ def test_nothing_but_off_may_redact_nothing(tmp_path: Path) -> None:
         _policy(tmp_path, 'name = "x"\nversion = 1\nclasses = []\n')
     with pytest.raises(ConfigError, match="neither built in"):
         load_policy("of")
+
+
+@pytest.mark.parametrize(
+    ("key", "text", "left"),
+    [
+        ("姓名", '{"город":"Полтава","сумма":"820"}', "Полтава"),
+        ("姓名", "状态: 运行 正常", "运行 正常"),
+        ("姓名", "姓名：王小明, 状态: ok", ", 状态: ok"),
+        ("имя", "ИМЯ=Ольга город=Львів", " город=Львів"),
+        ("badge", "ts=1718 badge=A17 door=4 result=ok", " door=4 result=ok"),
+        ("badge", 'badge="A 17" door=4', " door=4"),
+        ("badge", "badge: A17, door: 4", ", door: 4"),
+        ("badge", "badge: A17; door 4", "; door 4"),
+        ("badge", "| badge: A17 | door: 4 |", " | door: 4 |"),
+        ("badge", "badge: A17. Then he left", ". Then he left"),
+        ("badge", "my_badge=A17", "my_badge=A17"),
+    ],
+)
+def test_a_class_by_key_takes_the_value_of_its_key_and_no_more(key: str, text: str, left: str) -> None:
+    source = f'name = "acme"\nversion = 1\nclasses = []\n[[class]]\nname = "BADGE"\nkeys = ["{key}"]'
+    made = str(Redactor(parse_policy(source), KEY).redact(text).value)
+    assert left in made
+    assert (made != text) == (f"{key}{text}".lower().count(key) > 1 and left != text)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final
 
 import orjson
@@ -19,9 +19,16 @@ from freezeframe_redaction.surrogates.shapes import bare, make_identifier
 
 WINDOW: Final = 256
 """Characters on each side of a trigger's end in which a user's pattern may match."""
+_LATIN_1: Final = 0xFF
 _LANE = "(?#custom)"
 """Apart from the built-in lanes, so that a policy compiles only its own patterns."""
-_KEYED_VALUE = re.compile(r"[\"']?\s?[:=]\s?[\"']?([^\s\"'\x1f][^\"\x1f\n]{0,200})")
+_KEYED_VALUE = re.compile(
+    r"(?P<sign>[:=])[ \t]?(?:(?P<quote>[\"'])(?P<quoted>(?:(?!(?P=quote))[^\x1f\n]){1,200})(?P=quote)"
+    r"|(?P<open>[\"']?)(?:(?<==)(?P<word>[^\s\"'\x1f,;&|<>)\]}]{1,200})"
+    r"|(?<!=)(?P<line>[^\s\"'\x1f=][^\"\x1f\n\t|;]{0,200}?)"
+    r"(?=,?\s+[\"']?[^\W\d][\w.-]{0,40}[\"']?\s?[:=](?!//)|[\"\x1f\n\t|;]|(?:(?<=\d)|(?<=[^\W\d_]{3}))[.!?]\s|\s{2}|$)))"
+)
+"""A value behind the sign of its key: to the closing quote, a word behind ``=``, or up to where the next field begins."""
 
 
 def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
@@ -39,7 +46,7 @@ def custom_detectors(policy: Policy) -> tuple[Detector, ...]:
                 )
             )
         if entry.keys:
-            names = "|".join(map(re.escape, entry.keys))
+            names = "|".join(map(_in_any_case, entry.keys))
             out.append(
                 Detector(
                     name=f"custom: {entry.name} by key",
@@ -71,13 +78,31 @@ def _by_pattern(entry: CustomClass) -> Callable[[str, int, int, int], tuple[Cand
     return find
 
 
+def _in_any_case(key: str) -> str:
+    """Return a trigger for a key; the engine folds the case of ASCII only, and reads all letters beyond Latin-1 alike."""
+    return "".join(re.escape(char) if char.isascii() else f"[{''.join(_cases(char))}]" for char in key)
+
+
+def _cases(char: str) -> Iterator[str]:
+    yield from {one for one in (char, char.lower(), char.upper()) if len(one) == 1}
+    if ord(char) > _LATIN_1:
+        yield from "\xc9\xe9" if char.isalpha() else "\xb7"
+
+
 def _by_key(entry: CustomClass) -> Callable[[str, int, int, int], tuple[Candidate, ...]]:
+    names = "|".join(map(re.escape, entry.keys))
+    key = re.compile(rf"(?i)(?<![^\W_])(?<!_)(?:{names})[\"']?\s?[:=]\Z")
+    reach = max(map(len, entry.keys)) + len("'' =")
+
     def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
+        if key.search(text, max(low, at - reach), at) is None:
+            return ()
         match = _KEYED_VALUE.match(text, at - 1, high)
         if match is None:
             return ()
-        value = match.group(1).rstrip(" ,;})]")
-        return (_candidate(entry.name, value, match.start(1), match.start(1) + len(value)),)
+        start, end = match.span("quoted" if match["quoted"] else "word" if match["word"] else "line")
+        end = start + len(text[start:end].rstrip(" ,;})]."))
+        return (_candidate(entry.name, text[start:end], start, end),)
 
     return find
 

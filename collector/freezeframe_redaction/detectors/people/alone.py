@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from freezeframe_redaction.detectors.lexicon import GIVEN, phrases
-from freezeframe_redaction.detectors.people import evidence, names
+from freezeframe_redaction.detectors.people import announced, evidence, names
 from freezeframe_redaction.detectors.people.classes import Neighbours, test_of
 from freezeframe_redaction.detectors.rows import made_of
 from freezeframe_redaction.model import Candidate
@@ -69,7 +69,9 @@ def _listed(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
 
 _CAPITALISED: Final = re.compile(r"[A-Z][a-z]{2,}")
 _GIVEN: Final = frozenset(
-    word.capitalize() for word in GIVEN - names.ORDINARY_NAMES if len(word) > 2 and names.is_plainly_given(word)
+    word.capitalize()
+    for word in GIVEN - names.ORDINARY_NAMES.union(announced.GREETINGS)
+    if len(word) > 2 and names.is_plainly_given(word)
 )
 
 

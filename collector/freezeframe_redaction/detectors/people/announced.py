@@ -15,7 +15,8 @@ from freezeframe_redaction.rules.read import Rules
 SAYS_NAME = phrases("announced.says_name")
 """After these a word is a name, whatever it looks like."""
 STRONG = (*(phrase.lower().rstrip(",") for phrase in SAYS_NAME),)
-_ANNOUNCERS = phrases("announced.announcers")
+GREETINGS = phrases("announced.greetings")
+_ANNOUNCERS = (*phrases("announced.announcers"), *(one.capitalize() for one in GREETINGS))
 """After these a word is a name if it looks like one."""
 _BEYOND_LATIN = tuple(title for title in (*names.TITLES, *names.INFLECTED_TITLES, *_ANNOUNCERS) if not title[0].isascii())
 """The engine knows borders of ASCII words only."""
@@ -65,12 +66,10 @@ def _is_greeted(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -
         len(tokens) <= 3
         and _FORMS.greeting_ends.match(text, end, min(high, end + 8)) is not None
         and _FORMS.greeted.search(text, max(low, start - 32), start) is not None
-        and text[max(low, start - 24) : start].lower().rstrip().endswith(_GREETINGS)
+        and text[max(low, start - 24) : start].lower().rstrip(" ,").endswith(GREETINGS)
         and all(names.may_be_name(text[a:b]) or text[a:b] in names.PARTICLES for a, b in tokens)
+        and (text[start - 2] != "," or names.is_known(text[start:end]) or not text[start:end].isascii())
     )
-
-
-_GREETINGS = phrases("announced.greetings")
 
 
 def _is_signature(text: str, low: int, high: int, tokens: list[tuple[int, int]]) -> bool:
@@ -141,6 +140,10 @@ def _behind_titles(text: str, start: int, high: int) -> list[tuple[int, int]]:
     return tokens
 
 
+_CONTRACTED = re.compile(r"'(?:m|ve|ll|re|d)\Z")
+"""``Hi, I'm Henrik``"""
+
+
 def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """The trigger ended on the first letter after a word that announces a name."""
     tokens = _behind_titles(text, at - 1, high)
@@ -149,7 +152,12 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     start = tokens[0][0]
     words = [text[a:b] for a, b in tokens]
     first = words[0]
-    if first.lower() in names.NOT_NAMES or not first[0].isupper() or (len(first) == 1 and len(words) == 1 and first.isascii()):
+    if (
+        _CONTRACTED.search(first)
+        or first.lower() in names.NOT_NAMES
+        or not first[0].isupper()
+        or (len(first) == 1 and len(words) == 1 and first.isascii())
+    ):
         return ()
     if _is_signature(text, low, high, tokens) and (len(words) > 1 or len(first) > 2):
         return names.accept(text, tokens, "signature")
@@ -172,6 +180,8 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         good = (_ALONE_AFTER_ITS if before[-4:].lower() == "its " else _ALONE)(words[0])
         return names.accept(text, kept, "context") if told or good else ()
     real = names.real(text, kept)
+    if len(real) > 1 and real[0].lower() in names.PARTICLES:
+        real = real[1:]  # "heer De Vries"
     if introduced and 2 <= len(real) <= 4 and all(map(names.may_be_name, real)) and not names.is_brand(words):
         return names.accept(text, kept, "context")
     known = any(map(names.is_known, real)) and not all(map(names.is_ordinary, real))

@@ -19,6 +19,9 @@ PARTICLES = frozenset(phrases("names.particles"))
 WORD = re.compile(TOKEN)
 _NEXT = re.compile(rf"(?:[ \t]|-|, ?(?=(?:Jr|Sr)\b))({TOKEN})(\.?)")
 
+_IN_AN_ID = re.compile(r"[-_]?[0-9]|_")
+"""Behind letters that are part of an identifier: ``Q3``, ``EMP-123456``."""
+
 MARKS = _RULES.text("marks")
 """For a character class: the marks inside words of scripts beyond Latin, Greek and Cyrillic."""
 
@@ -65,6 +68,8 @@ def tokens_at(text: str, start: int, high: int, limit: int = 6) -> list[tuple[in
             break
         word = match.group(1)
         if not (word[0].isupper() or word in PARTICLES) or word in DEGREES:
+            break
+        if word.isupper() and _IN_AN_ID.match(text, match.end(1)):
             break
         out.append(match.span(1))
         position = match.end() if len(word) == 1 or word in ("Jr", "Sr") else match.end(1)
@@ -151,7 +156,21 @@ def trimmed(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Drop words from the end that are not part of a name."""
     while len(tokens) > 1 and is_ordinary(text[slice(*tokens[-1])]) and text[slice(*tokens[-1])].lower() not in SURNAMES:
         tokens = tokens[:-1]
+    while len(tokens) > 2 and _is_beside(*(text[slice(*token)] for token in tokens[-3:])):
+        tokens = tokens[:-1]
     return tokens
+
+
+def _is_beside(given: str, surname: str, word: str) -> bool:
+    """Whether the word stands beside a whole name: ``Andrea Jung Biography``, ``Jane Doe Feedback``."""
+    word = word.removesuffix("'s")
+    is_listed = is_known(word) or not word.isascii() or has_form_of_surname(word)
+    return len(word) > 2 and is_whole(given, surname) and not is_listed
+
+
+def is_whole(given: str, surname: str) -> bool:
+    """Whether two words are a name by the lists alone, to which no third one need belong."""
+    return is_plainly_given(given) and surname.lower() in SURNAMES and surname not in PARTICLES
 
 
 def has_form_of_surname(word: str) -> bool:

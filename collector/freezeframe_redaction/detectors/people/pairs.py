@@ -39,6 +39,10 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()
     words = [text[a:b] for a, b in tokens]
     index = 0
+    if words[0].lower() in announced.GREETINGS and _FORMS.greets.search(text, max(low, first - 8), first):
+        tokens, words = tokens[1:], words[1:]  # "Caro Luca, ", and what follows is announced
+        if len(words) < 2:
+            return ()
     if words[-1].lower() in _THINGS and len(words) > 2:
         tokens, words = tokens[:-1], words[:-1]  # "Eva Draconis Story"
     if words[-1].lower() in _THINGS or _is_named_after(words, text[tokens[-1][1] : min(high, tokens[-1][1] + 24)]):
@@ -55,6 +59,7 @@ def _pair(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         index == 1
         and len(leading) > 3
         and names.may_be_name(words[0])
+        and not (names.is_whole(*words[1:3]) and not names.is_known(words[0]))
         and not (leading.endswith(_OTHERWISE) or leading in announced.ANNOUNCING or names.is_title(leading))
     ):
         index = 0  # "Zephaniah Obadele Thorne"

@@ -1,5 +1,5 @@
-"""Names of people in other scripts: Cyrillic and Greek by the form of surnames, East Asian by surnames and words around them, Semitic
-and Hindi by the word before.
+"""Names of people in other scripts: Cyrillic and Greek by the form of surnames, East Asian by a label, a title or a verb of
+naming next to a surname, Semitic and Hindi by the word before.
 """
 
 from __future__ import annotations
@@ -49,12 +49,11 @@ def _slavic(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 def _east_asian(text: str, floor: int, ceiling: int) -> tuple[Candidate, ...]:
     # The trigger ends with a run of letters, which East Asian text does not break at names.
-    korean = (_FORMS.korean,) if _FORMS.korean_cue.search(text, floor, ceiling) else ()
-    found = (match for pattern in (*_IN_HAN, *korean) for match in pattern.finditer(text, floor, ceiling))
-    return tuple(Candidate(*match.span(match.re.groups), CLASS, "script") for match in found)
+    found = (match for pattern in _EAST_ASIAN for match in pattern.finditer(text, floor, ceiling))
+    return tuple(Candidate(*match.span(match.lastindex or 0), CLASS, "script") for match in found)
 
 
-_IN_HAN = tuple(map(_RULES.form, _RULES.entries("east_asian")["forms"]))
+_EAST_ASIAN = tuple(map(_RULES.form, _RULES.entries("east_asian")["forms"]))
 
 
 def _reads() -> dict[int, list[str]]:
