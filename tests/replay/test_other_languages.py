@@ -81,6 +81,11 @@ def test_an_sdk_of_npm_is_recorded_and_replayed_whole_and_streamed_with_its_tool
     assert (done.returncode, done.stdout) == (0, printed), done.stderr
     assert verdict(served.report()) is Verdict.IDENTICAL, headline(served.report())
     assert len(served.report().served) == len(calls)
+    served, done = serve(fixture, command, TOOLS_ARE_SERVED="1")
+    assert (done.returncode, done.stdout) == (0, printed), done.stderr
+    assert verdict(served.report()) is Verdict.IDENTICAL, headline(served.report())
+    assert served.tools.asked == {"track"}
+    assert len(served.report().served) > len(calls)
     served, done = serve(fixture, [*command[:-1], "Where is the other?"])
     assert done.returncode != 0
     assert [(item.kind, item.step) for item in served.report().divergences][:1] == [(DivergenceKind.REQUEST_CHANGED, 1)]
@@ -317,7 +322,9 @@ def test_a_recorded_program_reaches_the_store_and_a_cache_answers_from_there(
             assert provider.asked == 1
             said = capsys.readouterr().err
             assert "answered 1 of 1 model call from earlier runs; saved 0 tokens in, 7 out, $0.0001" in said
-            assert main(["replay", "last", "--quiet"]) == 0  # the run of the answered call has no step, so `last` is the one before
+            assert (
+                main(["replay", "last", "--quiet"]) == 0
+            )  # the run of the answered call has no step, so `last` is the one before
             assert main(["cache", "--", *command[:-1], command[-1].replace("Where", "Who")]) == 0
             assert provider.asked == 2
             patch.setattr("freezeframe_replay.process.cached_answers._MOST_RUNS", 1)  # and the newest asked another question

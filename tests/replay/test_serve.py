@@ -22,6 +22,7 @@ from recorded_exchanges import Recorded, load_exchanges
 import freezeframe
 from freezeframe.testing import capture
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.tools_in_requests import tools_in_requests
 from freezeframe_replay.process.served_run import ServedRun
 from freezeframe_replay.process.wire_server import serve_wire
 from freezeframe_schemas.exchange import Chunk, Exchange, Kind, Request, Response
@@ -306,3 +307,76 @@ def test_http_of_a_tool_is_answered_by_its_url() -> None:
         assert connection.getresponse().read() == b"[7]"
         connection.close()
         assert verdict(run.report()) is Verdict.IDENTICAL
+
+
+JSON_HEADERS = (("content-type", "application/json"),)
+GEMINI = "https://generativelanguage.googleapis.com/v1beta/models/gemini-2.5-flash:generateContent"
+CHAT = "https://api.openai.com/v1/chat/completions"
+
+
+def _gemini_call(name: str, **arguments: Any) -> Any:
+    return {"functionCall": {"name": name, "args": arguments}}
+
+
+def _gemini_result(name: str, result: Any) -> Any:
+    return {"functionResponse": {"name": name, "response": result}}
+
+
+def _chat_call(call_id: str, name: str, **arguments: Any) -> Any:
+    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": json.dumps(arguments)}}
+
+
+GEMINI_ASKED = {"role": "model", "parts": [_gemini_call("a", x=1), _gemini_call("b", y=2), _gemini_call("b", y=3)]}
+GEMINI_TOLD = {"role": "user", "parts": [_gemini_result("a", {"k": 1}), *(_gemini_result("b", {"result": n}) for n in (2, 3))]}
+CHAT_ASKED = {
+    "role": "assistant",
+    "content": None,
+    "tool_calls": [_chat_call("1", "a", x=1), _chat_call("2", "b", y=2), _chat_call("3", "b", y=3), _chat_call("4", "b", y=4)],
+}
+CHAT_TOLD = [("3", '["z"]'), ("2", "two, as text"), ("1", '{"k": 1}')]
+
+
+@pytest.mark.parametrize(
+    ("url", "asked", "answered", "then", "expected"),
+    [
+        (
+            GEMINI,
+            {"contents": [{"role": "user", "parts": [{"text": "hi"}]}]},
+            {"candidates": [{"content": GEMINI_ASKED}]},
+            {"contents": [{"role": "user", "parts": [{"text": "hi"}]}, GEMINI_ASKED, GEMINI_TOLD]},
+            [("a", {"x": 1}, {"k": 1}), ("b", {"y": 2}, 2), ("b", {"y": 3}, 3)],
+        ),
+        (
+            CHAT,
+            {"messages": [{"role": "user", "content": "hi"}]},
+            {"choices": [{"message": CHAT_ASKED}]},
+            {"messages": [CHAT_ASKED, *({"role": "tool", "tool_call_id": own, "content": told} for own, told in CHAT_TOLD)]},
+            [("a", {"x": 1}, {"k": 1}), ("b", {"y": 2}, "two, as text"), ("b", {"y": 3}, ["z"])],
+        ),
+    ],
+)
+def test_a_tool_that_only_the_requests_show_is_answered_from_the_next_one(
+    url: str, asked: Any, answered: Any, then: Any, expected: list[tuple[str, Any, Any]]
+) -> None:
+    """By its id, or by its place where there are no ids; a call without a result is not answered."""
+    said = [(asked, answered), (then, {})]
+    steps = [
+        Step(
+            number=number,
+            key="",
+            ordinal=0,
+            exchange=Exchange(
+                kind=Kind.MODEL,
+                name="POST",
+                seam="proxy",
+                request=Request(method="POST", url=url, headers=JSON_HEADERS, body=json.dumps(body).encode()),
+                response=Response(status=200, headers=JSON_HEADERS, chunks=(Chunk(data=json.dumps(answer).encode()),)),
+            ),
+        )
+        for number, (body, answer) in enumerate(said, 1)
+    ]
+    found = [
+        (call.name, json.loads(call.request.body)["kwargs"], json.loads(call.response.body))
+        for call in tools_in_requests(steps)
+    ]
+    assert found == expected

@@ -22,6 +22,7 @@ from freezeframe.context.current import current_place
 from freezeframe.seams import Call
 from freezeframe.seams.http import adapter
 from freezeframe.seams.recorder.responder import Feed
+from freezeframe_replay.engine import tools_in_requests
 from freezeframe_replay.engine.claims import Alone, Claims
 from freezeframe_replay.engine.ends import Ends
 from freezeframe_replay.engine.lookup import FoundStep, Lookup
@@ -373,7 +374,7 @@ class ReplaySession:
         served = self._lookup.use(found, call, key)
         self._assume(found.settled, step=step.number)
         # What a reconstructed call says holds all that came before it, and nothing shows what ran next to it.
-        is_ordered = not self._is_reconstructed
+        is_ordered = not self._is_reconstructed and step.exchange.seam != tools_in_requests.SEAM
         before = self._order.broken_by(step.number, step.exchange.lane, call.lane) if is_ordered else 0
         if before:
             note = f"requested after step {before}; it was recorded before it"

@@ -7,15 +7,17 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
+from freezeframe_replay.engine.freeze import exchange_key
 from freezeframe_replay.engine.mcp_answers import FUNCTIONS
 from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.engine.session import ReplaySession
+from freezeframe_replay.engine.tools_in_requests import tools_in_requests
 from freezeframe_replay.process.loopback_http import TO_PREFIX
 from freezeframe_replay.process.served_tools import MCP_METHODS, ServedTools, called_by_name
 from freezeframe_schemas.divergence import Check, DivergenceKind, Report
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.exchange import Exchange, Kind
-from freezeframe_schemas.fixture import Fixture
+from freezeframe_schemas.fixture import Fixture, Step
 from freezeframe_schemas.wire.document import JsonObject, JsonValue
 from freezeframe_schemas.wire.registry import NEEDS_ITS_HOST, PROVIDERS, Provider, dialect_named
 
@@ -132,11 +134,17 @@ class ServedRun:
 def servable(fixture: Fixture) -> Fixture:
     """Return the part of a run that a server can answer: model calls, tools, MCP, and HTTP outside of tools.
 
-    A program in another process runs its own tools unless it asks for them, and then their model calls come here, too.
+    A program in another process runs its own tools unless it asks for them, and then their model calls come here, too. Of a
+    program that was recorded from outside, the results of its tools are in the requests to the model.
     """
+    last = max((step.number for step in fixture.steps), default=0)
+    shown = [
+        Step(number=number, exchange=exchange, key=exchange_key(exchange).digest, ordinal=0)
+        for number, exchange in enumerate(tools_in_requests(fixture.steps), last + 1)
+    ]
     steps = [step for step in fixture.steps if step.exchange.kind is Kind.MODEL]
     steps += [step for step in fixture.askable if step.exchange.kind is not Kind.MODEL]
-    steps.sort(key=lambda step: step.number)
+    steps = [*sorted(steps, key=lambda step: step.number), *shown]
     entry = replace(fixture.entry, kind=None, input=None, output=None, error=None)
     made = tuple(replace(step, inside=None, exchange=called_by_name(step.exchange)) for step in steps)
     return replace(fixture, entry=entry, steps=made)

@@ -10,7 +10,7 @@ from typing import Final
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.exchange import Exchange, Kind, exchange_from_span
-from freezeframe_schemas.span import SpanRecord
+from freezeframe_schemas.span import AttributeValue, SpanRecord
 from freezeframe_schemas.vendors.dialect import Dialect
 from freezeframe_schemas.wire import decode_body, find_dialect_of
 from freezeframe_schemas.wire.attributes import AttributeWriter
@@ -30,12 +30,17 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
     except WireError:
         # The replay reports contradictory exchange attributes; the span is kept as it came.
         return
-    if exchange is None:
-        return
+    if exchange is not None:
+        out.attributes.update(attributes_of(exchange))
+
+
+def attributes_of(exchange: Exchange) -> dict[str, AttributeValue]:
+    """Return what the bytes of an exchange say; nothing if no wire dialect knows them."""
     request, response = exchange.request, exchange.response
     match = find_dialect_of(request)
     if match is None:
-        return
+        return {}
+    out = AttributeWriter()
     out.text(genai.PROVIDER_NAME, match.provider)
     out.attributes.update(match.dialect.request_attributes(_decoded(request.body, request.headers)))
     if response.status is not None:
@@ -46,6 +51,7 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
             headers=response.headers,
         )
         out.attributes.update(answer)
+    return out.attributes
 
 
 def _decoded(body: bytes, headers: tuple[tuple[str, str], ...]) -> bytes:

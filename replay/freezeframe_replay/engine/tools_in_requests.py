@@ -1,0 +1,91 @@
+"""Tools of a program that was recorded from outside: the model asked for a call, and a later request holds its result. Pure.
+
+Nobody saw the tool run, but its arguments and its result are in the recorded bytes, so a server can answer for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from freezeframe_replay.engine.mcp_answers import CALL, FUNCTIONS
+from freezeframe_schemas import genai, values
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Kind, Request, Response
+from freezeframe_schemas.fixture import Step
+from freezeframe_schemas.meaning import answer_parts, arguments_of, has_result, messages_of
+from freezeframe_schemas.vendors.exchange import attributes_of
+from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_objects, as_text, dump, parse
+
+SEAM: Final = "request"
+"""Where such a call comes from."""
+_WRAPPERS: Final = ("result", "output")
+"""Fields in which Gemini's clients put a result that is no object."""
+
+
+def tools_in_requests(steps: Sequence[Step]) -> Iterator[Exchange]:
+    """Yield the calls of tools that only the model calls show, in order. A tool that a step reports itself is left out."""
+    reported = {step.exchange.name for step in steps if step.exchange.kind in FUNCTIONS}
+    reported |= {_name_of(step.exchange) for step in steps if step.exchange.kind is Kind.MCP and step.exchange.name == CALL}
+    asked = [step.exchange for step in steps if step.exchange.kind is Kind.MODEL and step.exchange.request.method]
+    said = [attributes_of(exchange) for exchange in asked]
+    results = [
+        [
+            part
+            for message in messages_of(attributes, genai.INPUT_MESSAGES)
+            for part in as_objects(message.get("parts"))
+            if part.get("type") == "tool_call_response" and has_result(part)
+        ]
+        for attributes in said
+    ]
+    without_id = 0
+    for place, exchange in enumerate(asked):
+        calls = (part for part in answer_parts(said[place]) if part.get("type") == "tool_call")
+        for number, part in enumerate(calls):
+            call_id, name = part.get("id"), as_text(part.get("name")) or ""
+            # Some APIs have no ids: their results are in the order of the calls.
+            nth = 0 if call_id else without_id
+            without_id += not call_id
+            found = (
+                fitting[nth]
+                for later in results[place + 1 :]
+                if len(fitting := [r for r in later if r.get("id") == call_id]) > nth
+            )
+            result = next(found, None)
+            if result is not None and name not in reported:
+                yield _tool(exchange, f"{exchange.span_id}:{number}", part, name, result)
+
+
+def _tool(model: Exchange, span_id: str, call: JsonObject, name: str, result: JsonObject) -> Exchange:
+    asked: JsonObject = {"args": [], "kwargs": as_object(arguments_of(call.get("arguments")))}
+    told = values.encode(_result(result.get("response", result.get("result")))).encode()
+    return Exchange(
+        kind=Kind.TOOL,
+        name=name,
+        seam=SEAM,
+        request=Request(body=dump(asked).encode()),
+        response=Response(chunks=(Chunk(data=told),), completion=Completion.COMPLETE),
+        span_id=span_id,
+        parent_span_id=model.parent_span_id,
+        call_id=as_text(call.get("id")),
+        lane=model.lane,
+        start_time_unix_nano=model.end_time_unix_nano,
+        end_time_unix_nano=model.end_time_unix_nano,
+    )
+
+
+def _result(value: JsonValue) -> JsonValue:
+    """Return what a program gave its client: the JSON in the text that it sent, or the text."""
+    match value:
+        case str() if value[:1] in ("{", "["):
+            found = parse(value)
+            return value if found is None else found
+        case [{"type": "text", "text": str(text)}]:
+            return _result(text)
+        case dict() if len(value) == 1 and next(iter(value)) in _WRAPPERS:
+            return next(iter(value.values()))
+        case _:
+            return value
+
+
+def _name_of(exchange: Exchange) -> str:
+    return as_text(as_object(as_object(parse(exchange.request.body)).get("kwargs")).get("name")) or ""
