@@ -13,7 +13,7 @@ import pytest
 from freezeframe_collector.store import Store
 from freezeframe_replay.cli import main
 from freezeframe_replay.experiments.dataset import load_dataset
-from freezeframe_replay.experiments.failures import list_failures
+from freezeframe_replay.sources.failures import list_failures
 from freezeframe_replay.sources.store import RunStore, open_runs
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError

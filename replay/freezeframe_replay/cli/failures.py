@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import datetime as dt
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -14,16 +12,17 @@ from freezeframe_replay.cli import options
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.experiments.dataset import write_dataset
-from freezeframe_replay.experiments.failures import FailureGroup, list_failures
-from freezeframe_replay.local.target import load_as_fixture, open_store
+from freezeframe_replay.local.target import load_as_fixture
+from freezeframe_replay.operations.failures import FAILURES, FailuresParameters
+from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.process.reenact import reenact
-from freezeframe_replay.report.render import ID_DIGITS, counted, moment, short, table_text
+from freezeframe_replay.report.failures_text import failures_text
+from freezeframe_replay.report.render import ID_DIGITS, counted
+from freezeframe_replay.sources.failures import FailureGroup
 from freezeframe_schemas.errors import FreezeframeError
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, verdict
 
 _NOT_REPLAYED = "no: "
-_FEW_DIGITS: Final = 8
-"""Of a run's id: as many as name it."""
 
 
 COMMAND: Final = Command(
@@ -55,16 +54,16 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Print the groups; with --replay, 3 if one is no longer re-enacted, 125 if one is incomparable."""
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
-    groups = list_failures(open_store(options.place_of(arguments)), limit=arguments.limit, since=since, where=arguments.where)
+    asked = FailuresParameters(limit=arguments.limit, since=since, where=arguments.where)
+    groups = FAILURES.execute(RunSource(options.place_of(arguments)), asked)
     verdicts = _replay(arguments, groups) if arguments.replay else {}
     if arguments.output is not None and groups:
         _write(arguments, groups)
     if arguments.json:
-        options.print_json([{**dataclasses.asdict(group), "replay": verdicts.get(group.newest)} for group in groups])
-    elif groups:
-        print(_table(groups, verdicts))
+        rows = FAILURES.to_json(groups)
+        options.print_json([{**row, "replay": verdicts[row["newest"]]} for row in rows] if verdicts else rows)
     else:
-        print("no failures")
+        print(failures_text(groups, verdicts, width=options.terminal_width()))
     found = set(verdicts.values())
     worst = next((each for each in (Verdict.DIVERGED, Verdict.INCOMPARABLE) if each in found), None)
     if worst is None and any(said.startswith(_NOT_REPLAYED) for said in found):
@@ -94,43 +93,3 @@ def _write(arguments: argparse.Namespace, groups: Sequence[FailureGroup]) -> Non
         notes.setdefault(group.newest, []).append(f"{group.signature} {group.type} {group.subject}".strip())
     runs = ((load_as_fixture(options.place_of(arguments), run), "; ".join(reasons)) for run, reasons in notes.items())
     write_dataset(arguments.output, runs, chosen_by=f"one of each failure {arguments.where}".strip())
-
-
-def _table(groups: Sequence[FailureGroup], verdicts: dict[str, str]) -> str:
-    width = options.terminal_width()
-    if width < options.WIDE:
-        return _narrow(groups, verdicts, width)
-    header = ["runs", "failures", "last", "kind", "what", "error", "message", "newest", *(["replay"] if verdicts else [])]
-    rows = [
-        [
-            str(group.runs),
-            str(group.failures),
-            moment(group.last),
-            group.kind,
-            group.subject,
-            group.type,
-            group.message,
-            group.newest[:ID_DIGITS],
-            *([verdicts[group.newest]] if verdicts else []),
-        ]
-        for group in groups
-    ]
-    cut = [header.index(name) for name in ("message", "replay", "error", "what") if name in header]
-    return table_text(header, rows, right=(0, 1), cell_width=60, cut=cut, width=width)
-
-
-def _narrow(groups: Sequence[FailureGroup], verdicts: dict[str, str], width: int) -> str:
-    """Return the table for a terminal of 80 columns; stderr says why a run could not be replayed."""
-    rows = [
-        [
-            str(group.runs),
-            verdicts[group.newest].partition(":")[0] if verdicts else moment(group.last)[5:16],
-            short(group.subject, 12),
-            short(re.split("[.:]", group.type)[-1], 15),
-            group.newest[:_FEW_DIGITS],
-            group.message,
-        ]
-        for group in groups
-    ]
-    header = ["runs", "replay" if verdicts else "last", "what", "error", "newest", "message"]
-    return table_text(header, rows, right=(0,), cell_width=60, cut=(5,), width=width)

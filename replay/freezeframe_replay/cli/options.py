@@ -159,10 +159,6 @@ def text_or_file(given: str, option: str) -> str:
         raise ConfigError(f"{option}: {path}: cannot be read: {why}") from error
 
 
-WIDE: Final = 100
-"""Columns of a terminal from which tables show everything."""
-
-
 def terminal_width() -> int:
     """Return the columns of the terminal, or of ``$COLUMNS``; if there is none, a usual page's width."""
     return max(shutil.get_terminal_size((WIDTH, 24)).columns, 60)

@@ -11,9 +11,9 @@ from typing import Final
 
 from freezeframe._delivery_report import waiting_batches
 from freezeframe_replay.cli.command import Command, flag, option
-from freezeframe_replay.cli.options import JSON, STORE, WIDE, place_of, positive, print_json, seconds, terminal_width
+from freezeframe_replay.cli.options import JSON, STORE, place_of, positive, print_json, seconds, terminal_width
 from freezeframe_replay.local.target import list_elsewhere, open_store
-from freezeframe_replay.report.render import ID_DIGITS, duration, moment, short, table_text
+from freezeframe_replay.report.render import ID_DIGITS, WIDE, duration, moment, short, table_text
 from freezeframe_replay.report.tagged import input_text
 from freezeframe_replay.sources.store import RunRow
 from freezeframe_schemas.errors import ConfigError

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import re
 import sys
 from collections.abc import Sequence
 from typing import Final
 
 from freezeframe_replay.cli.command import Command, option, repeatable
 from freezeframe_replay.cli.options import STORE, place_of, print_json
-from freezeframe_replay.local.target import open_store
+from freezeframe_replay.operations.source import RunSource
+from freezeframe_replay.operations.sql import SQL, SqlParameters
 from freezeframe_replay.report.answered_rows import csv_text, rows_text
 from freezeframe_schemas.errors import ConfigError
-
-_FORMAT = re.compile(r"\bFORMAT\s+(?!(?:ASC|DESC)\b)(\w+)\s*;?\s*\Z", re.IGNORECASE)
-
 
 COMMAND: Final = Command(
     description="`-` reads the query from stdin. `{name:Type}` in the query is a parameter.",
@@ -37,11 +34,9 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Ask and print the rows."""
     query = sys.stdin.read() if arguments.query == "-" else arguments.query
-    if said := _FORMAT.search(query):
-        # The driver appends its own format to the query; a second one is a syntax error that explains nothing.
-        raise ConfigError(f"query: must not end with FORMAT {said[1]}", do="give --format table, json or csv")
-    parameters = _parameters(arguments.parameter)
-    columns, rows = open_store(place_of(arguments)).sql(query, parameters)
+    asked = SqlParameters(query=query, values=_parameters(arguments.parameter))
+    found = SQL.execute(RunSource(place_of(arguments)), asked)
+    columns, rows = found.columns, found.rows
     if arguments.format == "json":
         print_json([dict(zip(columns, row, strict=True)) for row in rows])
     elif arguments.format == "csv":

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shlex
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
@@ -100,19 +101,17 @@ class Project:
             raise ConfigError(f"directory: {text!r} exists and is not empty", do="name a new one, or remove it yourself")
         return text
 
-    async def run(self, command: str, *words: str, program: bool = False, stdin: str = "") -> Ran:
+    async def run(self, command: str, *words: str, program: bool = False) -> Ran:
         """Run a freezeframe command in the project; `program` adds the server's own, if it was started with one.
 
         Raises:
             ReplayError: it did not end in time.
         """
         line = [command, *words, *(["--", *self.program] if program and self.program else [])]
-        with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            given.write(stdin.encode(errors="replace"))
-            given.seek(0)
+        with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
             process = await anyio.open_process(
                 [sys.executable, "-m", "freezeframe._cli", *line],
-                stdin=given,
+                stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=err,
                 env=self._environment(),

@@ -26,8 +26,10 @@ from freezeframe_replay.mcp.answers import (
 from freezeframe_replay.mcp.project import WIDTH, Project, Ran, option
 from freezeframe_replay.mcp.texts import list_lines, replay_text, stopped_text, why_text
 from freezeframe_replay.operations.diff import DIFF, DiffParameters
+from freezeframe_replay.operations.failures import FAILURES, FailuresParameters
 from freezeframe_replay.operations.operation import Operation, P, R
 from freezeframe_replay.operations.source import RunSource
+from freezeframe_replay.operations.sql import SQL, SqlParameters
 from freezeframe_replay.report.reading import LastReading
 from freezeframe_replay.report.render import ID_DIGITS, short
 from freezeframe_replay.report.transcript_text import passages
@@ -102,9 +104,9 @@ class Tools:
 
     async def failures(self, since: Since = "7d", budget: Budget = None) -> str:
         """Group the failed steps of recent runs by what failed, with the newest run of each group."""
-        age_s(since)
-        ran = await self._project.run("failures", option("--since", since))
-        return self._ran(ran, 'next: why_failed(run=...) for a run of the column "newest"', budget)
+        start = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=age_s(since))
+        found = await self._do(FAILURES, FailuresParameters(since=start))
+        return self._answer(found, 'next: why_failed(run=...) for a run of the column "newest"', budget)
 
     def why_failed(self, run: RunName = "last-failed", budget: Budget = None) -> str:
         """Say why a run failed: exception, first failed step, stack; then its input, outcome, commit, steps, and how far it
@@ -141,8 +143,8 @@ class Tools:
     ) -> str:
         """Query the store, read-only. Views: runs, steps, errors, model_calls, tool_calls, search(words='...'), readiness;
         `DESCRIBE steps` lists columns. Give a LIMIT. The answer is CSV."""
-        ran = await self._project.run("sql", "-", "--format=csv", stdin=query)
-        return self._ran(ran, "next: why_failed(run=...) or transcript(run=...) for a trace_id", budget)
+        found = await self._do(SQL, SqlParameters(query=query))
+        return self._answer(found, "next: why_failed(run=...) or transcript(run=...) for a trace_id", budget)
 
     async def diff_runs(self, before: RunName, after: RunName, budget: Budget = None) -> str:
         """Compare two runs step by step: where they first differ, and what was asked and answered differently."""

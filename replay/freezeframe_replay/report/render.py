@@ -19,6 +19,8 @@ _ROOT_LANE: Final = "root"  # `outline.ROOT_LANE`, of a module that lists of run
 
 WIDTH: Final = 120
 """Columns after which long texts of a recording are cut."""
+WIDE: Final = 100
+"""Columns from which tables show everything."""
 ID_DIGITS: Final = 12
 """Digits of a run's id that are shown if it need not be whole: enough to name one among millions."""
 _LABEL: Final = 14

@@ -17,10 +17,12 @@ from aiohttp import web
 
 from freezeframe._version import __version__
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.experiments.failures import FailureGroup, list_failures
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.collector import flush, store_url
 from freezeframe_replay.operations.diff import DIFF, DiffParameters
+from freezeframe_replay.operations.failures import FAILURES, FailuresParameters
+from freezeframe_replay.operations.operation import Operation, P
+from freezeframe_replay.operations.sql import SQL, SqlParameters
 from freezeframe_replay.packing import PackedRecording, code_of, files_of, pack_of
 from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.service.label_routes import keep_label
@@ -32,7 +34,7 @@ from freezeframe_replay.sources.exports.kinds import EXPORTS, Export, Exported
 from freezeframe_replay.sources.passing_on import policies_of, refuse_bare
 from freezeframe_replay.sources.run_list import find_runs
 from freezeframe_replay.sources.store import RunRow, json_form
-from freezeframe_replay.web.asked import asked_runs
+from freezeframe_replay.web.asked import asked_number, asked_runs
 from freezeframe_replay.web.downloads import fixture_archive
 from freezeframe_replay.web.openapi import JSON
 from freezeframe_schemas.errors import ConfigError, ReplayError
@@ -55,14 +57,6 @@ class About:
     """Where SQL is answered directly, over ClickHouse's HTTP interface, with the same token."""
     description: str
     """Path of the OpenAPI description."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class QueryRows:
-    """What a query gives."""
-
-    columns: Sequence[str]
-    rows: Sequence[Sequence[Any]]
 
 
 # -- reading --------------------------------------------------------------------------------------------------------------
@@ -127,13 +121,9 @@ async def get_set(request: web.Request) -> web.Response:
 
 async def get_failures(request: web.Request) -> web.Response:
     """Similar failures in groups, each with its newest run (freezeframe failures)."""
-    asked = asked_runs(request.query)
-
-    def find() -> Sequence[FailureGroup]:
-        flush(request.app[HOME])
-        return request.app[STORE].use(lambda store: list_failures(store, limit=asked.size, since=asked.since))
-
-    return _json(await asyncio.to_thread(find))
+    limit = asked_number(request.query, "limit", FailuresParameters().limit)
+    since = asked_runs({"since": request.query.get("since", "")}).since
+    return await _done(request, FAILURES, FailuresParameters(limit=limit, since=since))
 
 
 async def get_diff(request: web.Request) -> web.Response:
@@ -142,8 +132,7 @@ async def get_diff(request: web.Request) -> web.Response:
     if not before or not after:
         raise web.HTTPBadRequest(text=f"diff: expected the ids of two runs, {BASE}/diff?before=ID&after=ID")
 
-    found = await asyncio.to_thread(DIFF.execute, request.app[SOURCE], DiffParameters(before=before, after=after))
-    return _json(DIFF.to_json(found))
+    return await _done(request, DIFF, DiffParameters(before=before, after=after))
 
 
 async def post_sql(request: web.Request) -> web.Response:
@@ -154,12 +143,7 @@ async def post_sql(request: web.Request) -> web.Response:
     if not isinstance(query, str) or not isinstance(parameters, dict):
         raise web.HTTPBadRequest(text='sql: expected {"query": "SELECT ...", "parameters": {...}}')
 
-    def ask() -> QueryRows:
-        flush(request.app[HOME])
-        columns, rows = request.app[STORE].use(lambda store: store.sql(query, parameters))
-        return QueryRows(columns=columns, rows=rows)
-
-    return _json(await asyncio.to_thread(ask))
+    return await _done(request, SQL, SqlParameters(query=query, values=parameters))
 
 
 async def get_export(request: web.Request) -> web.Response:
@@ -276,6 +260,12 @@ async def _body(request: web.Request) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise web.HTTPBadRequest(text=f"expected a JSON object of less than {_LARGEST_BODY:,} bytes")
     return found  # pyright: ignore[reportUnknownVariableType]  # each field is checked where it is used
+
+
+async def _done(request: web.Request, operation: Operation[P, Any], parameters: P) -> web.Response:
+    """Return the JSON of an operation's result."""
+    found = await asyncio.to_thread(operation.execute, request.app[SOURCE], parameters)
+    return _json(operation.to_json(found))
 
 
 def _json(value: object) -> web.Response:

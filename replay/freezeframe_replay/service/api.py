@@ -13,12 +13,13 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from freezeframe_replay.experiments.failures import FailureGroup
 from freezeframe_replay.experiments.fork import Target
+from freezeframe_replay.operations.sql import QueryRows
 from freezeframe_replay.report.align import Comparison
 from freezeframe_replay.report.outline import Outline
 from freezeframe_replay.service import answers
 from freezeframe_replay.service.answers import BASE, GZIP
+from freezeframe_replay.sources.failures import FailureGroup
 from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.sources.store import RunRow
 from freezeframe_replay.sources.trend import Moment
@@ -137,13 +138,13 @@ ROUTES: Final = (
         f"{BASE}/failures",
         answers.get_failures,
         Sequence[FailureGroup],
-        query={name: _FILTERS[name] for name in ("limit", "since")},
+        query={"limit": "how many at most (20)", "since": _FILTERS["since"]},
     ),
     _get(f"{BASE}/diff", answers.get_diff, Comparison, query={"before": "id of a run", "after": "id of a run"}),
     _post(
         f"{BASE}/sql",
         answers.post_sql,
-        answers.QueryRows,
+        QueryRows,
         body={"query": "one SELECT statement", "parameters": "values of {name:Type} in the query, an object"},
     ),
 )

@@ -12,13 +12,13 @@ from typing import Any, Final
 from aiohttp import web
 
 from freezeframe_replay.engine.freeze import freeze
-from freezeframe_replay.experiments.failures import FailureGroup, list_failures
 from freezeframe_replay.local.collector import flush, status
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.answered_rows import csv_text
 from freezeframe_replay.service.replay_routes import folder_of, own_form
 from freezeframe_replay.service.state import HOME, JOBS, STORE, TOKEN, download, html
 from freezeframe_replay.sources.ages import age_s
+from freezeframe_replay.sources.failures import FailureGroup, list_failures
 from freezeframe_replay.sources.run_list import RunQuery
 from freezeframe_replay.sources.store import RunStore
 from freezeframe_replay.sources.trend import Moment, find_trend

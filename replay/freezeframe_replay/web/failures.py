@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final, Protocol
+from typing import Final
 
+from freezeframe_replay.sources.failures import FailureGroup
 from freezeframe_replay.web.markup import render
 from freezeframe_replay.web.replay import Noted
 
@@ -13,22 +14,8 @@ BARS: Final = 28
 _HEIGHT: Final = 20
 
 
-class Group(Protocol):
-    """The part of `experiments.failures.FailureGroup` that is needed here."""
-
-    @property
-    def signature(self) -> str:
-        """Return what the failures have in common."""
-        ...
-
-    @property
-    def newest(self) -> str:
-        """Return the run that is replayed."""
-        ...
-
-
 def failures_page(
-    groups: Sequence[Group],
+    groups: Sequence[FailureGroup],
     bars: Mapping[str, Sequence[int]],
     replays: Mapping[str, Noted],
     *,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime as dt
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -10,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from aiohttp import ClientResponse
 from handmade_runs import make_run, moved, tool_call
 from service_pages import Client
 
@@ -20,14 +20,18 @@ from freezeframe_replay.local.target import RunsPlace
 from freezeframe_replay.mcp.project import WIDTH, Project
 from freezeframe_replay.mcp.tools import Tools
 from freezeframe_replay.operations.diff import DiffParameters
+from freezeframe_replay.operations.failures import FailuresParameters
 from freezeframe_replay.operations.source import RunSource
+from freezeframe_replay.operations.sql import SqlParameters
 from freezeframe_replay.operations.table import OPERATIONS
+from freezeframe_replay.sources.store import json_form
 from freezeframe_replay.web.comparison import comparison_page
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import Resource
 
 pytestmark = pytest.mark.long  # a store
 
+QUERY = "SELECT trace_id, name, start_time FROM runs WHERE service = 'one-answer' ORDER BY trace_id"
 RUNS = [f"{number:032x}" for number in range(0xD00F0, 0xD00F5)]
 
 
@@ -51,6 +55,10 @@ class Case:
     address: str
     tool: str
     arguments: Mapping[str, Any]
+    body: Mapping[str, Any] | None = None
+    """What is posted to the address."""
+    has_json: bool = True
+    """Whether the command has --json."""
     page: tuple[str, Callable[[RunSource], str]] | None = None
     """Address of the page, and what it is to be."""
 
@@ -70,7 +78,23 @@ def cases() -> Mapping[str, Case]:
                     BY_NAME["diff"].execute(source, DiffParameters(before=before, after=after, whole=True))
                 ),
             ),
-        )
+        ),
+        "failures": Case(
+            parameters=FailuresParameters(since=dt.datetime.now(dt.UTC) - dt.timedelta(days=7)),
+            command=["failures", "--since", "7d"],
+            address="/api/v1/failures?since=7d",
+            tool="failures",
+            arguments={"since": "7d"},
+        ),
+        "sql": Case(
+            parameters=SqlParameters(query=QUERY),
+            command=["sql", QUERY, "--format", "csv"],
+            address="/api/v1/sql",
+            body={"query": QUERY},
+            has_json=False,
+            tool="sql",
+            arguments={"query": QUERY},
+        ),
     }
 
 
@@ -93,22 +117,19 @@ async def test_all_doors_give_one_answer(
     source = RunSource(RunsPlace())
     value = operation.execute(source, case.parameters)
 
-    await asyncio.to_thread(main, [*case.command, "--json"])
-    as_json = json.loads(capsys.readouterr().out)
-    assert as_json == await json_of(await client.get(case.address))
+    as_json = json.loads(json.dumps(operation.to_json(value), default=json_form))
+    answer = await client.request("POST" if case.body else "GET", case.address, json=case.body)
+    assert (answer.status, await answer.json()) == (200, as_json)
+    if case.has_json:
+        await asyncio.to_thread(main, [*case.command, "--json"])
+        assert json.loads(capsys.readouterr().out) == as_json
     await asyncio.to_thread(main, case.command)
     text = capsys.readouterr().out.rstrip("\n")
     assert text == operation.to_text(value, WIDTH).rstrip("\n")
-    answer = await getattr(Tools(Project()), case.tool)(**case.arguments, budget=20_000)
-    assert text in answer
+    assert text in await getattr(Tools(Project()), case.tool)(**case.arguments, budget=20_000)
     if case.page is not None:
         address, page = case.page
         assert await (await client.get(address)).text() == page(source)
-
-
-async def json_of(answer: ClientResponse) -> Any:
-    assert answer.status == 200, await answer.text()
-    return await answer.json()
 
 
 @pytest.mark.usefixtures("varied", "client")

@@ -1,0 +1,57 @@
+"""Groups of failures as a table. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from freezeframe_replay.report.render import ID_DIGITS, WIDE, moment, short, table_text
+
+if TYPE_CHECKING:
+    from freezeframe_replay.sources.failures import FailureGroup
+
+_FEW_DIGITS: Final = 8
+"""Of a run's id: as many as name it."""
+
+
+def failures_text(groups: Sequence[FailureGroup], verdicts: Mapping[str, str], *, width: int) -> str:
+    """Return the groups as a table; with verdicts, each with what the replay of its newest run found."""
+    if not groups:
+        return "no failures"
+    if width < WIDE:
+        return _narrow(groups, verdicts, width)
+    header = ["runs", "failures", "last", "kind", "what", "error", "message", "newest", *(["replay"] if verdicts else [])]
+    rows = [
+        [
+            str(group.runs),
+            str(group.failures),
+            moment(group.last),
+            group.kind,
+            group.subject,
+            group.type,
+            group.message,
+            group.newest[:ID_DIGITS],
+            *([verdicts[group.newest]] if verdicts else []),
+        ]
+        for group in groups
+    ]
+    cut = [header.index(name) for name in ("message", "replay", "error", "what") if name in header]
+    return table_text(header, rows, right=(0, 1), cell_width=60, cut=cut, width=width)
+
+
+def _narrow(groups: Sequence[FailureGroup], verdicts: Mapping[str, str], width: int) -> str:
+    """Return the table for a terminal of 80 columns; stderr says why a run could not be replayed."""
+    rows = [
+        [
+            str(group.runs),
+            verdicts[group.newest].partition(":")[0] if verdicts else moment(group.last)[5:16],
+            short(group.subject, 12),
+            short(re.split("[.:]", group.type)[-1], 15),
+            group.newest[:_FEW_DIGITS],
+            group.message,
+        ]
+        for group in groups
+    ]
+    header = ["runs", "replay" if verdicts else "last", "what", "error", "newest", "message"]
+    return table_text(header, rows, right=(0,), cell_width=60, cut=(5,), width=width)
