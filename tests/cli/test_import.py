@@ -16,7 +16,10 @@ from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.target import RunsPlace, load_run
 from freezeframe_replay.sources.otlp_requests import requests_of_file
+from freezeframe_replay.sources.span_file import load_runs_of_file
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
 
@@ -60,6 +63,29 @@ def test_an_imported_run_is_redacted_stored_once_and_reconstructed_from_the_stor
     assert main(["runs", "--json", "--data", str(collector.data)]) == 0
     steps = {run["trace_id"]: run["steps"] for run in json.loads(capsys.readouterr().out)}
     assert steps == {span(1).trace_id: 0, LANGGRAPH: 4}, "those of an instrumentation that is not ours, too"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("scenario", ["openai-chat-oi", "openai-resp-tl"])
+def test_traces_of_a_client_without_a_span_around_the_run_are_one_run_of_the_store(
+    collector: CollectorProcess, scenario: str
+) -> None:
+    """Whichever of them is named; a trace that asks otherwise is another run, and the ledger says why they are one."""
+    folder = RECORDED / scenario
+    (run,) = load_runs_of_file(folder)
+    stranger = replace(
+        run.spans[0], trace_id="9" * 32, span_id="9" * 16, attributes={**run.spans[0].attributes, "input.value": "{}"}
+    ).with_attributes({genai.INPUT_MESSAGES: '[{"role": "user", "parts": [{"type": "text", "content": "Who?"}]}]'})
+    assert collector.post([stranger]).status_code == 200
+    assert imported(collector, str(folder)) == 0
+    ids = {span.trace_id for path in folder.glob("*.pb") for span in decode_traces(path.read_bytes()).spans}
+    assert len(ids) > 1
+    for trace_id in ids:
+        found = load_run(RunsPlace(data=collector.data), trace_id)
+        assert len(found.spans) == len(run.spans)
+        ledger = [loss.source for loss in freeze(found).ledger if loss.field == "traces"]
+        assert ledger == [f"{len(ids)} joined: each carries on the conversation of one before, or reports its answer"]
+    assert len(load_run(RunsPlace(data=collector.data), "9" * 32).spans) == 1
 
 
 class _Phoenix(QuietHandler):

@@ -77,7 +77,7 @@ def can_be_reconstructed(run: Run) -> bool:
 
 def reconstruct(run: Run, redaction: Redaction = _UNREDACTED) -> Fixture:
     """Return the run as a fixture whose steps hold meaning."""
-    ledger: list[Loss] = list(_NEVER_THERE)
+    ledger: list[Loss] = [*_NEVER_THERE, *_joined_traces(run)]
     calls = model_calls(run, ledger)
     ignore = [f"body.{name}" for name in REPORTED]
     if calls and not any(call.asked["system"] for call in calls):
@@ -104,6 +104,15 @@ def reconstruct(run: Run, redaction: Redaction = _UNREDACTED) -> Fixture:
         ledger=tuple(ledger),
         created_by="another instrumentation",
     )
+
+
+def _joined_traces(run: Run) -> Iterator[Loss]:
+    """Yield a row if the spans came in several traces: a trace has one root."""
+    roots = sum(not span.parent_span_id and genai.EVENT_NAME not in span.attributes for span in run.spans)
+    if roots > 1:
+        yield Loss(
+            field="traces", source=f"{roots} joined: each carries on the conversation of one before, or reports its answer"
+        )
 
 
 def _steps(

@@ -168,7 +168,10 @@ def load_run(place: RunsPlace, named: str) -> Run:
         return _picked(folder, load_runs_below(folder), "" if named == LAST else named)
     url = store_of(place)
     if not is_backend(url):
-        return build_run(open_runs(url).load_spans(named))
+        from freezeframe_replay.sources.foreign import continued  # which loads every vendor's conventions
+
+        store = open_runs(url)
+        return build_run(continued(store, store.load_spans(named)))
     from freezeframe_replay.sources.backends import load_backend_spans
 
     return build_run(load_backend_spans(url, named))

@@ -1,4 +1,4 @@
-"""Spans of other instrumentations that did not come through the collector: read as it reads them, and put together. Pure.
+"""Spans of other instrumentations that did not come through the collector: read as it reads them, and put together.
 
 A client that is instrumented by itself, without a span around the run, sends a trace for each call. Such traces are one run if
 each carries on the conversation of the one before it.
@@ -6,8 +6,10 @@ each carries on the conversation of the one before it.
 
 from __future__ import annotations
 
+import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 from freezeframe_schemas import genai
 from freezeframe_schemas.meaning import answer_parts, request_meaning, said_by, same
@@ -15,6 +17,12 @@ from freezeframe_schemas.reported_calls import ReportedCall, reported_calls
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.vendors.normalise import normalise
 from freezeframe_schemas.wire.document import as_objects
+
+if TYPE_CHECKING:
+    from freezeframe_replay.sources.store import RunStore
+
+_MOST_TRACES: Final = 100
+"""Of the store, that are looked at for those of one run."""
 
 
 def in_conventions(spans: Sequence[SpanRecord]) -> list[SpanRecord]:
@@ -35,6 +43,34 @@ def joined(traces: Iterable[Sequence[SpanRecord]]) -> list[list[SpanRecord]]:
     return runs
 
 
+def continued(store: RunStore, spans: list[SpanRecord]) -> list[SpanRecord]:
+    """Return the spans of a run of the store, with those of the traces that it carries on or that carry it on.
+
+    Looked for if a model call is the root of its trace: among traces of the same service and session, within an hour.
+    """
+    roots = [span for span in spans if not span.parent_span_id]
+    calls = {call.span.span_id for call in reported_calls(spans)}
+    if _is_ours(spans) or not roots or not calls.issuperset(root.span_id for root in roots):
+        return spans
+    first = roots[0]
+    at = dt.datetime.fromtimestamp(first.start_time_unix_nano / 1e9, dt.UTC)
+    near = store.list_runs(
+        _MOST_TRACES,
+        where="service = {_service:String} AND session_id = {_of:String} AND trace_id != {_this:String} AND exchanges = 0 "
+        "AND model_calls > 0 AND abs(dateDiff('second', start_time, {_at:DateTime64(6)})) < 3600",
+        parameters={
+            "_this": first.trace_id,
+            "_service": str(first.resource.attributes.get(genai.SERVICE_NAME) or ""),
+            "_of": first.text(genai.SESSION_ID) or "",
+            "_at": at.replace(tzinfo=None),
+        },
+        order="abs(dateDiff('millisecond', start_time, {_at:DateTime64(6)})), trace_id",
+    )
+    traces = [spans, *(store.load_spans(row.trace_id) for row in near)]
+    mine = {span.span_id for span in spans}
+    return next(run for run in joined(traces) if not mine.isdisjoint(span.span_id for span in run))
+
+
 def _is_ours(spans: Iterable[SpanRecord]) -> bool:
     return any(genai.EXCHANGE_KIND in span.attributes or genai.ENTRY_KIND in span.attributes for span in spans)
 
@@ -43,19 +79,28 @@ def _belongs_to(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
     """Return whether a trace carries on the run's conversation, or reports the same answers once more."""
     if _is_ours(run):
         return False
-    others = _response_ids(spans)
-    return (bool(others) and _response_ids(run) >= others) or _carries_on(run, spans)
+    return _is_reported_again(run, spans) or _carries_on(run, spans)
 
 
-def _response_ids(spans: Iterable[SpanRecord]) -> set[str]:
-    return {text for span in spans if (text := span.text(genai.RESPONSE_ID))}
+def _is_reported_again(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
+    """Return whether each call of the trace has the id of a call of the run, and says the same, or nothing: some ids repeat."""
+    known = {call.attributes.get(genai.RESPONSE_ID): call for call in reported_calls(run)}
+    calls = reported_calls(spans)
+    return bool(calls) and all(
+        (own := call.attributes.get(genai.RESPONSE_ID)) and own in known and _agree(call, known[own]) for call in calls
+    )
+
+
+def _agree(call: ReportedCall, other: ReportedCall) -> bool:
+    pairs = ((_said(call), _said(other)), (_answer(call), _answer(other)))
+    return all(not mine or not theirs or mine == theirs for mine, theirs in pairs)
 
 
 def _carries_on(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
     """Return whether a request of the trace begins with a request of the run and the answer that it got."""
     asked = [_said(call) for call in reported_calls(spans)]
     for call in reported_calls(run):
-        said, answer = _said(call), [same(item) for item in said_by(answer_parts(call.attributes))]
+        said, answer = _said(call), _answer(call)
         if said and answer and any(later[: len(said) + len(answer)] == said + answer for later in asked):
             return True
     return False
@@ -63,3 +108,7 @@ def _carries_on(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
 
 def _said(call: ReportedCall) -> list[str]:
     return [same(item) for item in as_objects(request_meaning(call.attributes)["messages"])]
+
+
+def _answer(call: ReportedCall) -> list[str]:
+    return [same(item) for item in said_by(answer_parts(call.attributes))]
