@@ -8,7 +8,7 @@ from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from freezeframe_redaction.surrogates.plans import is_assigned, is_assigned_in
+from freezeframe_redaction.surrogates.plans import count_assigned_in, is_assigned, is_assigned_in, is_newly_assigned_in
 
 _CODES = sorted(phonenumbers.COUNTRY_CODE_TO_REGION_CODE)
 
@@ -40,3 +40,11 @@ def test_the_examples_of_each_region_are_assigned(region: str) -> None:
         inland = phonenumbers.format_number(example, phonenumbers.PhoneNumberFormat.NATIONAL)
         assert is_assigned(international.removeprefix("+"))
         assert is_assigned_in("".join(filter(str.isdigit, inland)), region)
+
+
+@pytest.mark.long
+@settings(deadline=None)
+@given(st.from_regex(r"[0-9]{6,11}", fullmatch=True), st.sets(st.sampled_from(sorted(phonenumbers.SUPPORTED_REGIONS))))
+def test_regions_asked_together_answer_as_they_do_one_by_one(digits: str, regions: set[str]) -> None:
+    asked = tuple(sorted(regions))
+    assert count_assigned_in(digits, asked) == sum(is_newly_assigned_in(digits, region) for region in asked)

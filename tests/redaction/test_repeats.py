@@ -67,3 +67,20 @@ def test_the_alias_of_the_redacted_text_is_that_of_the_text(first: str, last: st
     redacted = REDACTOR.redact(text)
     aliaser = Aliaser(POLICY, redacted.surrogates)
     assert aliaser.alias(str(redacted.value)) == aliaser.alias(text)
+
+
+@pytest.mark.parametrize("key", ["city", "home_city", "addressCity", "state", "country", "product", "status", "Department"])
+def test_a_name_does_not_spread_under_a_key_that_says_something_else(key: str) -> None:
+    made = REDACTOR.redact(
+        json.dumps([{"name": "Austin Keller"}, {"name": "Jane Doe", key: "Austin"}, {"note": "Austin called"}])
+    )
+    _, other, note = json.loads(str(made.value))
+    assert other[key] == "Austin"
+    assert "Austin" not in note["note"]
+
+
+def test_contacts_are_replaced_row_by_row_and_their_city_stays() -> None:
+    rows = [{"name": f"Austin Keller{'abcdefgh'[i % 8]}", "email": f"a{i}@corp.io", "city": "Austin"} for i in range(60)]
+    made = json.loads(str(REDACTOR.redact(json.dumps(rows)).value))
+    assert [row["city"] for row in made] == ["Austin"] * 60
+    assert not any("Austin" in row["name"] or "corp.io" in row["email"] for row in made)

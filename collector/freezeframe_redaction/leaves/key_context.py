@@ -12,7 +12,9 @@ from typing import Any, Final, NamedTuple
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("keys")
-_SENSITIVE, _ORDER, _CODE = (re.compile(_RULES.text(name), re.IGNORECASE) for name in ("telling", "order", "code"))
+_SENSITIVE, _ORDER, _CODE, _NOBODY = (
+    re.compile(_RULES.text(name), re.IGNORECASE) for name in ("telling", "order", "code", "nobody")
+)
 _GENERIC = frozenset(["name", "number", "no", "num", "value", "val", "id", "code", "nr", "type", "text", "content", "#"])
 SPEAKS_FOR_PARENT: Final = frozenset(["value", "val"])
 """Keys that add nothing to the key around them."""
@@ -38,6 +40,8 @@ class KeyContext(NamedTuple):
     """It is an identifier, which names a field and holds no private data."""
     least: int
     """Smaller numbers are not findings: codes have three digits, numbers of people five, cards without a word twelve."""
+    is_nobodys: bool = False
+    """Its value is no person's name, though a person may be called the same: ``{"city": "Austin"}``."""
 
 
 class KeyContexts(dict[str, KeyContext]):
@@ -72,9 +76,10 @@ class KeyContexts(dict[str, KeyContext]):
         generic = key.lower() in _GENERIC
         if _ORDER.search(key):
             return KeyContext(f"{key}: ", False, plain, _LEAST_BARE)
+        nobodys = _NOBODY.search(key) is not None
         if not _SENSITIVE.search(key):
-            return KeyContext("", generic, plain, _LEAST_BARE)
-        return KeyContext(f"{key}: ", generic, plain, LEAST_NUMBER if _CODE.search(key) else _LEAST_NAMED)
+            return KeyContext("", generic, plain, _LEAST_BARE, nobodys)
+        return KeyContext(f"{key}: ", generic, plain, LEAST_NUMBER if _CODE.search(key) else _LEAST_NAMED, nobodys)
 
     def prefix(self, key: str, parent: str) -> str:
         """Return how the key and the key around it are put before a value as context."""

@@ -48,7 +48,19 @@ Span = tuple[int, int, str]
 class Leaf:
     """One string or long number of a document."""
 
-    __slots__ = ("channel", "child", "edits", "findings", "forms", "is_number", "ordinal", "piece_of", "prefix", "text")
+    __slots__ = (
+        "channel",
+        "child",
+        "edits",
+        "findings",
+        "forms",
+        "is_nobodys",
+        "is_number",
+        "ordinal",
+        "piece_of",
+        "prefix",
+        "text",
+    )
 
     def __init__(self, text: str, prefix: str, ordinal: int, is_number: bool = False) -> None:
         self.text = text
@@ -57,6 +69,8 @@ class Leaf:
         self.ordinal = ordinal
         """Its position among all strings and numbers of its document."""
         self.is_number = is_number
+        self.is_nobodys = False
+        """Its key says that it is no person's name."""
         self.child: Tree | None = None
         self.channel: Channel | None = None
         """Which stream of deltas the text is a piece of, if it is one."""
@@ -245,7 +259,7 @@ class _Walk:
         quiet = self._channel is None and self._pieces is None
         # Most of an agent's JSON is plain keys, words like ``assistant`` and lists of objects: these take no call of a method.
         for name, item in pairs:
-            prefix, defers, plain, _ = keys[name]
+            prefix, defers, plain, *_ = keys[name]
             if not plain:
                 self._key(name, ordinal)
             ordinal += 1
@@ -308,7 +322,7 @@ class _Walk:
         keys, outer = self._keys, self._channel
         ids: Channel | None = None
         for name, item in pairs:
-            prefix, defers, plain, _ = keys[name]
+            prefix, defers, plain, *_ = keys[name]
             if not plain:
                 self._key(name, ordinal)
             ordinal += 1
@@ -359,6 +373,7 @@ class _Walk:
         if not text:
             return ordinal + 1
         leaf = Leaf(text, prefix, ordinal)
+        leaf.is_nobodys = len(text) < _LONGEST_NAME and self._keys[key].is_nobodys
         if is_piece and self._channel is not None:
             leaf.channel = (*self._channel, key)
         elif self._pieces is not None and not (looks_like_json(text) or holds_events(text)):

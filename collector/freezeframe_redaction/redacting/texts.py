@@ -204,6 +204,8 @@ class Texts:
             leaf = leaves[number]
             if leaf.is_number:
                 hits = [hit for hit in hits if hit.made.isdigit() and hit.made[0] != "0"]
+            if leaf.is_nobodys:
+                hits = [hit for hit in hits if hit.class_ != repeats.CLASS]
             if hits:
                 leaf.edits = merged(leaf.edits, hits)
                 leaf.forms = [(hit.made, hit.class_) for hit in hits]
@@ -376,7 +378,7 @@ def _repeat(names: Mapping[str, str], leaves: Sequence[walk.Leaf], *, with_findi
     """Replace the names wherever else they occur in the leaves."""
     search = repeats.Repeats(names)
     for leaf in leaves:
-        if spans := [] if leaf.is_number else search.find(leaf.text, leaf.edits):
+        if spans := [] if leaf.is_number or leaf.is_nobodys else search.find(leaf.text, leaf.edits):
             leaf.edits = sorted([*leaf.edits, *((start, end, names[leaf.text[start:end]]) for start, end in spans)])
             if with_findings:
                 found = [(start, end, f"{repeats.CLASS}\x1fname found beside") for start, end in spans]

@@ -8,16 +8,16 @@ where the value is. It begins with a zero only if the value does, since no numbe
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from freezeframe_redaction.prf import DIGITS, Prf, again, spell
 from freezeframe_redaction.surrogates.plans import (
     LONGEST_LOCAL,
     assigning,
+    count_assigned_in,
     is_assigned,
     is_assigned_after_zeros,
-    is_newly_assigned_in,
 )
 
 _ATTEMPTS: Final = 64
@@ -45,7 +45,7 @@ def make_phone(prf: Prf, digits: str, kind: str) -> str:
         with_one = assigning("1" + ten)[0]
 
         def is_held(number: str) -> bool:
-            return is_assigned("1" + number) or any(is_newly_assigned_in("1" + number, region) for region in with_one)
+            return is_assigned("1" + number) or count_assigned_in("1" + number, with_one) > 0
 
         return digits[:-10] + _nobodys(
             (_north_american(prf, ten, attempt) for attempt in range(_ATTEMPTS)), is_held, assigning(ten)[0]
@@ -63,7 +63,7 @@ def make_phone(prf: Prf, digits: str, kind: str) -> str:
 
 
 def _nobodys(
-    attempts: Iterable[str], is_held: Callable[[str], bool], large: Sequence[str] = (), small: Sequence[str] = ()
+    attempts: Iterable[str], is_held: Callable[[str], bool], large: tuple[str, ...] = (), small: tuple[str, ...] = ()
 ) -> str:
     """Return the first attempt that no one has, and that is assigned in none of the regions as it stands.
 
@@ -71,9 +71,9 @@ def _nobodys(
     """
     last, found = "", dict[str, int]()
     for last in attempts:
-        if is_held(last) or any(is_newly_assigned_in(last, region) for region in large):
+        if is_held(last) or count_assigned_in(last, large):
             continue
-        found[last] = sum(is_newly_assigned_in(last, region) for region in small)
+        found[last] = count_assigned_in(last, small)
         if not found[last] or len(found) == _MOST_COMPARED:
             break
     return min(found, key=found.__getitem__, default=last)

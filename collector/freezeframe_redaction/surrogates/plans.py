@@ -100,7 +100,7 @@ def is_assigned_in(digits: str, region: str) -> bool:
 
 def is_newly_assigned_in(digits: str, region: str) -> bool:
     """Answer as `is_assigned_in`, for digits that are not asked about again: attempts to make a number."""
-    plan = plan_of(region, phonenumbers.country_code_for_region(region))
+    plan = _plan_in(region)
     if plan is None:
         return False
     rest = digits.removeprefix(plan.code)
@@ -109,11 +109,47 @@ def is_newly_assigned_in(digits: str, region: str) -> bool:
     return _is_of(plan.code, plan.national(digits))
 
 
+def count_assigned_in(digits: str, regions: tuple[str, ...]) -> int:
+    """Return in how many of the regions the digits are assigned; the same as asking about one after the other."""
+    count = 0
+    for code, prefixes, group in _by_code(regions):
+        if digits.startswith(code) or (prefixes is not None and prefixes.match(digits)):
+            count += sum(is_newly_assigned_in(digits, region) for region in group)
+        elif _is_of(code, digits):
+            count += len(group)
+    return count
+
+
+@lru_cache(512)
+def _by_code(regions: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str] | None, tuple[str, ...]], ...]:
+    """Return the regions with each country code, and what may be dialled in front in one of them."""
+    groups: dict[str, list[tuple[str, NumberingPlan]]] = {}
+    for region in regions:
+        if (plan := _plan_in(region)) is not None:
+            groups.setdefault(plan.code, []).append((region, plan))
+    made: list[tuple[str, re.Pattern[str] | None, tuple[str, ...]]] = []
+    for code, held in groups.items():
+        prefixes = dict.fromkeys(f"(?:{plan.prefix.pattern})" for _, plan in held if plan.prefix is not None)
+        union = re.compile("|".join(prefixes)) if prefixes else None
+        made.append((code, union, tuple(region for region, _ in held)))
+    return tuple(made)
+
+
+@cache
+def _plan_in(region: str) -> NumberingPlan | None:
+    return plan_of(region, phonenumbers.country_code_for_region(region))
+
+
+@lru_cache(1024)
 def _is_of(code: str, national: str) -> bool:
-    return any(
-        (plan := plan_of(region, int(code))) is not None and plan.assigned.fullmatch(national)
-        for region in COUNTRY_CODE_TO_REGION_CODE[int(code)]
-    )
+    """Whether a region with the code assigns the number; the two dozen with the code 1 are asked about it one after the other."""
+    return _assigned_under(code).fullmatch(national) is not None
+
+
+@cache
+def _assigned_under(code: str) -> re.Pattern[str]:
+    plans = (plan_of(region, int(code)) for region in COUNTRY_CODE_TO_REGION_CODE[int(code)])
+    return re.compile("|".join(f"(?:{plan.assigned.pattern})" for plan in plans if plan is not None) or "(?!)")
 
 
 @lru_cache(65536)
