@@ -148,6 +148,11 @@ class Settings:
         "Record the state of a LangGraph graph or a LlamaIndex workflow at each node border, so that a replay can begin "
         "in the middle (`freezeframe replay RUN --from N`). Off by default, because states repeat the history.",
     )
+    structure: bool = setting(
+        True,
+        "Name the agents of a run, and nest its calls below its agents, chains and graph nodes, if OpenInference's "
+        "instrumentor of the framework is installed. See [agents](capture.md#agents).",
+    )
     record_hosts: tuple[str, ...] = setting(
         (), "Hosts whose plain HTTP calls are recorded even outside tools. `*` records all.", _HOSTS
     )

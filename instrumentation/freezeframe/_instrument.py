@@ -20,6 +20,7 @@ from freezeframe_schemas.data_directory import collector_url, find_data_director
 from freezeframe_schemas.errors import ConfigError
 
 if TYPE_CHECKING:
+    from freezeframe.context.structure import AgentStructure
     from freezeframe.export.delivery import CollectorExporter
     from freezeframe.export.export_queue import DeliveryCounts, Exporter, ExportQueue
     from freezeframe.export.spooling import SpoolingExporter
@@ -85,6 +86,12 @@ class Handle:
         queue, timeout_s = self._queue, self.settings.terminate_timeout_s
         if queue is not None and timeout_s > 0:
             self._unwatch.append(flush_before_exit(self._at_end(queue.flush_for_the_end, timeout_s)))
+
+    def watch_frameworks(self, structure: AgentStructure, provider: Any) -> None:
+        """Start what names the agents of frameworks, when these are imported."""
+        from freezeframe._structure import follow
+
+        self._unwatch.append(follow(structure, provider))
 
     def watch_green_threads(self) -> None:
         """Go on if gevent or eventlet replace the process's threads from now on."""
@@ -252,6 +259,7 @@ def start_recording(
     from opentelemetry.sdk.trace import TracerProvider
 
     from freezeframe.context.environment import environment_attributes, program_name
+    from freezeframe.context.structure import AgentStructure
     from freezeframe.export.export_queue import ExportQueue
     from freezeframe.export.sampling import RunSampler, RunSampling
     from freezeframe.export.tracing import CaptureProcessor, OwnIds, make_provider
@@ -273,7 +281,8 @@ def start_recording(
     sampling = None
     if settings.sample < 1:
         sampling = RunSampling(share=settings.sample, keep_errors=settings.sample_errors)
-    processor = CaptureProcessor(queue, sampling)
+    structure = AgentStructure() if settings.structure else None
+    processor = CaptureProcessor(queue, sampling, structure)
     if provider is None:
         provider = trace.get_tracer_provider()
         if not isinstance(provider, TracerProvider):
@@ -289,6 +298,7 @@ def start_recording(
         sink=processor,
         root=root,
         describe_spans=hiding if shared else None,
+        structure=structure,
     )
     switch.set_recorder(recorder)
     root.begin(recorder)
@@ -296,7 +306,10 @@ def start_recording(
         sights.start()
     if getattr(exporter, "waiting", 0):
         queue.wake()  # deliver what an earlier process left without waiting for a span
-    return Handle(settings=settings, queue=queue, processor=processor, root=root, recorder=recorder)
+    handle = Handle(settings=settings, queue=queue, processor=processor, root=root, recorder=recorder)
+    if structure is not None and switch.serving() is None:
+        handle.watch_frameworks(structure, provider)
+    return handle
 
 
 def record_replay(file: str, *, service_name: str, root: Root) -> None:

@@ -176,3 +176,73 @@ def test_the_variables_hide_without_a_line_of_code(provider: Provider, tmp_path:
     assert QUESTION not in file.read_text()
     spans = [span for line in file.read_text().splitlines() for span in spans_from_otlp_json(json.loads(line))]
     assert [span.text(genai.REQUEST_MODEL) for span in spans if genai.EXCHANGE_KIND in span.attributes] == ["gpt-4o"]
+
+
+def test_a_call_names_the_agent_around_it_and_no_other(provider: Provider) -> None:
+    """The innermost span that stands for an agent, by OpenInference's names or the conventions', else the run if it is one."""
+    inside: dict[str, dict[str, str]] = {
+        "crew": {"openinference.span.kind": "AGENT", "graph.node.id": "writer"},
+        "triage": {"openinference.span.kind": "AGENT"},
+        "invoke_agent a": {genai.OPERATION_NAME: genai.OP_INVOKE_AGENT, genai.AGENT_NAME: "conventional"},
+        "chain": {"openinference.span.kind": "CHAIN", "graph.node.id": "node"},
+    }
+
+    @freezeframe.run(agent=True)
+    def outer() -> None:
+        tracer = captured.provider.get_tracer("theirs")
+        for name, attributes in inside.items():
+            with tracer.start_as_current_span(name, attributes=attributes), tracer.start_as_current_span("step"):
+                ask(provider.url)
+
+    with capture() as captured:
+        outer()
+        freezeframe.run(ask)(provider.url)
+        agents = [span.text(genai.AGENT_NAME) for span in captured.spans if genai.EXCHANGE_KIND in span.attributes]
+    assert agents == ["writer", "triage", "conventional", "outer", None]
+
+
+INSTRUMENTOR = """
+from opentelemetry import trace
+
+class Instrumentor:
+    is_instrumented_by_opentelemetry = False
+    def instrument(self, *, tracer_provider, **options):
+        import agno
+        tracer, run = tracer_provider.get_tracer("theirs"), agno.run
+        def traced(function):
+            with tracer.start_as_current_span("shopper", attributes={"openinference.span.kind": "AGENT"}):
+                return run(function)
+        agno.run = traced
+"""
+AGENT = """
+import sys, freezeframe
+freezeframe.instrument()
+import agno, httpx2
+
+@freezeframe.run
+def main() -> int:
+    url, question = sys.argv[1] + "/v1/chat/completions", {"model": "gpt-4o", "messages": []}
+    return agno.run(lambda: httpx2.post(url, json=question).status_code)
+
+print(main())
+"""
+
+
+@pytest.mark.parametrize(("switch", "expected"), [("true", "shopper"), ("false", None)])
+def test_the_instrumentor_of_a_framework_is_started_when_that_is_imported_unless_structure_is_off(
+    switch: str, expected: str | None, provider: Provider, tmp_path: Path
+) -> None:
+    (tmp_path / "agno.py").write_text("def run(function):\n    return function()\n")
+    (tmp_path / "theirs.py").write_text(INSTRUMENTOR)
+    metadata = tmp_path / "theirs-1.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
+    (metadata / "entry_points.txt").write_text("[openinference_instrumentor]\nagno = theirs:Instrumentor\n")
+    script, file = tmp_path / "agent.py", tmp_path / "spans.jsonl"
+    script.write_text(AGENT)
+    environment = {**os.environ, "FREEZEFRAME_FILE": str(file), "FREEZEFRAME_STRUCTURE": switch, "PYTHONPATH": str(tmp_path)}
+    subprocess.run([sys.executable, script, provider.url], env=environment, check=True, timeout=400)
+    spans = [span for line in file.read_text().splitlines() for span in spans_from_otlp_json(json.loads(line))]
+    (call,) = [span for span in spans if genai.EXCHANGE_KIND in span.attributes]
+    assert call.text(genai.AGENT_NAME) == expected
+    assert {span.span_id for span in spans if span.name == "shopper"} == ({call.parent_span_id} if expected else set())

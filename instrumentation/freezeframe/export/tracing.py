@@ -28,6 +28,8 @@ from freezeframe_schemas.lifecycle import NO_PARENT
 if TYPE_CHECKING:
     from opentelemetry.context import Context
 
+    from freezeframe.context.structure import AgentStructure
+
 _MANY: Final = 100_000
 _SPAN_ID_BITS: Final = 2**64 - 1
 _SERVERS: Final = frozenset(
@@ -104,8 +106,11 @@ class _Provider(TracerProvider):
 class CaptureProcessor(SpanProcessor):
     """Stamps the run's context on each span at start; at its end joins it with its recording and queues it."""
 
-    def __init__(self, queue: ExportQueue, sampling: RunSampling | None = None) -> None:
+    def __init__(
+        self, queue: ExportQueue, sampling: RunSampling | None = None, structure: AgentStructure | None = None
+    ) -> None:
         self._queue = queue
+        self._structure = structure
         self._sampling = sampling
         self._held = self._no_runs_held()
         self._requests = self._no_runs_held()
@@ -167,6 +172,8 @@ class CaptureProcessor(SpanProcessor):
         """Copy user, tenant, session and run id onto the span."""
         with guard("processor.on_start"):
             run = current_place().run
+            if self._structure is not None and self.active:
+                self._structure.began(span, trace.get_current_span(parent_context))
             if self.active and (said := said_around(parent_context)):
                 span.set_attributes(said)
             if run is not None and self.active:

@@ -97,7 +97,9 @@ class EntryScope:
             return
         token = PLACE.set(self._place)  # so that the span's start sees the run's user and session
         try:
-            run.span = recorder.tracer.start_span(run.name, context=context)
+            is_agent = not callable(point) and point.operation == genai.OP_INVOKE_AGENT
+            named = {genai.OPERATION_NAME: genai.OP_INVOKE_AGENT, genai.AGENT_NAME: run.name} if is_agent else None
+            run.span = recorder.tracer.start_span(run.name, context=context, attributes=named)
         finally:
             PLACE.reset(token)
         if outer.takes_run and run.span.is_recording():

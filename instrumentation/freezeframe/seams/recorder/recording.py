@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
     from freezeframe._config import Settings
     from freezeframe.context.current import RunContext
+    from freezeframe.context.structure import AgentStructure
     from freezeframe.seams.recorder.hiding import Hiding
     from freezeframe.seams.recorder.sink import RootSpan, Sink
     from freezeframe_schemas.span import Attributes
@@ -81,6 +82,7 @@ class Recorder:
     describe_spans: Hiding | None = None
     """Put the GenAI attributes, without what this hides, on the OTel span itself, on the application's path: for other vendors'
     exporters."""
+    structure: AgentStructure | None = None
     _under_way: WeakSet[Recording] = field(default_factory=lambda: WeakSet[Recording](), init=False)
     known_texts: KnownTexts = field(default_factory=KnownTexts, init=False)
     results: WeakSet[OpenResult] = field(default_factory=lambda: WeakSet[OpenResult](), init=False)
@@ -113,9 +115,15 @@ class Recorder:
         around = current_place().call_span_id
         if around:
             attributes[genai.EXCHANGE_INSIDE] = around
+        context = self.root.context_for_exchange(is_call=held() is None)
+        if self.structure is not None:
+            with guard("recorder.structure"):
+                context, agent = self.structure.place(context)
+                if agent:
+                    attributes[genai.AGENT_NAME] = agent
         span = self.tracer.start_span(
             name,
-            context=self.root.context_for_exchange(is_call=held() is None),
+            context=context,
             kind=SpanKind.CLIENT if remote else SpanKind.INTERNAL,
             attributes=attributes,
         )
