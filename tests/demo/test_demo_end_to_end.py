@@ -1,4 +1,4 @@
-"""`make demo` from outside: it ends well, and what it leaves behind bears out what it said.
+"""`freezeframe demo` from outside: it ends well, and what it leaves behind bears out what it said.
 
 One demo is played for all tests of this file, in its own directory.
 """
@@ -102,7 +102,7 @@ def played(tmp_path_factory: pytest.TempPathFactory) -> Played:
     """The demo, played once."""
     directory = tmp_path_factory.mktemp("demo")
     done = subprocess.run(
-        [sys.executable, EXAMPLE / "demo.py", "--directory", directory],
+        [Path(sys.executable).with_name("freezeframe"), "demo", "--directory", directory],
         capture_output=True,
         text=True,
         stdin=subprocess.DEVNULL,

@@ -46,6 +46,7 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "export": "Write or send runs in the formats that other tools read.",
     },
     "operate": {
+        "demo": "Play the story of a failing run, on this machine, without a key.",
         "up": "Start the collector, its store and the replay service.",
         "down": "Stop what `freezeframe up` started.",
         "status": "Show what is running, where, and whether it is keeping up.",
