@@ -69,4 +69,5 @@ async def test_a_stdio_server_is_recorded_and_then_not_needed(tmp_path: Path) ->
     assert {exchange.kind for exchange in exchanges} == {Kind.MCP}
     calls = [span for span in spans if span.text(genai.MCP_METHOD) == "tools/call" and genai.EXCHANGE_KIND in span.attributes]
     assert [span.text(genai.TOOL_NAME) for span in calls] == ["get_order", "get_order", "broken"]
+    assert [span.name for span in calls] == ["tools/call get_order", "tools/call get_order", "tools/call broken"]
     assert calls[0].text(genai.TOOL_CALL_ARGUMENTS) == '{"order_id": "AC-1"}'

@@ -126,6 +126,8 @@ _TOO_LARGE = {**_RUN, "extra": {"metadata": {"n": 10**23}}}
         ("gemini-cli", '{"sessionId": "a"}\n{"id": "b", "type": "user"}', "line 2: timestamp: expected a time"),
         ("gemini-cli", '{"sessionId": "a", "messages": [{"id": "b", "type": "user"}]}', "message 1: timestamp: expected a"),
         ("gemini-cli", '{"sessionId": "a",\n"chats": []}', "found no array 'messages'"),
+        ("mini-swe-agent", '{"info": {}}', "found no array 'messages'"),
+        ("mini-swe-agent", '{"messages": [{"content": "x"}]}', "message 1: expected a message with a role"),
         ("swe-agent", '{"trajectory": []}', "found no array 'history'"),
         ("swe-agent", '{"history": [{"content": "x"}]}', "entry of the history 1: expected a message with a role"),
     ],

@@ -19,6 +19,7 @@ FILES = {"vcr": DATA / "pelican-names.yaml", "har": DATA / "search.har"}
 TALKS = {"tau-bench": DATA / "airline.json", "swe-agent": DATA / "missing-colon.traj"}
 """Those that hold what was said, as chat messages."""
 OTHERS = {
+    "mini-swe-agent": DATA / "hello.mini-swe-agent.traj.json",
     "inspect": DATA / "rain.inspect.json",
     "atif": DATA / "orders.atif.json",
     "braintrust": DATA / "rain.braintrust.jsonl",
@@ -72,6 +73,10 @@ def asked_of(kind: str) -> list[Row]:
             return json.loads((DATA / "orders.asked.json").read_text(encoding="utf-8"))[kind]
         case "inspect":
             return list(_asked_by_inspect(json.loads(OTHERS[kind].read_bytes())["samples"][0]))
+        case "mini-swe-agent":
+            said = json.loads(OTHERS[kind].read_bytes())["messages"]
+            plain = [{name: message[name] for name in message if name != "extra"} for message in said]
+            return [_chat(plain[:place]) for place, message in enumerate(said) if message["role"] == "assistant"]
         case "atif":
             system, user, first, _ = json.loads(OTHERS[kind].read_bytes())["steps"]
             told = [{"role": step["source"], "content": step["message"]} for step in (system, user)]

@@ -102,8 +102,11 @@ def genai_attributes(exchange: Exchange, provider: str | None) -> dict[str, Attr
 
 
 def span_name(exchange: Exchange, attributes: dict[str, AttributeValue]) -> str:
-    """Return the name that the conventions require, ``chat gpt-4o``, ``execute_tool get_order``."""
+    """Return the name that the conventions require, ``chat gpt-4o``, ``execute_tool get_order``, ``tools/call get_order``."""
     operation = attributes.get(genai.OPERATION_NAME)
+    if exchange.kind is Kind.MCP:
+        target = attributes.get(genai.TOOL_NAME)
+        return f"{exchange.name} {target}" if target else exchange.name
     if exchange.kind is Kind.MODEL:
         model = attributes.get(genai.REQUEST_MODEL)
         return f"{operation} {model}" if operation and model else exchange.name

@@ -79,6 +79,9 @@ RECORDINGS: Final = {
         RecordingKind("atif", "ATIF trajectories", "*.json", _of_talks(trajectories.read_atif)),
         RecordingKind("tau-bench", "results of tau-bench", "*.json", _of_talks(trajectories.read_tau_bench)),
         RecordingKind("swe-agent", "trajectories of SWE-agent", "*.traj", _of_talks(trajectories.read_swe_agent)),
+        RecordingKind(
+            "mini-swe-agent", "trajectories of mini-swe-agent", "*.traj.json", _of_talks(trajectories.read_mini_swe_agent)
+        ),
     )
 }
 

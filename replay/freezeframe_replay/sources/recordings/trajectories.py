@@ -1,6 +1,7 @@
 """Trajectories: what benchmarks and research agents keep of a run, as chat messages.
 
 Source: sierra-research/tau-bench ``run.py`` (a list of results); SWE-agent/SWE-agent ``docs/usage/trajectories.md``;
+SWE-agent/mini-swe-agent ``docs/usage/output_files.md`` (``mini-swe-agent-1.1``);
 harbor-framework/harbor ``rfcs/0001-trajectory-format.md`` (ATIF 1.8).
 """
 
@@ -12,7 +13,14 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, Final
 
-from freezeframe_replay.sources.recordings.conversations import MOST_MESSAGES, Conversation, Said, linear, tool_call
+from freezeframe_replay.sources.recordings.conversations import (
+    MOST_MESSAGES,
+    Conversation,
+    Said,
+    answered,
+    linear,
+    tool_call,
+)
 from freezeframe_replay.sources.recordings.http_calls import Origin, iso_time
 from freezeframe_replay.sources.recordings.json_items import each, items_of
 from freezeframe_schemas import genai
@@ -27,6 +35,7 @@ _OF_SWE_AGENT: Final = (
     "model, tools offered, parameters and times"
 )
 
+_OF_MINI_SWE_AGENT: Final = "imported from a mini-swe-agent trajectory: it holds what was said; no tools offered and parameters"
 _OF_ATIF: Final = "imported from an ATIF trajectory: it holds what was said; no parameters"
 _ATIF_VERSION: Final = "ATIF-v1."
 
@@ -81,6 +90,44 @@ def read_swe_agent(path: Path, origin: Origin) -> Iterator[Conversation]:
         messages=linear(openai_chat.DIALECT, messages),
         lacks=_OF_SWE_AGENT,
     )
+
+
+def read_mini_swe_agent(path: Path, origin: Origin) -> Iterator[Conversation]:
+    """Yield a trajectory: one run, with the provider's answers as mini-swe-agent keeps them.
+
+    Raises:
+        WireError: a message does not follow the format; the message says which.
+    """
+    about: dict[str, Any] = {}
+
+    def note(name: str, value: Any) -> None:
+        about[name] = value
+
+    said = [item for item in each(path, "message", items_of(path, "messages", other=note), _of_mini_swe_agent) if item]
+    model = as_object(as_object(as_object(about.get("info")).get("config")).get("model")).get("model_name")
+    if isinstance(model, str):
+        own = {genai.REQUEST_MODEL: model.rpartition("/")[2]}
+        said = [
+            replace(item, attributes={**own, **item.attributes}) if item.message["role"] == "assistant" else item
+            for item in said
+        ]
+    yield Conversation(number=1, name=origin.name, messages=said, lacks=_OF_MINI_SWE_AGENT)
+
+
+def _of_mini_swe_agent(entry: JsonObject) -> Said | None:
+    """Return a message as the model was told of it; None for the agent's own note of why it ended."""
+    if not isinstance(entry.get("role"), str):
+        raise ValueError("expected a message with a role")
+    if entry["role"] == "exit":
+        return None
+    kept: JsonObject = {name: entry[name] for name in ("role", "content", "tool_calls", "tool_call_id") if entry.get(name)}
+    (said,) = linear(openai_chat.DIALECT, [kept])
+    extra = as_object(entry.get("extra"))
+    attributes = answered(openai_chat.DIALECT, as_object(extra.get("response"))) if extra.get("response") else {}
+    if isinstance(cost := extra.get("cost"), int | float):
+        attributes[genai.USAGE_COST_USD] = float(cost)
+    at = extra.get("timestamp")
+    return replace(said, at=int(at * 1e9) if isinstance(at, int | float) else 0, attributes=attributes)
 
 
 def _entry(entry: JsonObject) -> tuple[JsonValue, JsonObject]:
