@@ -267,7 +267,7 @@ def packed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("name", ["imported_a", "imported_b"])
 @pytest.mark.parametrize("first", [True, False], ids=["before us", "after us"])
 @pytest.mark.parametrize("change", LOADERS.values(), ids=LOADERS)
-def test_an_import_works_with_any_other_hook_and_calls_back_once(
+def test_an_import_works_with_any_other_hook_and_calls_back_each_time(
     change: Callable[[Any], Any], first: bool, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def imported() -> Any:
@@ -295,8 +295,7 @@ def test_an_import_works_with_any_other_hook_and_calls_back_once(
         sys.meta_path.insert(0, finder)
     assert imported() == bare
     assert imported() == bare
-    importlib.reload(sys.modules[name])
-    assert called == [42]
+    assert called == [42, 42], "a module that is imported again is another one, which nobody patched"
 
 
 @pytest.mark.usefixtures("packed")

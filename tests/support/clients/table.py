@@ -28,6 +28,11 @@ PAGE: Final = ROOT / "docs" / "coverage.md"
 
 BESIDE: Final[Mapping[str, set[str]]] = {
     "airflow": {"apache-airflow", "httpx", "openai"},
+    "neighbours": {
+        *("ddtrace", "eventlet", "freezegun", "gevent", "logfire", "moto", "newrelic", "openai", "respx", "sentry-sdk"),
+        *("openinference-instrumentation-openai", "time-machine", "traceloop-sdk", "vcrpy", "wrapt"),
+        *(f"opentelemetry-instrumentation-{name}" for name in ("asyncio", "httpx", "threading", "urllib")),
+    },
     "sdks": {"uvloop"},
     "vendors": {"langfuse", "logfire", "traceloop-sdk", "openai", "zstandard"},
 }

@@ -50,8 +50,10 @@ _FINALIZER_WITHIN: Final = 8
 
 def install(patches: Patches) -> None:
     """Patch task creation, thread start and executors."""
-    patches.replace(threading.Thread, "start", _start)
-    patches.replace(ThreadPoolExecutor, "submit", _submit)
+    IMPORT_HOOK.when_imported("threading", lambda module: patches.replace(module.Thread, "start", _start))
+    IMPORT_HOOK.when_imported(
+        "concurrent.futures.thread", lambda module: patches.replace(module.ThreadPoolExecutor, "submit", _submit)
+    )
     IMPORT_HOOK.when_imported("asyncio", functools.partial(_install_asyncio, patches))
     IMPORT_HOOK.when_imported("uvloop", functools.partial(_install_uvloop, patches))
     IMPORT_HOOK.when_imported("trio", functools.partial(_install_trio, patches))

@@ -152,28 +152,30 @@ def _holders(functions: Sequence[_Replaced]) -> list[tuple[dict[str, Any], str, 
 
 
 class ImportHook:
-    """Calls back once a module has been imported. It finds nothing itself: it puts a loader of ours around the finder's."""
+    """Calls back each time a module has been imported. It finds nothing itself: it puts a loader of ours around the finder's.
+
+    A program may import a module again, as another object: ddtrace does that with `threading` and many others.
+    """
 
     def __init__(self) -> None:
-        self._waiting: dict[str, list[Callable[[ModuleType], None]]] = {}
+        self._callbacks: dict[str, list[Callable[[ModuleType], None]]] = {}
         self._finding = threading.local()
 
     def when_imported(self, name: str, callback: Callable[[ModuleType], None]) -> None:
-        """Call `callback` with the module: now if it is loaded, else right after its import."""
+        """Call `callback` with the module: now if it is loaded, and right after each import of it."""
         module: Any = sys.modules.get(name)
-        if is_loaded(module) and not getattr(namespace(module).get("__spec__"), "_initializing", False):
-            with guard(f"import of {name}"):
-                callback(module)
-            return
-        self._waiting.setdefault(name, []).append(callback)
+        self._callbacks.setdefault(name, []).append(callback)
         if type(module) is LAZY:
             self._watch(namespace(module)["__spec__"])
         if self not in sys.meta_path:
             sys.meta_path.insert(0, self)
+        if is_loaded(module) and not getattr(namespace(module).get("__spec__"), "_initializing", False):
+            with guard(f"import of {name}"):
+                callback(module)
 
     def forget(self) -> None:
         """Stop waiting for imports."""
-        self._waiting.clear()
+        self._callbacks.clear()
         if self in sys.meta_path:
             sys.meta_path.remove(self)
 
@@ -182,7 +184,7 @@ class ImportHook:
     ) -> importlib.machinery.ModuleSpec | None:
         """Return the spec of the other finders, with a loader that calls back."""
         finding: set[str] = vars(self._finding).setdefault("names", set())
-        if fullname not in self._waiting or fullname in finding or fullname in sys.modules:
+        if fullname not in self._callbacks or fullname in finding or fullname in sys.modules:
             return None
         finding.add(fullname)
         try:
@@ -198,7 +200,7 @@ class ImportHook:
             spec.loader = _Loader(spec.loader, functools.partial(self._imported, spec.name))
 
     def _imported(self, name: str, module: ModuleType) -> None:
-        for callback in self._waiting.pop(name, ()):
+        for callback in tuple(self._callbacks.get(name, ())):
             with guard(f"import of {name}"):
                 callback(module)
 
