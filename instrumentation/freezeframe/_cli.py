@@ -1,6 +1,7 @@
-"""The command ``freezeframe``: `run` starts a program with capture in it, `drain` delivers the batches on the disk.
+"""The command ``freezeframe``: `run` starts a program with capture in it, `run drain` delivers the batches on the disk.
 
-Every other command belongs to the replay package. The base install has these two; asking for another one prints what to
+Every other command belongs to the replay package, and so do `run setup`, `run --proxy`, `--reuse` and `--mcp`. The base
+install has these two; asking for another one prints what to
 install.
 """
 
@@ -28,13 +29,20 @@ examples:
   freezeframe run -- uvicorn app:app                               capture a server, each request as its own run
   freezeframe run --file spans.jsonl -- python agent.py            write the spans to a file, no collector needed
 
+more (freezeframe run WORD --help):
+  --proxy  record a program in any language, by a proxy for its calls: freezeframe run --proxy -- node agent.mjs
+  --mcp    record an MCP server over stdio, in place of its own command
+  --reuse  answer model calls that are equal to earlier ones from the store
+  setup    point Claude Code, Codex or Gemini CLI at the collector
+  drain    send the spans that were spooled while the collector was down
+
 exit code: that of the command; 126 or 127 if it cannot be started.
 """
 
 _DRAIN_HELP: Final = """\
 examples:
-  freezeframe drain --spool /var/spool/agent          send what waits there to this project's collector
-  FREEZEFRAME_SPOOL=... freezeframe drain             with the environment of the agent: endpoint, headers, key
+  freezeframe run drain --spool /var/spool/agent          send what waits there to this project's collector
+  FREEZEFRAME_SPOOL=... freezeframe run drain             with the environment of the agent: endpoint, headers, key
 
 exit code: 0 if nothing is left, 1 if batches remain, 2 for a wrong option.
 """
@@ -42,10 +50,10 @@ exit code: 0 if nothing is left, 1 if batches remain, 2 for a wrong option.
 _BASE_HELP: Final = """\
 usage: freezeframe COMMAND ...
 
-  run    start a program with capture enabled, without changing its code: freezeframe run -- python agent.py
-  drain  send what was spooled while the collector was down: freezeframe drain --spool DIR
+  run        start a program with capture enabled, without changing its code: freezeframe run -- python agent.py
+  run drain  send what was spooled while the collector was down: freezeframe run drain --spool DIR
 
-The other commands (up, runs, show, sql, replay, fixture, redact, ...) need more of freezeframe:
+The other commands (up, runs, show, sql, replay, fixture, store, ...) need more of freezeframe:
   {install}
 """
 
@@ -58,10 +66,13 @@ def main(argv: Sequence[str] | None = None) -> int:
 
         print(f"freezeframe {__version__}")
         return 0
-    if arguments[:1] == ["run"]:
+    if arguments[:2] == ["run", "drain"]:
+        return _drain(arguments[2:])
+    mode = _mode(arguments[1:]) if arguments[:1] == ["run"] else None
+    if mode is not None:
+        arguments = ["run", *mode]
+    elif arguments[:1] == ["run"]:
         return _run(arguments[1:])
-    if arguments[:1] == ["drain"]:
-        return _drain(arguments[1:])
     rest = _replay_commands()
     if rest is None:
         wants_help = not arguments or arguments[0] in ("-h", "--help", "help")
@@ -82,6 +93,21 @@ def _replay_commands() -> Any:
         if error.name and error.name.partition(".")[0] not in ("freezeframe_replay", "freezeframe_redaction"):
             print(f"freezeframe: {error}", file=sys.stderr)
         return None
+
+
+def _mode(arguments: list[str]) -> list[str] | None:
+    """Return the words after `run` for the replay package, which records from outside; None if capture records."""
+    if arguments[:1] == ["setup"]:
+        return arguments
+    options, _ = _split(arguments)
+    mode = next((name for name in ("--reuse", "--proxy", "--mcp") if name in options), None)
+    if mode is None:
+        return None
+    rest = list(arguments)
+    if mode == "--mcp":
+        return ["--proxy", *rest]
+    rest.remove(mode)
+    return [mode, *rest]
 
 
 def run_parser() -> argparse.ArgumentParser:
@@ -132,7 +158,7 @@ def _run(arguments: list[str]) -> int:
 def drain_parser() -> argparse.ArgumentParser:
     """Return the parser of the options of `drain`."""
     parser = argparse.ArgumentParser(
-        prog="freezeframe drain",
+        prog="freezeframe run drain",
         description="Send the spans that were spooled while the collector was down.",
         epilog=_DRAIN_HELP,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -156,11 +182,11 @@ def _drain(arguments: list[str]) -> int:
     try:
         settings = load_settings({"spool": given.spool, "endpoint": given.endpoint, "spool_key": given.key})
         if settings.spool is False:
-            print("freezeframe drain: the spool is off; set --spool DIR or FREEZEFRAME_SPOOL", file=sys.stderr)
+            print("freezeframe run drain: the spool is off; set --spool DIR or FREEZEFRAME_SPOOL", file=sys.stderr)
             return USAGE_ERROR
         exporter = make_spooling_exporter(settings, spool_directory(settings))
     except FreezeframeError as error:
-        print(f"freezeframe drain: {error}", file=sys.stderr)
+        print(f"freezeframe run drain: {error}", file=sys.stderr)
         return USAGE_ERROR
     exporter.drain()
     done, left = exporter.drained, exporter.waiting + exporter.drained.foreign

@@ -124,7 +124,7 @@ class Settings:
     file: str | None = setting(
         None,
         "Write spans to this file as OTLP/JSON lines instead of sending them. They are not redacted: keep the file safe, "
-        "or use `freezeframe redact`.",
+        "or use `freezeframe store redact-file`.",
         _PATH,
     )
     root: Root = setting(
@@ -197,7 +197,7 @@ class Settings:
     )
     spool: str | bool | None = setting(
         None,
-        "Keep spans on disk, sealed, while the collector is down; this process, a later one, or `freezeframe drain` "
+        "Keep spans on disk, sealed, while the collector is down; this process, a later one, or `freezeframe run drain` "
         "delivers them. A directory; `True`: one below `~/.local/state/freezeframe/spool` (`XDG_STATE_HOME`); `False`: "
         "off. Default: `True` if the content can be sealed, else `False` with a warning. See [delivery](operate/delivery.md).",
         _SPOOL,

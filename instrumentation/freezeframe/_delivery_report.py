@@ -81,7 +81,7 @@ def _spool(settings: Settings) -> Iterable[DeliveryReport]:
         return
     waiting, where = exporter.waiting, f"in {directory}, protected by: {settings.spool_protection}"
     if waiting:
-        do = "freezeframe drain, or let the next process deliver them"
+        do = "freezeframe run drain, or let the next process deliver them"
         yield DeliveryReport(subject="spool", ok=False, found=f"batches waiting: {waiting}, {where}", do=do)
     else:
         yield DeliveryReport(subject="spool", ok=True, found=f"empty, {where}")

@@ -117,7 +117,7 @@ FLAGS: Final = "freezeframe.flags"
 """JSON object, flag key -> value as this run saw it (entry span)."""
 ENTRY_KIND: Final = "freezeframe.entry.kind"
 """``function`` (marked by ``freezeframe.run``), ``command`` (a process), ``request`` (a server's root span), ``task``,
-``program`` (recorded from outside by ``freezeframe record``), ``prompt``."""
+``program`` (recorded from outside by ``freezeframe run --proxy``), ``prompt``."""
 ENTRY_PROMPT: Final = "prompt"
 """The kind of what a person asked a coding agent. The first prompt of a session is the entry of its run."""
 ENTRY_TARGET: Final = "freezeframe.entry.target"

@@ -254,11 +254,11 @@ def test_a_key_that_is_none_or_open_to_others_is_refused(tmp_path: Path, content
         make_seal("encrypt", str(key))
 
 
-@pytest.mark.proof("command drain")
+@pytest.mark.proof("command run drain")
 @pytest.mark.long
 def test_the_command_delivers_and_says_what_is_left(receiver: Receiver, spool: Path, capsys: Any) -> None:
     spooled(receiver.url, spool, "one")
-    command = ["drain", "--spool", str(spool), "--endpoint", receiver.url]
+    command = ["run", "drain", "--spool", str(spool), "--endpoint", receiver.url]
     assert _cli.main(command) == 1
     assert "1 batches left" in capsys.readouterr().out
     receiver.start()
@@ -266,7 +266,7 @@ def test_the_command_delivers_and_says_what_is_left(receiver: Receiver, spool: P
     assert capsys.readouterr().out == "1 spans delivered, 0 refused, 0 batches damaged, 0 batches left\n"
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv("FREEZEFRAME_SPOOL", "off")
-        assert _cli.main(["drain"]) == 2
+        assert _cli.main(["run", "drain"]) == 2
 
 
 CHILD = """
@@ -326,7 +326,7 @@ def test_doctor_says_what_waits_and_what_to_do(receiver: Receiver, spool: Path, 
     monkeypatch.setenv("FREEZEFRAME_SAMPLE", "0.25")
     said = {report.subject: report for report in delivery_reports()}
     assert (said["spool"].ok, said["spool"].found) == (False, f"batches waiting: 1, in {spool}, protected by: encrypt")
-    assert "freezeframe drain" in said["spool"].do
+    assert "freezeframe run drain" in said["spool"].do
     assert said["sampling"].found == "25.0% of runs are kept"
     monkeypatch.setenv("FREEZEFRAME_SPOOL_KEY", str(spool))
     assert "Is a directory" in {report.subject: report for report in delivery_reports()}["spool"].found

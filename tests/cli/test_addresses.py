@@ -22,9 +22,9 @@ COMMANDS = (
     ["store", "check"],
     ["fixture", TRACE, "-o", "nowhere"],
     ["audit", TRACE, "-o", "nowhere"],
-    ["verify", TRACE],
+    ["fixture", "verify", TRACE],
     ["diff", TRACE, "last"],
-    ["dataset", "-o", "nowhere", "--sql", "SELECT 1"],
+    ["experiment", "dataset", "-o", "nowhere", "--sql", "SELECT 1"],
     ["failures"],
 )
 WRONG = (

@@ -62,26 +62,26 @@ def test_diff_writes_json(folders: tuple[str, str], capsys: pytest.CaptureFixtur
     assert found["pairs"][1]["request"][0]["path"] == "$.args[0]"
 
 
-@pytest.mark.proof("command fork")
+@pytest.mark.proof("command experiment fork")
 def test_a_fork_replays_up_to_what_the_change_makes_of_it(project: Project) -> None:
     """The tool answers otherwise, and the next request is the first difference."""
-    made = project.freezeframe("fork", "tests/late-order", "-o", "forks/a", "--step", "1", "--result", '["AC-9"]')
+    made = project.freezeframe("experiment", "fork", "tests/late-order", "-o", "forks/a", "--step", "1", "--result", '["AC-9"]')
     assert made.returncode == 0, made.stderr
     assert 'step 1 result = ["AC-9"]' in made.stdout
     replayed = project.freezeframe("replay", "forks/a")
     assert replayed.returncode == 3, replayed.stderr
     assert "REPLAY-101 diverged at step 2 (tool track, lane root)" in replayed.stdout
     assert '+ "AC-9"' in replayed.stdout
-    assert project.freezeframe("verify", "forks/a").returncode == 0
+    assert project.freezeframe("fixture", "verify", "forks/a").returncode == 0
 
 
 @pytest.mark.proof
 def test_a_fork_without_a_change_says_what_is_expected(
     folders: tuple[str, str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["fork", folders[0], "-o", str(tmp_path / "f")]) == 1
+    assert main(["experiment", "fork", folders[0], "-o", str(tmp_path / "f")]) == 1
     assert "use --step N with --result" in capsys.readouterr().err
-    assert main(["fork", folders[0], "-o", str(tmp_path / "f"), "--step", "2", "--result", "AC"]) == 1
+    assert main(["experiment", "fork", folders[0], "-o", str(tmp_path / "f"), "--step", "2", "--result", "AC"]) == 1
     assert "expected JSON" in capsys.readouterr().err
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 from cli_page import DOCS, page_files
 
 from freezeframe_replay.cli import help_text, main
-from freezeframe_replay.cli.command import load, make_parser
-from freezeframe_replay.cli.commands import MEANT, OF_THE_BASE_INSTALL, SUMMARIES
+from freezeframe_replay.cli.command import load, make_parser, module_of
+from freezeframe_replay.cli.commands import BELOW, MEANT, MOVED, OF_THE_BASE_INSTALL, SUMMARIES, TOP
 
 ROOT = Path(__file__).parents[2]
 OWN = [name for name in SUMMARIES if name not in OF_THE_BASE_INSTALL]
@@ -21,7 +22,7 @@ OWN = [name for name in SUMMARIES if name not in OF_THE_BASE_INSTALL]
 @pytest.mark.parametrize("name", OWN)
 def test_help_shows_examples_and_exit_codes(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A user who types --help can copy a line and knows what a script will see."""
-    assert main([name, "--help"]) == 0
+    assert main([*name.split(), "--help"]) == 0
     shown = capsys.readouterr().out
     assert SUMMARIES[name] in " ".join(shown.split())
     command = load(name).COMMAND
@@ -40,9 +41,10 @@ def test_examples_are_lines_that_the_commands_accept() -> None:
     for name in OWN:
         for line in load(name).COMMAND.examples:
             words = shlex.split(line.split(" <")[0])
-            if words[:2] != ["freezeframe", name]:
+            length = 1 + len(name.split())
+            if words[:length] != ["freezeframe", *name.split()]:
                 continue  # `git bisect run freezeframe ...`
-            make_parser(name).parse_args(split_program(words[2:])[0])
+            make_parser(name).parse_args(split_program(words[length:])[0])
 
 
 def test_the_list_names_every_command(capsys: pytest.CaptureFixture[str]) -> None:
@@ -51,7 +53,7 @@ def test_the_list_names_every_command(capsys: pytest.CaptureFixture[str]) -> Non
     assert main(["--help"]) == 0
     shown = capsys.readouterr().out
     assert shown == f"{help_text()}\n" * 2
-    assert all(f"  {name} " in shown and summary in shown for name, summary in SUMMARIES.items())
+    assert all(f"  {name} " in shown and summary in shown for name, summary in TOP.items())
 
 
 def test_the_list_fits_a_terminal() -> None:
@@ -65,7 +67,7 @@ def test_every_module_of_a_command_is_in_the_list() -> None:
     """One that is not could not be found."""
     modules = (ROOT / "replay" / "freezeframe_replay" / "cli").glob("*.py")
     commands = {path.stem for path in modules if "\nCOMMAND: Final = " in path.read_text()}
-    assert commands == set(SUMMARIES) - set(OF_THE_BASE_INSTALL)
+    assert commands == {module_of(name) for name in OWN}
 
 
 def test_a_misspelt_command_is_answered_with_the_right_one(capsys: pytest.CaptureFixture[str]) -> None:
@@ -125,7 +127,13 @@ def test_without_a_store_each_command_says_what_to_do(line: list[str], capsys: p
 @pytest.mark.usefixtures("no_store")
 @pytest.mark.parametrize(
     "line",
-    [["runs"], ["show", "last"], ["replay", "last"], ["step", "last", "--until", "1"], ["calibrate", "last", "last"]],
+    [
+        ["runs"],
+        ["show", "last"],
+        ["replay", "last"],
+        ["step", "last", "--until", "1"],
+        ["experiment", "calibrate", "last", "last"],
+    ],
     ids=" ".join,
 )
 def test_with_json_an_error_is_a_document_on_stdout(line: list[str], capsys: pytest.CaptureFixture[str]) -> None:
@@ -143,7 +151,7 @@ TIMED = [name for name in SUMMARIES if name not in OF_THE_BASE_INSTALL and "--ti
 @pytest.mark.parametrize("limit", ["nan", "inf", "0", "-1", "soon"])
 @pytest.mark.parametrize("name", TIMED)
 def test_a_time_limit_is_a_number_of_seconds_above_zero(name: str, limit: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([name, f"--timeout={limit}"]) == 2
+    assert main([*name.split(), f"--timeout={limit}"]) == 2
     assert f"found '{limit}', expected a number of seconds above 0" in capsys.readouterr().err
 
 
@@ -154,7 +162,7 @@ def test_json_that_is_nested_too_deeply_is_named_and_the_other_lines_are_redacte
     file = tmp_path / "lines.jsonl"
     deep = '{"id": 1, "value": ' + "[" * depth + "]" * depth + "}"
     file.write_text(f'{deep}\n{{"id": 2, "text": "plain"}}\n')
-    assert main(["redact", "--keys", str(tmp_path / "keys"), str(file)]) == 1
+    assert main(["store", "redact-file", "--keys", str(tmp_path / "keys"), str(file)]) == 1
     shown = capsys.readouterr()
     assert f"{file}:1: the JSON is nested too deeply" in shown.err
     assert json.loads(shown.out)["id"] == 2
@@ -192,7 +200,23 @@ def test_a_word_that_is_like_no_command_gets_no_guess(typed: str, capsys: pytest
 
 def test_each_word_of_another_tool_means_a_command_and_is_none() -> None:
     assert set(MEANT.values()) <= set(SUMMARIES)
-    assert not set(MEANT) & set(SUMMARIES)
+    assert not set(MEANT) & (set(TOP) | set(MOVED))
+
+
+@pytest.mark.parametrize("name", sorted(MOVED))
+def test_an_old_name_is_answered_with_the_new_one(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([name, "last"]) == 2
+    assert capsys.readouterr().err == f"freezeframe: `freezeframe {name}` is now `freezeframe {MOVED[name]}`\n"
+    assert MOVED[name] in SUMMARIES
+
+
+@pytest.mark.parametrize("name", BELOW)
+def test_the_help_of_a_command_lists_what_is_below_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    from freezeframe._cli import main as main_of_the_base_install
+
+    assert main_of_the_base_install([name, "--help"]) == 0
+    shown = capsys.readouterr().out.partition("more (")[2]
+    assert all(re.search(rf"^  {word} ", shown, re.MULTILINE) for word in BELOW[name])
 
 
 def test_the_table_of_commands_loads_nothing_heavy() -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from freezeframe_replay.cli import main
-from freezeframe_replay.cli.commands import SUMMARIES
+from freezeframe_replay.cli.commands import TOP
 
 
 def by_bash(script: Path, *words: str) -> list[str]:
@@ -40,7 +40,7 @@ def test_a_shell_completes_commands_options_and_actions(
     assert main(["completion", shell]) == 0
     script = tmp_path / "completion"
     script.write_text(capsys.readouterr().out)
-    assert sorted(completed(script, "freezeframe", "")) == sorted(SUMMARIES)
+    assert sorted(completed(script, "freezeframe", "")) == sorted(TOP)
     assert completed(script, "freezeframe", "exper") == ["experiment"]
     assert completed(script, "freezeframe", "experiment", "--max-") == ["--max-changed", "--max-cost", "--max-p95"]
     assert "pin" in completed(script, "freezeframe", "store", "p")

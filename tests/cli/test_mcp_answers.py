@@ -168,24 +168,24 @@ def test_the_skill_names_every_tool_and_no_other() -> None:
     assert set(re.findall(r"`([a-z_]+)`", skill_text())) & {"replay", "fork", "transcript"} == {"replay", "fork", "transcript"}
 
 
-@pytest.mark.proof("command skill")
+@pytest.mark.proof("command mcp install")
 def test_the_skill_is_written_once_and_an_edited_one_is_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["skill", "--write"]) == main(["skill", "--write"]) == 0
+    assert main(["mcp", "install"]) == main(["mcp", "install"]) == 0
     assert Path(PATH).read_text() == skill_text()
     Path(PATH).write_text("mine\n")
     capsys.readouterr()
-    assert main(["skill", "--write"]) == 1
+    assert main(["mcp", "install"]) == 1
     assert "overwrite it with --force" in capsys.readouterr().err
     assert Path(PATH).read_text() == "mine\n"
-    assert main(["skill", "--write", "--force", "--json"]) == 0
+    assert main(["mcp", "install", "--force", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"skill": skill_text(), "path": PATH}
 
 
 def test_the_plain_skill_has_no_head(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["skill", "--plain"]) == 0
+    assert main(["mcp", "install", "--print", "--plain"]) == 0
     assert capsys.readouterr().out == skill_text().partition("---\n\n")[2]
 
 

@@ -34,7 +34,7 @@ def test_an_archive_of_the_service_is_a_fixture(tmp_path: Path, capsys: pytest.C
     archive = tmp_path / f"fixture-{run.trace_id}.tar.gz"
     archive.write_bytes(fixture_archive(run))
     assert load_fixture_archive(archive) == freeze(run)
-    assert main(["verify", str(archive)]) == 0
+    assert main(["fixture", "verify", str(archive)]) == 0
     assert "whole, 2 steps" in capsys.readouterr().out
     assert main(["show", str(archive)]) == 0
 
@@ -144,8 +144,8 @@ CRASHES: dict[str, Callable[[], bytes]] = {
 def test_an_archive_that_cannot_be_read_ends_in_one_line(name: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     archive = tmp_path / "bug.ffz"
     archive.write_bytes(CRASHES[name]())
-    for command in ("show", "verify"):
-        assert main([command, str(archive)]) == 1
+    for command in ("show", "fixture verify"):
+        assert main([*command.split(), str(archive)]) == 1
         said = capsys.readouterr().err
         assert said.startswith(f"freezeframe {command}: {archive}")
         assert len([line for line in said.splitlines() if not line.startswith("  do:")]) == 1
@@ -220,4 +220,4 @@ def test_what_is_not_otlp_is_told_in_words_and_not_as_an_error_of_python(
 
 def test_a_fixture_folder_that_is_named_like_an_archive_is_a_folder(tmp_path: Path) -> None:
     write_fixture(freeze(build_run(SPANS)), tmp_path / "f.tar.gz")
-    assert main(["verify", str(tmp_path / "f.tar.gz")]) == 0
+    assert main(["fixture", "verify", str(tmp_path / "f.tar.gz")]) == 0

@@ -36,10 +36,10 @@ def foreign(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Fixture:
 @pytest.mark.parametrize(
     "command",
     [
-        ["verify", "foreign"],
+        ["fixture", "verify", "foreign"],
         ["audit", "foreign", "-o", "out"],
         ["diff", "foreign", "foreign"],
-        ["calibrate", "foreign", "foreign"],
+        ["experiment", "calibrate", "foreign", "foreign"],
     ],
     ids=lambda command: command[0],
 )
@@ -77,9 +77,9 @@ def test_an_experiment_does_not_count_it_as_the_same(foreign: Fixture, capsys: p
 @pytest.mark.long
 @pytest.mark.usefixtures("foreign")
 def test_it_cannot_be_fuzzed(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fuzz", "foreign", *PASS]) == 125
+    assert main(["experiment", "fuzz", "foreign", *PASS]) == 125
     assert NOTHING in capsys.readouterr().err
-    assert main(["fuzz", "foreign", "--live", "model", *PASS]) == 125
+    assert main(["experiment", "fuzz", "foreign", "--live", "model", *PASS]) == 125
     assert "no calls and no outcome" in capsys.readouterr().err
 
 
@@ -89,7 +89,7 @@ def test_no_commit_is_good(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
     commit = ["commit", "-q", "--allow-empty", "-m"]
     for command in (["init", "-q"], [*commit, "one"], [*commit, "two"]):
         subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@example.org", *command], cwd=tmp_path, check=True)
-    assert main(["bisect", "foreign", "--good", "HEAD~1", *PASS]) == 1
+    assert main(["replay", "bisect", "foreign", "--good", "HEAD~1", *PASS]) == 1
     assert f"the replay is incomparable ({NOTHING}), expected identical" in capsys.readouterr().err
 
 
@@ -145,5 +145,5 @@ def test_a_run_of_ours_without_calls_is_identical_by_its_outcome(
     assert capsys.readouterr().out.startswith("identical: the outcome (the run recorded no calls), run ")
     (tmp_path / "agent.py").write_text(source.replace("'here'", "'there'"))
     assert main(["replay", "run", "--quiet"]) == 3
-    assert main(["verify", "run"]) == 0
+    assert main(["fixture", "verify", "run"]) == 0
     assert "run: whole, run " in capsys.readouterr().out

@@ -146,8 +146,8 @@ def test_a_pack_holds_recording_code_and_page(repository: Path, capsys: pytest.C
         assert "</html>" in (opened.fixture / "run.html").read_text()
     with unpacked(Path("bug.ffz")) as opened:
         assert not opened.code.exists(), "code is not even unpacked unless it is asked for"
-    for command in ("show", "verify"):
-        assert main([command, "bug.ffz"]) == 0
+    for command in (["show"], ["fixture", "verify"]):
+        assert main([*command, "bug.ffz"]) == 0
     first = Path("bug.ffz").read_bytes()
     assert main(["pack", str(run), "-o", "bug.ffz"]) == 0
     assert Path("bug.ffz").read_bytes() == first

@@ -10,7 +10,7 @@ import sys
 import pytest
 
 pytestmark = pytest.mark.long
-REDACT = [sys.executable, "-m", "freezeframe._cli", "redact", "--dry-run"]
+REDACT = [sys.executable, "-m", "freezeframe._cli", "store", "redact-file", "--dry-run"]
 """Works until its input ends, which the test decides."""
 
 
@@ -32,7 +32,7 @@ def test_a_terminal_shows_what_a_command_does_and_for_how_long_and_a_pipe_nothin
         while True:
             shown += os.read(terminal, 1_000)
     os.close(terminal)
-    assert b"\x1b[2Kfreezeframe redact: -:2: not valid JSON" in shown, "another line does not stand beside it"
+    assert b"\x1b[2Kfreezeframe store redact-file: -:2: not valid JSON" in shown, "another line does not stand beside it"
     assert shown.endswith(b"\r\x1b[2K")
     assert b"1 inputs, 14 characters" in output
     assert b"\x1b" not in errors

@@ -1,4 +1,4 @@
-"""`freezeframe setup`: the lines are those of the guide, and a file of settings keeps everything else."""
+"""`freezeframe run setup`: the lines are those of the guide, and a file of settings keeps everything else."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def written(agent: str, home: Path) -> Path:
-    assert main(["setup", agent, "--write"]) == 0
+    assert main(["run", "setup", agent, "--write"]) == 0
     return AGENTS[agent].path(home, {})
 
 
@@ -107,11 +107,11 @@ def test_settings_for_another_receiver_are_left_alone(agent: str, home: Path, ca
     path = AGENTS[agent].path(home, {})
     path.parent.mkdir(parents=True)
     path.write_text(TAKEN[agent])
-    assert main(["setup", agent, "--write"]) == 1
+    assert main(["run", "setup", agent, "--write"]) == 1
     assert str(path) in capsys.readouterr().err
     assert path.read_text() == TAKEN[agent]
     if agent != "codex":
-        assert main(["setup", agent, "--write", "--force"]) == 0
+        assert main(["run", "setup", agent, "--write", "--force"]) == 0
         assert "elsewhere" not in path.read_text()
 
 
@@ -122,7 +122,7 @@ def test_a_file_that_cannot_be_read_is_named_and_left_alone(
     path = AGENTS[agent].path(home, {})
     path.parent.mkdir(parents=True)
     path.write_text(broken)
-    assert main(["setup", agent, "--write", "--force"]) == 1
+    assert main(["run", "setup", agent, "--write", "--force"]) == 1
     assert str(path) in capsys.readouterr().err
     assert path.read_text() == broken
 
@@ -137,9 +137,9 @@ def test_a_link_to_the_file_stays_a_link(home: Path) -> None:
     assert TOKEN in kept.read_text()
 
 
-@pytest.mark.proof("command setup")
+@pytest.mark.proof("command run setup")
 def test_json_names_the_lines_the_file_and_what_was_done(home: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["setup", "gemini", "--json"]) == 0
+    assert main(["run", "setup", "gemini", "--json"]) == 0
     told: dict[str, Any] = json.loads(capsys.readouterr().out)
     assert told["file"] == str(home / ".gemini" / ".env")
     assert (told["agent"], told["changed"], told["backup"]) == ("gemini", False, None)
@@ -151,5 +151,5 @@ def test_without_a_collector_the_first_step_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert main(["setup", "codex", "--data", "nowhere"]) == 1
+    assert main(["run", "setup", "codex", "--data", "nowhere"]) == 1
     assert "freezeframe up" in capsys.readouterr().err

@@ -33,7 +33,7 @@ def test_a_recorded_file_is_shown_replayed_and_frozen(recorded: tuple[Path, Run]
     assert "next: freezeframe replay spans.jsonl" in shown.stdout
     assert "2 of 2 steps and the outcome" in project.freezeframe("replay", f"spans.jsonl:{run_id[:6]}").stdout
     assert project.freezeframe("fixture", str(project.root / "spans.jsonl"), "-o", "kept").returncode == 0
-    assert project.freezeframe("verify", "kept").returncode == 0
+    assert project.freezeframe("fixture", "verify", "kept").returncode == 0
 
 
 @pytest.mark.proof
@@ -49,7 +49,7 @@ def test_what_is_advised_names_the_file_or_the_fixture_as_it_was_named(recorded:
     made = project.freezeframe("fixture", "forks/kept", "-o", "tests/kept", "--pytest")
     assert made.returncode == 0, made.stderr
     assert (project.root / "tests/kept/test_kept.py").is_file()
-    assert project.freezeframe("verify", "tests/kept").returncode == 0
+    assert project.freezeframe("fixture", "verify", "tests/kept").returncode == 0
 
 
 @pytest.mark.proof
@@ -59,17 +59,17 @@ def test_a_redacted_file_names_nobody_and_still_replays(project: Project) -> Non
     source.write_text(source.read_text().replace('return f"', 'return f"{question}: '))
     asked = "import freezeframe; freezeframe.instrument(); import agent; agent.answer('who is jane.roe@partner.io?')"
     assert project.python("-c", asked, environ={"FREEZEFRAME_FILE": "spans.jsonl"}).returncode == 0
-    for command in ("fixture", "dataset"):
-        assert "not redacted" in project.freezeframe(command, "spans.jsonl", "-o", f"{command}-bare").stderr
-    counted = project.freezeframe("redact", "--dry-run", "spans.jsonl")
+    for command in (["fixture"], ["experiment", "dataset"]):
+        assert "not redacted" in project.freezeframe(*command, "spans.jsonl", "-o", f"{command[-1]}-bare").stderr
+    counted = project.freezeframe("store", "redact-file", "--dry-run", "spans.jsonl")
     assert "EMAIL" in counted.stdout
     assert "jane.roe" not in counted.stdout
-    (project.root / "redacted.jsonl").write_text(project.freezeframe("redact", "spans.jsonl").stdout)
+    (project.root / "redacted.jsonl").write_text(project.freezeframe("store", "redact-file", "spans.jsonl").stdout)
     assert "jane.roe" in (project.root / "spans.jsonl").read_text()
     assert "jane.roe" not in (project.root / "redacted.jsonl").read_text()
     assert "2 of 2 steps and the outcome" in project.freezeframe("replay", "redacted.jsonl").stdout
-    for command in ("fixture", "dataset"):
-        assert "not redacted" not in project.freezeframe(command, "redacted.jsonl", "-o", f"{command}-kept").stderr
+    for command in (["fixture"], ["experiment", "dataset"]):
+        assert "not redacted" not in project.freezeframe(*command, "redacted.jsonl", "-o", f"{command[-1]}-kept").stderr
 
 
 @pytest.mark.proof
@@ -113,11 +113,11 @@ def test_a_run_that_cannot_be_served_is_named_and_the_others_are_served(
     runs = (make_run(tool_call("track", 1), answer="older"), left)
     file.write_text("\n".join(json.dumps(spans_to_otlp_json(spans)) for spans in runs) + "\n")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(b"")))
-    assert main(["serve", f"{file}:fe", f"{file}:ab", "--mcp"]) == 125
+    assert main(["replay", "serve", f"{file}:fe", f"{file}:ab", "--mcp"]) == 125
     told = capsys.readouterr().err
     assert f"not served: {file}:fe: run {'fe' * 16}" in told
     assert f"{file}:ab" in told
-    assert main(["serve", f"{file}:fe", "--mcp"]) == 1
+    assert main(["replay", "serve", f"{file}:fe", "--mcp"]) == 1
 
 
 @pytest.mark.proof

@@ -241,7 +241,7 @@ def test_a_fixture_with_a_test_needs_no_store(project: Project, good_run: str, t
     assert (written["run"], written["steps"]) == (good_run, 2)
     assert checkout.pytest().returncode == 1
     assert "2 of 2 steps and the outcome" in run_command(checkout, "replay", where)
-    assert "whole, 2 steps" in run_command(checkout, "verify", where)
+    assert "whole, 2 steps" in run_command(checkout, "fixture", "verify", where)
     checkout.edit("orders[0]", "orders[1]")
     assert checkout.pytest().returncode == 0
     diverged = checkout.freezeframe("replay", where, "--quiet")
@@ -261,8 +261,8 @@ def test_a_damaged_fixture_is_refused(project: Project, good_run: str, tmp_path:
     run_command(project, "fixture", good_run, "-o", str(tmp_path / "f"))
     steps = tmp_path / "f" / "steps.json"
     steps.write_text(steps.read_text().replace("Lyon", "Bern"))
-    for command in ("verify", "replay", "show"):
-        done = project.freezeframe(command, str(tmp_path / "f"))
+    for command in (["fixture", "verify"], ["replay"], ["show"]):
+        done = project.freezeframe(*command, str(tmp_path / "f"))
         assert done.returncode == 1
         assert "edited or damaged" in done.stderr
 

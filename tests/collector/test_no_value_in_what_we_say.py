@@ -265,7 +265,7 @@ def test_a_line_that_the_command_cannot_read_is_not_quoted(
     line: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "lines.jsonl").write_text(line + "\n")
-    assert main(["redact", str(tmp_path / "lines.jsonl")]) == 1
+    assert main(["store", "redact-file", str(tmp_path / "lines.jsonl")]) == 1
     told = capsys.readouterr()
     assert "lines.jsonl:1" in told.err
     assert _private_in(told.out + told.err) == []

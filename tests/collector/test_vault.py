@@ -25,7 +25,7 @@ def _surrogate(collector: CollectorProcess) -> str:
     return found
 
 
-@pytest.mark.proof("command vault")
+@pytest.mark.proof("command store vault")
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_an_original_is_revealed_with_a_reason_and_forgotten_with_its_runs(
     data: Path, workers: str, capsys: pytest.CaptureFixture[str]
@@ -41,22 +41,22 @@ def test_an_original_is_revealed_with_a_reason_and_forgotten_with_its_runs(
     assert all(MAIL.encode() not in path.read_bytes() for path in data.rglob("*") if path.is_file())
 
     command = ["--data", str(data)]
-    asked = ["vault", "reveal", surrogate, *command, "--who", "A. Officer"]
+    asked = ["store", "vault", "reveal", surrogate, *command, "--who", "A. Officer"]
     assert main(asked) == 2  # no reason
     assert main([*asked, "--why", " "]) == 2
     capsys.readouterr()
     assert main([*asked, "--why", "request 71"]) == 0
     assert capsys.readouterr().out == f"{MAIL}\n"
-    assert main(["vault", "rotate", *command]) == 0
+    assert main(["store", "vault", "rotate", *command]) == 0
     (data / "vault-keys" / "vault.1.key.json").unlink()
-    assert main(["vault", "forget", runs[0], *command]) == 0
+    assert main(["store", "vault", "forget", runs[0], *command]) == 0
     assert main([*asked, "--why", "again"]) == 0  # the second run has it, too
     assert main([*asked, "--why", "again", "--run", runs[0]]) == 1
-    assert main(["vault", "forget", runs[1], *command]) == 0
+    assert main(["store", "vault", "forget", runs[1], *command]) == 0
     capsys.readouterr()
     assert main([*asked, "--why", "once more"]) == 1
     assert MAIL not in "".join(capsys.readouterr())
-    assert main(["vault", "log", "--json", *command]) == 0
+    assert main(["store", "vault", "log", "--json", *command]) == 0
     told = json.loads(capsys.readouterr().out)
     assert [(row["what"], row.get("why")) for row in told] == [
         ("revealed", "request 71"),
@@ -75,5 +75,5 @@ def test_nothing_is_kept_unless_the_configuration_asks_for_it(data: Path, capsys
     surrogate = _surrogate(collector)
     assert collector.stop() == 0
     assert list(data.glob("vault*")) == []
-    assert main(["vault", "reveal", surrogate, "--data", str(data), "--who", "x", "--why", "y"]) == 2
+    assert main(["store", "vault", "reveal", surrogate, "--data", str(data), "--who", "x", "--why", "y"]) == 2
     assert "vault = true" in capsys.readouterr().err

@@ -48,7 +48,7 @@ def packed(provider: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
     with open_shop(root / "world", provider) as shop:
         assert "A-1057" in shop.ask(variant="sync", example=bot, spans=root / "spans.jsonl")
     environment = {**os.environ, "FREEZEFRAME_DATA": str(root / "data")}
-    redacted = freezeframe("redact", str(root / "spans.jsonl"), cwd=bot, environment=environment)
+    redacted = freezeframe("store", "redact-file", str(root / "spans.jsonl"), cwd=bot, environment=environment)
     (root / "redacted.jsonl").write_text(redacted.stdout)
     fix(bot)
     done = freezeframe("pack", str(root / "redacted.jsonl"), "-o", str(root / "bug.ffz"), cwd=bot, environment=environment)

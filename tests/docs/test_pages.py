@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from cli_page import parser_of
 
-from freezeframe_replay.cli.commands import SUMMARIES
+from freezeframe_replay.cli.commands import HIDDEN, SUMMARIES, TOP
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(
@@ -88,7 +88,7 @@ def test_extras_are_declared() -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=name)
 def test_commands_exist(page: Path) -> None:
-    known = {*SUMMARIES, "COMMAND", *re.findall(r'^\+ +"([a-z]+)": "', page.read_text(), flags=re.MULTILINE)}  # that it adds
+    known = {*TOP, *HIDDEN, "COMMAND", *re.findall(r'^\+ +"([a-z]+)": "', page.read_text(), flags=re.MULTILINE)}  # that it adds
     named = {match for code in code_of(page) for match in re.findall(r"(?:^|[\s`])freezeframe ([a-z]+)\b", code)}
     assert named - known == set()
 
@@ -108,10 +108,12 @@ def test_options_of_commands_exist(page: Path, parsers: dict[str, argparse.Argum
     unknown: set[str] = set()
     for typed in (match for code in code_of(page) for match in re.findall(r"(?:^|[\s`])freezeframe ([a-z][^|;&>#`]*)", code)):
         words = typed.split(" -- ")[0].split()
-        parser = parsers.get(" ".join(words[:2])) or parsers.get(words[0])
-        if parser is not None:
-            known = {option for action in parser._actions for option in action.option_strings}
-            unknown |= {f"{words[0]} {word}" for word in words if re.match(r"--[a-z]", word) and word not in known}
+        named = next((name for name in (" ".join(words[:length]) for length in (3, 2, 1)) if name in parsers), "")
+        if named:
+            known = {option for action in parsers[named]._actions for option in action.option_strings}
+            unknown |= {
+                f"{named} {word}" for word in words[len(named.split()) :] if re.match(r"--[a-z]", word) and word not in known
+            }
     assert unknown == set()
 
 

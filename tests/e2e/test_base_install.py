@@ -57,8 +57,8 @@ def run_without(hidden: set[str], folder: Path, *command: str) -> subprocess.Com
     [
         (
             "hyperscan",
-            ("-m", "freezeframe._cli", "redact", "--text", __file__),
-            "freezeframe redact: hyperscan is not installed",
+            ("-m", "freezeframe._cli", "store", "redact-file", "--text", __file__),
+            "freezeframe store redact-file: hyperscan is not installed",
         ),
         (
             "clickhouse_connect",

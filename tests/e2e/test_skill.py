@@ -1,6 +1,6 @@
 """A coding agent debugs the example with `freezeframe mcp`: the official client, over a pipe, against the real store.
 
-The text of `freezeframe skill` is enough: who does what it says, with what it names, finds, fixes, proves and locks in.
+The text of `freezeframe mcp install` is enough: who does what it says, with what it names, finds, fixes, proves and locks in.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""`freezeframe bisect` names the first commit whose code leaves a run, and does not change the checkout."""
+"""`freezeframe replay bisect` names the first commit whose code leaves a run, and does not change the checkout."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def history(agent: Folder, recordings: tuple[Fixture, Fixture], monkeypatch: pyt
     return History(agent)
 
 
-@pytest.mark.proof("command bisect")
+@pytest.mark.proof("command replay bisect")
 def test_the_commit_is_found_past_one_that_does_not_run(history: History, capsys: pytest.CaptureFixture[str]) -> None:
     good = history.commit("recorded here")
     history.commit("does not parse", "import httpx\n", "import httpx\n)\n")
@@ -55,7 +55,7 @@ def test_the_commit_is_found_past_one_that_does_not_run(history: History, capsys
     culprit = history.commit("tracks another order", "place = track(order,", "place = track(found[1],")
     history.commit("something else")
     before = history.git("status", "--porcelain", "--branch"), history.git("worktree", "list")
-    assert main(["bisect", "run", "--good", good, "--ignore", "user", "--", sys.executable, "agent.py", "Ann"]) == 0
+    assert main(["replay", "bisect", "run", "--good", good, "--ignore", "user", "--", sys.executable, "agent.py", "Ann"]) == 0
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert lines[0] == f"{culprit} is the first commit that diverges from the recording: tracks another order"
@@ -72,7 +72,7 @@ def test_where_only_commits_that_do_not_run_are_left_the_suspects_are_named(
     broken = history.commit("does not parse", "import httpx\n", "import httpx\n)\n")
     history.agent.edit("import httpx\n)\n", "import httpx\n")
     bad = history.commit("runs, and tracks another order", "place = track(order,", "place = track(found[1],")
-    assert main(["bisect", "run", "--good", good, "--json"]) == 125
+    assert main(["replay", "bisect", "run", "--good", good, "--json"]) == 125
     found = json.loads(capsys.readouterr().out)
     assert found["first_bad"] is None
     assert set(found["suspects"]) == {broken, bad}
@@ -81,10 +81,10 @@ def test_where_only_commits_that_do_not_run_are_left_the_suspects_are_named(
 def test_an_end_that_is_not_what_it_is_said_to_be_is_refused(history: History, capsys: pytest.CaptureFixture[str]) -> None:
     good = history.commit("recorded here")
     history.commit("something else")
-    assert main(["bisect", "run", "--good", good, "--quiet"]) == 1
+    assert main(["replay", "bisect", "run", "--good", good, "--quiet"]) == 1
     assert "--bad" in (said := capsys.readouterr().err)
     assert "is identical, expected diverged" in said
-    assert main(["bisect", "run", "--good", "no-such-commit"]) == 1
+    assert main(["replay", "bisect", "run", "--good", "no-such-commit"]) == 1
     assert "holds no commit no-such-commit" in capsys.readouterr().err
 
 
@@ -92,7 +92,7 @@ def test_uncommitted_changes_are_said_to_be_no_part_of_a_commit(history: History
     good = history.commit("recorded here")
     history.commit("something else")
     history.agent.edit("place = track(order,", "place = track(found[1],")
-    assert main(["bisect", "run", "--good", good, "--quiet"]) == 1
+    assert main(["replay", "bisect", "run", "--good", good, "--quiet"]) == 1
     assert "without uncommitted changes" in capsys.readouterr().err
 
 
@@ -100,11 +100,11 @@ def test_a_fix_is_not_looked_for(history: History, capsys: pytest.CaptureFixture
     """Neither where `--bad` is the older end, nor where both have an ancestor that diverges: git has no answer there."""
     broken = history.commit("tracks another order", "place = track(order,", "place = track(found[1],")
     fixed = history.commit("tracks the right one", "place = track(found[1],", "place = track(order,")
-    assert main(["bisect", "run", "--good", fixed, "--bad", broken]) == 1
+    assert main(["replay", "bisect", "run", "--good", fixed, "--bad", broken]) == 1
     assert f"--bad {broken[:12]} comes before --good {fixed[:12]}" in capsys.readouterr().err
     history.git("checkout", "--quiet", "-b", "other", broken)
     other = history.commit("something else")
-    assert main(["bisect", "run", "--good", fixed, "--bad", other]) == 1
+    assert main(["replay", "bisect", "run", "--good", fixed, "--bad", other]) == 1
     assert f"the common ancestor {broken[:12]}: the replay is diverged, expected identical" in capsys.readouterr().err
 
 
@@ -118,7 +118,7 @@ def test_a_commit_whose_replay_is_not_the_same_each_time_is_not_named(
         "place = track(order,",
         "open(os.environ['SEEN'], 'a').write('x')\n    place = track(found[len(open(os.environ['SEEN']).read()) == 1],",
     )
-    assert main(["bisect", "run", "--good", good, "--quiet"]) == 125
+    assert main(["replay", "bisect", "run", "--good", good, "--quiet"]) == 125
     said = capsys.readouterr().out
     assert f"undecided: the replay of one commit is not the same each time: {flaky[:12]} was diverged, and identical" in said
 
@@ -141,5 +141,5 @@ def test_private_values_are_compared_with_the_key_of_the_users_folder(
     write_fixture(freeze(run), agent.root / "redacted")
     culprit = history.commit("asks for another customer", "anna.kirsch@harbour-post.com", "bert.lorenz@north-quay.org")
     program = [sys.executable, "-c", "import agent; agent.ask = lambda text: 'AC-1'; agent.answer('Ann')"]
-    assert main(["bisect", "redacted", "--good", good, "--", *program]) == 0
+    assert main(["replay", "bisect", "redacted", "--good", good, "--", *program]) == 0
     assert capsys.readouterr().out.startswith(f"{culprit} is the first commit that diverges")

@@ -47,9 +47,9 @@ def pinned(folder: Path, *questions: Exchange) -> str:
     return str(folder / "pinned")
 
 
-@pytest.mark.proof("command canary")
+@pytest.mark.proof("command experiment canary")
 def test_an_answer_as_recorded_is_steady(provider: Provider, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["canary", pinned(tmp_path, question(temperature=0))]) == 0
+    assert main(["experiment", "canary", pinned(tmp_path, question(temperature=0))]) == 0
     assert capsys.readouterr().out.splitlines()[-1] == "1 asked, 0 drifted, 0 unanswered"
     assert [body["temperature"] for body in provider.asked] == [0]
 
@@ -59,23 +59,23 @@ def test_a_new_fingerprint_is_a_drift_unless_it_is_ignored(
 ) -> None:
     provider.fingerprint = "fp_2"
     fixture = pinned(tmp_path, question())
-    assert main(["canary", fixture, "--json"]) == 3
+    assert main(["experiment", "canary", fixture, "--json"]) == 3
     (asked,) = json.loads(capsys.readouterr().out)["asked"]
     assert asked["drifts"] == [{"what": "fingerprint", "recorded": '"fp_1"', "now": '"fp_2"'}]
-    assert main(["canary", fixture, "--ignore", "fingerprint", "--quiet"]) == 0
+    assert main(["experiment", "canary", fixture, "--ignore", "fingerprint", "--quiet"]) == 0
 
 
 def test_other_words_count_only_where_the_request_asks_for_steady_ones(
     provider: Provider, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(provider, "say", lambda body: "all is fine")  # pyright: ignore[reportUnknownLambdaType]
-    assert main(["canary", pinned(tmp_path, question(temperature=1))]) == 0
+    assert main(["experiment", "canary", pinned(tmp_path, question(temperature=1))]) == 0
     assert "the request does not ask for reproducible output" in capsys.readouterr().out
-    assert main(["canary", pinned(tmp_path, question(temperature=0))]) == 3
+    assert main(["experiment", "canary", pinned(tmp_path, question(temperature=0))]) == 3
 
 
 def test_no_answer_is_neither_steady_nor_drifted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["canary", pinned(tmp_path, question()), "--base-url", "http://127.0.0.1:9/v1"]) == 125
+    assert main(["experiment", "canary", pinned(tmp_path, question()), "--base-url", "http://127.0.0.1:9/v1"]) == 125
     assert "no answer: run " in capsys.readouterr().out
 
 
@@ -85,12 +85,12 @@ def test_a_key_is_sent_to_no_host_that_the_recording_names_and_nobody_knows(
     monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-real")
     fixture = pinned(tmp_path, question("https://collects-keys.example.com/v1/chat/completions"))
-    assert main(["canary", fixture]) == 1
+    assert main(["experiment", "canary", fixture]) == 1
     assert "no key is sent there" in capsys.readouterr().err
 
 
 def test_a_missing_key_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     for name in ("OPENAI_BASE_URL", "OPENAI_API_KEY"):
         monkeypatch.delenv(name, raising=False)
-    assert main(["canary", pinned(tmp_path, question())]) == 1
+    assert main(["experiment", "canary", pinned(tmp_path, question())]) == 1
     assert "$OPENAI_API_KEY: not set" in capsys.readouterr().err

@@ -243,8 +243,8 @@ def test_a_dataset_of_another_version_or_with_a_path_for_a_name_is_refused(quest
 
 def test_a_dataset_is_made_of_runs_by_name(questions: Path, capsys: pytest.CaptureFixture[str]) -> None:
     fixtures = [str(questions / "runs" / row.name) for row in load_dataset(questions).rows]
-    assert main(["dataset", *fixtures, "-o", "copy"]) == 0
+    assert main(["experiment", "dataset", *fixtures, "-o", "copy"]) == 0
     assert "wrote copy: 2 runs" in capsys.readouterr().out
     assert load_dataset(Path("copy")).rows == load_dataset(questions).rows
-    assert main(["dataset", "-o", "none"]) == 1
+    assert main(["experiment", "dataset", "-o", "none"]) == 1
     assert "choose runs in exactly one way" in capsys.readouterr().err

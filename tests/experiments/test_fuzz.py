@@ -113,14 +113,14 @@ def test_no_two_perturbations_are_alike_and_none_is_the_recorded_run() -> None:
     ]
 
 
-@pytest.mark.proof("command fuzz")
+@pytest.mark.proof("command experiment fuzz")
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_python", "folder")
 def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
     provider: Provider, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The model's words stay; this agent takes the first order of the list itself."""
-    assert main(["fuzz", "run", "--aim", "result", "--rounds", "90", "-o", "flips", "--json"]) == 3
+    assert main(["experiment", "fuzz", "run", "--aim", "result", "--rounds", "90", "-o", "flips", "--json"]) == 3
     found = json.loads(capsys.readouterr().out)
     by_text = {effect["text"]: effect for effect in found["effects"]}
     # the agent tracks what the model said, so another order of the list makes no difference ...
@@ -137,12 +137,12 @@ def test_what_the_code_makes_of_a_perturbed_result_is_found_and_can_be_replayed(
 @pytest.mark.usefixtures("warm_python")
 def test_code_that_leaves_the_recording_by_itself_is_not_fuzzed(folder: Folder, capsys: pytest.CaptureFixture[str]) -> None:
     folder.edit('orders("keller")', 'orders("miller")')
-    assert main(["fuzz", "run", "--rounds", "1"]) == 125
+    assert main(["experiment", "fuzz", "run", "--rounds", "1"]) == 125
     assert "without any perturbation its replay is not identical" in capsys.readouterr().err
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("warm_python", "folder")
 def test_a_run_with_fewer_perturbations_than_were_asked_for_says_so(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["fuzz", "run", "--aim", "chunks"]) == 125  # its answers came whole: nothing was tried
+    assert main(["experiment", "fuzz", "run", "--aim", "chunks"]) == 125  # its answers came whole: nothing was tried
     assert "there are no more; --rounds asked for 20" in capsys.readouterr().out

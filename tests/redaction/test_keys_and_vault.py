@@ -109,13 +109,13 @@ def test_the_vault_refuses_a_wrong_key(tmp_path: Path) -> None:
 
 def test_the_command_lists_and_rotates_keys_and_shows_no_secret(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     secret = load_or_create_keys(tmp_path).current("acme").secret
-    assert main(["redact", "--rotate-key", "--tenant", "acme", "--keys", str(tmp_path)]) == 0
-    assert main(["redact", "--list-keys", "--keys", str(tmp_path)]) == 0
+    assert main(["store", "redact-file", "--rotate-key", "--tenant", "acme", "--keys", str(tmp_path)]) == 0
+    assert main(["store", "redact-file", "--list-keys", "--keys", str(tmp_path)]) == 0
     shown = capsys.readouterr()
     assert shown.out.splitlines()[-3:] == ["acme/1  kept for existing surrogates", "acme/2  current", "default/1  current"]
     assert "acme/2 takes over from acme/1" in shown.err
     assert base64.b64encode(secret).decode() not in shown.out + shown.err
-    assert main(["redact", "--list-keys", "--keys", str(tmp_path / "none")]) == 2
+    assert main(["store", "redact-file", "--list-keys", "--keys", str(tmp_path / "none")]) == 2
 
 
 _ROOT = base64.b64encode(bytes(range(32))).decode()
@@ -240,7 +240,7 @@ def test_the_command_takes_the_keys_of_the_data_directory_that_the_collector_use
     key = load_or_create_keys(tmp_path / "keys").current()
     (tmp_path / "a.txt").write_text("mail bob.smith@gmail.com")
     monkeypatch.setenv("FREEZEFRAME_DATA", str(tmp_path))
-    assert main(["redact", "--text", str(tmp_path / "a.txt")]) == 0
+    assert main(["store", "redact-file", "--text", str(tmp_path / "a.txt")]) == 0
     assert capsys.readouterr().out == Redactor(load_policy(), key).redact("mail bob.smith@gmail.com").value
 
 

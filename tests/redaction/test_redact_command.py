@@ -17,12 +17,12 @@ def _run(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> tuple[int, str, str]:
     monkeypatch.chdir(tmp_path)
-    status = main(["redact", *arguments])
+    status = main(["store", "redact-file", *arguments])
     captured = capsys.readouterr()
     return status, captured.out, captured.err
 
 
-@pytest.mark.proof("command redact")
+@pytest.mark.proof("command store redact-file")
 def test_the_command_redacts_lines_in_order(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:

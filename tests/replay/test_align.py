@@ -92,6 +92,6 @@ def test_a_fixture_that_an_earlier_version_keyed_is_paired_as_ever_and_whole(
     before = replace(after, steps=tuple(replace(step, key=f"{step.number:032x}") for step in after.steps))
     assert compare_runs(before, after).alike
     write_fixture(before, tmp_path / "kept")
-    assert main(["verify", str(tmp_path / "kept")]) == 0
+    assert main(["fixture", "verify", str(tmp_path / "kept")]) == 0
     assert "whole, 3 steps" in (said := capsys.readouterr().out)
     assert "3 with keys of another version" in said

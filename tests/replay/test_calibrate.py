@@ -66,13 +66,13 @@ def test_the_question_itself_is_never_ignored() -> None:
     assert found.content == {"body.messages": 1}
 
 
-@pytest.mark.proof("command calibrate")
+@pytest.mark.proof("command experiment calibrate")
 def test_a_calibrated_fixture_replays_what_varies_and_counts_it(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_fixture(recorded("u1"), tmp_path / "a")
     write_fixture(recorded("u2"), tmp_path / "b")
-    assert main(["calibrate", str(tmp_path / "a"), str(tmp_path / "b"), "-o", str(tmp_path / "c")]) == 0
+    assert main(["experiment", "calibrate", str(tmp_path / "a"), str(tmp_path / "b"), "-o", str(tmp_path / "c")]) == 0
     assert "varies by itself: body.trace_tag, in 2 steps" in capsys.readouterr().out
-    assert main(["verify", str(tmp_path / "c")]) == 0
+    assert main(["fixture", "verify", str(tmp_path / "c")]) == 0
     session = ReplaySession(load_fixture(tmp_path / "c"))
     for step in recorded("u3").steps:
         exchange = step.exchange

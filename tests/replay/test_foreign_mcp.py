@@ -105,18 +105,18 @@ def test_another_argument_of_a_tool_behind_mcp_is_named(tmp_path: Path, capsys: 
     assert "Lyon" in told
 
 
-@pytest.mark.parametrize("command", ["replay", "serve"])
+@pytest.mark.parametrize("command", ["replay", "replay serve"])
 @pytest.mark.parametrize("recorded", ["logfire", "tl"])
 def test_prompts_and_resources_that_spans_hold_are_answered_and_another_argument_is_named(
     recorded: str, command: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     agent, run = tmp_path / "agent.py", RUN.parents[1] / "otlp_agents" / f"mcp-prompts-{recorded}"
     agent.write_text(PROMPTS)
-    assert main([command, str(run), "--", sys.executable, str(agent), "Ann"]) == 0
+    assert main([*command.split(), str(run), "--", sys.executable, str(agent), "Ann"]) == 0
     told = capfd.readouterr().out
     assert told.startswith("same in meaning, reconstructed")
     assert "4 of 4 steps" in told
-    assert main([command, str(run), "--", sys.executable, str(agent), "Bob"]) == 3
+    assert main([*command.split(), str(run), "--", sys.executable, str(agent), "Bob"]) == 3
     assert "REPLAY-101 diverged at step 2 (mcp prompts/get" in capfd.readouterr().out
 
 

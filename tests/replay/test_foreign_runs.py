@@ -468,22 +468,31 @@ def test_a_kept_replay_has_bytes_and_can_be_changed_where_the_reconstructed_run_
     frozen, kept, fork = (str(tmp_path / name) for name in ("frozen", "kept", "fork"))
     program = ["--", sys.executable, str(agent), QUESTION]
     assert main(["fixture", str(RECORDED / "openai-chat-oi"), "-o", frozen]) == 0
-    assert main(["verify", frozen]) == 0
+    assert main(["fixture", "verify", frozen]) == 0
     assert "another version" not in capsys.readouterr().out
     edit = ["--step", "4", "--response", "It rains."]
-    assert main(["fork", frozen, *edit, "-o", fork]) == 1
+    assert main(["experiment", "fork", frozen, *edit, "-o", fork]) == 1
     assert "replay RUN -o DIR" in capsys.readouterr().err
     assert main(["replay", frozen, "-o", kept, *program]) == 0
     made = load_fixture(Path(kept))
     assert (made.reconstructed, made.ignore, bool(made.ledger)) == (False, (), True)
-    assert main(["fork", kept, *edit, "-o", fork]) == 0
+    assert main(["experiment", "fork", kept, *edit, "-o", fork]) == 0
 
 
 def test_serve_answers_a_program_in_another_process(tmp_path: Path) -> None:
     agent = tmp_path / "agent.py"
     agent.write_text(SDK_AGENT.replace('raise RuntimeError("a tool runs in a replay")', "return RESULTS.pop(0)"))
     agent.write_text('RESULTS = ["50 degrees and raining", "70 degrees and sunny"]\n' + agent.read_text())
-    command = [sys.executable, "-m", "freezeframe._cli", "serve", str(RECORDED / "openai-chat-oi"), "--", sys.executable]
+    command = [
+        sys.executable,
+        "-m",
+        "freezeframe._cli",
+        "replay",
+        "serve",
+        str(RECORDED / "openai-chat-oi"),
+        "--",
+        sys.executable,
+    ]
     done = subprocess.run(
         [*command, str(agent), QUESTION], capture_output=True, text=True, timeout=120, check=False, env={**os.environ}
     )

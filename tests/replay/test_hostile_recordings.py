@@ -456,7 +456,7 @@ def model_step() -> Step:
 
 READERS = (
     ["show"],
-    ["verify"],
+    ["fixture", "verify"],
     ["show", "--json"],
     ["export", "--format", "openai"],
     ["fixture", "-o", "OUT"],
@@ -470,12 +470,14 @@ def test_what_reads_a_recording_runs_and_imports_nothing_of_it(
     words: list[str], inside: World, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr("freezeframe_replay.process.entry_point.find_entry_point", pytest.fail)
-    name, *options = [word.replace("OUT", str(tmp_path / "out")) for word in words]
+    typed = [word.replace("OUT", str(tmp_path / "out")) for word in words]
+    options = typed[2:] if typed[1:2] == ["verify"] else typed[1:]
+    name = typed[: len(typed) - len(options)]
     folder = tmp_path / "bug"
     recordings = [hostile for number, hostile in enumerate(hostile_recordings(inside)) if number % 40 == 0]
     for hostile in recordings:
         write_fixture(hostile.fixture(), folder)
-        main([name, str(folder), *options])
+        main([*name, str(folder), *options])
         assert not {MODULE, "evil", "antigravity"} & sys.modules.keys()
         assert not inside.mark.exists()
         for left in tmp_path.glob("out*"):

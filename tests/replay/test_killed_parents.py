@@ -79,9 +79,9 @@ def test_a_replayed_program_of_another_language_ends_with_a_killed_replay(tmp_pa
 
 
 def test_a_recorded_program_ends_with_a_killed_recording(tmp_path: Path) -> None:
-    killed_while_alive(["record", "--file", "spans.jsonl", "--", *LIVE], tmp_path)
+    killed_while_alive(["run", "--proxy", "--file", "spans.jsonl", "--", *LIVE], tmp_path)
 
 
 def test_a_wrapped_mcp_server_ends_with_what_wraps_it(tmp_path: Path) -> None:
     """Even one that does not read its input."""
-    killed_while_alive(["record", "--mcp", "--", *LIVE], tmp_path)
+    killed_while_alive(["run", "--proxy", "--mcp", "--", *LIVE], tmp_path)

@@ -107,7 +107,7 @@ def test_a_tool_that_the_programs_own_telemetry_told_of_is_answered_by_name(
     assert (verdict(report), len(report.served)) == (Verdict.IDENTICAL, len(fixture.askable))
 
 
-@pytest.mark.proof("command record")
+@pytest.mark.proof("command run --proxy")
 def test_a_recorded_program_is_started_again_by_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = shutil.which("curl")
     if program is None:
@@ -247,7 +247,7 @@ server.run("stdio")
 def test_a_wrapped_mcp_server_is_recorded_and_then_not_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script, log = tmp_path / "server.py", tmp_path / "calls"
     script.write_text(SERVER)
-    wrapper = [sys.executable, "-m", "freezeframe._cli", "record", "--mcp", "--", sys.executable, str(script), str(log)]
+    wrapper = [sys.executable, "-m", "freezeframe._cli", "run", "--proxy", "--mcp", "--", sys.executable, str(script), str(log)]
     command = ["node", str(node_folder() / "sdks.mjs"), "mcp-stdio", "AC-1"]
     wrapped = {"MCP_SERVER": json.dumps(wrapper)}
     run, printed = record(command, tmp_path, monkeypatch, wrapped)
@@ -298,7 +298,7 @@ def test_a_program_in_go_is_recorded_and_replayed(tmp_path: Path, monkeypatch: p
     assert (done.returncode, verdict(served.report())) == (1, Verdict.DIVERGED)
 
 
-@pytest.mark.proof("command cache")
+@pytest.mark.proof("command run --reuse")
 def test_a_recorded_program_reaches_the_store_and_a_cache_answers_from_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -314,21 +314,21 @@ def test_a_recorded_program_reaches_the_store_and_a_cache_answers_from_there(
         with AnyProvider() as provider, monkeypatch.context() as patch:
             for name, value in {**provider.variables(), "FREEZEFRAME_DATA": str(tmp_path / "data")}.items():
                 patch.setenv(name, value)
-            assert main(["record", "--", *command]) == 0
+            assert main(["run", "--proxy", "--", *command]) == 0
             assert main(["replay", "last", "--quiet"]) == 0
             assert main(["replay", "last", "--quiet", "--", *command[:-1], command[-1].replace("Where", "Who")]) == 3
             assert provider.asked == 1
-            assert main(["cache", "--", *command]) == 0
+            assert main(["run", "--reuse", "--", *command]) == 0
             assert provider.asked == 1
             said = capsys.readouterr().err
             assert "answered 1 of 1 model call from earlier runs; saved 0 tokens in, 7 out, $0.0001" in said
             assert (
                 main(["replay", "last", "--quiet"]) == 0
             )  # the run of the answered call has no step, so `last` is the one before
-            assert main(["cache", "--", *command[:-1], command[-1].replace("Where", "Who")]) == 0
+            assert main(["run", "--reuse", "--", *command[:-1], command[-1].replace("Where", "Who")]) == 0
             assert provider.asked == 2
             patch.setattr("freezeframe_replay.process.cached_answers._MOST_RUNS", 1)  # and the newest asked another question
-            assert main(["cache", "--", *command]) == 0
+            assert main(["run", "--reuse", "--", *command]) == 0
             assert provider.asked == 2
             assert "answered 0 of 1 model call from earlier runs" in capsys.readouterr().err
     finally:
@@ -351,16 +351,16 @@ for question in sys.argv[1:]:
         with AnyProvider() as provider, monkeypatch.context() as patch:
             for name, value in {**provider.variables(), "FREEZEFRAME_DATA": str(tmp_path / "data")}.items():
                 patch.setenv(name, value)
-            assert main(["record", "--", *command, QUESTION]) == 0
+            assert main(["run", "--proxy", "--", *command, QUESTION]) == 0
             place = RunsPlace(data=tmp_path / "data")
             first = load_run(place, "last").trace_id
             capfd.readouterr()
-            assert main(["serve", first, "--live-miss", "--", *command, QUESTION]) == 0
+            assert main(["replay", "serve", first, "--live-miss", "--", *command, QUESTION]) == 0
             told = capfd.readouterr()
             assert told.out.startswith("identical")
             assert "made for real and recorded: 0 calls, run " in told.err
             assert provider.asked == 1
-            assert main(["serve", first, "--live-miss", "--", *command, QUESTION, "Who is it?"]) == 3
+            assert main(["replay", "serve", first, "--live-miss", "--", *command, QUESTION, "Who is it?"]) == 3
             told = capfd.readouterr()
             assert "REPLAY-" in told.out
             assert provider.asked == 2
@@ -368,6 +368,6 @@ for question in sys.argv[1:]:
             (exchange,) = recorded.exchanges
             assert b"Who is it?" in exchange.request.body
             assert exchange.response.status == 200
-            assert main(["serve", first, "--live-miss"]) == 1
+            assert main(["replay", "serve", first, "--live-miss"]) == 1
     finally:
         collector.stop()

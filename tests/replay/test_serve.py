@@ -128,7 +128,7 @@ async def test_the_tools_are_an_mcp_server_over_stdio(tmp_path: Path) -> None:
     write_fixture(with_tools(), tmp_path / "run")
     log = tmp_path / "log"
     script = '"$@" 2>"$0"'
-    command = [sys.executable, "-m", "freezeframe._cli", "serve", str(tmp_path / "run"), "--mcp"]
+    command = [sys.executable, "-m", "freezeframe._cli", "replay", "serve", str(tmp_path / "run"), "--mcp"]
     server = StdioServerParameters(command="sh", args=["-c", script, str(log), *command])
     async with stdio_client(server) as (read, write):
         assert await tools_over(read, write) == TOLD

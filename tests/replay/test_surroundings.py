@@ -99,7 +99,7 @@ def test_a_flag_and_the_clock_can_be_forked_on_the_command_line(
         ("flag", ["--flag", "wide=false"], '"here"'),
         ("clock", ["--clock", "2026-12-24T18:00:00Z"], '"2026-12-24"'),
     ):
-        assert main(["fork", str(tmp_path / "run"), "-o", str(tmp_path / name), *options]) == 0
+        assert main(["experiment", "fork", str(tmp_path / "run"), "-o", str(tmp_path / name), *options]) == 0
         capsys.readouterr()
         assert main(["replay", str(tmp_path / name), "--at-commit"]) == 3
         assert f"+ {change}" in capsys.readouterr().out

@@ -155,7 +155,7 @@ def test_sdks_are_led_by_the_base_url_that_the_runhad() -> None:
     assert variables["ANTHROPIC_BASE_URL"] == "http://127.0.0.1:1"
 
 
-@pytest.mark.proof("command serve")
+@pytest.mark.proof("command replay serve")
 def test_the_command_runs_a_program_and_tells_where_it_left_the_run(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     fixture, _ = record(loop)
     write_fixture(fixture, tmp_path / "run")
@@ -167,11 +167,11 @@ def test_the_command_runs_a_program_and_tells_where_it_left_the_run(tmp_path: Pa
         "tools = [{'type': 'function', 'function': {'name': 'ship', 'parameters': {'type': 'object', 'properties': {}}}}]\n"
         "client.chat.completions.create(model='gpt-4o', messages=messages, tools=tools)\n"
     )
-    assert main(["serve", str(tmp_path / "run"), "--", sys.executable, str(program), "Ship AC-1."]) == 3
+    assert main(["replay", "serve", str(tmp_path / "run"), "--", sys.executable, str(program), "Ship AC-1."]) == 3
     assert "REPLAY-103 a recorded step was never requested at step 3" in capfd.readouterr().out
-    assert main(["serve", str(tmp_path / "run"), "--", sys.executable, str(program), "Ship AC-2."]) == 3
+    assert main(["replay", "serve", str(tmp_path / "run"), "--", sys.executable, str(program), "Ship AC-2."]) == 3
     assert '+ "Ship AC-2."' in capfd.readouterr().out
-    assert main(["serve", str(tmp_path / "run"), "--", "true"]) == 125
+    assert main(["replay", "serve", str(tmp_path / "run"), "--", "true"]) == 125
 
 
 def streamed_ask(url: str) -> list[str]:

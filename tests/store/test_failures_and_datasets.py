@@ -67,7 +67,7 @@ def test_no_line_of_a_table_is_wider_than_the_terminal(
     assert max(map(len, lines)) <= columns
 
 
-@pytest.mark.proof("command dataset")
+@pytest.mark.proof("command experiment dataset")
 def test_one_run_of_each_group_becomes_a_dataset(
     runs: RunStore, facade_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -85,11 +85,24 @@ def test_runs_are_chosen_by_a_condition_or_by_a_query(
     runs: RunStore, facade_url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     common = ["--store", facade_url, "--limit", "3", "--quiet"]
-    assert main(["dataset", *common, "--where", f"service = '{SERVICE}' AND tool_calls > 0", "-o", str(tmp_path / "a")]) == 0
+    assert (
+        main(
+            [
+                "experiment",
+                "dataset",
+                *common,
+                "--where",
+                f"service = '{SERVICE}' AND tool_calls > 0",
+                "-o",
+                str(tmp_path / "a"),
+            ]
+        )
+        == 0
+    )
     query = f"SELECT DISTINCT trace_id FROM tool_calls WHERE service = '{SERVICE}' ORDER BY trace_id"
-    assert main(["dataset", *common, "--sql", query, "-o", str(tmp_path / "b")]) == 0
+    assert main(["experiment", "dataset", *common, "--sql", query, "-o", str(tmp_path / "b")]) == 0
     _, expected = runs.sql(f"{query} LIMIT 3")
     assert [row.run_id for row in load_dataset(tmp_path / "b").rows] == [row[0] for row in expected]
     assert len(load_dataset(tmp_path / "a").rows) == 3
-    assert main(["dataset", *common, "--where", "service = 'nobody'", "-o", str(tmp_path / "c")]) == 1
+    assert main(["experiment", "dataset", *common, "--where", "service = 'nobody'", "-o", str(tmp_path / "c")]) == 1
     assert "no runs were chosen" in capsys.readouterr().err

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from freezeframe._cli import drain_parser, run_parser
 from freezeframe_replay.cli.command import PROGRAM, load, make_parser
-from freezeframe_replay.cli.commands import GROUPS, OF_THE_BASE_INSTALL, SUMMARIES
+from freezeframe_replay.cli.commands import BELOW, GROUPS, OF_THE_BASE_INSTALL, SUMMARIES
 
 DOCS = Path(__file__).parents[2] / "docs"
 SHARED = 4
@@ -34,15 +34,15 @@ Errors go to stderr and say what, where, found, expected and what to do; with `-
 def page_files() -> Mapping[Path, str]:
     """Return the text of each page by its file."""
     index = [
-        f"| {group} | [`{PROGRAM} {name}`](cli/{_slug(group)}.md#{PROGRAM}-{name}) | {summary} |\n"
-        for group, commands in GROUPS.items()
-        for name, summary in commands.items()
+        f"| {group} | [`{PROGRAM} {name}`](cli/{_slug(group)}.md#{_slug(f'{PROGRAM} {name}')}) | {SUMMARIES[name]} |\n"
+        for group in GROUPS
+        for name in _names(group)
     ]
     several = ["", "## What commands share", "", *_table(_shared()), _codes(_shared_codes()), ""]
     pages = {DOCS / "cli.md": "".join([_HEAD, *index, "\n".join(several)])}
-    for group, commands in GROUPS.items():
+    for group in GROUPS:
         head = f"# Commands to {group}\n\nWhat many commands share is [explained once](../cli.md#what-commands-share).\n"
-        pages[DOCS / "cli" / f"{_slug(group)}.md"] = "".join([head, *map(_section, commands)])
+        pages[DOCS / "cli" / f"{_slug(group)}.md"] = "".join([head, *map(_section, _names(group))])
     return pages
 
 
@@ -53,7 +53,12 @@ def reference_text() -> str:
 
 def parser_of(name: str) -> argparse.ArgumentParser:
     """Return the parser of a command of either package."""
-    return {"run": run_parser, "drain": drain_parser}.get(name, lambda: make_parser(name))()
+    return {"run": run_parser, "run drain": drain_parser}.get(name, lambda: make_parser(name))()
+
+
+def _names(group: str) -> list[str]:
+    """Return the commands of a group, each before those below it."""
+    return [name for top in GROUPS[group] for name in (top, *(f"{top} {word}" for word in BELOW.get(top, {})))]
 
 
 def _slug(group: str) -> str:

@@ -109,7 +109,7 @@ def _lost(directory: Path, redacted: Path) -> ConfigError:
 
 def _restore(directory: Path) -> str:
     return (
-        f"restore the keys from a backup; if they are lost for good, make new ones: freezeframe redact --rotate-key --keys"
+        f"restore the keys from a backup; if they are lost for good, make new ones: freezeframe store redact-file --rotate-key --keys"
         f" {directory} (from then on, the same value gets another surrogate)"
     )
 

@@ -1,4 +1,4 @@
-"""The command line of freezeframe, except `run` and `drain`, which belong to the instrumentation.
+"""The command line of freezeframe, except `run` and `run drain`, which belong to the instrumentation.
 
 Nothing heavy is imported until a command is known. A freezeframe error is two lines on
 stderr, never a traceback; with --json it is a document on stdout, too.
@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from difflib import get_close_matches
 
 from freezeframe_replay.cli.command import PROGRAM, load, make_parser, split_program
-from freezeframe_replay.cli.commands import GROUPS, MEANT, OF_THE_BASE_INSTALL, SUMMARIES
+from freezeframe_replay.cli.commands import GROUPS, MEANT, MOVED, OF_THE_BASE_INSTALL, SUMMARIES, TOP
 from freezeframe_schemas.errors import FreezeframeError, WireError
 from freezeframe_schemas.installing import install_command
 
@@ -47,16 +47,22 @@ def _main(arguments: list[str]) -> int:
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(help_text())
         return 0 if arguments else USAGE_ERROR
-    name = arguments[0]
+    name, rest = _named(arguments)
     if name not in SUMMARIES or name in OF_THE_BASE_INSTALL:
         return _unknown(name)
     try:
-        return _execute(name, arguments[1:])
+        return _execute(name, rest)
     except ModuleNotFoundError as error:
         if (error.name or "freezeframe").startswith("freezeframe"):
             raise
         print(f"{PROGRAM} {name}: {error.name} is not installed\n  do: {_install()}", file=sys.stderr)
         return 1
+
+
+def _named(arguments: list[str]) -> tuple[str, list[str]]:
+    """Return the command's whole name, and what follows it."""
+    both = " ".join(arguments[:2])
+    return (both, arguments[2:]) if len(arguments) > 1 and both in SUMMARIES else (arguments[0], arguments[1:])
 
 
 def _install() -> str:
@@ -66,7 +72,7 @@ def _install() -> str:
 
 def help_text() -> str:
     """Return the commands by group, as `freezeframe --help` prints them."""
-    widest = max(map(len, SUMMARIES))
+    widest = max(map(len, TOP))
     lines = [f"usage: {PROGRAM} COMMAND ...; examples, exit codes: {PROGRAM} COMMAND --help"]
     for group, commands in GROUPS.items():
         lines += [f"{group}:", *(f"  {name:<{widest}}  {summary}" for name, summary in commands.items())]
@@ -132,8 +138,11 @@ def _end(number: int, _frame: object) -> None:
 
 
 def _unknown(name: str) -> int:
+    if name in MOVED:
+        print(f"{PROGRAM}: `{PROGRAM} {name}` is now `{PROGRAM} {MOVED[name]}`", file=sys.stderr)
+        return USAGE_ERROR
     meant = MEANT.get(name.lower().lstrip("-"))
-    near = [meant] if meant else get_close_matches(name, list(SUMMARIES), n=1, cutoff=_ALIKE)
+    near = [meant] if meant else get_close_matches(name, list(TOP), n=1, cutoff=_ALIKE)
     hint = f"did you mean `{PROGRAM} {near[0]}`?" if near else f"`{PROGRAM} --help` lists the commands"
     print(f"{PROGRAM}: unknown command {name!r}; {hint}", file=sys.stderr)
     return USAGE_ERROR

@@ -1,4 +1,4 @@
-"""`freezeframe bisect RUN --good A --bad B [-- CMD]`: the first commit whose code leaves the recording."""
+"""`freezeframe replay bisect RUN --good A --bad B [-- CMD]`: the first commit whose code leaves the recording."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ COMMAND: Final = Command(
     description="Runs `git bisect` in a separate worktree: your checkout is not touched. Commits whose code does not start are "
     "skipped. Run it from the directory in which the agent starts.",
     examples={
-        "freezeframe bisect 4bf92f35": "from the recorded commit to HEAD",
-        "freezeframe bisect tests/golden/order --good v1.4 --bad main": "between two commits",
+        "freezeframe replay bisect 4bf92f35": "from the recorded commit to HEAD",
+        "freezeframe replay bisect tests/golden/order --good v1.4 --bad main": "between two commits",
     },
     exit_codes={0: "found", 125: "undecided: only skipped commits are left, or a commit's replay is not the same each time"},
     takes_program=True,

@@ -1,4 +1,4 @@
-"""`freezeframe calibrate A B [-o DIR]`: what varies by itself between two recordings of the same input."""
+"""`freezeframe experiment calibrate A B [-o DIR]`: what varies by itself between two recordings of the same input."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ COMMAND: Final = Command(
     description="Writes A as a fixture whose replay ignores those parts of the requests and counts how often that mattered. "
     "Messages, prompts and arguments are never ignored.",
     examples={
-        "freezeframe calibrate 4bf92f35 9c1e77d0": "show what varies",
-        "freezeframe calibrate 4bf92f35 9c1e77d0 -o tests/golden/order": "and write the fixture",
+        "freezeframe experiment calibrate 4bf92f35 9c1e77d0": "show what varies",
+        "freezeframe experiment calibrate 4bf92f35 9c1e77d0 -o tests/golden/order": "and write the fixture",
     },
     exit_codes={0: "compared", 125: "incomparable: the input differs, or no step could be compared"},
     options=(
@@ -44,7 +44,7 @@ def execute(arguments: argparse.Namespace) -> int:
         raise ReplayError(f"incomparable: {why}; nothing was learned, nothing written")
     directory: Path | None = arguments.output
     if directory is not None:
-        write_to(directory, replace(one, ignore=tuple(sorted({*one.ignore, *found.varying}))), command="calibrate")
+        write_to(directory, replace(one, ignore=tuple(sorted({*one.ignore, *found.varying}))), command="experiment calibrate")
     if arguments.json:
         print_json({**dataclasses.asdict(found), "fixture": None if directory is None else str(directory)})
         return 0

@@ -1,4 +1,4 @@
-"""`freezeframe canary FIXTURE...`: recorded questions asked again, live, and what drifted since."""
+"""`freezeframe experiment canary FIXTURE...`: recorded questions asked again, live, and what drifted since."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ COMMAND: Final = Command(
     "provider's, or one that you name. Wording counts only if the request asks for reproducible output (temperature "
     "0, or a seed).",
     examples={
-        "freezeframe canary tests/golden/order": "every model call of a fixture",
-        "freezeframe canary sets/pinned --ignore fingerprint --quiet": "a dataset, from cron",
-        "freezeframe canary last --step 1 --base-url http://127.0.0.1:8000/v1": "one step, at another address",
+        "freezeframe experiment canary tests/golden/order": "every model call of a fixture",
+        "freezeframe experiment canary sets/pinned --ignore fingerprint --quiet": "a dataset, from cron",
+        "freezeframe experiment canary last --step 1 --base-url http://127.0.0.1:8000/v1": "one step, at another address",
     },
     exit_codes={0: "nothing drifted", 3: "something did", 125: "a question got no answer"},
     options=(

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, Final, Protocol, cast
 
-from freezeframe_replay.cli.commands import SUMMARIES
+from freezeframe_replay.cli.commands import BELOW, SUMMARIES
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, ReplayError
 
 PROGRAM: Final = "freezeframe"
@@ -53,7 +53,7 @@ def one_of(*options: Declare) -> Declare:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """One command, without its name (the module's) and its summary (in `commands.GROUPS`)."""
+    """One command, without its name and its summary, which are in `commands`."""
 
     description: str = ""
     """More sentences for the command's help."""
@@ -93,7 +93,12 @@ class CommandModule(Protocol):
 
 def load(name: str) -> CommandModule:
     """Import the command's module."""
-    return cast(CommandModule, import_module(f"{__package__}.{name}"))
+    return cast(CommandModule, import_module(f"{__package__}.{module_of(name)}"))
+
+
+def module_of(name: str) -> str:
+    """Return the name of the command's module: `fork` of `experiment fork`, `proxy` of `run --proxy`."""
+    return name.rpartition(" ")[2].lstrip("-").replace("-", "_")
 
 
 def make_parser(name: str) -> argparse.ArgumentParser:
@@ -102,7 +107,7 @@ def make_parser(name: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog=f"{PROGRAM} {name}",
         description=f"{SUMMARIES[name]} {command.description}".strip(),
-        epilog=_epilog(command),
+        epilog=_epilog(command, name),
         formatter_class=_Formatter,
         allow_abbrev=False,
     )
@@ -140,13 +145,21 @@ class _Formatter(argparse.HelpFormatter):
         super().__init__(prog, max_help_position=28, width=100)
 
     def _fill_text(self, text: str, width: int, indent: str) -> str:
-        if text.startswith("examples:"):
+        if text.startswith(("examples:", "more (")):
             return text
         return super()._fill_text(text, width, indent)
 
 
-def _epilog(command: Command) -> str:
+def below_text(name: str) -> list[str]:
+    """Return the lines of help with the commands below one; none if there are none."""
+    below = BELOW.get(name, {})
+    widest = max(map(len, below), default=0)
+    head = [f"more (freezeframe {name} WORD --help):"] if below else []
+    return [*head, *(f"  {word:<{widest}}  {summary}" for word, summary in below.items()), *[""][: len(head)]]
+
+
+def _epilog(command: Command, name: str) -> str:
     widest = max(map(len, command.examples))
-    lines = ["examples:", *(f"  {line:<{widest}}  {means}" for line, means in command.examples.items())]
+    lines = [*below_text(name), "examples:", *(f"  {line:<{widest}}  {means}" for line, means in command.examples.items())]
     lines += ["", "exit codes:", *(f"  {code:<4} {means}" for code, means in command.codes.items())]
     return "\n".join(lines)

@@ -1,6 +1,6 @@
 """The index of commands, grouped by what the user wants to do: exactly what `freezeframe --help` shows.
 
-Everything else about a command is in the module with its name in this package, as its `COMMAND`.
+Everything else about a command is in a module of this package, as its `COMMAND`. The last word of its name is the module's.
 """
 
 from __future__ import annotations
@@ -11,10 +11,6 @@ from typing import Final
 GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "record": {
         "run": "Start a program with capture on: freezeframe run -- CMD.",
-        "record": "Record a program in any language: freezeframe record -- CMD.",
-        "cache": "Run a program; answer equal model calls from earlier runs.",
-        "drain": "Send the spans that were spooled while the collector was down.",
-        "setup": "Point Claude Code, Codex or Gemini CLI at the collector.",
         "import": "Send what other tools recorded to the collector, which redacts it.",
     },
     "look": {
@@ -27,20 +23,10 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
     "re-enact": {
         "replay": "Replay a recorded run offline, answered from the recording.",
         "step": "Replay a run up to a step, and show where the code is.",
-        "serve": "Answer a program in any language from a recorded run, over HTTP.",
-        "bisect": "Find the first commit whose code diverges from a recorded run.",
-        "canary": "Ask recorded questions again, live, and report what drifted.",
-    },
-    "change": {
-        "fork": "Write a fixture of a run with one thing changed.",
-        "fuzz": "Perturb a run slightly, many times, and report what flips it.",
         "experiment": "Replay a dataset with a candidate, and report what changed.",
     },
-    "keep as a test": {
+    "keep": {
         "fixture": "Save a run as a fixture, and with --pytest as a regression test.",
-        "calibrate": "Learn from two recordings of one input what varies by itself.",
-        "dataset": "Save a set of runs as a folder of fixtures.",
-        "verify": "Check that a fixture or a stored run is whole and unedited.",
         "pack": "Put a run, its code and a page to read it in one file.",
         "audit": "Export a run as files that others can check on their own.",
         "export": "Write or send runs in the formats that other tools read.",
@@ -50,27 +36,71 @@ GROUPS: Final[Mapping[str, Mapping[str, str]]] = {
         "up": "Start the collector, its store and the replay service.",
         "down": "Stop what `freezeframe up` started.",
         "status": "Show what is running, where, and whether it is keeping up.",
-        "mcp": "Let a coding agent find, replay and test runs (MCP server).",
-        "skill": "Print the skill that tells a coding agent how to use all this.",
         "doctor": "Check this machine; show what is wrong and how to fix it.",
         "store": "Show what the store holds; pin, delete, redact, back up, check.",
-        "redact": "Redact JSON lines or a file of spans, as the collector would.",
-        "completion": "Print a script that completes commands and options in a shell.",
-        "vault": "Reveal what a surrogate stands for; forget a run's originals.",
+        "mcp": "Let a coding agent find, replay and test runs (MCP server).",
     },
 }
-SUMMARIES: Final = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+BELOW: Final[Mapping[str, Mapping[str, str]]] = {
+    "run": {
+        "--proxy": "Record a program in any language, by a proxy for its calls.",
+        "--reuse": "Run a program; answer equal model calls from earlier runs.",
+        "setup": "Point Claude Code, Codex or Gemini CLI at the collector.",
+        "drain": "Send the spans that were spooled while the collector was down.",
+    },
+    "replay": {
+        "serve": "Answer a program in any language from a recorded run, over HTTP.",
+        "bisect": "Find the first commit whose code diverges from a recorded run.",
+    },
+    "experiment": {
+        "dataset": "Save a set of runs as a folder of fixtures.",
+        "fork": "Write a fixture of a run with one thing changed.",
+        "fuzz": "Perturb a run slightly, many times, and report what flips it.",
+        "canary": "Ask recorded questions again, live, and report what drifted.",
+        "calibrate": "Learn from two recordings of one input what varies by itself.",
+    },
+    "fixture": {
+        "verify": "Check that a fixture or a stored run is whole and unedited.",
+    },
+    "store": {
+        "redact-file": "Redact JSON lines or a file of spans, as the collector would.",
+        "vault": "Reveal what a surrogate stands for; forget a run's originals.",
+    },
+    "mcp": {
+        "install": "Write the skill that tells a coding agent how to use all this.",
+    },
+}
+"""A command -> what is below it: commands that its own help lists, not the list of all."""
+HIDDEN: Final = {"completion": "Print a script that completes commands and options in a shell."}
+
+TOP: Final = {name: summary for group in GROUPS.values() for name, summary in group.items()}
+SUMMARIES: Final = {
+    **{
+        name: summary
+        for top, about in TOP.items()
+        for name, summary in ((top, about), *((f"{top} {word}", text) for word, text in BELOW.get(top, {}).items()))
+    },
+    **HIDDEN,
+}
+"""Every command by its whole name."""
+MOVED: Final = {name.rpartition(" ")[2]: name for name in SUMMARIES if " " in name and "-" not in name} | {
+    "record": "run --proxy",
+    "cache": "run --reuse",
+    "redact": "store redact-file",
+    "skill": "mcp install",
+}
+"""What a command was called while all were at the top -> its name."""
 
 MEANT: Final = {
     word: name
     for name, words in {
-        "runs": "ls list log logs history recordings traces",
+        "runs": "ls list log history recordings traces",
         "status": "ps health info top",
-        "show": "view inspect cat get open describe",
+        "show": "view inspect cat get describe",
         "up": "start init server daemon",
         "down": "stop quit kill",
         "replay": "rerun re-run reenact re-enact play retry",
-        "record": "capture trace proxy",
+        "run --proxy": "capture trace proxy",
         "fixture": "save test snapshot",
         "diff": "compare",
         "sql": "query select",
@@ -78,12 +108,12 @@ MEANT: Final = {
         "export": "download dump",
         "import": "upload load",
         "doctor": "check version config",
-        "fork": "edit patch",
+        "experiment fork": "edit patch",
         "step": "debug",
     }.items()
     for word in words.split()
 }
 """What people type who know other tools -> the command that does it."""
 
-OF_THE_BASE_INSTALL: Final = ("run", "drain")
+OF_THE_BASE_INSTALL: Final = ("run", "run drain")
 """The instrumentation's own commands, so that the base install has them."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from freezeframe._cli import drain_parser, run_parser
 from freezeframe_replay.cli.command import PROGRAM, Command, make_parser, option
-from freezeframe_replay.cli.commands import SUMMARIES
+from freezeframe_replay.cli.commands import BELOW, TOP
 
 _BASH: Final = """_freezeframe() {
     local word=${COMP_WORDS[COMP_CWORD]} words=""
@@ -38,14 +38,21 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the script."""
-    words = {name: _words(_parser(name)) for name in SUMMARIES}
+    words = {name: _words_below(name) for name in TOP}
     script = _fish(words) if arguments.shell == "fish" else _bash(words)
     print(f"{_ZSH}{script}" if arguments.shell == "zsh" else script, end="")
     return 0
 
 
+def _words_below(name: str) -> list[str]:
+    """Return the words of a command and of those below it, which are words of it, too."""
+    below = [f"{name} {word}" for word in BELOW.get(name, {})]
+    found = {word for each in (name, *below) for word in _words(_parser(each))} | BELOW.get(name, {}).keys()
+    return _sorted(found)
+
+
 def _parser(name: str) -> argparse.ArgumentParser:
-    return {"run": run_parser, "drain": drain_parser}.get(name, lambda: make_parser(name))()
+    return {"run": run_parser, "run drain": drain_parser}.get(name, lambda: make_parser(name))()
 
 
 def _words(parser: argparse.ArgumentParser) -> list[str]:
@@ -56,7 +63,11 @@ def _words(parser: argparse.ArgumentParser) -> list[str]:
         if isinstance(action, argparse._SubParsersAction):
             actions: Mapping[str, argparse.ArgumentParser] = action.choices
             found.update(actions, *map(_words, actions.values()))
-    return sorted(found, key=lambda word: (word.startswith("-"), word))
+    return _sorted(found)
+
+
+def _sorted(words: Iterable[str]) -> list[str]:
+    return sorted(words, key=lambda word: (word.startswith("-"), word))
 
 
 def _bash(words: Mapping[str, list[str]]) -> str:
@@ -67,7 +78,7 @@ def _bash(words: Mapping[str, list[str]]) -> str:
 def _fish(words: Mapping[str, list[str]]) -> str:
     lines: list[str] = []
     for name, found in words.items():
-        summary = SUMMARIES[name].replace("\\", "\\\\").replace("'", "\\'")
+        summary = TOP[name].replace("\\", "\\\\").replace("'", "\\'")
         lines.append(f"complete -c {PROGRAM} -n __fish_use_subcommand -a {name} -d '{summary}'")
         seen = f"complete -c {PROGRAM} -n '__fish_seen_subcommand_from {name}'"
         lines += [f"{seen} -l {word[2:]}" if word.startswith("--") else f"{seen} -a {word}" for word in found]

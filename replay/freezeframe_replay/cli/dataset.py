@@ -1,4 +1,4 @@
-"""`freezeframe dataset [RUN...] -o DIR`: runs chosen by name or by SQL, as a folder of fixtures."""
+"""`freezeframe experiment dataset [RUN...] -o DIR`: runs chosen by name or by SQL, as a folder of fixtures."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ COMMAND: Final = Command(
     description="Runs are chosen by name or by SQL. The manifest pins each fixture by its digest. The folder needs no store and"
     " can be committed.",
     examples={
-        "freezeframe dataset 4bf92f35 9c1e77d0 -o sets/refunds": "these runs",
-        """freezeframe dataset --where "name = 'answer'" --since 7d -o sets/week""": "by a condition over the view `runs`",
-        """freezeframe dataset --sql "SELECT trace_id FROM tool_calls WHERE tool = 'refund'" -o sets/refunds""": "by any query",
+        "freezeframe experiment dataset 4bf92f35 9c1e77d0 -o sets/refunds": "these runs",
+        """freezeframe experiment dataset --where "name = 'answer'" --since 7d -o sets/week""": "by a condition over `runs`",
+        """freezeframe experiment dataset --sql "SELECT trace_id FROM tool_calls WHERE tool = 'refund'" -o sets/a""": "a query",
     },
     options=(
         option("runs", nargs="*", metavar="RUN", help="runs or fixtures by name, as `freezeframe replay` takes them"),
@@ -49,7 +49,7 @@ def execute(arguments: argparse.Namespace) -> int:
     bare: list[str] = []
     with Progress(f"reading the first of {counted(len(names), 'run')}", quiet=arguments.quiet or arguments.json) as progress:
         made = write_dataset(arguments.output, _fixtures(arguments, names, progress, bare), chosen_by=chosen_by)
-    warn_of_bare(len(bare), command="dataset")
+    warn_of_bare(len(bare), command="experiment dataset")
     if arguments.json:
         print_json({"dataset": str(made.directory), "chosen_by": made.chosen_by, "runs": [row.run_id for row in made.rows]})
     else:

@@ -47,7 +47,12 @@ COMMAND: Final = Command(
     },
     takes_program=True,
     options=(
-        option("dataset", type=Path, metavar="DATASET", help="directory that `freezeframe dataset` wrote, or a fixture's"),
+        option(
+            "dataset",
+            type=Path,
+            metavar="DATASET",
+            help="directory that `freezeframe experiment dataset` wrote, or a fixture's",
+        ),
         option("--model", metavar="NAME", help="candidate: ask this model (with --live model)"),
         option("--system", metavar="TEXT", help="candidate: another system prompt (@FILE reads it from a file)"),
         repeatable("--replace", nargs=2, metavar=("OLD", "NEW"), help="candidate: replace this passage of the prompts"),

@@ -1,4 +1,4 @@
-"""`freezeframe fork RUN -o DIR --step N ...`: a fixture of the run with one thing changed."""
+"""`freezeframe experiment fork RUN -o DIR --step N ...`: a fixture of the run with one thing changed."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ COMMAND: Final = Command(
     "to the changed step and gives the changed answer there. The first request that the recording does not hold "
     "shows what the code does with it, and `replay DIR --live model` goes on from there. You can fork a fork.",
     examples={
-        "freezeframe fork last -o forks/a --step 2 --result '[]'": "the tool finds nothing",
-        """freezeframe fork last -o forks/b --step 2 --set '[0].id="AC-9"'""": "one field of its result",
-        "freezeframe fork last -o forks/c --step 1 --response 'I do not know.'": "the model's words",
-        """freezeframe fork last -o forks/d --input 'args[0]="Where?"'""": "the input of the entry point",
+        "freezeframe experiment fork last -o forks/a --step 2 --result '[]'": "the tool finds nothing",
+        """freezeframe experiment fork last -o forks/b --step 2 --set '[0].id="AC-9"'""": "one field of its result",
+        "freezeframe experiment fork last -o forks/c --step 1 --response 'I do not know.'": "the model's words",
+        """freezeframe experiment fork last -o forks/d --input 'args[0]="Where?"'""": "the input of the entry point",
     },
     options=(
         RUN_OR_FIXTURE,
@@ -66,7 +66,7 @@ def execute(arguments: argparse.Namespace) -> int:
         )
     made = fork(load_as_fixture(place_of(arguments), arguments.run), edits)
     directory: Path = arguments.output
-    write_to(directory, made, command="fork")
+    write_to(directory, made, command="experiment fork")
     if arguments.json:
         print_json({"run": made.run_id, "forked_from": made.forked_from, "fixture": str(directory), "edits": list(made.edits)})
         return 0

@@ -1,4 +1,4 @@
-"""`freezeframe fuzz RUN [-- CMD]`: small perturbations of a run, and which of them flip it."""
+"""`freezeframe experiment fuzz RUN [-- CMD]`: small perturbations of a run, and which of them flip it."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ COMMAND: Final = Command(
     "concurrent answers arrive in a different order. Offline, the model keeps to its recorded answers, so you see "
     "what the code does with the change. The same seed tries the same perturbations.",
     examples={
-        "freezeframe fuzz last": "twenty perturbations, offline",
-        "freezeframe fuzz last --aim result --rounds 50 -o flips": "tool results; keep what flips",
-        "freezeframe fuzz last --aim prompt --live model": "what the real model does with a typo",
+        "freezeframe experiment fuzz last": "twenty perturbations, offline",
+        "freezeframe experiment fuzz last --aim result --rounds 50 -o flips": "tool results; keep what flips",
+        "freezeframe experiment fuzz last --aim prompt --live model": "what the real model does with a typo",
     },
     exit_codes={
         0: "no perturbation flips it",

@@ -52,7 +52,7 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         print("no runs; record one with `freezeframe run -- python your_agent.py`")
     if not (arguments.json or arguments.store or arguments.data) and (waiting := waiting_batches()):
-        print(f"note: batches of spans that wait to be delivered: {waiting}; send them: freezeframe drain", file=sys.stderr)
+        print(f"note: batches of spans that wait to be delivered: {waiting}; send them: freezeframe run drain", file=sys.stderr)
     return 0
 
 

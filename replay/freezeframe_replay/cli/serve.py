@@ -1,4 +1,4 @@
-"""`freezeframe serve RUN_OR_FIXTURE... [-- CMD]`: recorded runs as an HTTP server, for programs in any language."""
+"""`freezeframe replay serve RUN_OR_FIXTURE... [-- CMD]`: recorded runs as an HTTP server, for programs in any language."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ COMMAND: Final = Command(
     "for that; without a program, they are printed. A tool that the program requests at $FREEZEFRAME_TOOLS_URL/NAME, "
     "or over MCP at $FREEZEFRAME_MCP_URL, is answered from the run; the program's own tools run for real.",
     examples={
-        "freezeframe serve 4bf92f35 -- node agent.mjs": "start the program, then report where it left the run",
-        "freezeframe serve tests/regressions/late-order --port 8000": "until Ctrl-C",
-        "freezeframe serve 4bf92f35 9c1e77d0 --port 8000": "several at once, below /-/run/ID",
-        "freezeframe serve 4bf92f35 --live-miss -- node agent.mjs": "let the real model answer what the run lacks; recorded",
-        "freezeframe serve 4bf92f35 --proxy -- node agent.mjs": "also its tools' calls over http and https",
-        "freezeframe serve 4bf92f35 --mcp": "its tools as an MCP server over stdin and stdout",
+        "freezeframe replay serve 4bf92f35 -- node agent.mjs": "start the program, then report where it left the run",
+        "freezeframe replay serve tests/regressions/late-order --port 8000": "until Ctrl-C",
+        "freezeframe replay serve 4bf92f35 9c1e77d0 --port 8000": "several at once, below /-/run/ID",
+        "freezeframe replay serve 4bf92f35 --live-miss -- node agent.mjs": "the real model answers what the run lacks",
+        "freezeframe replay serve 4bf92f35 --proxy -- node agent.mjs": "also its tools' calls over http and https",
+        "freezeframe replay serve 4bf92f35 --mcp": "its tools as an MCP server over stdin and stdout",
     },
     exit_codes={
         0: "identical: every recorded request was made, and no other; input and outcome are not observed",

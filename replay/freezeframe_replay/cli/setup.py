@@ -1,4 +1,4 @@
-"""`freezeframe setup AGENT`: what makes a coding agent send its telemetry to the collector."""
+"""`freezeframe run setup AGENT`: what makes a coding agent send its telemetry to the collector."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ COMMAND: Final = Command(
     "(docs/guides/coding-agents.md). --write also writes the collector's token into their file, which only you can "
     "read from then on.",
     examples={
-        "freezeframe setup claude-code": "the lines for your shell",
-        "freezeframe setup codex": "the lines for ~/.codex/config.toml",
-        "freezeframe setup gemini --write": "write them to ~/.gemini/.env",
+        "freezeframe run setup claude-code": "the lines for your shell",
+        "freezeframe run setup codex": "the lines for ~/.codex/config.toml",
+        "freezeframe run setup gemini --write": "write them to ~/.gemini/.env",
     },
     options=(
         option("agent", choices=sorted(AGENTS), help="the program"),
@@ -61,7 +61,7 @@ def _receiver(home: Home) -> Receiver:
     ports, usual = read_ports(home), Ports()
     if not ports:
         print(
-            f"freezeframe setup: warning: the collector of {home.directory} is not running: these are the usual ports",
+            f"freezeframe run setup: warning: the collector of {home.directory} is not running: these are the usual ports",
             file=sys.stderr,
         )
     return Receiver(

@@ -1,4 +1,4 @@
-"""`freezeframe vault`: reveal the original of a surrogate, list who did, forget the originals of a run, change the key."""
+"""`freezeframe store vault`: reveal the original of a surrogate, list who did, forget a run's originals, change the key."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ COMMAND: Final = Command(
     description="A collector with `vault = true` in [redaction] seals the original of each surrogate, under a key "
     "for each run. Anyone who can read the vault's keys can reveal originals: keep them where only that person can.",
     examples={
-        "freezeframe vault reveal u7k3q9x2mfa@dq2x7kq.example.com --who 'A. Officer' --why T-71": "one value; logged first",
-        "freezeframe vault log": "every reveal, and what was forgotten",
-        "freezeframe vault forget 4bf92f3577b34da6a3ce929d0e0e4736": "a run's originals, for good",
-        "freezeframe vault rotate": "the next key, with the collector stopped",
+        "freezeframe store vault reveal u7k3q9x2mfa@dq2x7kq.example.com --who 'A. Officer' --why T-71": "one value; logged",
+        "freezeframe store vault log": "every reveal, and what was forgotten",
+        "freezeframe store vault forget 4bf92f3577b34da6a3ce929d0e0e4736": "a run's originals, for good",
+        "freezeframe store vault rotate": "the next key, with the collector stopped",
     },
     exit_codes={1: "the vault holds nothing for it (or no longer does)", 2: "wrong usage, or no vault"},
     config_error=2,
@@ -72,7 +72,7 @@ def _reveal(place: VaultPlace, arguments: argparse.Namespace) -> int:
     original = place.open().reveal(arguments.tenant, arguments.surrogate, who=who, reason=why, subject=arguments.run)
     if original is None:
         print(
-            "freezeframe vault: the vault holds nothing for this surrogate (or no longer does); the request is logged",
+            "freezeframe store vault: the vault holds nothing for this surrogate (or no longer does); the request is logged",
             file=sys.stderr,
         )
         return 1

@@ -1,4 +1,4 @@
-"""`freezeframe verify RUN_OR_FIXTURE...`: check that recordings are whole and unedited.
+"""`freezeframe fixture verify RUN_OR_FIXTURE...`: check that recordings are whole and unedited.
 
 Keys that another version made differently are reported, and are not a fault: every comparison computes keys again.
 """
@@ -25,9 +25,9 @@ from freezeframe_schemas.verdict import EXIT_CODES, Verdict, why_nothing_to_chec
 
 COMMAND: Final = Command(
     examples={
-        "freezeframe verify tests/regressions/late-order": "version, digest, every blob",
-        "freezeframe verify tests/regressions/*": "several",
-        "freezeframe verify last": "a run in the store: the hash of every stored piece",
+        "freezeframe fixture verify tests/regressions/late-order": "version, digest, every blob",
+        "freezeframe fixture verify tests/regressions/*": "several",
+        "freezeframe fixture verify last": "a run in the store: the hash of every stored piece",
     },
     exit_codes={
         0: "all are whole",
@@ -54,9 +54,9 @@ def execute(arguments: argparse.Namespace) -> int:
     else:
         for result in results:
             for fault in result.faults:
-                print(f"freezeframe verify: {fault}", file=sys.stderr)
+                print(f"freezeframe fixture verify: {fault}", file=sys.stderr)
             if result.empty:
-                print(f"freezeframe verify: {result.name}: {result.empty}", file=sys.stderr)
+                print(f"freezeframe fixture verify: {result.name}: {result.empty}", file=sys.stderr)
             elif not result.faults:
                 print("\n".join(_lines(result)))
     if any(result.faults or result.lacks for result in results):

@@ -79,6 +79,6 @@ def warn_of_bare(count: int, *, command: str) -> None:
         runs = "the run is" if count == 1 else f"{count} runs are"
         print(
             f"freezeframe {command}: warning: {runs} not redacted: from a file that an agent wrote itself. Before you"
-            f" commit it: freezeframe redact FILE > redacted.jsonl, and name that one here",
+            f" commit it: freezeframe store redact-file FILE > redacted.jsonl, and name that one here",
             file=sys.stderr,
         )

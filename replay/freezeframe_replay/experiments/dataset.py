@@ -71,7 +71,7 @@ class Dataset:
         if found != row.digest:
             raise FixtureError(
                 f"{directory}: digest {found[:16]}..., {MANIFEST} next to it pins {row.digest[:16]}...: a different recording",
-                do="make the dataset again with `freezeframe dataset`",
+                do="make the dataset again with `freezeframe experiment dataset`",
             )
         return fixture
 
@@ -118,7 +118,7 @@ def load_dataset(directory: Path) -> Dataset:
         if not folders:
             raise FixtureError(
                 f"{directory}: holds no {MANIFEST}, no fixture, and no folders that are fixtures",
-                do="make a dataset with `freezeframe dataset`, or a fixture with `freezeframe fixture`",
+                do="make a dataset with `freezeframe experiment dataset`, or a fixture with `freezeframe fixture`",
             )
         made = [Row(name=one.resolve().name, run_id=load_fixture(one).run_id, digest=_digest_of(one)) for one in folders]
         return Dataset(directory=directory, rows=tuple(made), chosen_by=str(directory))

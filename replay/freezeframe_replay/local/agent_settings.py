@@ -1,6 +1,6 @@
 """The settings with which Claude Code, Codex CLI and Gemini CLI send to a collector, and the files they keep them in.
 
-Pure: files are read and written by `freezeframe setup`. What the programs send is in docs/guides/coding-agents.md.
+Pure: files are read and written by `freezeframe run setup`. What the programs send is in docs/guides/coding-agents.md.
 """
 
 from __future__ import annotations

@@ -46,7 +46,7 @@ TOOLS: Final = (
     ToolRow(
         name="fork",
         purpose="Write a fixture of a run with one answer or input changed.",
-        command="freezeframe fork RUN -o DIR --step N --result JSON",
+        command="freezeframe experiment fork RUN -o DIR --step N --result JSON",
         only_reads=False,
     ),
     ToolRow(
@@ -58,7 +58,7 @@ TOOLS: Final = (
     ToolRow(
         name="save_dataset",
         purpose="Save the runs that a condition chooses as a dataset.",
-        command="freezeframe dataset --where SQL -o DIR",
+        command="freezeframe experiment dataset --where SQL -o DIR",
         only_reads=False,
     ),
     ToolRow(

@@ -202,7 +202,7 @@ class Tools:
         words += [] if result is None else [option("--result", json.dumps(result))]
         words += [option("--response", response)] if response else []
         words += [option(name, text) for name, texts in (("--set", values), ("--input", inputs)) for text in texts or ()]
-        ran = await self._project.run("fork", named, *words)
+        ran = await self._project.run("experiment", "fork", named, *words)
         return self._ran(ran, f'next: replay(run="{written}")', budget)
 
     async def save_test(
@@ -238,7 +238,7 @@ class Tools:
         written = self._project.new_directory(directory)
         words = [option("--output", written), option("--since", since), option("--limit", str(limit)), "--quiet"]
         words += [option("--where", where)] if where else []
-        ran = await self._project.run("dataset", *words)
+        ran = await self._project.run("experiment", "dataset", *words)
         return self._ran(ran, f'next: experiment(dataset="{written}")', budget)
 
     async def experiment(
@@ -284,7 +284,7 @@ class Tools:
         if load_as_fixture(self._project.place, named).entry.kind is EntryKind.COMMAND:
             raise ConfigError(
                 "input: the entry point of this run is a command, and a tool may not change what is run",
-                do="type it yourself: freezeframe fork RUN -o DIR --input PATH=JSON",
+                do="type it yourself: freezeframe experiment fork RUN -o DIR --input PATH=JSON",
             )
 
     async def _do(self, operation: Operation[P, R], parameters: P) -> str:

@@ -18,7 +18,7 @@ from freezeframe_schemas.errors import ReplayError
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_object, as_text, dump, parse
 
 CALLS_VARIABLE: Final = "FREEZEFRAME_MCP_CALLS_URL"
-"""Where the calls of a wrapped server are reported to `freezeframe record`."""
+"""Where the calls of a wrapped server are reported to `freezeframe run --proxy`."""
 
 Answer = Callable[[JsonValue], "JsonObject | None"]
 
@@ -39,8 +39,8 @@ def hand_on_lines(url: str) -> None:
 def wrap_server(argv: list[str]) -> int:
     """Be an MCP server over stdio in place of the program `argv`; return the exit status.
 
-    Inside a program that `freezeframe record` started, the server is started, and its calls are reported to the recording.
-    Inside one that `freezeframe serve` started, the recording answers and nothing is started.
+    Inside a program that `freezeframe run --proxy` started, the server is started, and its calls are reported to the recording.
+    Inside one that `freezeframe replay serve` started, the recording answers and nothing is started.
 
     Raises:
         ReplayError: the server cannot be started.

@@ -1,4 +1,4 @@
-"""The reverse proxy of `freezeframe record`: it sends each request on, hands the answer back as it arrives, and records both.
+"""The reverse proxy of `freezeframe run --proxy`: it sends each request on, returns the answer as it arrives, and records both.
 
 ANY  /-/at/PROVIDER/..  a call of this provider; base URLs point here
 ANY  /-/to/URL          any other server's; so is what comes from a client that has us as its proxy

@@ -219,5 +219,5 @@ def _page(text: str) -> str:
     """Return the report as a page that loads itself again every two seconds."""
     return (
         "<!doctype html><meta charset=utf-8><meta name=color-scheme content='light dark'><meta http-equiv=refresh content=2>"
-        f"<title>freezeframe serve</title><pre style='white-space:pre-wrap'>{html.escape(text)}</pre>"
+        f"<title>freezeframe replay serve</title><pre style='white-space:pre-wrap'>{html.escape(text)}</pre>"
     )

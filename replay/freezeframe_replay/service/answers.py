@@ -206,7 +206,7 @@ async def post_replay(request: web.Request) -> web.Response:
 
 
 async def post_fork(request: web.Request) -> web.Response:
-    """Re-enact the run with one thing changed (freezeframe fork, then replay)."""
+    """Re-enact the run with one thing changed (freezeframe experiment fork, then replay)."""
     _program_only(request)
     asked = await _body(request)
     step, target = asked.get("step"), asked.get("target")

@@ -1,9 +1,9 @@
 """What the replay service does with a run: re-enact it as recorded, or with one thing changed.
 
-Both are what `freezeframe replay` and `freezeframe fork` do next to the data directory. A request names a stored run and, for a
-fork, a step and a text; never a command, a folder or a policy. The model is asked for real only if the service was started with
-`--allow-live`, and the form says so. Nothing is written to the project: what is kept there is downloaded. A replay runs while
-its page waits for it, and the service keeps what it found (`jobs`).
+Both are what `freezeframe replay` and `freezeframe experiment fork` do next to the data directory. A request names a stored
+run and, for a fork, a step and a text; never a command, a folder or a policy. The model is asked for real only if the
+service was started with `--allow-live`, and the form says so. Nothing is written to the project: what is kept there is
+downloaded. A replay runs while its page waits for it, and the service keeps what it found (`jobs`).
 """
 
 from __future__ import annotations

@@ -35,5 +35,5 @@ def refuse_bare(run_id: str, policies: Iterable[str], *, made: str, anyway: str)
     if any(policy.partition("@")[0] in ("", "off") for policy in policies):
         raise ConfigError(
             f"run {run_id}: it was never redacted, and {made} is meant to be passed on",
-            do=f"freezeframe redact FILE > redacted.jsonl, and name that one; or {anyway}",
+            do=f"freezeframe store redact-file FILE > redacted.jsonl, and name that one; or {anyway}",
         )

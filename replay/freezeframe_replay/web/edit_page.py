@@ -25,7 +25,7 @@ _LONGEST: Final = 200_000
 
 
 class EditedPart(Enum):
-    """What the text of the form changes; the value is what `freezeframe fork` calls it."""
+    """What the text of the form changes; the value is what `freezeframe experiment fork` calls it."""
 
     INPUT = "--input"
     """The input of the entry point, as tagged JSON."""
@@ -59,7 +59,7 @@ def find_editable(run: Run, outline: Outline, transcript: Transcript, step: int 
     if len(found.text) > _LONGEST:
         raise ReplayError(
             f"{found.place}: {len(found.text):,} characters, more than the {_LONGEST:,} that can be edited in a page",
-            do=f"freezeframe fork {run.trace_id[:ID_DIGITS]} -o forks/a",
+            do=f"freezeframe experiment fork {run.trace_id[:ID_DIGITS]} -o forks/a",
         )
     return found
 
@@ -87,7 +87,9 @@ def edit_page(
         named=named,
         run_id=run.trace_id,
         run_link=f"/runs/{quote(run.trace_id)}",
-        command="" if editable.step is None else f"freezeframe fork {named} -o forks/a{at} {editable.answer.value} @FILE",
+        command=""
+        if editable.step is None
+        else f"freezeframe experiment fork {named} -o forks/a{at} {editable.answer.value} @FILE",
     )
 
 
@@ -95,7 +97,7 @@ def _input(run: Run) -> Editable:
     if run.entry.kind is EntryKind.COMMAND:
         raise ReplayError(
             f"run {run.trace_id[:ID_DIGITS]}: its entry point is a command, and a page may not change what is started",
-            do="type it yourself: freezeframe fork RUN -o DIR --input PATH=JSON",
+            do="type it yourself: freezeframe experiment fork RUN -o DIR --input PATH=JSON",
         )
     if run.entry.input is None:
         raise ReplayError(f"run {run.trace_id[:ID_DIGITS]}: the input of its entry point was not recorded")

@@ -1,4 +1,4 @@
-"""`freezeframe cache -- CMD`: a program whose equal model calls are answered from earlier runs, and asked once only."""
+"""`freezeframe run --reuse -- CMD`: a program whose equal model calls are answered from earlier runs, and asked once only."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from freezeframe_schemas.errors import ConfigError
 
 COMMAND: Final = Command(
     description="For development and evaluation. A model request that is equal to one of an earlier run gets the "
-    "recorded answer; any other goes to the provider and is recorded, as with `freezeframe record`. Answers that "
+    "recorded answer; any other goes to the provider and is recorded, as with `freezeframe run --proxy`. Answers that "
     "redaction changed are not used. Reused answers are not part of the recorded run, and prove nothing about the "
     "program.",
-    examples={"freezeframe cache -- node eval.mjs": "the second time, only new requests go out"},
+    examples={"freezeframe run --reuse -- node eval.mjs": "the second time, only new requests go out"},
     exit_codes={0: "as the program", 1: "as the program, or it could not be started, or there is no store"},
     takes_program=True,
     options=(
@@ -34,7 +34,7 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Run the program; print what was saved to stderr."""
     if not arguments.program:
-        raise ConfigError("expected a command after `--`: freezeframe cache -- node eval.mjs")
+        raise ConfigError("expected a command after `--`: freezeframe run --reuse -- node eval.mjs")
     cache = CachedAnswers(open_store(options.place_of(arguments)))
     settings = collector_settings({}, arguments.data)
     recorder, status, fate = record_program(arguments.program, settings=settings, known=cache.find)

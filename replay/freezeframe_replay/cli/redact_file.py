@@ -1,4 +1,4 @@
-"""`freezeframe redact`: redact files and pipes, show what would be redacted, and explain findings in a given text."""
+"""`freezeframe store redact-file`: redact files and pipes, show what would be redacted, and explain findings."""
 
 from __future__ import annotations
 
@@ -38,13 +38,13 @@ COMMAND: Final = Command(
     '"end": 17}], "surrogates": {"u7k...": "EMAIL"}}, in the same order. Offsets are characters of the text or, in another '
     "value, of the leaf that held the finding. If a line lists its surrogates, they stay as they are.",
     examples={
-        "freezeframe redact < lines.jsonl": '{"id","text"} in, {"id","value","findings"} out',
-        "freezeframe redact --policy minimal a.jsonl b.jsonl": "several files, under another policy",
-        "freezeframe redact --text notes.txt": "one text instead of JSON lines",
-        "freezeframe redact --dry-run --json lines.jsonl": "counts only, for a script; no value shown",
-        "echo 'mail jane@corp.io' | freezeframe redact --text --explain": "what was found, where, and by which detector",
-        "freezeframe redact --rotate-key --tenant acme": "the next key of a tenant",
-        "freezeframe redact spans.jsonl > redacted.jsonl": "what `freezeframe run --file` wrote; it still replays",
+        "freezeframe store redact-file < lines.jsonl": '{"id","text"} in, {"id","value","findings"} out',
+        "freezeframe store redact-file --policy minimal a.jsonl b.jsonl": "several files, under another policy",
+        "freezeframe store redact-file --text notes.txt": "one text instead of JSON lines",
+        "freezeframe store redact-file --dry-run --json lines.jsonl": "counts only, for a script; no value shown",
+        "echo 'mail jane@corp.io' | freezeframe store redact-file --text --explain": "what was found, where, by which detector",
+        "freezeframe store redact-file --rotate-key --tenant acme": "the next key of a tenant",
+        "freezeframe store redact-file spans.jsonl > redacted.jsonl": "what `freezeframe run --file` wrote; it still replays",
     },
     exit_codes={
         1: "a line could not be read (named on stderr; the others are done)",
@@ -88,14 +88,14 @@ def _key(directory: Path | None, tenant: str) -> TenantKey:
         local = find_data_directory() / KEYS
         if not local.is_dir():
             print(
-                "freezeframe redact: no key found, using an ephemeral one: surrogates will differ in the next run"
+                "freezeframe store redact-file: no key found, using an ephemeral one: surrogates will differ in the next run"
                 " (--keys DIR keeps one)",
                 file=sys.stderr,
             )
             return TenantKey.generate()
         directory = local
     key = load_or_create_keys(directory).current(tenant)
-    print(f"freezeframe redact: using key {key.id} of {directory}", file=sys.stderr)
+    print(f"freezeframe store redact-file: using key {key.id} of {directory}", file=sys.stderr)
     return key
 
 
@@ -108,7 +108,7 @@ def _keys(arguments: argparse.Namespace) -> int:
         was = ring.current(tenant)
         ring = ring.rotate(tenant)
         print(
-            f"freezeframe redact: {ring.current(tenant).id} takes over from {was.id}; start the collector again to use it",
+            f"freezeframe store redact-file: {ring.current(tenant).id} takes over from {was.id}; restart the collector",
             file=sys.stderr,
         )
     current = {ring.current(key.id.rpartition("/")[0]).id for key in ring.keys}
@@ -132,14 +132,14 @@ def _run(arguments: argparse.Namespace, redactor: Redactor) -> int:
                     continue
                 for number, line in enumerate(stream, 1):
                     if line.strip() and (fault := _fault(line, redactor, arguments, tally)):
-                        progress.note(f"freezeframe redact: {name}:{number}: {fault}")
+                        progress.note(f"freezeframe store redact-file: {name}:{number}: {fault}")
                         status = 1
                     progress.say(f"{counted(tally.inputs, 'line')}, {tally.characters / 1e6:,.1f} million characters")
     if arguments.dry_run:
         tally.print(redactor.policy, as_json=arguments.json)
     if redactor.collisions:
         print(
-            f"freezeframe redact: {redactor.collisions} values share a surrogate with others: short codes have few",
+            f"freezeframe store redact-file: {redactor.collisions} values share a surrogate with others: short codes have few",
             file=sys.stderr,
         )
     return status

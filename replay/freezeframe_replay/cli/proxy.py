@@ -1,4 +1,4 @@
-"""`freezeframe record -- CMD`: record a program in any language, by a proxy that its SDKs are led to."""
+"""`freezeframe run --proxy -- CMD`: record a program in any language, by a proxy that its SDKs are led to."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ COMMAND: Final = Command(
     "URLs of its SDKs set to a proxy on loopback, which forwards each call and records it. For a Python program, "
     "`freezeframe run` records more. The exit code is the program's.",
     examples={
-        "freezeframe record -- node agent.mjs": "then: freezeframe replay last",
-        "freezeframe record --file spans.jsonl -- ./agent": "to a file, no collector needed",
-        "freezeframe record --proxy -- node agent.mjs": "its tools' own calls over http and https, too",
-        "freezeframe record --mcp -- npx some-server": "in place of the command of an MCP server over stdio",
+        "freezeframe run --proxy -- node agent.mjs": "then: freezeframe replay last",
+        "freezeframe run --proxy --file spans.jsonl -- ./agent": "to a file, no collector needed",
+        "freezeframe run --proxy --all-http -- node agent.mjs": "its tools' own calls over http and https, too",
+        "freezeframe run --proxy --mcp -- npx some-server": "in place of the command of an MCP server over stdio",
     },
     exit_codes={0: "as the program", 1: "as the program, or it could not be started"},
     takes_program=True,
@@ -30,11 +30,11 @@ COMMAND: Final = Command(
         option("--file", metavar="PATH", help="write spans to this file as OTLP/JSON lines, not redacted, and send none"),
         option("--endpoint", metavar="URL", help="the collector's address (default: the data directory's collector)"),
         option("--service-name", metavar="NAME", help="service.name of the spans (default: the program's name)"),
-        flag("--proxy", "also act as the program's proxy for http and https, to record its other calls"),
+        flag("--all-http", "also act as the program's proxy for http and https, to record its other calls"),
         flag(
             "--mcp",
-            "the program is an MCP server over stdio: record what it is asked, inside a program that `record` started; inside "
-            "of `serve`, answer from the run and do not start it",
+            "the program is an MCP server over stdio: record what it is asked, inside a program that `run --proxy` started; "
+            "inside of `replay serve`, answer from the run and do not start it",
         ),
         options.DATA,
     ),
@@ -44,14 +44,14 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Run the program and record it."""
     if not arguments.program:
-        raise ConfigError("expected a command after `--`: freezeframe record -- node agent.mjs")
+        raise ConfigError("expected a command after `--`: freezeframe run --proxy -- node agent.mjs")
     if arguments.mcp:
         from freezeframe_replay.process.mcp_stdio import wrap_server
 
         return wrap_server(arguments.program)
     given = {"file": arguments.file, "endpoint": arguments.endpoint, "service_name": arguments.service_name}
     settings = collector_settings(given, arguments.data)
-    recorder, status, fate = record_program(arguments.program, settings=settings, is_proxy=arguments.proxy)
+    recorder, status, fate = record_program(arguments.program, settings=settings, is_proxy=arguments.all_http)
     print(_summary(recorder, fate, arguments.file), file=sys.stderr)
     return status
 
@@ -60,7 +60,7 @@ def _summary(recorder: ProgramRecorder, fate: Fate, file: str | None) -> str:
     made = ", ".join(f"{count} {kind}" for kind, count in sorted(recorder.counts.items()))
     if not made:
         return (
-            f"freezeframe record: run {recorder.trace_id}: no call came through the proxy\n"
+            f"freezeframe run --proxy: run {recorder.trace_id}: no call came through the proxy\n"
             "  do: let the program read its base URLs from the environment (OPENAI_BASE_URL, ANTHROPIC_BASE_URL, ...), or call "
             "$FREEZEFRAME_HTTP_URL followed by the URL"
         )
@@ -69,5 +69,5 @@ def _summary(recorder: ProgramRecorder, fate: Fate, file: str | None) -> str:
     if fate.failed:
         lines.append(f"  lost: {fate.failed} spans could not be delivered: {fate.why}")
     if fate.spooled:
-        lines.append(f"  {fate.spooled} spans wait on the disk until the collector is up (freezeframe drain)")
+        lines.append(f"  {fate.spooled} spans wait on the disk until the collector is up (freezeframe run drain)")
     return "\n".join([*lines, f"  next: freezeframe replay {named}"])

@@ -1,4 +1,4 @@
-"""`freezeframe skill`: a text that tells a coding agent how to debug with freezeframe."""
+"""`freezeframe mcp install`: write the text that tells a coding agent how to debug with freezeframe."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from freezeframe_schemas.errors import ConfigError
 COMMAND: Final = Command(
     description="Reproduce, fix, prove, lock in: which tool of `freezeframe mcp`, or which command, to use, and when.",
     examples={
-        "freezeframe skill": "read it",
-        "freezeframe skill --write": "for Claude Code, in this project",
-        "freezeframe skill --plain": "without front matter, for AGENTS.md: add >> AGENTS.md",
+        "freezeframe mcp install": "for Claude Code, in this project",
+        "freezeframe mcp install --print": "read it",
+        "freezeframe mcp install --print --plain": "without front matter, for AGENTS.md: add >> AGENTS.md",
     },
     options=(
-        flag("--write", f"write it to {PATH}"),
+        flag("--print", f"print it instead of writing {PATH}"),
         flag("--plain", "leave out the front matter that Claude Code reads"),
         flag("--force", "overwrite a file that differs"),
         JSON,
@@ -31,11 +31,11 @@ def execute(arguments: argparse.Namespace) -> int:
     """Print the text, or write it."""
     text = skill_text(head=not arguments.plain)
     path = Path(PATH)
-    if arguments.write:
+    if not arguments.print:
         _write(path, text, force=arguments.force)
     if arguments.json:
-        print_json({"skill": text, "path": str(path) if arguments.write else None})
-    elif arguments.write:
+        print_json({"skill": text, "path": None if arguments.print else str(path)})
+    elif not arguments.print:
         print(f"wrote {path}\nnext: claude mcp add freezeframe -- freezeframe mcp")
     else:
         print(text, end="")
