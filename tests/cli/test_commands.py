@@ -100,7 +100,7 @@ def test_a_format_at_the_end_of_a_query_is_named_with_the_option_to_give(end: st
     assert main(["sql", f"SELECT 1 {end}"]) == 1
     shown = capsys.readouterr().err
     assert f"must not end with FORMAT {end.split()[1]}" in shown
-    assert "do: give --format table, json or csv" in shown
+    assert "give --format table, json or csv" in shown
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from freezeframe_replay.cli.options import JSON, RUN_OR_FIXTURE, STORE, place_of
 from freezeframe_replay.cli.progress import Progress
 from freezeframe_replay.cli.writing import frozen, write_whole
 from freezeframe_replay.local.code import Code
-from freezeframe_replay.local.target import load_with_standing
+from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.packing import PackedRecording, code_of, files_of, pack_of, refuse_bare_recording
 from freezeframe_replay.report.render import counted, printable
 from freezeframe_replay.sources.fixture_archive import PACK_SUFFIX
@@ -75,7 +75,7 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _load(arguments: argparse.Namespace) -> PackedRecording:
-    found = load_with_standing(place_of(arguments), arguments.run)
+    found = RunSource(place_of(arguments)).load(arguments.run)
     if isinstance(found, Fixture):
         return PackedRecording(fixture=found, run=None)
     return PackedRecording(fixture=frozen(found, command="pack"), run=found)

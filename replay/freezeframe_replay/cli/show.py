@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 from collections.abc import Iterator
 from typing import Final
 
 from freezeframe_replay.cli.command import Command, flag, option
 from freezeframe_replay.cli.options import JSON, STORE, TARGET_HELP, place_of, print_json, terminal_width
-from freezeframe_replay.local.target import load_with_standing, open_store, reads_sql, target_as_typed
-from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
+from freezeframe_replay.local.target import is_fixture, target_as_typed
+from freezeframe_replay.operations.show import SHOW, ShowParameters
+from freezeframe_replay.operations.source import RunSource
+from freezeframe_replay.report.outline import Outline
 from freezeframe_replay.report.render import outline_text
-from freezeframe_replay.sources.span_file import split_name
-from freezeframe_schemas.fixture import Fixture
 from freezeframe_schemas.lifecycle import RunStatus
 
 COMMAND: Final = Command(
@@ -37,26 +36,18 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Print the outline."""
-    found = load_with_standing(place_of(arguments), arguments.run)
-    full: bool = arguments.full
-    outline = outline_fixture(found, full=full) if isinstance(found, Fixture) else outline_run(found, full=full)
+    source = RunSource(place_of(arguments))
+    outline = SHOW.execute(source, ShowParameters(run=arguments.run, full=arguments.full))
     if arguments.json:
-        print_json(dataclasses.asdict(outline))
+        print_json(SHOW.to_json(outline))
     else:
         print(outline_text(outline, full=arguments.full, width=terminal_width()))
-        if not isinstance(found, Fixture) and not _is_settled(arguments, outline):
+        if source.is_stored(arguments.run) and not source.use(lambda store: store.is_settled(outline.run_id)):
             print("\nunsettled: a value was found late, and spans that were stored before may hold forms of it in clear")
             print("           until the run has ended, or has paused for a minute")
         again = target_as_typed(place_of(arguments), arguments.run, outline.run_id)
-        print(f"\n{next_lines(outline, again, fixture=isinstance(found, Fixture))}")
+        print(f"\n{next_lines(outline, again, fixture=is_fixture(arguments.run))}")
     return 0
-
-
-def _is_settled(arguments: argparse.Namespace, outline: Outline) -> bool:
-    """Return whether stored spans of the run hold no private value that was found later."""
-    place = place_of(arguments)
-    is_stored = split_name(arguments.run) is None and reads_sql(place)
-    return not is_stored or open_store(place).is_settled(outline.run_id)
 
 
 def next_lines(outline: Outline, again: str, *, fixture: bool) -> str:

@@ -16,7 +16,7 @@ from freezeframe_replay.local.home import STORE_VARIABLE, find_home
 from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
 from freezeframe_replay.sources.span_file import load_runs_below, load_runs_of_file, others_of, pick_run, split_name
-from freezeframe_replay.sources.store import LAST, RunStore, open_runs, with_standing
+from freezeframe_replay.sources.store import LAST, RunStore, open_runs
 from freezeframe_replay.sources.store_door import is_backend
 from freezeframe_schemas.errors import ConfigError, RunError
 from freezeframe_schemas.fixture import Fixture, load_fixture
@@ -183,14 +183,6 @@ def _picked(path: Path, runs: list[Run], named: str) -> Run:
     if not named and (line := others_of(path, runs, run)):
         print(f"note: {line}", file=sys.stderr)
     return run
-
-
-def load_with_standing(place: RunsPlace, named: str) -> Fixture | Run:
-    """Return what `load_target` returns; a run of the store with what only the store knows of it: one more statement."""
-    found = load_target(place, named)
-    if isinstance(found, Run) and split_name(named) is None and reads_sql(place):
-        return with_standing(found, open_store(place))
-    return found
 
 
 def load_as_fixture(place: RunsPlace, named: str) -> Fixture:

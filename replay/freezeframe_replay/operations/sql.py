@@ -42,7 +42,8 @@ def sql(source: RunSource, asked: SqlParameters) -> QueryRows:
     if named := _FORMAT.search(asked.query):
         # The driver appends its own format to the query; a second one is a syntax error that explains nothing.
         raise ConfigError(
-            f"query: must not end with FORMAT {named[1]}", do="leave it out; `--format` of the command line is csv or json"
+            f"query: must not end with FORMAT {named[1]}",
+            do="leave it out; on the command line, give --format table, json or csv",
         )
     columns, rows = source.use(lambda store: store.sql(asked.query, asked.values))
     return QueryRows(columns=columns, rows=rows)

@@ -7,6 +7,7 @@ from typing import Any, Final
 from freezeframe_replay.operations.diff import DIFF
 from freezeframe_replay.operations.failures import FAILURES
 from freezeframe_replay.operations.operation import Operation
+from freezeframe_replay.operations.show import SHOW
 from freezeframe_replay.operations.sql import SQL
 
-OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (DIFF, FAILURES, SQL)
+OPERATIONS: Final[tuple[Operation[Any, Any], ...]] = (DIFF, FAILURES, SHOW, SQL)

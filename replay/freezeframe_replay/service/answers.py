@@ -22,9 +22,9 @@ from freezeframe_replay.local.collector import flush, store_url
 from freezeframe_replay.operations.diff import DIFF, DiffParameters
 from freezeframe_replay.operations.failures import FAILURES, FailuresParameters
 from freezeframe_replay.operations.operation import Operation, P
+from freezeframe_replay.operations.show import SHOW, ShowParameters
 from freezeframe_replay.operations.sql import SQL, SqlParameters
 from freezeframe_replay.packing import PackedRecording, code_of, files_of, pack_of
-from freezeframe_replay.report.outline import outline_run
 from freezeframe_replay.service.label_routes import keep_label
 from freezeframe_replay.service.replay_routes import folder_of
 from freezeframe_replay.service.set_routes import list_sets, read_grid
@@ -81,8 +81,7 @@ async def get_runs(request: web.Request) -> web.Response:
 
 async def get_run(request: web.Request) -> web.Response:
     """One run with its bodies (freezeframe show --full --json). The run: an id, its first digits, or last."""
-    run = await asyncio.to_thread(load, request)
-    return _json(outline_run(run, full=True))
+    return await _done(request, SHOW, ShowParameters(run=request.match_info["run"], full=True))
 
 
 async def get_fixture(request: web.Request) -> web.Response:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import datetime as dt
+import inspect
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -21,6 +22,8 @@ from freezeframe_replay.mcp.project import WIDTH, Project
 from freezeframe_replay.mcp.tools import Tools
 from freezeframe_replay.operations.diff import DiffParameters
 from freezeframe_replay.operations.failures import FailuresParameters
+from freezeframe_replay.operations.operation import Operation
+from freezeframe_replay.operations.show import ShowParameters
 from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.operations.sql import SqlParameters
 from freezeframe_replay.operations.table import OPERATIONS
@@ -59,6 +62,8 @@ class Case:
     """What is posted to the address."""
     has_json: bool = True
     """Whether the command has --json."""
+    full: Any = None
+    """Parameters of the address, if it returns more."""
     page: tuple[str, Callable[[RunSource], str]] | None = None
     """Address of the page, and what it is to be."""
 
@@ -85,6 +90,14 @@ def cases() -> Mapping[str, Case]:
             address="/api/v1/failures?since=7d",
             tool="failures",
             arguments={"since": "7d"},
+        ),
+        "show": Case(
+            parameters=ShowParameters(run=before),
+            command=["show", before],
+            address=f"/api/v1/runs/{before}",
+            full=ShowParameters(run=before, full=True),
+            tool="why_failed",
+            arguments={"run": before},
         ),
         "sql": Case(
             parameters=SqlParameters(query=QUERY),
@@ -117,19 +130,26 @@ async def test_all_doors_give_one_answer(
     source = RunSource(RunsPlace())
     value = operation.execute(source, case.parameters)
 
-    as_json = json.loads(json.dumps(operation.to_json(value), default=json_form))
+    as_json = in_json(operation, value)
     answer = await client.request("POST" if case.body else "GET", case.address, json=case.body)
-    assert (answer.status, await answer.json()) == (200, as_json)
+    returned = as_json if case.full is None else in_json(operation, operation.execute(source, case.full))
+    assert (answer.status, await answer.json()) == (200, returned)
     if case.has_json:
         await asyncio.to_thread(main, [*case.command, "--json"])
         assert json.loads(capsys.readouterr().out) == as_json
     await asyncio.to_thread(main, case.command)
-    text = capsys.readouterr().out.rstrip("\n")
-    assert text == operation.to_text(value, WIDTH).rstrip("\n")
-    assert text in await getattr(Tools(Project()), case.tool)(**case.arguments, budget=20_000)
+    text = operation.to_text(value, WIDTH).rstrip("\n")
+    printed = capsys.readouterr().out
+    assert printed == f"{text}\n" or printed.startswith(f"{text}\n\nnext: ")
+    said = getattr(Tools(Project()), case.tool)(**case.arguments, budget=20_000)
+    assert text in (await said if inspect.isawaitable(said) else said)
     if case.page is not None:
         address, page = case.page
         assert await (await client.get(address)).text() == page(source)
+
+
+def in_json(operation: Operation[Any, Any], value: Any) -> Any:
+    return json.loads(json.dumps(operation.to_json(value), default=json_form))
 
 
 @pytest.mark.usefixtures("varied", "client")

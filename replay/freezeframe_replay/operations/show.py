@@ -1,0 +1,40 @@
+"""Outline a run or a fixture: its tree, what it carries of the replay kit, and how far it can be re-enacted."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Final
+
+from freezeframe_replay.operations.operation import Operation
+from freezeframe_replay.operations.source import RunSource
+from freezeframe_replay.report.outline import Outline, outline_fixture, outline_run
+from freezeframe_replay.report.render import outline_text
+from freezeframe_schemas.fixture import Fixture
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ShowParameters:
+    """Which run."""
+
+    run: str
+    full: bool = False
+    """Whether to include requests and responses of every step."""
+
+
+def show(source: RunSource, asked: ShowParameters) -> Outline:
+    """Return the outline.
+
+    Raises:
+        FreezeframeError: the run cannot be read.
+    """
+    found = source.load(asked.run)
+    return outline_fixture(found, full=asked.full) if isinstance(found, Fixture) else outline_run(found, full=asked.full)
+
+
+SHOW: Final = Operation(
+    name="show",
+    parameters=ShowParameters,
+    compute=show,
+    to_json=dataclasses.asdict,
+    to_text=lambda outline, width: outline_text(outline, width=width),
+)
