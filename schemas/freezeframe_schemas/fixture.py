@@ -15,7 +15,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,6 +27,7 @@ from freezeframe_schemas.framework import FrameworkState
 from freezeframe_schemas.keys import KEY_VERSION, canonical_json
 from freezeframe_schemas.records import from_json
 from freezeframe_schemas.run import Entry
+from freezeframe_schemas.whole_file import replace_file
 
 FORMAT: Final = "freezeframe-fixture"
 VERSION: Final = 1
@@ -153,10 +153,10 @@ def write_fixture(fixture: Fixture, directory: Path) -> None:
     if blobs:
         (directory / "blobs").mkdir(exist_ok=True)
     for name, body in blobs.items():
-        _replace(directory / "blobs" / name, body)
+        replace_file(directory / "blobs" / name, body)
     _remove_stale_blobs(directory, blobs)
-    _replace(directory / "steps.json", _pretty(steps))
-    _replace(directory / "manifest.json", _pretty(manifest))
+    replace_file(directory / "steps.json", _pretty(steps))
+    replace_file(directory / "manifest.json", _pretty(manifest))
 
 
 def load_fixture(directory: Path) -> Fixture:
@@ -194,12 +194,6 @@ def load_fixture(directory: Path) -> Fixture:
 
 
 # -- files --------------------------------------------------------------------------------------------------------------
-
-
-def _replace(path: Path, body: bytes) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_bytes(body)
-    os.replace(partial, path)
 
 
 def _remove_stale_blobs(directory: Path, blobs: Mapping[str, bytes]) -> None:

@@ -12,7 +12,6 @@ import importlib.metadata
 import os
 import platform
 import stat
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -21,6 +20,7 @@ import hyperscan
 
 from freezeframe_redaction.triggers.view import scan_bytes
 from freezeframe_schemas.data_directory import make_private
+from freezeframe_schemas.whole_file import replace_file
 
 _VARIABLE: Final = "FREEZEFRAME_CACHE"
 """Directory of the cache; empty turns it off."""
@@ -93,11 +93,4 @@ def _load(path: Path) -> Any:
 
 def _save(path: Path, content: bytes) -> None:
     make_private(path.parent)
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=path.name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(partial, path)
-    except OSError:
-        os.unlink(partial)
-        raise
+    replace_file(path, content, is_private=True)

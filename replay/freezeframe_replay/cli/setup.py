@@ -17,6 +17,7 @@ from freezeframe_replay.local.daemon import Ports
 from freezeframe_replay.local.home import Home
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.local_tokens import SENDER, read_token
+from freezeframe_schemas.whole_file import replace_file
 
 COMMAND: Final = Command(
     description="Claude Code, Codex CLI and Gemini CLI then send what they do, each session as a run "
@@ -79,7 +80,7 @@ def _write(agent: Agent, path: Path, receiver: Receiver, *, force: bool) -> tupl
             return False, None
         backup = _backed_up(path) if before else None
         path.parent.mkdir(parents=True, exist_ok=True)
-        _replace(path, text)
+        replace_file(path, text, is_private=True)
     except ConfigError as error:
         raise ConfigError(f"{path}: {error.message}", do=error.do) from None
     except (OSError, UnicodeDecodeError) as error:
@@ -90,19 +91,5 @@ def _write(agent: Agent, path: Path, receiver: Receiver, *, force: bool) -> tupl
 
 def _backed_up(path: Path) -> Path:
     backup = path.with_name(f"{path.name}.{dt.datetime.now():%Y%m%d-%H%M%S}.backup")
-    _replace(backup, path.read_text(encoding="utf-8"))
+    replace_file(backup, path.read_text(encoding="utf-8"), is_private=True)
     return backup
-
-
-def _replace(path: Path, text: str) -> None:
-    """Write the file whole or not at all, readable by its owner only: it holds a token."""
-    import tempfile
-
-    handle, partial = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")  # 0600
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as file:
-            file.write(text)
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise

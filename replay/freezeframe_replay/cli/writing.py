@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterable
 from pathlib import Path
@@ -13,6 +12,7 @@ from freezeframe_replay.sources.passing_on import is_bare
 from freezeframe_schemas.errors import FixtureError, RunError
 from freezeframe_schemas.fixture import Fixture, write_fixture
 from freezeframe_schemas.run import Run, readiness
+from freezeframe_schemas.whole_file import replace_file
 
 
 def frozen(run: Run, *, command: str) -> Fixture:
@@ -60,17 +60,12 @@ def write_whole(path: Path, content: bytes | Iterable[bytes], *, option: str = "
     Raises:
         FixtureError: it cannot be written; the message names the option that names the file.
     """
-    partial = path.with_name(f"{path.name}.partial")
     try:
         if parents:
             path.parent.mkdir(parents=True, exist_ok=True)
-        with partial.open("wb") as file:
-            file.writelines([content] if isinstance(content, bytes) else content)
-        os.replace(partial, path)
+        replace_file(path, content)
     except OSError as error:
         raise FixtureError(f"{path}: cannot be written: {error.strerror}", do=f"name another file with {option}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def warn_of_bare(count: int, *, command: str) -> None:

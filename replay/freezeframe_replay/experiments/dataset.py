@@ -13,7 +13,6 @@ Loading runs no code. A fixture that is not the pinned one is refused.
 from __future__ import annotations
 
 import json
-import os
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -22,6 +21,7 @@ from typing import Any, Final
 
 from freezeframe_schemas.errors import FixtureError
 from freezeframe_schemas.fixture import Fixture, load_fixture, write_fixture
+from freezeframe_schemas.whole_file import replace_file
 
 FORMAT: Final = "freezeframe-dataset"
 VERSION: Final = 1
@@ -96,9 +96,7 @@ def write_dataset(directory: Path, runs: Iterable[tuple[Fixture, str]], *, chose
         if not rows:
             raise FixtureError(f"{directory}: no runs were chosen, so there is nothing to write")
         manifest = {"format": FORMAT, "version": VERSION, "chosen_by": chosen_by, "rows": [*map(asdict, rows.values())]}
-        partial = directory / f"{MANIFEST}.partial"
-        partial.write_text(json.dumps(manifest, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
-        os.replace(partial, directory / MANIFEST)
+        replace_file(directory / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=1) + "\n")
     except OSError as error:
         raise FixtureError(f"{directory}: cannot be written: {error.strerror}", do="name another directory") from error
     return Dataset(directory=directory, rows=tuple(rows.values()), chosen_by=chosen_by)

@@ -16,6 +16,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from freezeframe_schemas.whole_file import replace_file
+
 _POLL_S: Final = 0.05
 
 
@@ -44,9 +46,7 @@ def start(name: str, command: Sequence[str], *, log: Path, note_file: Path) -> N
     # No one will wait for it: without this, the interpreter warns at exit about a child that still runs.
     process.returncode = 0
     note = Note(name=name, pid=process.pid, started=start_mark(process.pid) or "", command=tuple(command))
-    partial = note_file.with_name(note_file.name + ".partial")
-    partial.write_text(json.dumps(asdict(note), indent=1) + "\n")
-    os.replace(partial, note_file)
+    replace_file(note_file, json.dumps(asdict(note), indent=1) + "\n")
     return note
 
 

@@ -31,6 +31,7 @@ from freezeframe_schemas.errors import ReplayError, ReplayMiss
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.run import EntryKind
+from freezeframe_schemas.whole_file import replace_file
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -370,11 +371,9 @@ def write_report() -> None:
         return
     _state["fences"].up = False
     _compare_outcome()
-    partial = Path(path).with_suffix(".partial")
     report = _state["peers"].joined(_state["session"].report())
     report = replace(report, unheard=(*report.unheard, *_state.get("unheard", ()), *_state.get("ended", ())))
-    partial.write_text(report_to_json(report), encoding="utf-8")
-    partial.replace(path)
+    replace_file(Path(path), report_to_json(report))
 
 
 def _end_after_the_recording(session: ReplaySession) -> None:

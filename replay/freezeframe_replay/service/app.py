@@ -14,7 +14,6 @@ import argparse
 import asyncio
 import json
 import logging
-import os
 import secrets
 import signal
 import sys
@@ -43,6 +42,7 @@ from freezeframe_replay.web.markup import THEME, content_security_policy
 from freezeframe_schemas.errors import FreezeframeError, PermanentStoreError, ReplayError, RunError
 from freezeframe_schemas.local_tokens import READER, load_or_create_token
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
+from freezeframe_schemas.whole_file import replace_file
 
 ROUTES: Final = web.RouteTableDef()
 
@@ -99,7 +99,7 @@ async def serve(home: Home, port: int, *, allow_live: bool = False) -> None:
     site = web.TCPSite(runner, LOOPBACK, port)
     await site.start()
     bound: int = runner.addresses[0][1]
-    _announce(replay_ports_file(home), bound)
+    replace_file(replay_ports_file(home), json.dumps({"http": bound}) + "\n")
     print(f"replay service listens on http://{LOOPBACK}:{bound}", flush=True)
     try:
         await stop.wait()
@@ -229,12 +229,6 @@ def _error(request: web.Request, message: str, do: str | None = None, *, status:
     if request.path.startswith(_FOR_PROGRAMS):
         return web.json_response({"error": message} | ({"do": do} if do else {}), status=status)
     return html(pages.error_page(message, do), status=status)
-
-
-def _announce(path: Path, port: int) -> None:
-    partial = path.with_name(path.name + ".partial")
-    partial.write_text(json.dumps({"http": port}) + "\n")
-    os.replace(partial, path)
 
 
 if __name__ == "__main__":

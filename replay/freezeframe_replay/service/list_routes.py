@@ -6,7 +6,6 @@ import asyncio
 import datetime as dt
 import hashlib
 import json
-import os
 import shlex
 from collections.abc import Mapping
 from pathlib import Path
@@ -25,6 +24,7 @@ from freezeframe_replay.web import pages
 from freezeframe_replay.web.asked import asked_runs
 from freezeframe_replay.web.redirects import see
 from freezeframe_schemas.errors import ConfigError
+from freezeframe_schemas.whole_file import replace_file
 
 ROUTES: Final = web.RouteTableDef()
 
@@ -131,7 +131,5 @@ def _read_views(path: Path) -> dict[str, str]:
 
 
 def _write_views(path: Path, views: Mapping[str, str]) -> None:
-    partial = path.with_name(f".{path.name}.partial")
-    partial.touch(mode=0o600)  # what was searched for may be personal
-    partial.write_text(json.dumps({"format": _FORMAT, "views": views}, ensure_ascii=False, indent=1), encoding="utf-8")
-    os.replace(partial, path)
+    text = json.dumps({"format": _FORMAT, "views": views}, ensure_ascii=False, indent=1)
+    replace_file(path, text, is_private=True)  # what was searched for may be personal
