@@ -62,7 +62,7 @@ def _figures(home: Home, service: daemon.ProcessState) -> Any:
         return None
     path = "/status" if service.name == daemon.COLLECTOR else "/healthz"
     try:
-        return ask(home, f"http://127.0.0.1:{port}{path}")
+        return ask(home, port, path)
     except (OSError, ValueError) as error:
         return {"error": f"does not answer: {type(error).__name__}"} if is_started else None
 

@@ -6,16 +6,14 @@ import json
 import subprocess
 import sys
 import urllib.error
-import urllib.request
 from collections.abc import Callable
 from typing import Any, Final
 
-from freezeframe_replay.local.collector import flush, read_ports
+from freezeframe_replay.local.collector import flush, read_ports, send
 from freezeframe_replay.local.home import Home
-from freezeframe_replay.sources.http_door import LOOPBACK, opener
 from freezeframe_schemas.data_directory import make_private
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, PermanentStoreError
-from freezeframe_schemas.local_tokens import ADMIN, bearer, read_token
+from freezeframe_schemas.local_tokens import ADMIN
 
 _MINUTES: Final = 30.0
 """How long a command may take: a backup or a merge of a large store is slow."""
@@ -62,15 +60,9 @@ def note_replay(home: Home, run_id: str) -> None:
 
 
 def _by_collector(home: Home, port: int, order: Order) -> Answer:
-    request = urllib.request.Request(
-        f"http://127.0.0.1:{port}/store",
-        data=json.dumps(order).encode(),
-        headers={**bearer(read_token(home.directory, ADMIN)), "Content-Type": "application/json"},
-        method="POST",
-    )
     try:
-        with opener(LOOPBACK).open(request, timeout=60 * _MINUTES) as answer:
-            return json.loads(answer.read())
+        body = json.dumps(order).encode()
+        return json.loads(send(home, port, "/store", body=body, token=ADMIN, timeout_s=60 * _MINUTES))
     except urllib.error.HTTPError as error:
         raise _failure(error.read()) from None
     except OSError as error:

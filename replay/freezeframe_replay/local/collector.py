@@ -36,23 +36,27 @@ def pages_port(home: Home) -> int | None:
     return ports.get("pages") or ports.get("http")
 
 
-def ask(home: Home, url: str, *, post: bool = False, timeout_s: float = 2.0) -> Any:
-    """Return the JSON answer of one of our services on loopback; the request carries the reader's token.
+def send(home: Home, port: int, path: str, *, body: bytes | None = None, token: str = READER, timeout_s: float = 2.0) -> bytes:
+    """Return the answer of one of our services on loopback. A body is posted; the request carries the named token.
 
     Raises:
         OSError: it cannot be reached, or answers with an error.
-        ValueError: the answer is not JSON.
     """
-    headers = bearer(read_token(home.directory, READER))
-    request = urllib.request.Request(url, data=b"" if post else None, headers=headers)  # noqa: S310 - our own http:// address
+    headers = bearer(read_token(home.directory, token))
+    request = urllib.request.Request(f"http://{LOOPBACK}:{port}{path}", data=body, headers=headers)
     with opener(LOOPBACK).open(request, timeout=timeout_s) as answer:
-        return json.loads(answer.read())
+        return answer.read()
+
+
+def ask(home: Home, port: int, path: str, *, post: bool = False, timeout_s: float = 2.0) -> Any:
+    """Return the JSON answer of one of our services; raises as `send`, or ValueError: the answer is not JSON."""
+    return json.loads(send(home, port, path, body=b"" if post else None, timeout_s=timeout_s))
 
 
 def status(home: Home) -> dict[str, Any] | None:
     """Return what the collector reports about itself; None if there is none, or it does not answer."""
     try:
-        return ask(home, f"http://127.0.0.1:{port}/status") if (port := pages_port(home)) else None
+        return ask(home, port, "/status") if (port := pages_port(home)) else None
     except (OSError, ValueError):
         return None
 
@@ -67,7 +71,7 @@ def flush(home: Home, *, timeout_s: float = 10.0) -> bool:
     if port is None:
         return False
     try:
-        return "flushed" in ask(home, f"http://127.0.0.1:{port}/v1/flush", post=True, timeout_s=timeout_s)
+        return "flushed" in ask(home, port, "/v1/flush", post=True, timeout_s=timeout_s)
     except urllib.error.HTTPError as error:
         return error.code in _BUSY
     except TimeoutError:

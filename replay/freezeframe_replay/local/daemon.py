@@ -7,21 +7,18 @@ import json
 import sys
 import time
 import urllib.error
-import urllib.request
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.local import processes
-from freezeframe_replay.local.collector import ask, pages_port, read_ports
+from freezeframe_replay.local.collector import ask, pages_port, read_ports, send
 from freezeframe_replay.local.home import Home, make_home
 from freezeframe_replay.local.processes import Note
-from freezeframe_replay.sources.http_door import LOOPBACK, opener
 from freezeframe_schemas.data_directory import PORTS_FILE, remember_data_directory
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
 from freezeframe_schemas.listeners import port_is_free, who_listens
-from freezeframe_schemas.local_tokens import READER, bearer, read_token
 
 COLLECTOR: Final = "collector"
 REPLAY: Final = "replay"
@@ -227,7 +224,7 @@ def page_link(home: Home) -> str | None:
     if port is None or running(home, REPLAY) is None:
         return None
     try:
-        link = str(ask(home, f"http://127.0.0.1:{port}/links", post=True)["link"])
+        link = str(ask(home, port, "/links", post=True)["link"])
     except (OSError, ValueError, KeyError, TypeError):
         return None
     return f"http://127.0.0.1:{port}{link}"
@@ -239,15 +236,13 @@ def not_ready_because(home: Home, name: str) -> str | None:
     if port is None:
         return None
     path = "/readyz" if name == COLLECTOR else "/healthz"
-    headers = bearer(read_token(home.directory, READER))
-    request = urllib.request.Request(f"http://127.0.0.1:{port}{path}", headers=headers)
     try:
-        with opener(LOOPBACK).open(request, timeout=2.0) as answer:
-            return "" if answer.status == 200 else f"it answered with status {answer.status}"
+        send(home, port, path)
     except urllib.error.HTTPError as error:
         return error.read(1000).decode(errors="replace").strip() or f"it answered with status {error.code}"
     except OSError:
         return None
+    return ""
 
 
 def pages_port_of(home: Home, name: str) -> int | None:
