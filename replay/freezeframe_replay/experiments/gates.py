@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from freezeframe_replay.report.render import counted
 from freezeframe_replay.report.spent import Spent
 
 
@@ -54,7 +55,7 @@ def _gate(
     """Return a limit. Runs of which it is not known leave it open, unless the least or the most that they may add decides."""
     exceeded = least is not None and least > limit
     is_open = found is None or (unknown > 0 and (most is None or most > limit))
-    note = f"not known of {unknown} run{'' if unknown == 1 else 's'}" if unknown else ""
+    note = f"not known of {counted(unknown, 'run')}" if unknown else ""
     return Gate(name=name, limit=limit, found=found, passed=False if exceeded else None if is_open else True, note=note)
 
 

@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from freezeframe_replay.report.render import table_text
+from freezeframe_replay.report.render import counted, table_text
 
 
 def is_number_column(rows: Sequence[Sequence[Any]], index: int) -> bool:
@@ -21,7 +21,7 @@ def rows_text(columns: Sequence[str], rows: Sequence[Sequence[Any]], width: int)
     right = [index for index in range(len(columns)) if is_number_column(rows, index)]
     cells = [["" if cell is None else str(cell) for cell in row] for row in rows]
     table = table_text(columns, cells, right=right, cell_width=max(width, 8))
-    return f"{table}\n({len(rows)} row{'' if len(rows) == 1 else 's'})"
+    return f"{table}\n({counted(len(rows), 'row')})"
 
 
 def csv_text(columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:

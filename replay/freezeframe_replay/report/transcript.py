@@ -27,6 +27,7 @@ from freezeframe_replay.report.messages import (
     said_in,
 )
 from freezeframe_replay.report.outline import Node, Outline, call_kind, outline_run
+from freezeframe_replay.report.render import counted
 from freezeframe_replay.report.reported import call_texts, error_of, first_chunk_ms, readable_body, reported, text_of
 from freezeframe_schemas import genai
 from freezeframe_schemas.exchange import Completion, Exchange, Kind, Lane
@@ -270,7 +271,7 @@ class _Reader:
                 continue  # it began before the last answer was there
             gone = len([key for key in known.seen if key not in set(keys)])
             fresh = [message for message in messages if message.get("role") in INSTRUCTIONS or self._key(message) not in kept]
-            return known, fresh, [f"{_count(gone, 'earlier message')} left out"] if gone else []
+            return known, fresh, [f"{counted(gone, 'earlier message')} left out"] if gone else []
         return None, messages, []
 
     # -- other calls ----------------------------------------------------------------------------------------------------
@@ -364,7 +365,3 @@ def _list(value: AttributeValue) -> Iterator[AttributeValue]:
 def _shown(value: AttributeValue) -> str:
     text = value if isinstance(value, str) else json.dumps(value, default=str)
     return text if len(text) <= _SETTING else f"{text[:_SETTING]}…"
-
-
-def _count(number: int, word: str) -> str:
-    return f"{number} {word}" if number == 1 else f"{number} {word}s"
