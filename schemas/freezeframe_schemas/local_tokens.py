@@ -6,6 +6,7 @@ the fourth to coding agents. The listener creates the token before it listens, u
 
 from __future__ import annotations
 
+import hmac
 import os
 import re
 import secrets
@@ -71,6 +72,17 @@ def read_token(directory: Path, name: str) -> str | None:
     except (OSError, UnicodeDecodeError):
         return None
     return text if _TOKEN.fullmatch(text) else None
+
+
+def shown_token(authorization: str | None) -> str:
+    """Return the token that an ``Authorization`` header shows; empty if it shows none."""
+    scheme, _, token = (authorization or "").partition(" ")
+    return token.strip() if scheme.lower() == "bearer" else ""
+
+
+def is_same(given: str, expected: str) -> bool:
+    """Return whether two secrets are the same, in a time that depends on neither."""
+    return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
 
 
 def bearer(token: str | None) -> dict[str, str]:

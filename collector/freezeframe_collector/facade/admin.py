@@ -6,7 +6,6 @@ Only for those who can read the token in the data directory, that is, those who 
 from __future__ import annotations
 
 import asyncio
-import hmac
 import threading
 from typing import Any, Final
 
@@ -15,9 +14,9 @@ from aiohttp import web
 from freezeframe_collector.store import Store
 from freezeframe_collector.store.administration import administer
 from freezeframe_schemas.errors import FreezeframeError, RetryableStoreError
+from freezeframe_schemas.local_tokens import is_same, shown_token
 
 PATH: Final = "/store"
-_SCHEME: Final = "Bearer "
 
 
 class Admin:
@@ -30,8 +29,7 @@ class Admin:
 
     async def post(self, request: web.Request) -> web.Response:
         """Answer ``POST /store`` with the action as JSON in the body."""
-        given = request.headers.get("Authorization", "")
-        if not hmac.compare_digest(given.encode(), (_SCHEME + self._token).encode()):
+        if not is_same(shown_token(request.headers.get("Authorization")), self._token):
             text = "no valid token, expected `authorization: Bearer TOKEN`; it is in the file admin-token of the data directory"
             return web.json_response({"error": text}, status=401, headers={"WWW-Authenticate": "Bearer"})
         try:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import binascii
-import hmac
 import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -15,6 +14,7 @@ from freezeframe_collector.readers.errors import ClickHouseError
 from freezeframe_collector.receivers.compression import decompress
 from freezeframe_schemas.decompression import UnpacksTooFarError
 from freezeframe_schemas.errors import WireError
+from freezeframe_schemas.local_tokens import is_same, shown_token
 
 DEFAULT_FORMAT: Final = "TabSeparated"
 _SESSION_SECONDS: Final = 60.0
@@ -108,15 +108,15 @@ def authenticate(users: Mapping[str, User], query: Mapping[str, str], headers: M
             name, _, password = base64.b64decode(authorization[6:], validate=True).decode().partition(":")
         except (binascii.Error, UnicodeDecodeError):
             raise ClickHouseError(516, "AUTHENTICATION_FAILED", "Invalid HTTP Basic credentials") from None
-    elif authorization[:7].lower() == "bearer ":
-        password = authorization[7:].strip()
+    else:
+        password = shown_token(authorization)
     if "X-ClickHouse-User" in headers or "X-ClickHouse-Key" in headers:
         name, password = headers.get("X-ClickHouse-User", "default"), headers.get("X-ClickHouse-Key", "")
     if "user" in query or "password" in query:
         name, password = query.get("user", "default"), query.get("password", "")
     user = users.get(name or "default")
     # compared even if the user is unknown, so that the time reveals nothing
-    matches = hmac.compare_digest((user.password if user else "\0").encode(), password.encode())
+    matches = is_same(password, user.password if user else "\0")
     if user is None or not matches:
         raise ClickHouseError(
             516,

@@ -22,6 +22,7 @@ from typing import Final, cast
 
 from freezeframe_collector.settings.watched import Watched
 from freezeframe_schemas.errors import ConfigError, FreezeframeError
+from freezeframe_schemas.local_tokens import shown_token
 
 _HASH: Final = re.compile(r"sha256:([0-9a-f]{64})")
 _TENANT: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -99,8 +100,8 @@ class Authenticator:
 
 def _token_hash(authorization: str | None) -> str:
     """Return the hash of a header's bearer token; empty if it holds none."""
-    scheme, _, token = (authorization or "").partition(" ")
-    return _hash(token.strip()) if scheme.lower() == "bearer" and token.strip() else ""
+    token = shown_token(authorization)
+    return _hash(token) if token else ""
 
 
 def _hash(token: str) -> str:

@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 from urllib.parse import urlsplit
 
 from freezeframe_replay.process.session_authority import TRUST, SessionAuthority
+from freezeframe_schemas.local_tokens import is_same
 from freezeframe_schemas.same_origin import ANSWER_HEADERS, LOOPBACK_NAMES, why_foreign
 
 LOOPBACK: Final = "127.0.0.1"
@@ -124,7 +125,7 @@ class LoopbackHandler(BaseHTTPRequestHandler):
             return True
         if self.is_proxied:
             expected, given = self._loopback.credentials, self.headers.get("proxy-authorization", "")
-        return secrets.compare_digest(given.encode(), expected.encode())
+        return is_same(given, expected)
 
     def refuse_stranger(self) -> None:
         """Answer a request without the token."""

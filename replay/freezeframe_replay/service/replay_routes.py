@@ -12,7 +12,6 @@ import asyncio
 import contextlib
 import datetime as dt
 import json
-import secrets
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
@@ -34,6 +33,7 @@ from freezeframe_replay.web.redirects import see
 from freezeframe_replay.web.replay import call_page, likely_cost, replay_page, running_page
 from freezeframe_schemas.data_directory import NAME
 from freezeframe_schemas.errors import FixtureError
+from freezeframe_schemas.local_tokens import is_same
 from freezeframe_schemas.run import Run
 
 ROUTES: Final = web.RouteTableDef()
@@ -149,8 +149,7 @@ async def own_form(request: web.Request) -> Mapping[str, object]:
     """
     form = await request.post()
     own = f"http://{request.headers.get('Host', '')}"
-    given = str(form.get("token", "")).encode()
-    if request.headers.get("Origin") != own or not secrets.compare_digest(given, request.app[TOKEN].encode()):
+    if request.headers.get("Origin") != own or not is_same(str(form.get("token", "")), request.app[TOKEN]):
         raise web.HTTPForbidden(text="replay: expected a form from this service's own page")
     return form
 

@@ -7,11 +7,12 @@ can receive this cookie if its address is opened in the same browser. That is wh
 
 from __future__ import annotations
 
-import hmac
 import secrets
 import time
 from collections.abc import Mapping
 from typing import Final
+
+from freezeframe_schemas.local_tokens import is_same, shown_token
 
 _LINK_S: Final = 600.0
 _MOST_LINKS: Final = 100
@@ -27,12 +28,11 @@ class Door:
 
     def admits(self, authorization: str | None, cookies: Mapping[str, str], cookie_name: str) -> bool:
         """Return whether a request with this header and these cookies may be answered."""
-        return self.is_program(authorization) or _same(cookies.get(cookie_name, ""), self.cookie)
+        return self.is_program(authorization) or is_same(cookies.get(cookie_name, ""), self.cookie)
 
     def is_program(self, authorization: str | None) -> bool:
         """Return whether the header shows the token."""
-        scheme, _, token = (authorization or "").partition(" ")
-        return scheme.lower() == "bearer" and _same(token.strip(), self._token)
+        return is_same(shown_token(authorization), self._token)
 
     def make_link(self) -> str:
         """Return the path of a link that opens the pages once."""
@@ -46,7 +46,3 @@ class Door:
     def enter(self, code: str) -> bool:
         """Return whether the link with this code opens the pages; it works once."""
         return self._links.pop(code, 0.0) > time.monotonic()
-
-
-def _same(given: str, expected: str) -> bool:
-    return hmac.compare_digest(given.encode(errors="surrogateescape"), expected.encode())
