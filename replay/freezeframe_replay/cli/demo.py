@@ -22,7 +22,7 @@ COMMAND: Final = Command(
     description="A failing run is recorded, found in SQL, re-enacted offline and fixed. It needs git, and no API key.",
     examples={
         "freezeframe demo": "the whole story; its files are in .demo",
-        "freezeframe demo --directory /tmp/demo": "its files elsewhere",
+        "freezeframe demo --directory story": "its files elsewhere",
     },
     exit_codes={1: "a claim of the story is false, or a part is missing"},
     options=(
