@@ -173,7 +173,7 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
     if genai.HTTP_REQUEST_METHOD not in attributes and body is not None and values.is_opaque(body):
         yield Gap(
             kind=GapKind.RESULT_OPAQUE,
-            text=f"the result of {span.name} holds a {_opaque_class(body)}, which cannot be rebuilt",
+            text=f"the result of {span.name} holds a {_opaque_class(body)}, {NOT_WHOLE}",
             do="return plain data from it: JSON types, dataclasses, pydantic models",
         )
 

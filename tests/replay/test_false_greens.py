@@ -256,13 +256,62 @@ if __name__ == "__main__":
 """
 
 
+SECRET = """
+import secrets
+
+@freezeframe.run
+def answer(question):
+    return track(secrets.token_hex(8))
+
+if __name__ == "__main__":
+    answer("where?")
+"""
+
+SYSTEM_RANDOM = """
+import random
+
+@freezeframe.run
+def answer(question):
+    return track(str(random.SystemRandom().random()))
+
+if __name__ == "__main__":
+    answer("where?")
+"""
+
+LOCK = """
+import threading
+
+@freezeframe.tool
+def hold(order):
+    return {"lock": threading.Lock()}
+
+@freezeframe.run
+def answer(question):
+    return track(type(hold("AC-1")["lock"]).__name__)
+
+if __name__ == "__main__":
+    answer("where?")
+"""
+
+DREW = "the program drew from os.urandom, /dev/urandom, secrets or SystemRandom, which a replay does not set"
+
+
 @pytest.mark.parametrize(
     ("source", "gap"),
     [
+        (SECRET, DREW),
+        (SYSTEM_RANDOM, DREW),
+        (LOCK, "the result of execute_tool hold holds a _thread:lock, which a replay does not give back whole"),
         (CHANGING, "tool fill (agent.py:9) changes its argument found, which a replay does not do"),
         (CANCELLED, "the run was ended from outside (CancelledError)"),
     ],
-    ids=["a tool that changes its argument", "a generator that its caller cancels"],
+    ids=[
+        "a secret",
+        "SystemRandom",
+        "a lock in a result",
+        "a tool that changes its argument",
+        "a generator that its caller cancels",
+    ],
 )
 def test_a_divergence_of_unchanged_code_names_the_gap_that_show_does(source: str, gap: str, tmp_path: Path) -> None:
     fixture = record(tmp_path, TOOLS + source)

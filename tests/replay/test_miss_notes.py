@@ -46,6 +46,7 @@ def test_a_number_that_the_program_measured_is_named_if_it_is_far_from_that_of_t
 RETURNS = "returns a shop:Order, which a replay does not give back whole (only plain data and fields)"
 FETCH, PRICE, COUNT = (f"{name} (shop.py:{line}) {RETURNS}" for name, line in (("fetch", 3), ("price", 9), ("count", 15)))
 CHANGES = "tool fill (shop.py:20) changes its argument found, which a replay does not do: return the change"
+HELD = "the result of execute_tool price holds a _thread:lock, which a replay does not give back whole: return plain data"
 CARRIED = "an earlier run of the process changed shop.SEEN, which a replay does not do: keep no state"
 
 
@@ -56,6 +57,8 @@ CARRIED = "an earlier run of the process changed shop.SEEN, which a replay does 
         ([FETCH, PRICE, COUNT], ["price", "fetch", "POST /v1/chat/completions"], FETCH),
         ([FETCH, CHANGES], ["fetch", "fill"], CHANGES),
         ([FETCH, CARRIED], ["fetch"], FETCH),
+        ([HELD, CARRIED], ["price"], HELD),
+        ([HELD, CARRIED], ["fetch"], CARRIED),
         ([FETCH, CARRIED], [], CARRIED),
         ([FETCH, CARRIED], ["count"], CARRIED),
         ([FETCH], [], ""),

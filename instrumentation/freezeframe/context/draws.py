@@ -10,7 +10,7 @@ from pathlib import Path
 from types import FrameType
 from typing import Final
 
-from freezeframe_schemas.gaps import Gap, GapKind
+from freezeframe_schemas.gaps import NOT_SET, Gap, GapKind
 
 MAX_DRAWS: Final = 20_000
 """Readings that one run keeps; a new one starts whenever a different lane draws."""
@@ -25,7 +25,7 @@ MAX_STATES: Final = 100
 
 _WORDS: Final = {
     UNRECORDED: (
-        "the program drew from os.urandom, /dev/urandom, secrets or SystemRandom, which are not recorded",
+        f"the program drew from os.urandom, /dev/urandom, secrets or SystemRandom, {NOT_SET}",
         "draw what is not secret from random or uuid, or draw it in a function marked @freezeframe.tool",
     ),
     NUMPY: (

@@ -26,7 +26,7 @@ from freezeframe_schemas.wire.document import as_object, as_objects, parse
 
 _MAY_BE_MEASURED: Final = re.compile(r"(?<![\d.])\d+\.\d+(?:e-?\d+)?(?![\d@]|\.\d)|(?<![\w.-])\d{3,}(?![\w@-]|\.\d)")
 """A fraction, or a longer integer, that is not part of a name or an id: ``<1764.210.53@host>``."""
-_OF_A_CALL: Final = re.compile(r"(?:tool )?(\S+) ")
+_OF_A_CALL: Final = re.compile(r"(?:tool |the result of \S+ )?(\S+) ")
 """Begins a gap of one function, if it is one of the recorded calls."""
 _MAX_REASONS: Final = 3
 _NUMBER: Final = re.compile(r"(?<![\w.])\d+(?:\.\d+)?(?:e-\d+)?")
