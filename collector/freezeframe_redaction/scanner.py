@@ -13,7 +13,7 @@ from typing import Final, Self
 
 from freezeframe_redaction import detectors
 from freezeframe_redaction.deadline import NEVER, Deadline
-from freezeframe_redaction.detectors import encoded, line_breaks, numbers, phone
+from freezeframe_redaction.detectors import encoded, fields, line_breaks, numbers, phone
 from freezeframe_redaction.detectors.people import alone, evidence, namesakes
 from freezeframe_redaction.detectors.people.names import CLASS, MARKS
 from freezeframe_redaction.leaves.key_context import KeyContexts
@@ -183,6 +183,8 @@ class Scanner:
             (end - 1 - len(part) + len(prefix), end - 1) for end, part, (_, prefix) in zip(ends, parts, leaves, strict=True)
         ]
         found = engine.find(batch, ends, deadline)
+        for index, item in fields.find(batch, bounds, [prefix for _, prefix in leaves]):
+            found.setdefault(index, []).append(item)
         if CLASS in self._classes:
             for index, item in alone.propose(batch, bounds):
                 found.setdefault(index, []).append(item)

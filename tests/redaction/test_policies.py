@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -249,3 +250,28 @@ def test_a_class_by_key_takes_the_value_of_its_key_and_no_more(key: str, text: s
     made = str(Redactor(parse_policy(source), KEY).redact(text).value)
     assert left in made
     assert (made != text) == (f"{key}{text}".lower().count(key) > 1 and left != text)
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        ("nome nom naam cognome voornaam achternaam nazwisko efternamn 姓名 氏名 이름 customer.cognome", "Kowalczyk"),
+        ("street_address streetAddress line1 shipping_address billingAddress direccion indirizzo 住所", "5310 E Camino Bosque"),
+        ("steuer_id fodselsnummer tckn cnp rodne_cislo national_id customerNationalId", "86095742719"),
+        ("passportNo passport_number", "C01X00T47"),
+        ("passcode verification_code passphrase senha wachtwoord mot_de_passe", "x7k9tt2"),
+        ("bank_account kontonummer rekening 银行卡号", "12345678901"),
+    ],
+)
+def test_a_certain_key_decides(keys: str, value: str) -> None:
+    redactor = Redactor(load_policy(), KEY)
+    for key in keys.split():
+        assert value not in str(redactor.redact(json.dumps({key: value})).value), key
+
+
+@pytest.mark.parametrize(
+    "text", ['{"nome": "produto"}', '{"nom": "Livraison rapide"}', '{"cognome": "unknown"}', '{"line1": "n/a"}']
+)
+def test_the_value_of_a_certain_key_has_the_form_of_one(text: str) -> None:
+    """A key that names things as well needs a second sign."""
+    assert Redactor(load_policy(), KEY).redact(text).value == text

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from freezeframe_redaction.rules.fields import field_of
 from freezeframe_redaction.rules.read import Rules
 
 _RULES = Rules("keys")
@@ -70,6 +71,8 @@ class KeyContexts(dict[str, KeyContext]):
     def _read(self, key: str) -> KeyContext:
         plain = _is_plain(key)
         if key in self._telling:
+            return KeyContext(f"{key}: ", False, plain, _LEAST_NAMED)
+        if field_of(key) is not None:
             return KeyContext(f"{key}: ", False, plain, _LEAST_NAMED)
         if len(key) > 64 or "\n" in key:
             return KeyContext("", False, plain, _LEAST_BARE)

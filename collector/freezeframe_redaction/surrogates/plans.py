@@ -142,7 +142,7 @@ def _plan_in(region: str) -> NumberingPlan | None:
 
 @lru_cache(1024)
 def _is_of(code: str, national: str) -> bool:
-    """Whether a region with the code assigns the number; the two dozen with the code 1 are asked about it one after the other."""
+    """Whether a region with the code assigns the number; those with the code 1 ask one after the other."""
     return _assigned_under(code).fullmatch(national) is not None
 
 
