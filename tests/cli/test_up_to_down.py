@@ -149,6 +149,9 @@ def test_runs_are_listed_and_filtered(project: Project) -> None:
     assert [name for name in names if name in ("answer", "lose")] == ["answer", "lose"]
     failed = json.loads(run_command(project, "runs", "--json", "--failed", "--since", "1h"))
     assert [run["name"] for run in failed] == ["lose"]
+    by_status = json.loads(run_command(project, "runs", "--json", "--status", "failed", "--entry", "lose"))
+    assert by_status == failed
+    assert json.loads(run_command(project, "runs", "--json", "--entry", "lose", "--service", "nobody")) == []
     assert "answer" in run_command(project, "runs", "--limit", "5")
 
 

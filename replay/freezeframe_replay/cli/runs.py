@@ -19,15 +19,22 @@ from freezeframe_replay.sources.store import RunRow
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.lifecycle import NOT_OK, RunStatus
 
+_STATUSES: Final = {status.word: status for status in RunStatus}
+_EQUAL: Final = {"entry": "name", "service": "service"}
+"""An option -> the column of the view `runs` that has its value."""
 COMMAND: Final = Command(
     examples={
         "freezeframe runs": "the last 20",
         "freezeframe runs --failed --since 1h": "runs of the last hour that failed or never finished",
+        "freezeframe runs --status failed --entry answer": "of one entry point",
         "freezeframe runs --session chat-81": "the turns of a conversation",
         "freezeframe runs --limit 200 --json": "one JSON array",
     },
     options=(
         flag("--failed", "only runs that failed or never finished"),
+        option("--status", choices=list(_STATUSES), help="only runs with this status, as the list shows it"),
+        option("--entry", metavar="NAME", help="only runs of this entry point"),
+        option("--service", metavar="NAME", help="only runs of this service"),
         option("--session", metavar="ID", help="only runs of this conversation"),
         option("--since", type=seconds, metavar="AGE", help="only runs started within 15m, 1h, 7d, ..."),
         option("--limit", type=positive, default=20, metavar="N", help="at most N runs (default: 20)"),
@@ -43,8 +50,17 @@ def execute(arguments: argparse.Namespace) -> int:
     if elsewhere is not None:
         return elsewhere
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
-    statuses = NOT_OK if arguments.failed else ()
-    runs = open_store(place_of(arguments)).list_runs(arguments.limit, statuses=statuses, session=arguments.session, since=since)
+    chosen = {name: getattr(arguments, name) for name in _EQUAL if getattr(arguments, name)}
+    if arguments.failed and arguments.status:
+        raise ConfigError("--failed and --status: expected one of them")
+    runs = open_store(place_of(arguments)).list_runs(
+        arguments.limit,
+        statuses=(_STATUSES[arguments.status],) if arguments.status else NOT_OK if arguments.failed else (),
+        session=arguments.session,
+        since=since,
+        where=" AND ".join(f"{_EQUAL[name]} = {{{name}:String}}" for name in chosen),
+        parameters=chosen,
+    )
     if arguments.json:
         print_json([dataclasses.asdict(run) for run in runs])
     elif runs:
@@ -63,7 +79,7 @@ def _elsewhere(arguments: argparse.Namespace) -> int | None:
         ConfigError: it lists no runs, or a filter was given.
     """
     place = place_of(arguments)
-    filters = [name for name in ("failed", "session", "since") if getattr(arguments, name)]
+    filters = [name for name in ("failed", "status", "entry", "service", "session", "since") if getattr(arguments, name)]
     found = list_elsewhere(place, arguments.limit)
     if found is None:
         return None
