@@ -51,12 +51,22 @@ def _start(point: EntryPoint, structure: AgentStructure, provider: Any, started:
         instrumentor = point.load()()
         if point.name == "langchain":
             structure.around.append(partial(_in_langchain, instrumentor))
-        if instrumentor.is_instrumented_by_opentelemetry:
+        if instrumentor.is_instrumented_by_opentelemetry or _is_starting(instrumentor):
             return
         config = TraceConfig(hide_inputs=True, hide_outputs=True, hide_llm_tools=True, hide_llm_invocation_parameters=True)
         # By default, that of openai-agents takes OpenAI's own exporter away.
         instrumentor.instrument(tracer_provider=provider, config=config, exclusive_processor=False)
         started.append(instrumentor)
+
+
+def _is_starting(instrumentor: Any) -> bool:
+    """Return whether the program is starting it: that may be what imports the framework."""
+    frame = sys._getframe()
+    while frame is not None:
+        if frame.f_locals.get("self") is instrumentor:
+            return True
+        frame = frame.f_back
+    return False
 
 
 def _stop(structure: AgentStructure, started: list[Any]) -> None:
