@@ -206,6 +206,10 @@ from opentelemetry import trace
 
 class Instrumentor:
     is_instrumented_by_opentelemetry = False
+    only = None
+    def __new__(cls):
+        cls.only = cls.only or super().__new__(cls)
+        return cls.only
     def instrument(self, *, tracer_provider, **options):
         import agno
         tracer, run = tracer_provider.get_tracer("theirs"), agno.run
@@ -217,6 +221,10 @@ class Instrumentor:
 AGENT = """
 import sys, freezeframe
 freezeframe.instrument()
+if "own" in sys.argv:
+    from opentelemetry.sdk.trace import TracerProvider
+    import theirs
+    theirs.Instrumentor().instrument(tracer_provider=TracerProvider())
 import agno, httpx2
 
 @freezeframe.run
@@ -228,10 +236,15 @@ print(main())
 """
 
 
-@pytest.mark.parametrize(("switch", "expected"), [("true", "shopper"), ("false", None)])
-def test_the_instrumentor_of_a_framework_is_started_when_that_is_imported_unless_structure_is_off(
-    switch: str, expected: str | None, provider: Provider, tmp_path: Path
+@pytest.mark.parametrize(
+    ("switch", "given", "expected", "ours"),
+    [("true", "", "shopper", 1), ("false", "", None, 0), ("true", "own", "shopper", 0)],
+    ids=["on", "off", "program"],
+)
+def test_the_instrumentor_of_a_framework_is_started_on_its_import_unless_that_is_off_or_the_program_starts_it(
+    switch: str, given: str, expected: str | None, ours: int, provider: Provider, tmp_path: Path
 ) -> None:
+    """One that the program starts, here while it imports the framework, keeps the provider that the program gave it."""
     (tmp_path / "agno.py").write_text("def run(function):\n    return function()\n")
     (tmp_path / "theirs.py").write_text(INSTRUMENTOR)
     metadata = tmp_path / "theirs-1.dist-info"
@@ -241,8 +254,8 @@ def test_the_instrumentor_of_a_framework_is_started_when_that_is_imported_unless
     script, file = tmp_path / "agent.py", tmp_path / "spans.jsonl"
     script.write_text(AGENT)
     environment = {**os.environ, "FREEZEFRAME_FILE": str(file), "FREEZEFRAME_STRUCTURE": switch, "PYTHONPATH": str(tmp_path)}
-    subprocess.run([sys.executable, script, provider.url], env=environment, check=True, timeout=400)
+    subprocess.run([sys.executable, script, provider.url, given], env=environment, check=True, timeout=400)
     spans = [span for line in file.read_text().splitlines() for span in spans_from_otlp_json(json.loads(line))]
     (call,) = [span for span in spans if genai.EXCHANGE_KIND in span.attributes]
     assert call.text(genai.AGENT_NAME) == expected
-    assert {span.span_id for span in spans if span.name == "shopper"} == ({call.parent_span_id} if expected else set())
+    assert [span.span_id for span in spans if span.name == "shopper"] == [call.parent_span_id] * ours
