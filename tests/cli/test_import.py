@@ -15,6 +15,7 @@ from running_collector import CollectorProcess, span
 from freezeframe_replay.cli import main
 from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.local.target import RunsPlace, load_run
+from freezeframe_replay.operations.source import RunSource
 from freezeframe_replay.sources.otlp_requests import requests_of_file
 from freezeframe_replay.sources.span_file import load_runs_of_file
 from freezeframe_schemas import genai
@@ -22,6 +23,7 @@ from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.otlp.decode import decode_traces
 from freezeframe_schemas.otlp.encode import encode_traces
 from freezeframe_schemas.otlp.json_form import spans_to_otlp_json
+from freezeframe_schemas.run import Run
 
 RECORDED = Path(__file__).parents[1] / "data" / "otlp"
 BACKENDS = RECORDED.parent / "backends"
@@ -82,7 +84,8 @@ def test_traces_of_a_client_without_a_span_around_the_run_are_one_run_of_the_sto
     assert len(ids) > 1
     for trace_id in ids:
         found = load_run(RunsPlace(data=collector.data), trace_id)
-        assert len(found.spans) == len(run.spans)
+        shown = RunSource(RunsPlace(data=collector.data)).load(trace_id)
+        assert isinstance(shown, Run) and [len(shown.spans), len(found.spans)] == [len(run.spans)] * 2
         ledger = [loss.source for loss in freeze(found).ledger if loss.field == "traces"]
         assert ledger == [f"{len(ids)} joined: each carries on the conversation of one before, or reports its answer"]
     assert len(load_run(RunsPlace(data=collector.data), "9" * 32).spans) == 1

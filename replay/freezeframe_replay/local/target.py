@@ -16,7 +16,7 @@ from freezeframe_replay.local.home import STORE_VARIABLE, find_home
 from freezeframe_replay.report.render import ID_DIGITS
 from freezeframe_replay.sources.fixture_archive import is_archive, load_fixture_archive
 from freezeframe_replay.sources.span_file import load_runs_below, load_runs_of_file, others_of, pick_run, split_name
-from freezeframe_replay.sources.store import LAST, RunStore, open_runs
+from freezeframe_replay.sources.store import LAST, RunStore, load_stored, open_runs
 from freezeframe_replay.sources.store_door import is_backend
 from freezeframe_schemas.errors import ConfigError, RunError
 from freezeframe_schemas.fixture import Fixture, load_fixture
@@ -168,10 +168,7 @@ def load_run(place: RunsPlace, named: str) -> Run:
         return _picked(folder, load_runs_below(folder), "" if named == LAST else named)
     url = store_of(place)
     if not is_backend(url):
-        from freezeframe_replay.sources.foreign import continued  # which loads every vendor's conventions
-
-        store = open_runs(url)
-        return build_run(continued(store, store.load_spans(named)))
+        return load_stored(open_runs(url), named)
     from freezeframe_replay.sources.backends import load_backend_spans
 
     return build_run(load_backend_spans(url, named))

@@ -11,10 +11,10 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
-from freezeframe_replay.sources.store import RunStore, open_runs, with_standing
+from freezeframe_replay.sources.store import RunStore, load_stored, open_runs, with_standing
 from freezeframe_schemas.errors import StoreError
 from freezeframe_schemas.lifecycle import RunStatus
-from freezeframe_schemas.run import Run, build_run
+from freezeframe_schemas.run import Run
 
 _T = TypeVar("_T")
 _FRESH_S: Final = 30.0
@@ -53,7 +53,7 @@ class KeptStore:
         last = self._last
         if last is not None and last[1].trace_id == name and time.monotonic() - last[0] < _FRESH_S:
             return last[1]
-        run = self.use(lambda store: with_standing(build_run(store.load_spans(name)), store))
+        run = self.use(lambda store: with_standing(load_stored(store, name), store))
         self._last = None if run.status is RunStatus.UNFINISHED else (time.monotonic(), run)
         return run
 

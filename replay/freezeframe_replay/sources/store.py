@@ -14,9 +14,10 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe_replay.sources.store_door import StoreDoor
+from freezeframe_schemas import genai
 from freezeframe_schemas.errors import PermanentStoreError, RetryableStoreError, RunError, WireError
 from freezeframe_schemas.lifecycle import RunStatus
-from freezeframe_schemas.run import Run
+from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables import run_statement, spans_from_blocks
 from freezeframe_schemas.tables.ddl import DATABASE
@@ -143,6 +144,19 @@ def _store_errors() -> Generator[None]:
     except Error as error:
         said = _ITS_OWN.sub(r"\1", str(error).replace("\n", " ").replace(" FORMAT Native", ""))
         raise PermanentStoreError(f"store: {said[:2000]}") from error
+
+
+def load_stored(store: RunStore, name: str) -> Run:
+    """Return the run of a trace id or of any other name that `RunStore.load_spans` takes; raises as it does.
+
+    Traces that are one conversation are one run.
+    """
+    spans = store.load_spans(name)
+    if not any(genai.EXCHANGE_KIND in span.attributes or genai.ENTRY_KIND in span.attributes for span in spans):
+        from freezeframe_replay.sources.foreign import continued  # which loads every vendor's conventions
+
+        spans = continued(store, spans)
+    return build_run(spans)
 
 
 def with_standing(run: Run, store: RunStore) -> Run:
