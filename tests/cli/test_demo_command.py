@@ -52,3 +52,14 @@ def test_a_missing_part_is_named_with_the_install_of_this_copy(
     said = capsys.readouterr().err
     assert "not installed: chdb" in said
     assert re.search(r"pip install .*\[demo\]", said)
+
+
+def test_the_extra_names_each_library_that_the_story_imports() -> None:
+    """What only another package brings along may be gone tomorrow. langgraph is for one variant, played in a clone."""
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    named = {re.split(r"[>=\[]", line)[0] for line in extra["demo"] + extra["ui"]}
+    files = sorted((ROOT / "examples/order_lookup").glob("*.py"))
+    imported = {word for file in files for word in re.findall(r"^(?:import|from) (\w+)", file.read_text(), flags=re.MULTILINE)}
+    foreign = imported - sys.stdlib_module_names - {file.stem for file in files}
+    left_out = ("freezeframe", "langgraph", "langchain_")
+    assert [name for name in sorted(foreign - named) if not name.startswith(left_out)] == []
