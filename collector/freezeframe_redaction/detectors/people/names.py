@@ -154,10 +154,11 @@ def before_common(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, i
 
 def trimmed(text: str, tokens: list[tuple[int, int]]) -> list[tuple[int, int]]:
     """Drop words from the end that are not part of a name."""
+    whole = len(tokens)
     while len(tokens) > 1 and is_ordinary(text[slice(*tokens[-1])]) and text[slice(*tokens[-1])].lower() not in SURNAMES:
         tokens = tokens[:-1]
-    while len(tokens) > 2 and _is_beside(*(text[slice(*token)] for token in tokens[-3:])):
-        tokens = tokens[:-1]
+    if len(tokens) == whole and len(tokens) > 2 and _is_beside(*(text[slice(*token)] for token in tokens[-3:])):
+        tokens = tokens[:-1]  # with ordinary words behind, the word may be of a thing: "Maria Lopez Elementary School"
     return tokens
 
 
