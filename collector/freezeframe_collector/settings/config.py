@@ -171,7 +171,8 @@ class RedactionConfig:
     )
     vault: bool = setting(
         False,
-        "Also keep the originals, sealed, in `vault.db` in the data directory, for `freezeframe store vault` to reveal or forget.",
+        "Also keep the originals, sealed, in `vault.db` in the data directory, "
+        "for `freezeframe store vault` to reveal or forget.",
     )
     vault_keys: str = setting(
         "",

@@ -105,8 +105,8 @@ def expire(store: Store, retention: Retention, *, today: dt.date, dry_run: bool 
 def enable_search(store: Store) -> None:
     """Build the full-text index on payloads, for what is stored and for what is to come.
 
-    Searches become many times faster, and a span takes half as much disk again; figures in ``docs/operate/store.md``. `search` answers
-    the same without it.
+    Searches become many times faster, and a span takes half as much disk again; figures in ``docs/operate/store.md``.
+    `search` answers the same without it.
     """
     # bitpacking: a third less disk for the same CPU time
     index = "TYPE text(tokenizer = 'splitByNonAlpha', posting_list_codec = 'bitpacking')"

@@ -109,8 +109,8 @@ def _lost(directory: Path, redacted: Path) -> ConfigError:
 
 def _restore(directory: Path) -> str:
     return (
-        f"restore the keys from a backup; if they are lost for good, make new ones: freezeframe store redact-file --rotate-key --keys"
-        f" {directory} (from then on, the same value gets another surrogate)"
+        "restore the keys from a backup; if they are lost for good, make new ones: "
+        f"freezeframe store redact-file --rotate-key --keys {directory} (from then on, the same value gets another surrogate)"
     )
 
 
