@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from freezeframe.context.structure import AgentStructure
     from freezeframe.export.delivery import CollectorExporter
     from freezeframe.export.export_queue import DeliveryCounts, Exporter, ExportQueue
+    from freezeframe.export.sampling import RunSampling
     from freezeframe.export.spooling import SpoolingExporter
     from freezeframe.export.tracing import CaptureProcessor
     from freezeframe.runs.process_root import ProcessRoot
@@ -255,14 +256,11 @@ def start_recording(
     hidden_by: MasksValues | None = None,
 ) -> Handle:
     """Build recorder, processor and queue around an exporter, and switch the seams to recording."""
-    from opentelemetry import trace
-    from opentelemetry.sdk.trace import TracerProvider
-
-    from freezeframe.context.environment import environment_attributes, program_name
+    from freezeframe.context.environment import environment_attributes
     from freezeframe.context.structure import AgentStructure
     from freezeframe.export.export_queue import ExportQueue
-    from freezeframe.export.sampling import RunSampler, RunSampling
-    from freezeframe.export.tracing import CaptureProcessor, OwnIds, make_provider
+    from freezeframe.export.sampling import RunSampling
+    from freezeframe.export.tracing import CaptureProcessor, OwnIds
     from freezeframe.runs.process_root import ProcessRoot
     from freezeframe.seams.recorder.hiding import Hiding
     from freezeframe.seams.recorder.recording import Recorder
@@ -284,11 +282,7 @@ def start_recording(
     structure = AgentStructure() if settings.structure else None
     processor = CaptureProcessor(queue, sampling, structure)
     if provider is None:
-        provider = trace.get_tracer_provider()
-        if not isinstance(provider, TracerProvider):
-            sampler = None if sampling is None else RunSampler(sampling)
-            provider = make_provider(settings.service_name or program_name(), sampler)
-            trace.set_tracer_provider(provider)
+        provider = _find_or_set_provider(settings, sampling)
     shared = not isinstance(provider.id_generator, OwnIds)
     provider.add_span_processor(processor)
     root = ProcessRoot(settings)
@@ -310,6 +304,23 @@ def start_recording(
     if structure is not None and switch.serving() is None:
         handle.watch_frameworks(structure, provider)
     return handle
+
+
+def _find_or_set_provider(settings: Settings, sampling: RunSampling | None) -> Any:
+    """Return the program's tracer provider; if it has none, set ours."""
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+
+    from freezeframe.context.environment import program_name
+    from freezeframe.export.sampling import RunSampler
+    from freezeframe.export.tracing import make_provider
+
+    provider = trace.get_tracer_provider()
+    if not isinstance(provider, TracerProvider):
+        sampler = None if sampling is None else RunSampler(sampling)
+        provider = make_provider(settings.service_name or program_name(), sampler)
+        trace.set_tracer_provider(provider)
+    return provider
 
 
 def record_replay(file: str, *, service_name: str, root: Root) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from functools import partial
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Final
 
 from freezeframe._guard import guard
 from freezeframe.seams.recorder.patching import IMPORT_HOOK
 
 if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
+
     from freezeframe.context.structure import AgentStructure
 
 _GROUP: Final = "openinference_instrumentor"
@@ -38,10 +39,17 @@ _FRAMEWORKS: Final = {
 def follow(structure: AgentStructure, provider: Any) -> Callable[[], None]:
     """Start each instrumentor of a framework when the program imports that; return what stops those that were started here."""
     started: list[Any] = []
-    for point in entry_points(group=_GROUP):
-        if module := _FRAMEWORKS.get(point.name):
-            IMPORT_HOOK.when_imported(module, lambda _, point=point: _start(point, structure, provider, started))
+    for name, module in _FRAMEWORKS.items():
+        IMPORT_HOOK.when_imported(module, lambda _, name=name: _start_installed(name, structure, provider, started))
     return partial(_stop, structure, started)
+
+
+def _start_installed(name: str, structure: AgentStructure, provider: Any, started: list[Any]) -> None:
+    """Start the instrumentor of that name, if there is one: only a program with a framework pays for the search."""
+    from importlib.metadata import entry_points
+
+    for point in entry_points(group=_GROUP, name=name):
+        _start(point, structure, provider, started)
 
 
 def _start(point: EntryPoint, structure: AgentStructure, provider: Any, started: list[Any]) -> None:

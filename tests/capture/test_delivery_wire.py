@@ -194,12 +194,15 @@ def test_a_span_that_is_too_large_without_bodies_is_counted_as_lost(receiver: Re
 
 
 @pytest.mark.parametrize("protocol", ["http/protobuf", "grpc"])
-def test_a_forked_child_has_a_connection_of_its_own(protocol: str, receiver: Receiver, collector: GrpcCollector) -> None:
+def test_a_forked_child_has_a_connection_of_its_own(
+    protocol: str, receiver: Receiver, collector: GrpcCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
     exporter = exporter_to(collector.url if protocol == "grpc" else receiver.url, protocol=protocol)
     wire: Any = exporter._wire
     assert exporter.export([span(1)], BatchDeadline(5)) == Fate(delivered=1)
     parents = wire._connection if protocol != "grpc" else wire._channel
-    wire._pid = os.getpid() + 1  # as a child finds it
+    child = os.getpid() + 1
+    monkeypatch.setattr(os, "getpid", lambda: child)
     assert exporter.export([span(2)], BatchDeadline(5)) == Fate(delivered=1)
     assert (wire._connection if protocol != "grpc" else wire._channel) is not parents
     exporter.close()

@@ -30,6 +30,7 @@ from freezeframe_schemas import exchange, genai, values
 from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
 
 if TYPE_CHECKING:
+    from opentelemetry.context import Context
     from opentelemetry.trace import Span, Tracer
 
     from freezeframe._config import Settings
@@ -111,16 +112,7 @@ class Recorder:
             return None
         remote = kind in (Kind.MODEL, Kind.HTTP, Kind.MCP, Kind.DATABASE)
         held = self._held_back() if kind in (Kind.DATABASE, Kind.FILE) else _NOT_HELD
-        attributes: dict[str, str] = {} if self.describe_spans is None else {genai.EXCHANGE_KIND: kind.value}
-        around = current_place().call_span_id
-        if around:
-            attributes[genai.EXCHANGE_INSIDE] = around
-        context = self.root.context_for_exchange(is_call=held() is None)
-        if self.structure is not None:
-            with guard("recorder.structure"):
-                context, agent = self.structure.place(context)
-                if agent:
-                    attributes[genai.AGENT_NAME] = agent
+        context, attributes = self._place(kind, is_call=held() is None)
         span = self.tracer.start_span(
             name,
             context=context,
@@ -154,6 +146,20 @@ class Recorder:
         )
         self._under_way.add(recording)
         return recording
+
+    def _place(self, kind: Kind, *, is_call: bool) -> tuple[Context | None, dict[str, str]]:
+        """Return the context of a new exchange's span, and what the span says from its start."""
+        attributes: dict[str, str] = {} if self.describe_spans is None else {genai.EXCHANGE_KIND: kind.value}
+        around = current_place().call_span_id
+        if around:
+            attributes[genai.EXCHANGE_INSIDE] = around
+        context = self.root.context_for_exchange(is_call=is_call)
+        if self.structure is not None:
+            with guard("recorder.structure"):
+                context, agent = self.structure.place(context)
+                if agent:
+                    attributes[genai.AGENT_NAME] = agent
+        return context, attributes
 
     def _held_back(self) -> Held:
         """Return what a request or task, or the whole program, does at its first call, which makes it a run.
