@@ -287,11 +287,12 @@ def test_a_run_without_exchanges_is_a_cold_case(project: Project) -> None:
 @pytest.mark.proof
 def test_the_service_serves_runs_fixtures_and_pages(project: Project, good_run: str, tmp_path: Path) -> None:
     """It serves the same fixture that the command writes; pages name the run and run no script but our own."""
-    base = f"http://127.0.0.1:{port_of(project, 'replay')}"
+    port = port_of(project, "replay")
+    base = f"http://127.0.0.1:{port}"
     home = Home(directory=project.root / ".freezeframe")
-    assert ask(home, f"{base}/healthz")["status"] == "ok"
-    assert good_run in [run["trace_id"] for run in ask(home, f"{base}/api/v1/runs", timeout_s=60)]
-    assert ask(home, f"{base}/api/v1/runs/{good_run[:12]}", timeout_s=60)["run_id"] == good_run
+    assert ask(home, port, "/healthz")["status"] == "ok"
+    assert good_run in [run["trace_id"] for run in ask(home, port, "/api/v1/runs", timeout_s=60)]
+    assert ask(home, port, f"/api/v1/runs/{good_run[:12]}", timeout_s=60)["run_id"] == good_run
     browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
     link = re.search(r"http://127\.0\.0\.1:\d+/enter\?code=\S+", run_command(project, "status"))
     assert link is not None

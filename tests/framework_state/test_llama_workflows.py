@@ -11,6 +11,7 @@ import pytest
 
 from freezeframe_replay.engine.begin import begin_at
 from freezeframe_replay.engine.freeze import freeze
+from freezeframe_replay.engine.policy import ReplayPolicy
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_schemas.fixture import Fixture
@@ -105,7 +106,7 @@ def test_a_replay_from_the_middle_runs_the_later_steps_only_and_ends_as_recorded
     recorded: Fixture, folder: Path, begin: int, steps: str
 ) -> None:
     (folder / "ran").write_text("")
-    report = reenact(begin_at(recorded, begin), cwd=folder)
+    report = reenact(begin_at(recorded, begin), cwd=folder, policy=ReplayPolicy(allow_paths=("ran",)))
     assert (folder / "ran").read_text() == steps
     assert report.divergences == ()
     assert report.outcome == recorded.entry.output

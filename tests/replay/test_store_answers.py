@@ -42,7 +42,7 @@ def test_a_store_that_answers_is_not_said_to_be_stopped() -> None:
         thread.start()
         try:
             with pytest.raises(RetryableStoreError, match=r"could not be checked in time") as caught:
-                open_runs(f"http://127.0.0.1:{server.server_address[1]}")
+                open_runs(f"http://127.0.0.1:{server.server_address[1]}").list_runs()
         finally:
             server.shutdown()
             thread.join()
@@ -54,5 +54,5 @@ def test_a_store_that_does_not_answer_is_to_be_started() -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with pytest.raises(RetryableStoreError, match=r"does not answer") as caught:
-        open_runs(f"http://127.0.0.1:{port}")
+        open_runs(f"http://127.0.0.1:{port}").list_runs()
     assert str(caught.value.do).startswith("start it with")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 _SILENT: Final = "does not answer"
 _TIMEOUT_S: Final = 300.0
 _CODE: Final = "X-ClickHouse-Exception-Code"
+_BUSY: Final = frozenset({"159", "202", "209", "241", "439"})
+"""Codes of ClickHouse for a store that has no time, no place or no memory at the moment."""
 _ESCAPES: Final = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r", "\0": r"\0"})
 """How a parameter is written: as a field of TabSeparated."""
 
@@ -89,6 +91,8 @@ class StoreDoor:
             if error.headers.get(_CODE) is None and error.code >= 500:  # a proxy, or a store that is about to end
                 raise RetryableStoreError(f"store {self.host}:{self.port}: HTTP {error.code}") from None
             said = said.rpartition("DB::Exception: ")[2] or f"HTTP {error.code}"
+            if error.headers.get(_CODE) in _BUSY:
+                raise self._unanswered(RuntimeError(said)) from None
             raise PermanentStoreError(f"store: {said[:2000]}") from None
         except OSError as error:
             raise self._unanswered(error) from error
