@@ -31,7 +31,8 @@ def check(runs: list[tuple[int, dict[str, Any]]], folder: Path) -> int:
     try:
         for played in recorded:
             run = build_run(redacted(played, redactor))
-            assert {gap.kind for gap in run.gaps} <= {GapKind.ENTRY_UNREACHABLE}  # made in a function of the test
+            # The entry point is made in a function of the test, and each tool takes its next result from the test's world.
+            assert [gap.kind for gap in run.gaps if "changes the variable world" not in gap.text] == [GapKind.ENTRY_UNREACHABLE]
             directory = folder / str(played.number)
             write_fixture(freeze(run), directory)
             assert private_values_in(directory, played.who) == []
