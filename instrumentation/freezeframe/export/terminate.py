@@ -21,13 +21,18 @@ import functools
 import os
 import signal
 import threading
-from typing import TYPE_CHECKING, Any, NoReturn
+import time
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from freezeframe._guard import guard
 from freezeframe.export.export_queue import is_importing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+
+_AGAIN_S: Final = 0.1
+"""Seconds between the signals that end a process whose spans another thread has delivered."""
 
 
 def flush_before_termination(flush: Callable[[], object]) -> Callable[[], None]:
@@ -64,6 +69,9 @@ def flush_before_termination(flush: Callable[[], object]) -> Callable[[], None]:
         finally:
             delivered = True
             os.kill(os.getpid(), number)
+            while signal.getsignal(number) is deliver:
+                time.sleep(_AGAIN_S)
+                os.kill(os.getpid(), number)  # one that came right before the main thread waits for a lock did not wake it
 
     def handle(former: object, handler: Any) -> None:
         """Set a handler if `former` is the present one. With eventlet, only `signal` knows whether this is the main thread."""
