@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from freezeframe_collector.settings.config_file import load_config
@@ -51,7 +53,7 @@ def test_no_command_prints_the_password_of_a_store(
 ) -> None:
     assert main([*command, "--store", address]) == 1
     printed = "".join(capsys.readouterr())
-    assert printed.startswith(f"freezeframe {command[0]}: ")
+    assert re.match(rf"freezeframe {command[0]}( \w+)?: ", printed)
     assert PASSWORD not in printed
 
 

@@ -72,11 +72,12 @@ class Played:
         command = [sys.executable, EXAMPLE / "world.py", self.directory / "world", "calls"]
         return subprocess.run(command, check=True, capture_output=True, text=True).stdout
 
-    def replay(self, *command: str) -> tuple[int, dict[str, Any]]:
-        """Replay the fixture in the bot's directory; return exit code and report."""
+    def replay(self, *command: str, writes: Path | None = None) -> tuple[int, dict[str, Any]]:
+        """Replay the fixture in the bot's directory; return exit code and report. `writes`: a file that is written for real."""
+        allowed = ["--allow-path", str(writes)] if writes else []
         program = ["--", *command] if command else []
         done = subprocess.run(
-            ["freezeframe", "replay", str(self.fixture), "--json", *program],
+            ["freezeframe", "replay", str(self.fixture), "--json", *allowed, *program],
             cwd=self.bot,
             env=_environment(),
             capture_output=True,
@@ -165,7 +166,7 @@ def test_every_served_response_is_the_recorded_one_chunk_by_chunk(old_code: Play
     (message,) = json.loads(fixture.entry.input or "")["kwargs"].values()
     (tmp_path / "listener.py").write_text(_LISTENER)
     heard_file = tmp_path / "heard.json"
-    code, report = old_code.replay("python", str(tmp_path / "listener.py"), str(heard_file), message)
+    code, report = old_code.replay("python", str(tmp_path / "listener.py"), str(heard_file), message, writes=heard_file)
     assert code == 0, report
     heard = [
         (path, status, [base64.b64decode(chunk) for chunk in chunks])
