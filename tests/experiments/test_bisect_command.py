@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import tempfile
 
 import pytest
 from agent_folder import Folder
@@ -111,16 +112,19 @@ def test_a_fix_is_not_looked_for(history: History, capsys: pytest.CaptureFixture
 def test_a_commit_whose_replay_is_not_the_same_each_time_is_not_named(
     history: History, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("SEEN", str(history.agent.root / "seen"))
-    good = history.commit("recorded here")
-    flaky = history.commit(
-        "tracks another order once",
-        "place = track(order,",
-        "open(os.environ['SEEN'], 'a').write('x')\n    place = track(found[len(open(os.environ['SEEN']).read()) == 1],",
-    )
-    assert main(["replay", "bisect", "run", "--good", good, "--quiet"]) == 125
-    said = capsys.readouterr().out
-    assert f"undecided: the replay of one commit is not the same each time: {flaky[:12]} was diverged, and identical" in said
+    with tempfile.NamedTemporaryFile(dir="/dev/shm") as seen:  # a replay writes to copies of other files
+        monkeypatch.setenv("SEEN", seen.name)
+        good = history.commit("recorded here")
+        flaky = history.commit(
+            "tracks another order once",
+            "place = track(order,",
+            "open(os.environ['SEEN'], 'a').write('x')\n    place = track(found[len(open(os.environ['SEEN']).read()) == 1],",
+        )
+        assert main(["replay", "bisect", "run", "--good", good, "--quiet"]) == 125
+        said = capsys.readouterr().out
+        assert (
+            f"undecided: the replay of one commit is not the same each time: {flaky[:12]} was diverged, and identical" in said
+        )
 
 
 def test_private_values_are_compared_with_the_key_of_the_users_folder(

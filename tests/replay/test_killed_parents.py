@@ -72,7 +72,9 @@ def test_a_replayed_command_ends_with_a_killed_replay(tmp_path: Path) -> None:
 
 def test_a_replayed_program_of_another_language_ends_with_a_killed_replay(tmp_path: Path) -> None:
     entry, *rest = make_run(model_call("where?", "here"))
-    target = {genai.ENTRY_KIND: EntryKind.PROGRAM.value, genai.ENTRY_INPUT: values.encode({"argv": LIVE})}
+    (tmp_path / "program.py").write_text("import lives\n\nlives.live()\n")
+    argv = [sys.executable, "program.py"]
+    target = {genai.ENTRY_KIND: EntryKind.PROGRAM.value, genai.ENTRY_INPUT: values.encode({"argv": argv})}
     run = build_run([replace(entry, attributes={**entry.attributes, **target}), *rest])
     write_fixture(freeze(run), tmp_path / "fixture")
     killed_while_alive(["replay", "fixture"], tmp_path)
