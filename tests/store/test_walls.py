@@ -66,7 +66,7 @@ def unchanged(store: Store, outside: Outside) -> Iterator[None]:
 
     def state() -> object:
         tables = store.query("SELECT name FROM system.tables WHERE database = 'freezeframe' ORDER BY name")
-        return tables, [store.query(f"SELECT count() FROM freezeframe.{table}") for table in ("span_rows", "prices")]
+        return tables, [store.query(f"SELECT count() FROM freezeframe.{table} FINAL") for table in ("span_rows", "prices")]
 
     before = state()
     yield
