@@ -13,7 +13,7 @@ COPIES = [
     ({"url": "file:///src/freezeframe", "dir_info": {"editable": True}}, "pip install -e '/src/freezeframe[replay]'"),
     ({"url": "file:///src/freezeframe", "dir_info": {}}, "pip install '/src/freezeframe[replay]'"),
     ({"url": "file:///my%20code/ff"}, "pip install '/my code/ff[replay]'"),
-    ({"url": f"file:///tmp/{WHEEL}", "archive_info": {}}, f"pip install '/tmp/{WHEEL}[replay]'"),
+    ({"url": f"file:///wheels/{WHEEL}", "archive_info": {}}, f"pip install '/wheels/{WHEEL}[replay]'"),
     (
         {"url": f"https://files.example/{WHEEL}", "archive_info": {}},
         f"pip install 'freezeframe[replay] @ https://files.example/{WHEEL}'",

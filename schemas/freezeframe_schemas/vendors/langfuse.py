@@ -1,4 +1,4 @@
-"""Langfuse SDKs 3 to 5: ``langfuse.observation.*``, with input and output as JSON texts.
+"""Langfuse SDK 5 (5.0.4 was recorded): ``langfuse.observation.*``, with input and output as JSON texts.
 
 Both are what the wrapper of an SDK, a callback or ``@observe`` saw: a request or its messages alone, an answer or its message
 alone, arguments, plain texts.
