@@ -164,7 +164,7 @@ async def test_hostile_arguments_are_refused_with_what_is_wrong(theatre: Theatre
             "SELECT 1; DROP TABLE spans",
         ):
             assert "root:" not in await client.refused("sql", query=query)
-        assert (await client.call("sql", query=count)).splitlines()[2:4] == held.splitlines()[2:4]
+        assert (await client.call("sql", query=count)).splitlines()[2] == held.splitlines()[2]
         for directory in ("../outside/a", "/etc/a", "link/a", ".git/hooks", "--force", "examples\0", "."):
             assert "directory" in await client.refused("save_test", run=run, directory=directory)
         assert "is not empty" in await client.refused("fork", run=run, directory="tools.py", step=2, result=[])

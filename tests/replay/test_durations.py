@@ -118,7 +118,7 @@ def test_another_number_is_not_taken_for_a_duration(tmp_path: Path) -> None:
     """Some are of the size of those that the program measures; a computed one has more digits than a duration has by chance."""
     more = (
         "LIMIT = 70 / 97\nfor each in range(40): perf_counter() - begun\n"
-        "report(f'{perf_counter() - begun:.4f}, limit 0.21, {LIMIT}', 0.5)"
+        "report(f'{perf_counter() - begun:.9f}, limit 0.21, {LIMIT}', 0.5)"
     )
     source = MEASURED + more
     fixture = record(tmp_path, source)
