@@ -8,6 +8,7 @@ from effort import examples
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from freezeframe_redaction.surrogates import heads
 from freezeframe_redaction.surrogates.plans import count_assigned_in, is_assigned, is_assigned_in, is_newly_assigned_in
 
 _CODES = sorted(phonenumbers.COUNTRY_CODE_TO_REGION_CODE)
@@ -48,3 +49,24 @@ def test_the_examples_of_each_region_are_assigned(region: str) -> None:
 def test_regions_asked_together_answer_as_they_do_one_by_one(digits: str, regions: set[str]) -> None:
     asked = tuple(sorted(regions))
     assert count_assigned_in(digits, asked) == sum(is_newly_assigned_in(digits, region) for region in asked)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "head", "length", "share"),
+    [
+        ("2(?:0[1-3]|1\\d)\\d{4}", "20", 7, 0.3),
+        ("2(?:0[1-3]|1\\d)\\d{4}", "215", 7, 1),
+        ("2(?:0[1-3]|1\\d)\\d{4}", "215", 8, 0),
+        ("[1-4]?5\\d{2,3}", "5", 4, 1),
+        ("[1-4]?5\\d{2,3}", "55", 4, 1),
+        ("[1-4]?5\\d{2,3}", "3", 4, 0.1),
+        ("(?:12){2}3|1(\\d{2})45", "1", 5, 0.0101),
+    ],
+)
+def test_the_first_digits_tell_which_share_of_numbers_a_pattern_has(pattern: str, head: str, length: int, share: float) -> None:
+    assert heads.share(heads.paths_of(pattern), head, length) == pytest.approx(share)
+
+
+def test_a_pattern_of_anything_else_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"position 3: expected digits, classes, groups or repeats"):
+        heads.paths_of("1(?!2)3")

@@ -9,15 +9,18 @@ where the value is. It begins with a zero only if the value does, since no numbe
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Final
 
 from freezeframe_redaction.prf import DIGITS, Prf, again, spell
 from freezeframe_redaction.surrogates.plans import (
     LONGEST_LOCAL,
     assigning,
+    assigning_besides,
     count_assigned_in,
     is_assigned,
     is_assigned_after_zeros,
+    share_of,
 )
 
 _ATTEMPTS: Final = 64
@@ -26,6 +29,8 @@ _MOST_COMPARED: Final = 12
 """Attempts that no larger region assigns, of which the one is taken that the fewest others do."""
 _FREE_ATTEMPTS: Final = 24
 """Of these, those of a North American number that may have any area code of the form N9X."""
+_USED: Final = 560 * 10**6
+"""Of a number, what digits are made of."""
 _FREE_AREAS: Final = "590", "490"
 """With the first, no other large plan has a number of ten digits that is written without a zero, but China has one with a 1 in
 front; with the second, only India has some, and China none."""
@@ -41,15 +46,7 @@ def make_phone(prf: Prf, digits: str, kind: str) -> str:
     """
     if (len(digits) == 10 and kind == "nanp") or (len(digits) == 11 and digits[0] == "1" and kind in ("nanp", "international")):
         # However it is written, it has the same ten digits: programs leave out the 1 in front, and put it back.
-        ten = digits[-10:]
-        with_one = assigning("1" + ten)[0]
-
-        def is_held(number: str) -> bool:
-            return is_assigned("1" + number) or count_assigned_in("1" + number, with_one) > 0
-
-        return digits[:-10] + _nobodys(
-            (_north_american(prf, ten, attempt) for attempt in range(_ATTEMPTS)), is_held, assigning(ten)[0]
-        )
+        return digits[:-10] + _north_american(prf, digits[-10:])
     if kind.startswith("international"):
         abroad = 2 if kind == "international00" else 0
         length = abroad + _country_code_length(digits[abroad:])
@@ -59,7 +56,7 @@ def make_phone(prf: Prf, digits: str, kind: str) -> str:
     if digits[0] == "0":
         return _nobodys((_inland(prf, digits, attempt, "00") for attempt in range(_ATTEMPTS)), is_assigned_after_zeros)
     made = (_inland(prf, digits, attempt, _bare_head(digits, attempt)) for attempt in range(_ATTEMPTS))
-    return _nobodys(made, lambda number: False, *assigning(digits))
+    return _nobodys(made, lambda number: False, assigning(digits), assigning_besides(digits))
 
 
 def _nobodys(
@@ -79,14 +76,29 @@ def _nobodys(
     return min(found, key=found.__getitem__, default=last)
 
 
-def _north_american(prf: Prf, digits: str, attempt: int) -> str:
-    """Return ten digits whose area code (N9X) is never assigned.
+def _north_american(prf: Prf, digits: str) -> str:
+    """Return ten digits whose area code (N9X) is never assigned, and which are in no large plan that has the original.
 
     Source: NANPA, "area codes": codes with 9 in the middle are reserved for expansion.
     """
-    number = prf.number("PHONE", again(digits, attempt))
-    area = f"{2 + number % 7}9{number // 7 % 10}" if attempt < _FREE_ATTEMPTS else _FREE_AREAS[attempt % 2]
-    return f"{area}{2 + number // 70 % 8}" + spell(number // 560, DIGITS, 6)
+    regions = assigning(digits)
+    with_one = tuple(region for region in assigning("1" + digits) if region != "US")
+    made = ""
+    for attempt in range(_ATTEMPTS):
+        number = prf.number("PHONE", again(digits, attempt)) % _USED
+        area = f"{2 + number % 7}9{number // 7 % 10}" if attempt < _FREE_ATTEMPTS else _FREE_AREAS[attempt % 2]
+        if _is_taken(area, regions, with_one) and attempt < _ATTEMPTS - 1:
+            continue
+        made = f"{area}{2 + number // 70 % 8}{spell(number // 560, DIGITS, 6)}"
+        if not (count_assigned_in(made, regions) or count_assigned_in("1" + made, with_one)):
+            break
+    return made
+
+
+@lru_cache(1 << 14)
+def _is_taken(area: str, regions: tuple[str, ...], with_one: tuple[str, ...]) -> bool:
+    """Return whether all numbers with the area code are assigned, in one of the regions, or with a 1 in front."""
+    return share_of(regions, 10, area) == 1 or share_of(with_one, 11, "1" + area) == 1
 
 
 def _inland(prf: Prf, canonical: str, attempt: int, head: str | None) -> str:

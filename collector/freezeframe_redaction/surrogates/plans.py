@@ -9,12 +9,15 @@ Source: libphonenumber metadata, as packaged in phonenumberslite.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any
 
 import phonenumbers
 from phonenumbers import COUNTRY_CODE_TO_REGION_CODE, PhoneMetadata, PhoneNumberFormat, PhoneNumberType
+
+from freezeframe_redaction.surrogates import heads
 
 _TYPES = "fixed_line mobile toll_free premium_rate shared_cost personal_number voip pager uan voicemail".split()
 REGIONS = tuple(
@@ -38,6 +41,8 @@ class NumberingPlan:
     """What is dialled in front inside the country (``0``)."""
     rewrite: str | None
     """What the prefix becomes if it is not simply dropped (Argentina, Brazil)."""
+    by_length: tuple[tuple[int, str], ...]
+    """Length of a number -> pattern of those that are assigned to some kind of line."""
 
     def national(self, digits: str) -> str:
         """Return the digits without the inland prefix, unless only the whole has the form of a number."""
@@ -77,6 +82,11 @@ def plan_of(region: str, code: int) -> NumberingPlan | None:
         assigned=re.compile("|".join(f"(?:{pattern})" for pattern in dict.fromkeys(patterns)) or r"(?!)"),
         prefix=re.compile(prefix) if prefix else None,
         rewrite=metadata.national_prefix_transform_rule,
+        by_length=tuple(
+            (length, kind.national_number_pattern)
+            for kind in kinds
+            for length in kind.possible_length or metadata.general_desc.possible_length
+        ),
     )
 
 
@@ -111,28 +121,72 @@ def is_newly_assigned_in(digits: str, region: str) -> bool:
 
 def count_assigned_in(digits: str, regions: tuple[str, ...]) -> int:
     """Return in how many of the regions the digits are assigned; the same as asking about one after the other."""
-    count = 0
-    for code, prefixes, group in _by_code(regions):
-        if digits.startswith(code) or (prefixes is not None and prefixes.match(digits)):
-            count += sum(is_newly_assigned_in(digits, region) for region in group)
-        elif _is_of(code, digits):
-            count += len(group)
-    return count
+    return sum(1 for _ in _assigned_in(digits, regions))
 
 
-@lru_cache(512)
-def _by_code(regions: tuple[str, ...]) -> tuple[tuple[str, re.Pattern[str] | None, tuple[str, ...]], ...]:
-    """Return the regions with each country code, and what may be dialled in front in one of them."""
-    groups: dict[str, list[tuple[str, NumberingPlan]]] = {}
-    for region in regions:
-        if (plan := _plan_in(region)) is not None:
-            groups.setdefault(plan.code, []).append((region, plan))
-    made: list[tuple[str, re.Pattern[str] | None, tuple[str, ...]]] = []
-    for code, held in groups.items():
-        prefixes = dict.fromkeys(f"(?:{plan.prefix.pattern})" for _, plan in held if plan.prefix is not None)
-        union = re.compile("|".join(prefixes)) if prefixes else None
-        made.append((code, union, tuple(region for region, _ in held)))
-    return tuple(made)
+def _assigned_in(digits: str, regions: tuple[str, ...]) -> Iterator[str]:
+    """Yield those of the regions in which the digits are assigned."""
+    length = len(digits)
+    for region, share in _by_head(regions, length, digits[:_FIRST]):
+        share = share if share == 1 else _share_in(region, length, digits[:_HEAD])
+        if share == 1 or (share and is_newly_assigned_in(digits, region)):
+            yield region
+
+
+_HEAD = 5
+"""Digits that nearly always decide whether a number is assigned."""
+_FIRST = 3
+"""Digits that often do."""
+
+
+def share_of(regions: tuple[str, ...], length: int, head: str) -> float:
+    """Return 1 if a number that begins so is assigned in one of the regions, 0 if in none; else something between."""
+    return max((_share_in(region, length, head) for region in regions), default=0)
+
+
+@lru_cache(1 << 15)
+def _by_head(regions: tuple[str, ...], length: int, head: str) -> tuple[tuple[str, float], ...]:
+    """Return the regions in which a number that begins so may be assigned, each with the share of them."""
+    shares = ((region, _share_in(region, length, head)) for region in regions)
+    return tuple((region, share) for region, share in shares if share)
+
+
+@lru_cache(1 << 16)
+def _share_in(region: str, length: int, head: str) -> float:
+    """Return which share of the numbers that begin so are assigned in the region; a half if that depends on a prefix."""
+    plan = _plan_in(region)
+    if plan is None:
+        return 0
+    if (
+        head.startswith(plan.code)
+        or plan.code.startswith(head)
+        or (plan.prefix and _may_begin(plan.prefix.pattern, head[:_FIRST]))
+    ):
+        return 0.5
+    return heads.share(_paths_under(plan.code, length), head, length)
+
+
+@cache
+def _paths_under(code: str, length: int) -> heads.Paths:
+    """Return all numbers of a length that are assigned in regions with the code."""
+    plans = (plan_of(region, int(code)) for region in COUNTRY_CODE_TO_REGION_CODE[int(code)])
+    patterns = {pattern for plan in plans if plan for size, pattern in plan.by_length if size == length}
+    return frozenset[heads.Path]().union(*map(heads.paths_of, patterns))
+
+
+@cache
+def _may_begin(prefix: str, head: str) -> bool:
+    """Return whether digits that begin so may have the prefix in front; in doubt, True."""
+    paths = _prefixes(prefix)
+    return paths is None or heads.may_begin(paths, head)
+
+
+@cache
+def _prefixes(prefix: str) -> heads.Paths | None:
+    try:
+        return heads.paths_of(prefix)
+    except ValueError:
+        return None
 
 
 @cache
@@ -186,12 +240,14 @@ LONGEST_LOCAL = 8
 """Digits of the longest number that may be one without its area code."""
 
 
-def assigning(digits: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the regions in which digits without a dialled zero may be someone's number as they are: larger ones, others."""
-    large, small = _written_bare(len(digits))
-    return tuple(r for r in large if is_newly_assigned_in(digits, r)), tuple(
-        r for r in small if is_newly_assigned_in(digits, r)
-    )
+def assigning(digits: str) -> tuple[str, ...]:
+    """Return the larger regions in which digits without a dialled zero may be someone's number as they are."""
+    return tuple(_assigned_in(digits, _written_bare(len(digits))[0]))
+
+
+def assigning_besides(digits: str) -> tuple[str, ...]:
+    """Return the others."""
+    return tuple(_assigned_in(digits, _written_bare(len(digits))[1]))
 
 
 _TAKES_ZEROS = ("JP", "KR", "RW", "TJ", "UY")
