@@ -33,7 +33,7 @@ from freezeframe_schemas.span import SpanRecord
 _LOG = logging.getLogger(__name__)
 FOLDER: Final = "settling"
 _TICK_S: Final = 1.0
-_LONGEST_PAUSE_S: Final = 30.0
+_MAX_PAUSE_S: Final = 30.0
 _EVERY_S: Final = 10.0
 """How long due runs wait for each other: to delete rows, the engine rewrites every file that holds one."""
 _RUNS_AT_ONCE: Final = 200
@@ -124,7 +124,7 @@ class Settler:
         pause_s = 0.0 if self._attempt(self.forget_deleted) else _TICK_S
         while not self._stopping.wait(pause_s):
             went_well = self._attempt(self._tick)
-            pause_s = _TICK_S if went_well else min(_LONGEST_PAUSE_S, pause_s * 2 or _TICK_S)
+            pause_s = _TICK_S if went_well else min(_MAX_PAUSE_S, pause_s * 2 or _TICK_S)
         self._attempt(lambda: self._settle_all(float("inf"), everything=True))
 
     def _attempt(self, step: Callable[[], object]) -> bool:
@@ -143,7 +143,7 @@ class Settler:
     def _tick(self) -> None:
         self._mark()
         if time.monotonic() >= self._next_s:
-            self._settle_all(time.monotonic() + _LONGEST_PAUSE_S)
+            self._settle_all(time.monotonic() + _MAX_PAUSE_S)
             self._book.expire()
             self._next_s = time.monotonic() + _EVERY_S
 
@@ -199,7 +199,7 @@ class Settler:
         while not self._attempt(lambda: begin_replacing(self._open_store(), spans)):
             if self._stopping.wait(pause_s):
                 raise RetryableStoreError(f"{path.name}: the store does not take the runs that are being settled")
-            pause_s = min(_LONGEST_PAUSE_S, pause_s * 2)
+            pause_s = min(_MAX_PAUSE_S, pause_s * 2)
         path.unlink()
 
     def _finish_interrupted(self) -> None:

@@ -15,7 +15,7 @@ from freezeframe_redaction.surrogates.make import number_for
 
 _ONE_FOR_MANY: Final = frozenset({"DOB"})
 """Classes whose surrogates stand for many values on purpose: every day of a year becomes its first."""
-_MOST_KEPT: Final = 100_000
+_MAX_KEPT: Final = 100_000
 
 
 class Maker:
@@ -44,7 +44,7 @@ class Maker:
         if made is None:
             entry = CLASSES.get(class_)
             made = entry.replace(self.prf, value, kind) if entry else custom_replacement(self.prf, class_, value)
-            if len(self._made) > _MOST_KEPT:
+            if len(self._made) > _MAX_KEPT:
                 self._made, self._originals, self._shared = {}, {}, set()
             self._made[wanted] = made
             self._note(class_, kind, value, made)
@@ -68,7 +68,7 @@ class Maker:
                 self._shared.add(made)
 
     def _count(self, class_: str, canonical: str, made: str) -> None:
-        if len(self._owners) + len(self._late) >= _MOST_KEPT:
+        if len(self._owners) + len(self._late) >= _MAX_KEPT:
             self._owners, self._late = {}, set()
         if self._owners.setdefault((class_, made), canonical) != canonical and (class_, canonical) not in self._late:
             self._late.add((class_, canonical))

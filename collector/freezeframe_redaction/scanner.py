@@ -31,7 +31,7 @@ from freezeframe_redaction.triggers.view import View, may_differ, view_of
 _PRIORITY = {name: entry.priority for name, entry in CLASSES.items()} | {encoded.CLASS: 10}
 _KNOWN = "**"
 """Class of a known surrogate: it blocks whatever overlaps it, as a claim does, and can be reported."""
-_LEAST_REWRITTEN: Final = 7
+_MIN_REWRITTEN_LENGTH: Final = 7
 """Letters and digits of the shortest surrogate that is known in another layout too: shorter ones may occur anywhere."""
 _NAME_WORD = re.compile(rf"[^\W\d_](?:[^\W\d_]|[{MARKS}]|['-](?=[^\W\d_]))*")
 _KEPT_IN_NAMES = frozenset(
@@ -264,7 +264,7 @@ class Scanner:
 def _forms_of(text: str, class_: str, kind: str = "") -> Iterator[str]:
     """Return what a value has in common with its other layouts: letters and digits, and of a phone number what it dials."""
     forms = (bare(text), CLASSES[class_].canonical(text, kind)) if class_ == phone.CLASS else (bare(text),)
-    return (form for form in forms if len(form) >= _LEAST_REWRITTEN)
+    return (form for form in forms if len(form) >= _MIN_REWRITTEN_LENGTH)
 
 
 def parts_of(candidate: Candidate, text: str) -> list[tuple[int, int]]:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 MARKER = "freezeframe"
 _DEFAULT_TIMEOUT_S = 120.0
-_LONGEST_NAME = 100
+_MAX_NAME_LENGTH = 100
 """Characters of a folder's name: some file systems allow 143."""
 _OPTIONS = frozenset({"path", "command", "cwd", "ignore", "timeout_s", "hermetic", "require_values", "folder", "redact"})
 
@@ -180,7 +180,7 @@ def freezeframe_cassette(request: pytest.FixtureRequest) -> Cassette:
 def _folder_of(test: str) -> str:
     """Return a folder's name for ``Class::test[parameters]``: one of its own, also where case does not count."""
     name = test.replace("::", ".")
-    safe = re.sub(r"[^\w.-]", "-", name, flags=re.ASCII)[:_LONGEST_NAME]
+    safe = re.sub(r"[^\w.-]", "-", name, flags=re.ASCII)[:_MAX_NAME_LENGTH]
     if safe == re.sub(r"\[(.*)\]$", r"-\1-", name, flags=re.DOTALL).lower():
         return safe
     return f"{safe}-{hashlib.sha256(test.encode(errors='surrogatepass')).hexdigest()[:8]}"

@@ -151,7 +151,7 @@ def test_hostile_json_is_an_error_with_the_file_whatever_was_expected(
     kind: str, value: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Deeper than Python reads, longer than an item may be, or a number with more digits than Python takes."""
-    monkeypatch.setattr(json_items, "LARGEST", 100_000)
+    monkeypatch.setattr(json_items, "MAX_ITEM_CHARS", 100_000)
     whole = ALL[kind].read_bytes()
     for content in (value.encode(), whole.rstrip() + value.encode(), whole[: len(whole) // 2] + value.encode()):
         with pytest.raises(WireError, match="file"):
@@ -192,8 +192,8 @@ def test_any_bytes_in_a_recording_give_runs_or_an_error_with_the_file(
 
 @pytest.mark.parametrize("kind", FILES)
 def test_an_item_over_the_limit_is_an_error(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_items, "LARGEST", 100_000)
-    monkeypatch.setattr("freezeframe_replay.sources.recordings.yaml_items.LARGEST", 100_000)
+    monkeypatch.setattr(json_items, "MAX_ITEM_CHARS", 100_000)
+    monkeypatch.setattr("freezeframe_replay.sources.recordings.yaml_items.MAX_ITEM_CHARS", 100_000)
     long = "x" * 400_000
     content = {
         "vcr": f"interactions:\n- request: {{body: {long}}}\n",

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from mcp_client import count_tokens
 
 from freezeframe_replay.cli import main
-from freezeframe_replay.mcp.answers import LEAST_TOKENS, MOST_TOKENS, USUAL_TOKENS, answer_text, page_size, page_text
+from freezeframe_replay.mcp.answers import MAX_TOKENS, MIN_TOKENS, USUAL_TOKENS, answer_text, page_size, page_text
 from freezeframe_replay.mcp.index import TOOLS
 from freezeframe_replay.mcp.project import Project, option
 from freezeframe_replay.mcp.skill import PATH, skill_text
@@ -43,7 +43,7 @@ def recorded_in(text: str) -> str:
 
 
 @settings(max_examples=examples(100), deadline=None)
-@given(st.text(min_size=1, max_size=20_000), st.integers(LEAST_TOKENS, 3000))
+@given(st.text(min_size=1, max_size=20_000), st.integers(MIN_TOKENS, 3000))
 def test_an_answer_stays_within_its_budget_and_says_what_is_missing(recorded: str, budget: int) -> None:
     text = answer(recorded, budget)
     assert count_tokens(text) <= budget
@@ -100,7 +100,7 @@ def test_a_run_of_a_thousand_steps_is_read_whole_in_parts(long_run: Run) -> None
     assert read == "".join(f"{part.text}\n" for part in parts)
 
 
-@pytest.mark.parametrize("budget", [LEAST_TOKENS, USUAL_TOKENS, MOST_TOKENS])
+@pytest.mark.parametrize("budget", [MIN_TOKENS, USUAL_TOKENS, MAX_TOKENS])
 def test_a_page_fits_into_its_answer(budget: int, long_run: Run) -> None:
     page, after, _ = page_text(passages(make_transcript(long_run)), step=500, at=0, size=page_size(budget))
     assert page.startswith("step 500 ")

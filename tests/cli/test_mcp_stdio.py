@@ -9,7 +9,7 @@ import pytest
 from agent_folder import Project
 from mcp_client import client_of
 
-from freezeframe_replay.mcp.answers import LEAST_TOKENS
+from freezeframe_replay.mcp.answers import MIN_TOKENS
 
 pytestmark = pytest.mark.long
 
@@ -40,7 +40,7 @@ async def test_answers_about_a_thousand_steps_stay_within_their_budget(tmp_path:
     run = "spans.jsonl"
     async with client_of(tmp_path, tmp_path / "data") as client:
         assert "characters are shown" in await client.call("why_failed", run=run)
-        for budget in (LEAST_TOKENS, 2000):
+        for budget in (MIN_TOKENS, 2000):
             said = await client.call("transcript", run=run, step=500, budget=budget)
             assert "\nstep 500  tool track" in said
             assert f'next: transcript(run="{run}", at=' in said

@@ -11,8 +11,8 @@ from aiohttp import web
 
 from freezeframe_collector.receivers.connections import BoundedRunner, Connections
 
-MOST = 16
-SHARE = MOST // 2
+MAX_CONNECTIONS = 16
+SHARE = MAX_CONNECTIONS // 2
 HALF_A_HEAD = b"POST / HTTP/1.1\r\nHost: 127.0.0.1\r\nX-"
 REQUEST = b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 
@@ -57,7 +57,7 @@ class _Server:
     async def serve(self, head_s: float = 600.0) -> AsyncGenerator[None]:
         app = web.Application()
         app.router.add_get("/", self._answer)
-        runner = BoundedRunner(app, shutdown_s=1.0, connections=Connections(MOST, head_s))
+        runner = BoundedRunner(app, shutdown_s=1.0, connections=Connections(MAX_CONNECTIONS, head_s))
         await runner.setup()
         try:
             await web.TCPSite(runner, "127.0.0.1", 0).start()
@@ -86,8 +86,8 @@ def test_heads_that_never_complete_cost_only_their_own_address() -> None:
         async with server.serve():
             honest = [await server.open() for _ in range(SHARE // 2)]
             assert {await one.ask() for one in honest} == {b"HTTP/1.1 200 OK"}
-            flooding = [await server.open(HALF_A_HEAD, f"127.0.0.{2 + number % 3}") for number in range(5 * MOST)]
-            closed = [await one.answer() for one in flooding[: 3 * MOST]]
+            flooding = [await server.open(HALF_A_HEAD, f"127.0.0.{2 + number % 3}") for number in range(5 * MAX_CONNECTIONS)]
+            closed = [await one.answer() for one in flooding[: 3 * MAX_CONNECTIONS]]
             assert closed == [b""] * len(closed)
             assert {await one.ask() for one in honest} == {b"HTTP/1.1 200 OK"}
             assert await (await server.open()).ask() == b"HTTP/1.1 200 OK"

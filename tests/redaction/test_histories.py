@@ -14,12 +14,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from freezeframe_redaction import Redactor, TenantKey, load_policy
-from freezeframe_redaction.redacting.histories import LEAST
+from freezeframe_redaction.redacting.histories import MIN_HISTORY_LENGTH
 from freezeframe_schemas import genai
 from freezeframe_schemas.span import SpanRecord
 
 _KEY = TenantKey(id="test/1", secret=b"k" * 32)
-_LONG = "Please be brief, polite and exact. " * (LEAST // 30)
+_LONG = "Please be brief, polite and exact. " * (MIN_HISTORY_LENGTH // 30)
 _SAID = (
     "My name is Maria Keller, mail maria.keller@corp-mail.io", "thanks, Maria!", "Keller called again", "nothing to see",
     'a "quoted" word \\ and },{"role":"x"}] in a text', "card 4111 1111 1111 1111", "été à Köln \u2028 日本語", "]", "},", "",

@@ -28,7 +28,7 @@ from freezeframe_schemas.span import Event, SpanRecord
 KEY = TenantKey(id="test/1", secret=b"k" * 32)
 POLICY = load_policy()
 _TIMES = 4
-_MOST = 8.0
+_MAX_RATIO = 8.0
 """Times as long for an input `_TIMES` as long; between 4 (linear) and 16 (quadratic)."""
 _CHEAP_S = 0.02
 """Work that takes less at the larger size is not worth a second look."""
@@ -95,10 +95,10 @@ def _is_linear(work: Work, make: Make, size: int) -> bool:
     base = 0.0
     for _ in range(3):
         base = max(base, _cost(work, small, 2))
-        if cost <= _MOST * base:
+        if cost <= _MAX_RATIO * base:
             return True
         cost = min(cost, _cost(work, large, 1))
-    return cost <= _MOST * base
+    return cost <= _MAX_RATIO * base
 
 
 # -- every detector -----------------------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def test_what_no_rule_accepts_goes_only_if_the_evidence_accepts_it(monkeypatch: 
     text = "Message Rhonda that I am late."
     redactor = Redactor(load_policy(), KEY)
     assert {one.detector for one in redactor.redact(text).findings} == {evidence.PROPOSED}
-    monkeypatch.setattr(evidence, "LEAST_PROPOSED", 99.0)
+    monkeypatch.setattr(evidence, "MIN_PROPOSAL_SCORE", 99.0)
     assert Redactor(load_policy(), KEY).redact(text).value == text
 
 

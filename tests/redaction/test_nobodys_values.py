@@ -80,7 +80,7 @@ def test_an_id_keeps_its_layout_and_is_the_same_each_time(value: str) -> None:
 _REGIONS = sorted(phonenumbers.SUPPORTED_REGIONS)
 _EXCEPTED = {"BH", "BT", "MN", "SO", "TJ"}
 """Countries whose numbers are written without a zero and whose plans leave too little room: see docs/redaction.md."""
-_LEAST_DIGITS = 7
+_MIN_DIGITS = 7
 """Of what is taken for a phone number without the country code."""
 
 
@@ -120,7 +120,7 @@ def _assigned(region: str, count: int) -> list[tuple[str, str]]:
         for form in (PhoneNumberFormat.NATIONAL, PhoneNumberFormat.E164, PhoneNumberFormat.INTERNATIONAL):
             value = phonenumbers.format_number(number, form)
             inland = form == PhoneNumberFormat.NATIONAL
-            if inland and len(digits_of(value)) < _LEAST_DIGITS:
+            if inland and len(digits_of(value)) < _MIN_DIGITS:
                 continue
             kind = national_kind(digits_of(value)) if inland else "international"
             made = CLASSES["PHONE"].replace(_PRF, value, kind)

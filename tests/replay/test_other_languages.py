@@ -327,7 +327,7 @@ def test_a_recorded_program_reaches_the_store_and_a_cache_answers_from_there(
             )  # the run of the answered call has no step, so `last` is the one before
             assert main(["run", "--reuse", "--", *command[:-1], command[-1].replace("Where", "Who")]) == 0
             assert provider.asked == 2
-            patch.setattr("freezeframe_replay.process.cached_answers._MOST_RUNS", 1)  # and the newest asked another question
+            patch.setattr("freezeframe_replay.process.cached_answers._MAX_RUNS", 1)  # and the newest asked another question
             assert main(["run", "--reuse", "--", *command]) == 0
             assert provider.asked == 2
             assert "answered 0 of 1 model call from earlier runs" in capsys.readouterr().err

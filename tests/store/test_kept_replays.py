@@ -26,7 +26,7 @@ from freezeframe_redaction import load_or_create_keys, load_policy, redact_run
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.service.app import make_app
-from freezeframe_replay.service.history import MOST_KEPT, History
+from freezeframe_replay.service.history import MAX_KEPT, History
 from freezeframe_replay.sources.span_file import load_run_of_file
 from freezeframe_replay.sources.store import open_runs
 from freezeframe_schemas.data_directory import KEYS
@@ -238,7 +238,7 @@ async def test_the_oldest_replays_make_room(home: Home, store: Store, provider: 
         await submit(client, page, f"/runs/{run.trace_id}/replay")
     first = replays / f"000001-{run.trace_id}"
     told = json.loads((first / "replay.json").read_text())
-    for number in range(2, MOST_KEPT + 1):
+    for number in range(2, MAX_KEPT + 1):
         (replays / f"{number:06}-{run.trace_id}").mkdir()
         noted = {**told["noted"], "number": number}
         (replays / f"{number:06}-{run.trace_id}" / "replay.json").write_text(json.dumps({**told, "noted": noted}))
@@ -247,6 +247,6 @@ async def test_the_oldest_replays_make_room(home: Home, store: Store, provider: 
         assert await text(client, "/replays/1")
         page = await text(client, f"/runs/{run.trace_id}")
         _, last = await submit(client, page, f"/runs/{run.trace_id}/replay")
-        assert number_of(last) == MOST_KEPT + 1
+        assert number_of(last) == MAX_KEPT + 1
     assert not first.exists()
-    assert len(list(replays.glob(f"*-{run.trace_id}"))) == MOST_KEPT
+    assert len(list(replays.glob(f"*-{run.trace_id}"))) == MAX_KEPT

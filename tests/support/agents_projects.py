@@ -42,10 +42,10 @@ HELD_OUT: Final = {
     "ruby-llm": ("spec/fixtures/vcr_cassettes",),
 }
 READ: Final = Path(__file__).parents[1] / "data" / "pii" / "findings_read.jsonl"
-MOST_OF_A_PROJECT: Final = 1_000_000
+MAX_PROJECT_BYTES: Final = 1_000_000
 """Bytes of different leaves."""
-_MOST_OF_A_FILE: Final = 4_200_000
-_MOST_OF_A_LEAF: Final = 200_000
+_MAX_FILE_BYTES: Final = 4_200_000
+_MAX_LEAF_CHARS: Final = 200_000
 _TEXTS: Final = frozenset([".json", ".jsonl", ".ipynb", ".txt", ".md", ".csv", ".traj", ".yaml", ".yml"])
 
 
@@ -58,7 +58,7 @@ def traffic(folder: Path, parts: tuple[str, ...]) -> Iterator[Document]:
     """Yield the documents of one project, in an order that is the same each time."""
     roots = [folder / part for part in parts]
     paths = [path for root in roots for path in ([root] if root.is_file() else sorted(root.rglob("*")))]
-    paths = [path for path in paths if path.suffix in _TEXTS and path.is_file() and path.stat().st_size <= _MOST_OF_A_FILE]
+    paths = [path for path in paths if path.suffix in _TEXTS and path.is_file() and path.stat().st_size <= _MAX_FILE_BYTES]
     random.Random(3).shuffle(paths)
     for path in paths:
         text = path.read_bytes().decode("utf-8", "replace")
@@ -90,12 +90,12 @@ def leaves(folder: Path, parts: tuple[str, ...], scanner: Scanner, seen: set[str
     for document in traffic(folder, parts):
         for leaf in walk.leaves_of(walk.plant(document.text, scanner.keys)):
             text = leaf.text
-            if leaf.channel is not None or leaf.is_number or not 3 <= len(text) <= _MOST_OF_A_LEAF or text in seen:
+            if leaf.channel is not None or leaf.is_number or not 3 <= len(text) <= _MAX_LEAF_CHARS or text in seen:
                 continue
             if len(text) > 2000 and " " not in text[:1000]:
                 continue
             seen.add(text)
             size += len(text.encode("utf-8", "replace"))
-            if size > MOST_OF_A_PROJECT:
+            if size > MAX_PROJECT_BYTES:
                 return
             yield text, leaf.prefix

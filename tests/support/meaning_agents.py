@@ -18,7 +18,7 @@ from freezeframe_schemas import values
 from freezeframe_schemas.exchange import Kind, Request
 from freezeframe_schemas.fixture import Fixture
 
-_MOST_TURNS = 12
+_MAX_TURNS = 12
 
 
 def first_question(fixture: Fixture) -> dict[str, Any]:
@@ -51,7 +51,7 @@ def by_chat(url: str, session: ReplaySession, asked: dict[str, Any], *, streamed
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
     messages: list[Any] = [{"role": "system", "content": asked["system"]}] if asked["system"] else []
     messages += [{"role": item["role"], "content": item["text"]} for item in asked["messages"]]
-    for _ in range(_MOST_TURNS):
+    for _ in range(_MAX_TURNS):
         if streamed:
             with client.chat.completions.stream(model="m", messages=messages) as stream:
                 message = stream.get_final_completion().choices[0].message
@@ -72,7 +72,7 @@ def by_responses(url: str, session: ReplaySession, asked: dict[str, Any], *, str
     client = openai.OpenAI(base_url=f"{url}/v1", api_key="x", max_retries=0)
     items: list[Any] = [{"role": item["role"], "content": item["text"]} for item in asked["messages"]]
     system: Any = asked["system"] or openai.NOT_GIVEN
-    for _ in range(_MOST_TURNS):
+    for _ in range(_MAX_TURNS):
         if streamed:
             with client.responses.stream(model="m", input=items, instructions=system) as stream:
                 response = stream.get_final_response()
@@ -93,7 +93,7 @@ def by_messages(url: str, session: ReplaySession, asked: dict[str, Any], *, stre
     client = anthropic.Anthropic(base_url=url, api_key="x", max_retries=0)
     said: list[Any] = [{"role": item["role"], "content": item["text"]} for item in asked["messages"]]
     system: Any = asked["system"] or anthropic.NOT_GIVEN
-    for _ in range(_MOST_TURNS):
+    for _ in range(_MAX_TURNS):
         if streamed:
             with client.messages.stream(model="m", max_tokens=99, messages=said, system=system) as stream:
                 message = stream.get_final_message()

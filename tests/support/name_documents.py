@@ -22,10 +22,10 @@ from freezeframe_redaction.leaves import walk
 from freezeframe_redaction.model import Candidate
 from freezeframe_redaction.scanner import Scanner
 
-_MOST_OF_A_FILE: Final = 5_000_000
-_MOST_OF_A_PROJECT: Final = 5_000_000
-_MOST_OF_A_LEAF: Final = 200_000
-_MOST_UNFOUND: Final = 6
+_MAX_FILE_BYTES: Final = 5_000_000
+_MAX_PROJECT_BYTES: Final = 5_000_000
+_MAX_LEAF_CHARS: Final = 200_000
+_MAX_MISSED: Final = 6
 """Runs of capitalised words in one leaf that the rules do not accept, and that are looked at all the same."""
 _AT_ONCE: Final = 500
 _TEXTS: Final = frozenset([".json", ".jsonl", ".ipynb", ".txt", ".md", ".csv", ".traj"])
@@ -91,7 +91,7 @@ def project(folder: Path) -> Iterator[Document]:
     for path in paths:
         raw = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
         size += len(raw)
-        if len(raw) > _MOST_OF_A_FILE or size > _MOST_OF_A_PROJECT:
+        if len(raw) > _MAX_FILE_BYTES or size > _MAX_PROJECT_BYTES:
             size -= len(raw)
             continue
         for text in texts_of(path.name.removesuffix(".gz"), raw.decode("utf-8", "replace")):
@@ -139,9 +139,9 @@ def possible_names(documents: Iterable[Document]) -> Iterator[list[Possible]]:
     seen: set[tuple[str, str]] = set()
     batch: list[tuple[str, str, Document]] = []
     for document in documents:
-        for leaf in walk.leaves_of(walk.plant(document.text, scanner.keys)) if len(document.text) < _MOST_OF_A_FILE else ():
+        for leaf in walk.leaves_of(walk.plant(document.text, scanner.keys)) if len(document.text) < _MAX_FILE_BYTES else ():
             text = leaf.text
-            if leaf.channel is not None or leaf.is_number or not 3 <= len(text) <= _MOST_OF_A_LEAF:
+            if leaf.channel is not None or leaf.is_number or not 3 <= len(text) <= _MAX_LEAF_CHARS:
                 continue
             if (text, leaf.prefix) in seen or (len(text) > 2000 and " " not in text[:1000]):
                 continue
@@ -182,4 +182,4 @@ def _unfound(text: str, found: Sequence[evidence.Span]) -> list[evidence.Span]:
             words = evidence.words_of(text, *run.span())
             if any(text[start:end].lower() not in COMMON for start, end in words):
                 runs.append(run.span())
-    return random.Random(len(text)).sample(runs, _MOST_UNFOUND) if len(runs) > _MOST_UNFOUND else runs
+    return random.Random(len(text)).sample(runs, _MAX_MISSED) if len(runs) > _MAX_MISSED else runs

@@ -30,18 +30,18 @@ from freezeframe_redaction.model_tier import prose, readings
 
 OWN: Final = Path(__file__).parents[1] / "data" / "pii"
 FILE: Final = Path(freezeframe_redaction.__file__).parent / "lexicon" / "name_evidence.txt"
-LEAST_SCORE: Final = -1.0
+MIN_SCORE: Final = -1.0
 """A name whose words have a lower mean is vetoed: chosen on projects that the weights were not learned from."""
-_MOST_WINDOWS: Final = 1200
+_MAX_WINDOWS: Final = 1200
 """Windows of a project that the model reads; of those that hold a name by the rules, at most four times as many."""
 _SURE: Final = 0.3
 _SURELY_NOT: Final = 0.15
 _WINDOW: Final = 320
 _BEFORE: Final = 130
 _BEHIND: Final = 50
-_LEAST_SEEN: Final = 3
+_MIN_EXAMPLES: Final = 3
 """A feature of fewer examples has no weight."""
-_LEAST_WEIGHT: Final = 0.05
+_MIN_WEIGHT: Final = 0.05
 _STRENGTH: Final = 0.5
 """Of the examples against the penalty on large weights."""
 _IDENTITY: Final = ("word=", "ends=", "begins=", "first=", "last=")
@@ -158,7 +158,7 @@ def gather(documents: Iterable[Document], say: Callable[[str], None]) -> list[Ex
     out: list[Example] = []
     for possible in leaves:
         project, accepted = possible[0].project, any(one.detector for one in possible)
-        if windows[project] > _MOST_WINDOWS * (4 if accepted else 1):
+        if windows[project] > _MAX_WINDOWS * (4 if accepted else 1):
             continue
         fresh: list[Possible] = []
         for one in possible:
@@ -190,8 +190,8 @@ def learn(examples: Sequence[Example], say: Callable[[str], None]) -> evidence.E
         for numbers in groups.values():
             scores = [made.bias + sum(made.weights.get(one, 0.0) for one in examples[at].features) for at in numbers]
             score = sum(scores) / len(scores)
-            if any(examples[at].is_name for at in numbers) and score < LEAST_SCORE + _NEARLY:
-                lost += score < LEAST_SCORE
+            if any(examples[at].is_name for at in numbers) and score < MIN_SCORE + _NEARLY:
+                lost += score < MIN_SCORE
                 weights[numbers] *= 1 + _AGAIN
         say(f"{len(made.weights)} weights; {lost} labelled names vetoed")
         made = _fit(examples, weights)
@@ -201,7 +201,7 @@ def learn(examples: Sequence[Example], say: Callable[[str], None]) -> evidence.E
 def _fit(examples: Sequence[Example], weights: np.ndarray[Any, Any]) -> evidence.Evidence:
     """Return the logistic regression of the examples, with a penalty on the square of the weights."""
     counts = Counter(feature for one in examples for feature in set(one.features))
-    known = [feature for feature, count in sorted(counts.items()) if count >= _LEAST_SEEN and feature.isprintable()]
+    known = [feature for feature, count in sorted(counts.items()) if count >= _MIN_EXAMPLES and feature.isprintable()]
     places = {feature: place for place, feature in enumerate(known)}
     scale = np.array([_IDENTITY_SCALE if feature.startswith(_IDENTITY) else 1.0 for feature in known])
     pairs = [
@@ -221,8 +221,8 @@ def _fit(examples: Sequence[Example], weights: np.ndarray[Any, Any]) -> evidence
 
     point = _lowest(loss, np.zeros(width + 1))
     found = {feature: float(weight) for feature, weight in zip(known, point[:width] * scale, strict=True)}
-    held = {feature: weight for feature, weight in found.items() if abs(weight) >= _LEAST_WEIGHT}
-    return evidence.Evidence(bias=float(point[width]), least=LEAST_SCORE, weights=held)
+    held = {feature: weight for feature, weight in found.items() if abs(weight) >= _MIN_WEIGHT}
+    return evidence.Evidence(bias=float(point[width]), least=MIN_SCORE, weights=held)
 
 
 def _lowest(

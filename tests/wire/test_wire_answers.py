@@ -22,7 +22,7 @@ from freezeframe_schemas.wire.frames import Form
 
 pytestmark = pytest.mark.long
 
-LEAST = {
+MIN_ANSWERS = {
     "anthropic.messages": 291,
     "bedrock.converse": 45,
     "cohere.chat": 18,
@@ -76,7 +76,7 @@ def test_what_a_recorded_answer_means_survives_being_written_whole_and_streamed(
     differing: list[str] = []
     for row in exchanges:
         match = find_dialect(row.method, row.url, (), row.request)
-        if match is None or row.status >= 400 or match.dialect.name not in LEAST:
+        if match is None or row.status >= 400 or match.dialect.name not in MIN_ANSWERS:
             continue
         dialect = match.dialect
         first = dialect.response_attributes(row.response, content_type=row.content_type, status=row.status, headers=row.headers)
@@ -96,4 +96,4 @@ def test_what_a_recorded_answer_means_survives_being_written_whole_and_streamed(
                 differing.append(f"{dialect.name} {row.id} {form.name}: {[name for name in was if was[name] != now[name]]}")
         compared[dialect.name] += 1
     assert differing == []
-    assert {name: compared[name] for name in LEAST if compared[name] < LEAST[name]} == {}
+    assert {name: compared[name] for name in MIN_ANSWERS if compared[name] < MIN_ANSWERS[name]} == {}

@@ -26,7 +26,7 @@ GOLDEN = Path(__file__).parents[1] / "golden" / "wire" / "exchanges.jsonl"
 UPDATE = "FREEZEFRAME_UPDATE_GOLDEN"
 """Set to 1 to write the golden file anew; then read its diff."""
 
-LONGEST_TEXT = 24
+MAX_TEXT_LENGTH = 24
 MESSAGE_NAMES = (genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES)
 
 # Rows whose answer has nothing that a dialect could read: the recording lost the body (or its content-encoding), or the API is
@@ -56,12 +56,12 @@ def short(name: str, value: AttributeValue) -> object:
     """Return the value as it is in the golden file: long texts by their start and hash, messages by their outline."""
     if isinstance(value, tuple):
         return [short("", item) for item in value]
-    if not isinstance(value, str) or len(value) <= LONGEST_TEXT:
+    if not isinstance(value, str) or len(value) <= MAX_TEXT_LENGTH:
         return value
     digest = hashlib.sha256(value.encode()).hexdigest()[:8]
     if name in MESSAGE_NAMES:
         return f"{outline(from_json(value))} #{digest}"
-    return f"{value[:LONGEST_TEXT]}... #{digest}"
+    return f"{value[:MAX_TEXT_LENGTH]}... #{digest}"
 
 
 def outline(messages: Iterable[Message]) -> str:

@@ -17,7 +17,7 @@ _READS: Final = re.compile(
     rb"\b(?:FROM|JOIN|IN|TABLE|SHOW|DESC|DESCRIBE|EXISTS|CHECK|EXPLAIN|WITH|ARRAY|range|repeat|sleep\w*)\b", re.IGNORECASE
 )
 _MAX_SHORT_BYTES: Final = 200
-_MOST_WAITING: Final = 200
+_MAX_WAITING: Final = 200
 """For one user at one address."""
 _WAIT_S: Final = 60.0
 
@@ -40,8 +40,8 @@ class Admission:
             ClickHouseError: too many are waiting already, or no place became free in time.
         """
         who = (user, address)
-        if self._waiting[who] >= _MOST_WAITING:
-            raise _full(f"{_MOST_WAITING} of your statements are already waiting")
+        if self._waiting[who] >= _MAX_WAITING:
+            raise _full(f"{_MAX_WAITING} of your statements are already waiting")
         self._waiting[who] += 1
         try:
             async with asyncio.timeout(_WAIT_S), self._changed:

@@ -49,7 +49,7 @@ _KILL: Final = re.compile(
     rb"\s*KILL\s+QUERY\s+WHERE\s+query_id\s*=\s*'([\w.-]{1,100})'(?:\s+(?:A?SYNC))?\s*;?\s*", re.IGNORECASE
 )
 _MAX_STATEMENT_BYTES: Final = 16 << 20
-_LONGEST_ID: Final = 1000
+_MAX_ID_LENGTH: Final = 1000
 _ALWAYS_PLAIN: Final = frozenset({401, 403})
 """Status of answers that clickhouse-jdbc reads as text, even if it asked for blocks."""
 _CONTENT_TYPES: Final = {
@@ -159,8 +159,8 @@ class _Facade:
             return await self.ping(http)
         query_id = http.query.get("query_id") or str(uuid.uuid4())
         account = _Account()
-        if not query_id.isprintable() or len(query_id) > _LONGEST_ID:  # it goes into a header
-            wrong = f"query_id: expected up to {_LONGEST_ID} printable characters, found {short(query_id)!r}"
+        if not query_id.isprintable() or len(query_id) > _MAX_ID_LENGTH:  # it goes into a header
+            wrong = f"query_id: expected up to {_MAX_ID_LENGTH} printable characters, found {short(query_id)!r}"
             return _failure(ClickHouseError(36, "BAD_ARGUMENTS", wrong), {**self._headers}, blocks=False)
         headers = {**self._headers, "X-ClickHouse-Query-Id": query_id}
         try:

@@ -16,8 +16,8 @@ from freezeframe_collector.readers.frames import Head, Question
 
 _MOVED: Final = 107
 """FILE_DOESNT_EXIST: a part went to the cold disk after the reader had listed it."""
-_MOST_SESSIONS: Final = 1000
-_MOST_CONTROLS: Final = 50
+_MAX_SESSIONS: Final = 1000
+_MAX_CONTROLS: Final = 50
 
 
 @dataclass(slots=True, kw_only=True)
@@ -117,8 +117,8 @@ class Executor:
             if session is None:
                 if request.session_must_exist:
                     raise ClickHouseError(372, "SESSION_NOT_FOUND", f"Session {key} not found")
-                if len(self._sessions) >= _MOST_SESSIONS:
-                    raise ClickHouseError(202, "TOO_MANY_SIMULTANEOUS_QUERIES", f"{_MOST_SESSIONS} sessions are open")
+                if len(self._sessions) >= _MAX_SESSIONS:
+                    raise ClickHouseError(202, "TOO_MANY_SIMULTANEOUS_QUERIES", f"{_MAX_SESSIONS} sessions are open")
                 session = self._sessions[key] = _Session()
             session.expires = now + request.session_seconds
             if not session.lock.acquire(blocking=False):
@@ -141,6 +141,6 @@ def _question(request: QueryRequest, session: _Session) -> Question:
 def _with_control(controls: tuple[str, ...], statement: str) -> tuple[str, ...]:
     """Return the controls with one more; the same statement again counts once, at its last place."""
     kept = (*(one for one in controls if one != statement), statement)
-    if len(kept) > _MOST_CONTROLS:
-        raise ClickHouseError(396, "TOO_MANY_ROWS_OR_BYTES", f"over {_MOST_CONTROLS} SET and USE statements in one session")
+    if len(kept) > _MAX_CONTROLS:
+        raise ClickHouseError(396, "TOO_MANY_ROWS_OR_BYTES", f"over {_MAX_CONTROLS} SET and USE statements in one session")
     return kept

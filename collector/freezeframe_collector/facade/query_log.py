@@ -22,12 +22,12 @@ from freezeframe_schemas.tables import Block
 
 FLUSH_S: Final = 30.0
 """Each insert adds a part that the next reader must open, and makes the reader that was opened ahead useless."""
-_MOST: Final = 10_000
+_MAX_WAITING: Final = 10_000
 """Statements that wait for the next insert; beyond that, the oldest are not written, and the log says how many."""
 _STATEMENT_BYTES: Final = 8_000
 _TEXT: Final = 200
 _TRACE_ID: Final = re.compile(rb"(?<![0-9a-zA-Z])[0-9a-f]{32}(?![0-9a-zA-Z])")
-_MOST_RUNS: Final = 100
+_MAX_RUNS: Final = 100
 _PLAIN_NAME: Final = re.compile(rb"[`\"][A-Za-z_][\w.]*[`\"]")
 _NUMBER: Final = re.compile(rb"\.?\d[\d.]*(?:[eE][+-]?\d+)?")
 _ENDLESS: Final = frozenset({b"'", b'"', b"`", b"$"})
@@ -69,7 +69,7 @@ class QueryLog:
     def add(self, asked: LoggedStatement) -> None:
         """Take one statement; never wait for the store."""
         with self._lock:
-            if len(self._waiting) >= _MOST:
+            if len(self._waiting) >= _MAX_WAITING:
                 self._waiting.popleft()
                 self._left_out += 1
             self._waiting.append(asked)
@@ -91,7 +91,9 @@ class QueryLog:
             self._waiting.clear()
             self._left_out = 0
         if left_out:
-            _LOG.warning("%d statements of readers were not written to the query log: over %d came at once", left_out, _MOST)
+            _LOG.warning(
+                "%d statements of readers were not written to the query log: over %d came at once", left_out, _MAX_WAITING
+            )
         if not rows:
             return
         try:
@@ -165,7 +167,7 @@ def ids_in(sql: bytes, parameters: Iterable[str]) -> list[str]:
     """Return what has the form of a trace id in a statement and in the values of its parameters, each once."""
     texts = (sql, *(value.encode(errors="replace") for value in parameters))
     found = dict.fromkeys(match[0].decode() for text in texts for match in _TRACE_ID.finditer(text))
-    return list(found)[:_MOST_RUNS]
+    return list(found)[:_MAX_RUNS]
 
 
 def short(text: str) -> str:

@@ -13,7 +13,7 @@ from freezeframe_redaction.surrogates.known import surrogates_of
 from freezeframe_schemas.errors import RunError
 from freezeframe_schemas.span import SpanRecord
 
-_MOST_REMEMBERED: Final = 200_000
+_MAX_REMEMBERED: Final = 200_000
 
 
 class Sealer:
@@ -43,6 +43,6 @@ class Sealer:
                 self._vault.seal_again(tenant, run, older)
         except RunError:
             return  # this run was forgotten: nothing of it is kept again
-        if len(self._sealed) > _MOST_REMEMBERED:
+        if len(self._sealed) > _MAX_REMEMBERED:
             self._sealed = set()
         self._sealed.update((tenant, run, surrogate) for surrogate in fresh)

@@ -15,14 +15,14 @@ from aiohttp.typedefs import Handler
 
 HEAD_S: Final = 10.0
 """Time from the opening of a connection to the end of its first head. (aiohttp closes idle ones after 75 s.)"""
-_MOST: Final = 4_096
+_MAX_CONNECTIONS: Final = 4_096
 _SHARE: Final = 2
 """One address may hold all connections divided by this: a proxy has one address for many senders."""
 
 
 def most_connections() -> int:
     """Return how many connections the process may hold, well below its limit of open files."""
-    return min(_MOST, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
+    return min(_MAX_CONNECTIONS, max(16, resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4))
 
 
 _Crowds = dict[str, dict["Connection", None]]

@@ -44,7 +44,7 @@ _WINDOW_BYTES: Final = 65_536
 """What gRPC takes of a message before the handler asks for it."""
 _CONNECTIONS_REMEMBERED: Final = 4_096
 _THREADS_THAT_READ: Final = 240
-_MOST_READING: Final = 192
+_MAX_READING: Final = 192
 """Calls whose message may be on its way at once. One more ends the oldest, so that a thread is always free for a new call."""
 _STREAMS_PER_CONNECTION: Final = 64
 _ENCODINGS: Final = {0x1F: "gzip", 0x78: "deflate"}
@@ -124,7 +124,7 @@ class _Receiving:
     @contextmanager
     def _watched(self, context: grpc.ServicerContext, call: _Waiting) -> Generator[None]:
         waiting = self._waiting.copy()
-        if len(waiting) >= _MOST_READING:
+        if len(waiting) >= _MAX_READING:
             min(waiting, key=lambda one: waiting[one].since).cancel()
         self._waiting[context] = call
         self._begun.set()

@@ -40,7 +40,7 @@ _JSON: Final = "application/json"
 _SMALL_BYTES: Final = 16 << 10
 """A body up to this size is worked on in the event loop: a millisecond at most, and a thread costs half of one."""
 _GRACE_S: Final = 5.0
-_LEAST_PACE: Final = 4 << 10
+_MIN_PACE: Final = 4 << 10
 """Bytes per second that a body must reach on average, once the grace time is over."""
 _TICK_S: Final = 0.25
 _GIVES_UP_ON_429: Final = "OTel-OTLP-Exporter-Python/"
@@ -166,7 +166,7 @@ class HttpReceiver:
         size = 0
         while not request.content.at_eof():
             lease.check()
-            late = began + min(self._config.read_timeout_s, _GRACE_S + size / _LEAST_PACE) - time.monotonic()
+            late = began + min(self._config.read_timeout_s, _GRACE_S + size / _MIN_PACE) - time.monotonic()
             try:
                 async with asyncio.timeout(min(_TICK_S, late)):
                     part = await request.content.readany()

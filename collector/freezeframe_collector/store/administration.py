@@ -29,7 +29,7 @@ Request = Mapping[str, Any]
 TABLES: Final = ("piece_rows", "span_rows", "run_rows", "call_rows")
 _BODIES: Final = "piece_rows"
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
-_LEAST_DIGITS: Final = 4
+_MIN_DIGITS: Final = 4
 
 
 def administer(store: Store, request: Request) -> dict[str, Any]:
@@ -219,7 +219,7 @@ def _run(store: Store, request: Request) -> str:
     found = [str(row[0]) for row in rows]
     if not found:
         raise RunError(f"run {name!r}: not in the store", do="give its trace id, the first digits of it, last or last-failed")
-    if test.startswith("startsWith") and (len(found) > 1 or len(name) < _LEAST_DIGITS):
+    if test.startswith("startsWith") and (len(found) > 1 or len(name) < _MIN_DIGITS):
         raise RunError(f"run {name!r}: may be {', '.join(found[:5])}", do="give more digits of the run's id")
     return found[0]
 

@@ -17,9 +17,9 @@ from freezeframe_schemas.tables.columns import RESOURCE_REFS
 
 _GRANULE: Final = 256
 """Rows. What cannot be read is narrowed down to so many."""
-_MOST_RANGES: Final = 50
+_MAX_RANGES: Final = 50
 """From then on, all that is left of the part counts as damaged: each range costs two statements."""
-_MOST_RUNS: Final = 1000
+_MAX_RUNS: Final = 1000
 """Whose texts are looked for by one statement."""
 
 
@@ -56,7 +56,7 @@ def _runs_touched(store: Store, table: str, part: str) -> list[str]:
         these = f"{rows_of_part} AND _part_offset >= {first} AND _part_offset < {end}"
         if _readable(store, f"SELECT sum(cityHash64(*)) {these}") is not None:
             continue
-        if end - first <= _GRANULE or len(damaged) >= _MOST_RANGES:
+        if end - first <= _GRANULE or len(damaged) >= _MAX_RANGES:
             damaged.append(these)
         else:
             middle = first + max(1, (end - first) // (2 * _GRANULE)) * _GRANULE
@@ -92,7 +92,7 @@ def _lost_texts(store: Store) -> list[tuple[str, int]]:
     for (hour,) in hours:  # one at a time, for memory
         place = f"run_hour = toDateTime({hour}, 'UTC')"
         suspected = [run for run, _ in lost(place, place)]
-        for at in range(0, len(suspected), _MOST_RUNS):
-            runs = f"trace_id IN ({', '.join(map(quote_text, suspected[at : at + _MOST_RUNS]))})"
+        for at in range(0, len(suspected), _MAX_RUNS):
+            runs = f"trace_id IN ({', '.join(map(quote_text, suspected[at : at + _MAX_RUNS]))})"
             found += lost(f"{place} AND {runs}", runs)  # a run's texts are in its hour, unless a collector forgot it
     return found

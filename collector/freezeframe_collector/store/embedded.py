@@ -23,7 +23,7 @@ from freezeframe_schemas.errors import ConfigError, PermanentStoreError, Retryab
 from freezeframe_schemas.installing import install_command
 
 DEFAULT_MEMORY_BYTES: Final = 2_000_000_000
-LEAST_MEMORY_BYTES: Final = 500_000_000
+MIN_MEMORY_BYTES: Final = 500_000_000
 """With less, inserts of usual size are refused."""
 _SPARE_HANDLES: Final = 8
 

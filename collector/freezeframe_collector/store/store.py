@@ -136,11 +136,11 @@ def open_store(
             path = Path(unquote(parts.path))
             if parts.netloc or not path.is_absolute() or path == Path("/"):
                 raise ConfigError(f"store: found {shown_address(dsn)}, expected chdb:///absolute/directory (three slashes)")
-            from freezeframe_collector.store.embedded import DEFAULT_MEMORY_BYTES, LEAST_MEMORY_BYTES, EmbeddedEngine
+            from freezeframe_collector.store.embedded import DEFAULT_MEMORY_BYTES, MIN_MEMORY_BYTES, EmbeddedEngine
 
             said = options.get("memory_bytes", str(DEFAULT_MEMORY_BYTES))
-            if not said.isdecimal() or int(said) < LEAST_MEMORY_BYTES:
-                raise ConfigError(f"store: memory_bytes={said}: expected a number of bytes, {LEAST_MEMORY_BYTES:,} or more")
+            if not said.isdecimal() or int(said) < MIN_MEMORY_BYTES:
+                raise ConfigError(f"store: memory_bytes={said}: expected a number of bytes, {MIN_MEMORY_BYTES:,} or more")
             engine = EmbeddedEngine(path, memory_bytes=int(said), cold_volume=cold.volume if cold else "")
             return Store(engine, database=database, policies=policies, cold=cold)
         case "clickhouse" | "clickhouses" | "http" | "https":

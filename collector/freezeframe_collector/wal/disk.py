@@ -10,7 +10,7 @@ from typing import Final
 
 from freezeframe_collector.files import free_bytes, write_all
 
-_LEAST_BYTES: Final = 1 << 20
+_MIN_BYTES: Final = 1 << 20
 """With less room a disk is full: a request of usual size does not fit."""
 _PROBE_BYTES: Final = 4096
 
@@ -38,7 +38,7 @@ class LogDisk:
     def fault(self) -> str:
         """Return what keeps the log from being written, or an empty text. After a refusal, try the disk without a request."""
         room = free_bytes(self._directory)
-        if room < _LEAST_BYTES + (self._refused_bytes if self._fault else 0):
+        if room < _MIN_BYTES + (self._refused_bytes if self._fault else 0):
             return f"the log's disk is full: {room:,} bytes are free"
         if self._fault and self._takes_a_probe():
             self._fault = ""

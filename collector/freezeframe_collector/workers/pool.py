@@ -37,7 +37,7 @@ _START_S: Final = 60.0
 _LIVED_S: Final = 30.0
 """A worker that lived this long is started again at once; delays double for one that dies sooner."""
 _FIRST_DELAY_S: Final = 0.2
-_LONGEST_DELAY_S: Final = 10.0
+_MAX_DELAY_S: Final = 10.0
 Page = Callable[..., object]
 
 
@@ -262,7 +262,7 @@ class _Worker:
                 self._failure = self._failure or f"a worker ended with code {code} before it listened"
                 self._ready.set()
                 return
-            delay_s = _FIRST_DELAY_S if time.monotonic() - started > _LIVED_S else min(_LONGEST_DELAY_S, delay_s * 2)
+            delay_s = _FIRST_DELAY_S if time.monotonic() - started > _LIVED_S else min(_MAX_DELAY_S, delay_s * 2)
             why = f": {self._failure}" if self._failure else ""
             _LOG.error("worker %d ended with code %d%s; another one starts in %.1f s", self.pid, code, why, delay_s)
             self._failure = ""

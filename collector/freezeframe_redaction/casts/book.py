@@ -22,9 +22,9 @@ from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.span import AttributeValue, SpanRecord
 
 VERSION: Final = 2
-MOST: Final = 2_000
+MAX_VALUES: Final = 2_000
 """Values of one run; what is found beyond them is replaced where it was found and nowhere else."""
-LONGEST: Final = 512
+MAX_VALUE_LENGTH: Final = 512
 """Characters of a value that is kept: programs derive nothing from a private key but its hash."""
 _SMALL: Final = re.compile(r"(?<![\w.@/+'-])[^\W\d_A-Z]{2,}(?![\w@/+'-])")
 """A word in small letters that stands alone: not a part of an address, a path or a slug."""
@@ -69,7 +69,7 @@ class Cast:
         return frozenset(self.members), frozenset(self.pairs), frozenset(self.unsure)
 
     def joined(self, other: Cast) -> Cast:
-        """Return this cast with what another one of the same run holds (another worker's, a later span's), up to `MOST`."""
+        """Add the values of another cast of the same run (from another worker or a later span), up to `MAX_VALUES`."""
         if not other:
             return self
         members, pairs, unsure = self._known
@@ -81,12 +81,12 @@ class Cast:
             place = (one.class_, one.spelling)
             known = held.get(place)
             if known is None:
-                if len(held) < MOST:
+                if len(held) < MAX_VALUES:
                     held[place] = one
             elif one.spreads and not known.spreads:
                 held[place] = one
-        pairs = tuple(dict.fromkeys((*self.pairs, *other.pairs)))[:MOST]
-        unsure = tuple(dict.fromkeys((*self.unsure, *other.unsure)))[:MOST]
+        pairs = tuple(dict.fromkeys((*self.pairs, *other.pairs)))[:MAX_VALUES]
+        unsure = tuple(dict.fromkeys((*self.unsure, *other.unsure)))[:MAX_VALUES]
         if before == (len(held), len(pairs), len(unsure), sum(one.spreads for one in held.values())):
             return self
         return Cast(members=tuple(held.values()), pairs=pairs, unsure=unsure)

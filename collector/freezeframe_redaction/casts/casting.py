@@ -34,7 +34,7 @@ from freezeframe_redaction.memory import Memory
 
 _RUN: Final = re.compile(r"[^\W_]+")
 _BORDERS: Final = bytes(at if chr(at).isalnum() else 32 for at in range(256))
-_LEAST: Final = 3
+_MIN_LETTERS: Final = 3
 _END: Final = 4
 _KEPT: Final = 24_000_000
 """Bytes kept of forms, and as many of indexes of casts."""
@@ -97,7 +97,7 @@ class _Forms:
         # what a detector finds by itself has its own surrogate in whichever order spans come
         first = (_WHOLE, order) if kind == _VALUE else self._rank
         for old, new in zip(olds, news, strict=True):
-            if len(old) >= _LEAST and is_telling(class_, old):
+            if len(old) >= _MIN_LETTERS and is_telling(class_, old):
                 self._add(old, new, self._rank if self.held else first)
         self.plain: Final = [form for form in self.held if walk.is_plain(form) and form not in COMMON]
         """Those that the walk drops where they are whole values; common words stay dropped."""

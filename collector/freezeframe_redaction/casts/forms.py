@@ -45,14 +45,14 @@ def forms_of(class_: str, text: str) -> Iterator[str]:
 
 
 def _numbers(class_: str, digits: str) -> Iterator[str]:
-    yield digits if len(digits) >= _LEAST_DIGITS else ""
+    yield digits if len(digits) >= _MIN_DIGITS else ""
     if class_ == "CARD":
         yield _grouped(digits)
         yield _grouped(digits, "-")
     if class_ == "US_SSN":
         yield f"{digits[:3]}-{digits[3:5]}-{digits[5:]}"
     if class_ == "PHONE":
-        yield "+" + digits if len(digits) >= _LEAST_DIGITS else ""
+        yield "+" + digits if len(digits) >= _MIN_DIGITS else ""
         match = _NORTH_AMERICA.fullmatch(digits)
         groups = match.groups() if match else ()
         yield from _PHONES.format(*groups).split("|") if groups else repeat("", _PHONES.count("|") + 1)
@@ -110,7 +110,7 @@ _AN_END: Final = re.compile(
 
 def is_telling(class_: str, form: str) -> bool:
     """Return whether a form can be looked for: a local part of few signs, or of letters only, may be any word (``support``)."""
-    return class_ != "EMAIL" or (len(form) >= _LEAST_LOCAL and (len(form) > _LONGEST_WORD or not form.isalpha()))
+    return class_ != "EMAIL" or (len(form) >= _MIN_LOCAL_LETTERS and (len(form) > _MAX_WORD_LENGTH or not form.isalpha()))
 
 
 def hashes_of(class_: str, text: str) -> Iterator[str]:
@@ -141,11 +141,11 @@ def _digits(text: str) -> str:
 
 NUMBERS: Final = frozenset(["PHONE", "CARD", "US_SSN", "BANK_ACCOUNT"])
 """Classes of values that are digits in one of many layouts."""
-_LEAST_DIGITS: Final = 7
-_LEAST_LOCAL: Final = 6
+_MIN_DIGITS: Final = 7
+_MIN_LOCAL_LETTERS: Final = 6
 """Letters of the shortest local part that is looked for by itself."""
-_LONGEST_WORD: Final = 20
-_LEAST_LOGIN: Final = 6
+_MAX_WORD_LENGTH: Final = 20
+_MIN_LOGIN_LETTERS: Final = 6
 _SHORT_WORD: Final = 3
 
 
@@ -166,7 +166,7 @@ def forms_of_name(words: tuple[str, ...]) -> Iterator[str]:
     yield f"{first[0]}. {last}"
     yield f"{first} {last[0]}."
     login = f"{first}{last[0]}".lower()
-    yield login if len(login) >= _LEAST_LOGIN else ""
+    yield login if len(login) >= _MIN_LOGIN_LETTERS else ""
 
 
 _SPELLED: Final = re.compile(r'["\\/\x00-\x1f]')
@@ -174,7 +174,7 @@ _SPELLED: Final = re.compile(r'["\\/\x00-\x1f]')
 
 
 _RUN: Final = re.compile(r"[^\W_]+")
-_LEAST_RUN: Final = 4
+_MIN_RUN_LENGTH: Final = 4
 
 
 def needle_of(form: str, run: str) -> str:
@@ -189,7 +189,7 @@ def needle_of(form: str, run: str) -> str:
 
 def is_needle(form: str, run: str) -> bool:
     """Return whether the run is the needle of every form with it."""
-    return form[-1] != "=" and (len(run) >= _LEAST_RUN or run == form)
+    return form[-1] != "=" and (len(run) >= _MIN_RUN_LENGTH or run == form)
 
 
 def longest_run(form: str) -> tuple[str, int]:

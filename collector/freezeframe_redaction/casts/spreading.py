@@ -7,7 +7,7 @@ from typing import Final
 
 from freezeframe_redaction.detectors.lexicon import COMMON, GIVEN, SURNAMES, phrases
 
-_LEAST: Final = 3
+_MIN_LETTERS: Final = 3
 """Letters of a word that is looked for by itself."""
 _THINGS: Final = frozenset(phrases("pairs.things"))
 _LISTS: Final = ("proposed.ordinary", "names.rarely_given", "names.never_first", "names.technical")
@@ -48,12 +48,12 @@ def is_name(words: Sequence[str], small: Collection[str]) -> bool:
 
 def spreads_alone(word: str, small: Collection[str]) -> bool:
     """Return whether a word of a name is one by itself."""
-    return len(word) >= _LEAST and word.lower() not in small and not is_ordinary(word)
+    return len(word) >= _MIN_LETTERS and word.lower() not in small and not is_ordinary(word)
 
 
 def names_in(word: str) -> Iterator[tuple[str, ...]]:
     """Yield what a word is if the lists of names have it, or both words that it is glued of: ``mariakeller``."""
-    splits = ((word[:at], word[at:]) for at in range(_LEAST, len(word) - _LEAST + 1))
+    splits = ((word[:at], word[at:]) for at in range(_MIN_LETTERS, len(word) - _MIN_LETTERS + 1))
     for names in ((word,), *splits):
         if all(_is_listed(name) and not is_ordinary(name) for name in names):
             yield names

@@ -43,13 +43,13 @@ def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
 
 
 _NO_COOKIE = frozenset(["path", "domain", "expires", "max-age", "samesite", "priority", "version"])
-_MOST_COOKIES = 100
+_MAX_COOKIES = 100
 
 
 def _cookies(text: str, start: int, high: int) -> tuple[Candidate, ...]:
     """``Cookie: theme=dark; sessionid=9f2c...``: each value that looks random; names and attributes stay."""
     out: list[Candidate] = []
-    for _ in range(_MOST_COOKIES):
+    for _ in range(_MAX_COOKIES):
         match = _FORMS.cookie.match(text, start, min(high, start + 4300))
         if match is None:
             break
@@ -62,7 +62,7 @@ def _cookies(text: str, start: int, high: int) -> tuple[Candidate, ...]:
 def _is_random(value: str) -> bool:
     """Whether the value is long and mixed enough to be drawn at random."""
     return (
-        len(value) >= _LEAST_RANDOM
+        len(value) >= _MIN_RANDOM_LENGTH
         and not _FORMS.date.fullmatch(value)
         and any(map(str.isdigit, value))
         and any(map(str.isalpha, value))
@@ -70,7 +70,7 @@ def _is_random(value: str) -> bool:
     )
 
 
-_LEAST_RANDOM = 10
+_MIN_RANDOM_LENGTH = 10
 
 
 def _judge(name: str, value: str, start: int, *, scheme: str | None = None) -> tuple[Candidate, ...]:
@@ -164,19 +164,19 @@ def _backup(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
     """``Backup codes: 98281-33263, 11872-20931``."""
     out: list[Candidate] = []
     position = match.end()
-    while len(out) < _MOST_CODES and (code := _LOGINS.forms.one_code.match(match.string, position, min(high, position + 60))):
+    while len(out) < _MAX_CODES and (code := _LOGINS.forms.one_code.match(match.string, position, min(high, position + 60))):
         out += value(code, CLASS, "password")
         position = code.end()
     return tuple(out)
 
 
-_MOST_CODES = 20
+_MAX_CODES = 20
 _LOGINS = Rules("logins")
 
 _FAR = 56
 """Characters between a word for a password and one, at most; one whose signs names and numbers of things have as well must be near."""
 _NEAR = 32
-_LONGEST = 64
+_MAX_LENGTH = 64
 
 
 def _shaped(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -184,7 +184,7 @@ def _shaped(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if _FORMS.is_assigned.match(text, at, min(high, at + 8)):
         return ()  # perhaps in a URL
     for start in (at, context.answer(text, at, high)):
-        for word in _FORMS.shaped.finditer(text, start, min(high, start + _FAR + _LONGEST)) if start is not None else ():
+        for word in _FORMS.shaped.finditer(text, start, min(high, start + _FAR + _MAX_LENGTH)) if start is not None else ():
             between = text[start : word.start()]
             if len(between) > _FAR or "\n" in between:
                 break

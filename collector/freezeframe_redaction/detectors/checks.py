@@ -16,7 +16,7 @@ from freezeframe_redaction.surrogates.shapes import digits_of, is_marked_card
 Take = Callable[[re.Match[str], int, int], tuple[Candidate, ...]]
 """``take(match, low, high)``: what the match of a row's grammar is, in the leaf ``text[low:high]``."""
 
-_LEAST_PIECE: Final = 10
+_MIN_PIECE_LENGTH: Final = 10
 _DATE: Final = re.compile("(?:19|20)[0-9]{2}-[01][0-9]-")
 _FEAST: Final = re.compile(r"(?i)\bfor (?:my|his|her|our|their) birthday\W?\Z")
 """What happens on a birthday is not on the date of birth: ``for my birthday on March 22, 2021``; in 1985 it was."""
@@ -39,7 +39,7 @@ def _is_random(token: str) -> bool:
     """Whether the token is random: words joined by dashes name a page; a random one mixes digits and letters."""
     longest = max(re.split(r"[-_.~]", token), key=len)
     mixed = sum(map(str.isdigit, longest)) > 1 and any(map(str.isalpha, longest))
-    return len(longest) >= _LEAST_PIECE and mixed
+    return len(longest) >= _MIN_PIECE_LENGTH and mixed
 
 
 def _may_be_document(value: str) -> bool:

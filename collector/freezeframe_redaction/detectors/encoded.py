@@ -68,7 +68,7 @@ def _one_blob(lines: str) -> str:
     width = len(_LINE_END.split(lines, 1)[0])
     end = 0
     for line in re.finditer(r"[^\r\n]+", lines):
-        if len(line.group()) > width or (end and width < _LEAST_LINE):
+        if len(line.group()) > width or (end and width < _MIN_LINE_LENGTH):
             break
         end = line.end()
         if len(line.group()) < width:
@@ -76,7 +76,7 @@ def _one_blob(lines: str) -> str:
     return lines[:end]
 
 
-_LEAST_LINE = 60
+_MIN_LINE_LENGTH = 60
 """Letters of a line of wrapped base64; most have 64 or 76."""
 
 

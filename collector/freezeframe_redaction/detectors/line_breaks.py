@@ -28,9 +28,9 @@ _ESCAPED: Final = "\\n"
 _REACH: Final = 96
 """Characters of each line that are read."""
 _NUMBER: Final = "0123456789 .()/-+ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-_LEAST, _MOST = 9, 34
+_MIN_DIGITS, _MAX_DIGITS = 9, 34
 """Digits of both parts of a number."""
-_LEAST_PROSE: Final = 3
+_MIN_PROSE_WORDS: Final = 3
 """Words before a name that a break cuts."""
 _NUMBERS: Final = frozenset(["CARD", national.CLASS, "US_SSN", phone.CLASS])
 _YEAR: Final = re.compile(r"(?:19|20)[0-9]{2}\b")
@@ -119,7 +119,7 @@ def _may_be_numbers(left: str, right: str) -> bool:
         return False
     parts = left[len(left.rstrip(_NUMBER)) :], right[: len(right) - len(right.lstrip(_NUMBER))]
     digits = [sum(map(str.isdigit, part)) for part in parts]
-    return min(digits) > 1 and _LEAST <= sum(digits) <= _MOST and not _look_alike(left, right)
+    return min(digits) > 1 and _MIN_DIGITS <= sum(digits) <= _MAX_DIGITS and not _look_alike(left, right)
 
 
 def _may_be_a_name(left: str, right: str) -> bool:
@@ -131,7 +131,7 @@ def _may_be_a_name(left: str, right: str) -> bool:
         and last is not None
         and names.may_be_name(last.group())
         and right[last.end() : last.end() + 1] not in (":", "=", "|")
-        and len(left.split()) > _LEAST_PROSE
+        and len(left.split()) > _MIN_PROSE_WORDS
     )
 
 

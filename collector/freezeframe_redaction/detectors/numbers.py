@@ -46,8 +46,8 @@ _OWN: dict[str, runs.Rule] = {"card": _card, "national": national.rule, "phone":
 RULES = tuple(_OWN[row["rule"]] if "rule" in row else runs.rule_of(row, _RULES) for row in _RULES.rows("run"))
 """The first that takes a run decides."""
 _WINDOW = 48
-_LEAST_FLOAT = 10
-_LEAST_CARD, _MOST_CARD = 12, 23
+_MIN_FLOAT_DIGITS = 10
+_MIN_CARD, _MAX_CARD = 12, 23
 """Characters of a card: 12 to 19 digits in at most five groups."""
 _RUN = re.compile(r"[+(]{0,2}[0-9]+(?:(?:[ .\-/\t]|\)[ .\-]?|[ .\-]?\(|\)\(|\)? [/-] )[0-9]+)*")
 _PLAIN_NEIGHBOURS = frozenset(" \n\t\"',:;=()[]<>")
@@ -98,7 +98,7 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
             return examined if named is None else (named,)
         end = cut
     raw = text[start:end]
-    if raw[-2:] == ".0" and len(raw) > _LEAST_FLOAT and raw[:-2].isdigit():
+    if raw[-2:] == ".0" and len(raw) > _MIN_FLOAT_DIGITS and raw[:-2].isdigit():
         raw, end = raw[:-2], end - 2  # a spreadsheet's number
     near = runs.context_of(text, low, start)
     if following in " ,(" and not near[1] & ~context.HINT_ORDER:
@@ -173,7 +173,7 @@ def _spans(text: str, start: int, end: int) -> list[tuple[int, int]]:
 def _card_in(text: str, low: int, high: int, spans: list[tuple[int, int]]) -> Candidate | None:
     """Return the first span that is a card, or the surrogate of one."""
     for start, end in spans:
-        if _LEAST_CARD <= end - start <= _MOST_CARD:
+        if _MIN_CARD <= end - start <= _MAX_CARD:
             run = runs.run_at(text, low, high, start, end)
             if _card(run) is not None:
                 return classify(run)

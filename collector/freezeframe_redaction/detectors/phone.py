@@ -59,7 +59,7 @@ def rule(run: runs.NumberRun) -> Candidate | None:
         if is_assigned(run.digits):
             return _extended(run, "international")
         first = run.groups[0]
-        if _LEAST_ABROAD <= first < length and run.raw[0] == "+" and is_assigned(run.digits[:first]):
+        if _MIN_INTERNATIONAL_DIGITS <= first < length and run.raw[0] == "+" and is_assigned(run.digits[:first]):
             return Candidate(run.start, run.start + 1 + first, CLASS, "international")  # "%2B525512348890 200 34ms" of a log
         return _extended(run, "international") if is_announced(run) else None
     if run.hints & context.HINT_ORDER and context.is_order(run.before):
@@ -89,14 +89,14 @@ def rule(run: runs.NumberRun) -> Candidate | None:
 
 def _is_someones(run: runs.NumberRun) -> bool:
     """Whether a number that begins with a zero is right behind a name: ``Anna Keller, 0176 20994813``."""
-    if run.digits[0] != "0" or len(run.digits) < _LEAST_NATIONAL:
+    if run.digits[0] != "0" or len(run.digits) < _MIN_NATIONAL_DIGITS:
         return False
     name = _FORMS.name_before.search(run.text, max(run.low, run.start - 48), run.start)
     return name is not None and _IS_FIRST(name[1]) and _IS_LAST(name[2])
 
 
-_LEAST_NATIONAL = 9
-_LEAST_ABROAD = 10
+_MIN_NATIONAL_DIGITS = 9
+_MIN_INTERNATIONAL_DIGITS = 10
 """Digits of a number with its country code that is written without groups."""
 _IS_FIRST, _IS_LAST = map(test_of, ("title | given !common | invented", "may_be !common | invented"))
 
@@ -145,12 +145,12 @@ def _class_of(digits: str, before: str) -> str:
         return CLAIM if is_marked_card(digits) else "CARD"
     if 4 <= length <= 8 and _SPELLED.forms.code.search(before):
         return "SECRET"
-    is_phone = length >= _LEAST_PHONE and (length >= _LEAST_UNSAID or context.PHONE.search(before))
+    is_phone = length >= _MIN_PHONE_DIGITS and (length >= _MIN_UNANNOUNCED_DIGITS or context.PHONE.search(before))
     return CLASS if is_phone else EXAMINED
 
 
-_LEAST_PHONE = 7
-_LEAST_UNSAID = 9
+_MIN_PHONE_DIGITS = 7
+_MIN_UNANNOUNCED_DIGITS = 9
 """Digits of a number that needs no word: no one counts that far."""
 _SPELLED = Rules("spelled", {**spoken.DIGITS, "run": f"(?i:{spoken.RUN.pattern})"})
 

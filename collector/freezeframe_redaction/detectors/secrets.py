@@ -17,7 +17,7 @@ _FORMS = _RULES.forms
 
 _BEHIND = 72
 """Characters before the end of a trigger among which a key may begin."""
-_LONGEST = 2100
+_MAX_LENGTH = 2100
 
 
 def _finder(name: str, head: str, form: str) -> Find:
@@ -28,7 +28,7 @@ def _finder(name: str, head: str, form: str) -> Find:
         if head:
             # The head takes long to search for, and the key takes long to read: each is tried only where it may be.
             starts = [one.start() for one in begins.finditer(text, floor, at)]
-            matches = (whole.match(text, start, min(high, start + _LONGEST)) for start in starts)
+            matches = (whole.match(text, start, min(high, start + _MAX_LENGTH)) for start in starts)
         else:
             matches = whole.finditer(text, floor, min(high, at + 440))
         for match in matches:
@@ -75,7 +75,7 @@ def _is_sample(value: str, tail: str) -> bool:
     return tail.islower() and not any(map(str.isdigit, tail))
 
 
-_MOST_LINES = 64
+_MAX_LINES = 64
 _SIGNATURES = frozenset([43, 64, 86, 128, 176, 342, 512, 683])
 """Characters of a signature by HMAC, ECDSA, EdDSA or RSA. Source: RFC 7518, sections 3.2 to 3.4; RFC 8037."""
 
@@ -101,7 +101,7 @@ def _end_of_wrapped(text: str, start: int, high: int) -> int | None:
     line = _FORMS.jwt_line.match(text, start, high)
     lines = [line.group()] if line else []
     end = line.end() if line else start
-    while 0 < len(lines) < _MOST_LINES and len(lines[-1]) == len(lines[0]):
+    while 0 < len(lines) < _MAX_LINES and len(lines[-1]) == len(lines[0]):
         gap = _FORMS.line_break.match(text, end, high)
         line = _FORMS.jwt_line.match(text, gap.end(), high) if gap else None
         if line is None or len(line.group()) > len(lines[0]):

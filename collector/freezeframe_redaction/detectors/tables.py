@@ -23,13 +23,13 @@ from freezeframe_redaction.surrogates.plans import national_kind
 _RULES = Rules("columns")
 _FORMS = _RULES.forms
 
-_MOST_ROWS = 100_000
-_MOST_WORDS = 4
+_MAX_ROWS = 100_000
+_MAX_WORDS = 4
 """Of a heading; anything longer is a sentence with commas."""
 _DELIMITERS = "\t|;,"
-_LONGEST = 1000
+_MAX_HEADINGS_LENGTH = 1000
 """Characters of a line of headings."""
-_LONGEST_ALONE = 40
+_MAX_LONE_HEADING_LENGTH = 40
 """Characters of a heading that is alone on its line."""
 _AROUND = " \"'\r"
 
@@ -73,24 +73,24 @@ _HALVES = (frozenset(["first", "last"]), frozenset(["given", "family"]))
 
 def _find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     """Read the table that has a heading which ended just before `at`: all its columns at once."""
-    floor = max(low, at - _LONGEST)
+    floor = max(low, at - _MAX_HEADINGS_LENGTH)
     begin = max(floor, text.rfind("\n", floor, at - 1) + 1)
     opening, closing = text.rfind("(", begin, at - 1), text.find(")", at - 1, min(high, at + 400))
     inserted = _FORMS.values.match(text, closing, high) if opening >= 0 and closing >= 0 else None
     copied = _FORMS.copied.match(text, closing, high) if inserted is None and opening >= 0 and closing >= 0 else None
     if inserted is None and copied is None:
-        stop = text.find("\n", at - 1, min(high, at + _LONGEST))
+        stop = text.find("\n", at - 1, min(high, at + _MAX_HEADINGS_LENGTH))
         delimiter = next((one for one in _DELIMITERS if one in text[begin:stop]), "") if stop >= 0 else ""
     else:
         begin, stop, delimiter = opening + 1, closing, ","
-    if not delimiter and stop - begin > _LONGEST_ALONE:
+    if not delimiter and stop - begin > _MAX_LONE_HEADING_LENGTH:
         return ()
     if not delimiter and stop >= 0:
         return _single(text, begin, stop, high)
     if not _FORMS.headings_only.fullmatch(text, begin, stop):
         return ()
     headings = list(_cells(text, begin, stop, delimiter))
-    if any(text.count(" ", a, b) >= _MOST_WORDS for a, b in headings):
+    if any(text.count(" ", a, b) >= _MAX_WORDS for a, b in headings):
         return ()
     names = [text[a:b].strip(" \"'`*") for a, b in headings]
     columns = [(at, column) for at in range(len(names)) if (column := _column(names, at)) is not None]
@@ -179,7 +179,7 @@ def _column(names: list[str], at: int) -> TableColumn | None:
 
 
 def _lines(text: str, start: int, high: int) -> Iterator[tuple[int, int]]:
-    for _ in range(_MOST_ROWS):
+    for _ in range(_MAX_ROWS):
         end = text.find("\n", start, high)
         end = high if end < 0 else end
         if end <= start:
@@ -189,7 +189,7 @@ def _lines(text: str, start: int, high: int) -> Iterator[tuple[int, int]]:
 
 
 def _tuples(text: str, start: int, high: int) -> Iterator[tuple[int, int]]:
-    for _ in range(_MOST_ROWS):
+    for _ in range(_MAX_ROWS):
         match = _FORMS.tuple.match(text, start, min(high, start + 2000))
         if match is None:
             return
@@ -232,7 +232,7 @@ def _fields(name: str) -> Mapping[str, Mapping[int, _Parts]]:
 
 
 _HL7, _X12, _VCARD = map(_fields, ("hl7", "x12", "vcard"))
-_LONGEST_RECORD = 4000
+_MAX_RECORD_LENGTH = 4000
 
 
 def _hl7(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
@@ -260,7 +260,7 @@ def _read_record(
     text: str, at: int, high: int, fields: Mapping[int, _Parts], field: str, component: str, ends: re.Pattern[str]
 ) -> tuple[Candidate, ...]:
     """Read the segment whose first field begins at `at`."""
-    limit = min(high, at + _LONGEST_RECORD)
+    limit = min(high, at + _MAX_RECORD_LENGTH)
     ending = ends.search(text, at, limit)
     end = ending.start() if ending else limit
     out: list[Candidate] = []

@@ -19,7 +19,7 @@ from typing import Final
 from freezeframe_schemas.errors import ConfigError
 
 FILE: Final = "root.toml"
-_LEAST_BYTES: Final = 32
+_MIN_BYTES: Final = 32
 _PATIENCE_S: Final = 60
 _EXPECTED: Final = 'one of: command = ["vault", "..."], env = "NAME", file = "/path"'
 
@@ -60,9 +60,9 @@ def _fetch(path: Path, text: str) -> bytes:
         root = base64.b64decode(given.strip(), altchars=b"-_" if {*b"-_"} & {*given} else None, validate=True)
     except ValueError:
         root = b""
-    if len(root) < _LEAST_BYTES:
+    if len(root) < _MIN_BYTES:
         raise ConfigError(
-            f"{path}: the root key is not {_LEAST_BYTES} bytes or more in base64", do="make one: openssl rand -base64 32"
+            f"{path}: the root key is not {_MIN_BYTES} bytes or more in base64", do="make one: openssl rand -base64 32"
         )
     return root
 

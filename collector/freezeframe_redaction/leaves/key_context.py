@@ -21,13 +21,13 @@ SPEAKS_FOR_PARENT: Final = frozenset(["value", "val"])
 """Keys that add nothing to the key around them."""
 FIELD_VALUES: Final = frozenset(["value", "val", "number", "no", "num", "nr"])
 """Keys whose values may be named by a sibling."""
-LEAST_NUMBER: Final = 100
+MIN_NUMBER: Final = 100
 """Smaller numbers are never private."""
-_LEAST_NAMED: Final = 10_000
-_LEAST_BARE: Final = 100_000_000_000
+_MIN_NAMED_NUMBER: Final = 10_000
+_MIN_BARE_NUMBER: Final = 100_000_000_000
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_.\-/:$ ]{0,40}$")
 _PII_IN_KEY = re.compile(r"@|[0-9][0-9 .\-]{7}|[A-Z][a-z]+ [A-Z]|-----|eyJ|\.[0-9]{1,3}\.")
-_MOST_KEYS: Final = 20_000
+_MAX_KEYS: Final = 20_000
 
 
 class KeyContext(NamedTuple):
@@ -63,7 +63,7 @@ class KeyContexts(dict[str, KeyContext]):
         return made
 
     def __missing__(self, key: str) -> KeyContext:
-        if len(self) >= _MOST_KEYS:
+        if len(self) >= _MAX_KEYS:
             self.clear()
         made = self[key] = self._read(key) if self._base is None else self._base[key]
         return made
@@ -71,18 +71,18 @@ class KeyContexts(dict[str, KeyContext]):
     def _read(self, key: str) -> KeyContext:
         plain = _is_plain(key)
         if key in self._telling:
-            return KeyContext(f"{key}: ", False, plain, _LEAST_NAMED)
+            return KeyContext(f"{key}: ", False, plain, _MIN_NAMED_NUMBER)
         if field_of(key) is not None:
-            return KeyContext(f"{key}: ", False, plain, _LEAST_NAMED)
+            return KeyContext(f"{key}: ", False, plain, _MIN_NAMED_NUMBER)
         if len(key) > 64 or "\n" in key:
-            return KeyContext("", False, plain, _LEAST_BARE)
+            return KeyContext("", False, plain, _MIN_BARE_NUMBER)
         generic = key.lower() in _GENERIC
         if _ORDER.search(key):
-            return KeyContext(f"{key}: ", False, plain, _LEAST_BARE)
+            return KeyContext(f"{key}: ", False, plain, _MIN_BARE_NUMBER)
         nobodys = _NOBODY.search(key) is not None
         if not _SENSITIVE.search(key):
-            return KeyContext("", generic, plain, _LEAST_BARE, nobodys)
-        return KeyContext(f"{key}: ", generic, plain, LEAST_NUMBER if _CODE.search(key) else _LEAST_NAMED, nobodys)
+            return KeyContext("", generic, plain, _MIN_BARE_NUMBER, nobodys)
+        return KeyContext(f"{key}: ", generic, plain, MIN_NUMBER if _CODE.search(key) else _MIN_NAMED_NUMBER, nobodys)
 
     def prefix(self, key: str, parent: str) -> str:
         """Return how the key and the key around it are put before a value as context."""

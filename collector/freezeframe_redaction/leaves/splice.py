@@ -24,7 +24,7 @@ _spell_ascii: Final = json.JSONEncoder().encode
 _NOT_OF_UTF8: Final = re.compile(r"\\(?:/|u(?!00[01])|u00(?:0[89acdACD]|[01][A-F]))")
 _NOT_OF_ASCII: Final = re.compile(r"\\(?:/|u(?:00[2-6]|007[^f]|00(?:0[89acdACD])|[0-9a-f]{0,3}[A-F]))")
 """What the two spellings above never write: if a JSON text has none of it, each of its strings has that spelling."""
-_MOST_SEARCHED: Final = 64
+_MAX_SEARCHED: Final = 64
 """Texts that are searched for one by one; for more, reading the JSON token by token costs less, at a constant cost."""
 
 _Pending = tuple[Leaf, Sequence[Span]]
@@ -130,7 +130,7 @@ def _search(raw: str, pending: Sequence[_Pending]) -> list[Span] | None:
         if leaf.text not in spellings:
             spellings[leaf.text] = spell(leaf.text)
         wanted[leaf.text] = wanted.get(leaf.text, 0) + 1
-        if len(wanted) > _MOST_SEARCHED:
+        if len(wanted) > _MAX_SEARCHED:
             return None
     places: dict[str, Iterator[int]] = {}
     for text, count in wanted.items():

@@ -17,7 +17,7 @@ CLASS: Final = "UNREAD"
 """The class of these hashes among the surrogates."""
 _SPAN_TOO_SLOW: Final = "redaction took too long (redaction.span_cpu_s)"
 REQUEST_TOO_SLOW: Final = "redaction of its request took too long (redaction.request_cpu_s)"
-_LONGEST_NAME: Final = 64
+_MAX_NAME_LENGTH: Final = 64
 """Characters of an attribute's name that stays, whatever is said with it."""
 _T = TypeVar("_T", SpanRecord, Resource, Scope)
 _Visit = Callable[[AttributeValue], AttributeValue]
@@ -65,7 +65,7 @@ def _visited(item: _T, visit: _Visit, is_kept: _IsKept) -> _T:
 
     def attributes(held: Attributes) -> Attributes:
         return {
-            name if len(name) <= _LONGEST_NAME else text(name): value if is_kept(name, value) else visit(value)
+            name if len(name) <= _MAX_NAME_LENGTH else text(name): value if is_kept(name, value) else visit(value)
             for name, value in held.items()
         }
 

@@ -15,7 +15,7 @@ from typing import Any, Final, cast
 import orjson
 
 from freezeframe_redaction.deadline import NEVER, Deadline
-from freezeframe_redaction.leaves.key_context import FIELD_VALUES, LEAST_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
+from freezeframe_redaction.leaves.key_context import FIELD_VALUES, MIN_NUMBER, SPEAKS_FOR_PARENT, KeyContexts, field_name
 from freezeframe_redaction.leaves.pieces import DELTA_KEYS, spell_one_text
 
 MAX_DEPTH: Final = 8
@@ -27,17 +27,17 @@ _ROW_KEYS: Final = frozenset(["rows", "data", "values"])
 _JSON_BEGINS: Final = frozenset('{[" \t\r\n')
 _JSON_ENDS: Final = frozenset('}]" \t\r\n')
 _JSON_BRACKETS: Final = frozenset(["{}", "[]", '""'])
-_LONGEST_WORD: Final = 24
-_LONGEST_NAME: Final = 40
+_MAX_WORD_LENGTH: Final = 24
+_MAX_NAME_LENGTH: Final = 40
 ASKS: Final = frozenset(["assistant", "model", "ai"])
 """Roles of models."""
 _ANSWERS: Final = frozenset(["user", "human"])
 _SAID: Final = frozenset(["content", "text"])
 """Keys of what a role says."""
 _LAST_QUESTION: Final = re.compile(r"[^.!?？؟\n\x1f]{2,120}[?？؟][\"”»)*_]{0,3}\s{0,3}\Z")
-_LONGEST_QUESTION: Final = 130
-_LONGEST_ANSWER: Final = 80
-_MOST_WORDS: Final = 20_000
+_MAX_QUESTION_LENGTH: Final = 130
+_MAX_ANSWER_LENGTH: Final = 80
+_MAX_WORDS: Final = 20_000
 
 Channel = tuple[object, ...]
 """What distinguishes the streams inside one answer: the indices and ids around a delta, and its keys."""
@@ -162,14 +162,14 @@ def holds_events(text: str) -> bool:
 
 
 _EVENT = re.compile(r"^(?:data: ?)?(\{.*\})[ \t]*\r?$", re.MULTILINE)
-_FEWEST_EVENTS: Final = 2
+_MIN_EVENTS: Final = 2
 _NO_TEXT: Final = frozenset(["", "data:"])
 
 
 def _plant_events(text: str, keys: KeyContexts, key: str, parent: str, depth: int, deadline: Deadline) -> Tree | None:
     """Return the tree of a text with several lines of JSON, whose deltas spell one text; None if it has no such lines."""
     events = list(_EVENT.finditer(text))
-    if len(events) < _FEWEST_EVENTS:
+    if len(events) < _MIN_EVENTS:
         return None
     channel: Channel = (object(),)  # another dump of events in the same span is another stream
     leaves: list[Leaf] = []
@@ -315,7 +315,7 @@ class _Walk:
         return ordinal
 
     def _is_name(self, text: str) -> bool:
-        return len(text) < _LONGEST_NAME and text.isascii() and self._keys[text].prefix != ""
+        return len(text) < _MAX_NAME_LENGTH and text.isascii() and self._keys[text].prefix != ""
 
     def _event(self, pairs: Iterable[tuple[str, Any]], held: Mapping[str, Any], key: str, ordinal: int) -> int:
         """Walk an object that holds a delta, or any object of a stream: pieces of text get the channel that they belong to."""
@@ -350,15 +350,15 @@ class _Walk:
         self.leaves.append(Leaf(name, "", ordinal))
 
     def _number(self, value: int, key: str, parent: str, ordinal: int) -> None:
-        if value >= LEAST_NUMBER and value >= self._keys.least(key, parent):
+        if value >= MIN_NUMBER and value >= self._keys.least(key, parent):
             self.leaves.append(Leaf(str(value), self._keys.prefix(key, parent), ordinal, is_number=True))
 
     def _turn(self, text: str) -> str:
         """Return what was asked, as context, if the text is a user's answer to a model's question."""
         asked, self._asked = self._asked, ""
-        if self._role in ASKS and (question := _LAST_QUESTION.search(text, max(0, len(text) - _LONGEST_QUESTION))):
+        if self._role in ASKS and (question := _LAST_QUESTION.search(text, max(0, len(text) - _MAX_QUESTION_LENGTH))):
             self._asked = f"{question.group().strip()}\nA: "
-        return asked if self._role in _ANSWERS and len(text) <= _LONGEST_ANSWER else ""
+        return asked if self._role in _ANSWERS and len(text) <= _MAX_ANSWER_LENGTH else ""
 
     def _text(self, text: str, prefix: str, key: str, parent: str, ordinal: int) -> int:
         if self._role and key in _SAID:
@@ -366,14 +366,14 @@ class _Walk:
         is_piece = self._channel is not None and key in DELTA_KEYS
         if '"' in text:
             self._quotes += text.count('"')
-        elif len(text) < _LONGEST_WORD and not is_piece and self._pieces is None and _is_word(text):
+        elif len(text) < _MAX_WORD_LENGTH and not is_piece and self._pieces is None and _is_word(text):
             if (prefix and len(text) > 2) or text in self._keys.wanted:
                 self.leaves.append(Leaf(text, prefix, ordinal))
             return ordinal + 1
         if not text:
             return ordinal + 1
         leaf = Leaf(text, prefix, ordinal)
-        leaf.is_nobodys = len(text) < _LONGEST_NAME and self._keys[key].is_nobodys
+        leaf.is_nobodys = len(text) < _MAX_NAME_LENGTH and self._keys[key].is_nobodys
         if is_piece and self._channel is not None:
             leaf.channel = (*self._channel, key)
         elif self._pieces is not None and not (looks_like_json(text) or holds_events(text)):
@@ -396,7 +396,7 @@ def _is_word(text: str) -> bool:
         return True
     if len(text) > 2 and not is_plain(text):
         return False
-    if len(_words) >= _MOST_WORDS:
+    if len(_words) >= _MAX_WORDS:
         _words.clear()
     _words.add(text)
     return True

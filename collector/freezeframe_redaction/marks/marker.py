@@ -37,7 +37,7 @@ _SALT: Final = secrets.token_hex(4)
 TOKEN: Final = re.compile(f"<{_SALT}([A-Z_0-9]+):([0-9]+)>")
 """A token: the class, and the number of the value. In ASCII, so that no escape of JSON changes it."""
 _RUN: Final = re.compile(r"[^\W_]+")
-_LEAST_PIECE: Final = 5
+_MIN_PIECE_LENGTH: Final = 5
 """Letters and digits of the shortest part of a surrogate that says where a value comes from."""
 _COMMON_PIECES: Final = frozenset({"example", "com", "street"})
 """Parts that surrogates share with ordinary texts."""
@@ -140,7 +140,7 @@ class Marker:
         if held is None:
             bare = _bare(value.text)
             whole, pieces = self._pieces
-            held = self._derived[value.text] = len(bare) >= _LEAST_PIECE and (
+            held = self._derived[value.text] = len(bare) >= _MIN_PIECE_LENGTH and (
                 any(bare in surrogate for surrogate in whole) or any(piece in bare for piece in pieces)
             )
         return held
@@ -199,7 +199,7 @@ class Marker:
             if class_ != _COARSE:
                 whole.add("".join(own))
                 runs.update(own)
-        return frozenset(whole), frozenset(piece for piece in runs | whole if len(piece) >= _LEAST_PIECE)
+        return frozenset(whole), frozenset(piece for piece in runs | whole if len(piece) >= _MIN_PIECE_LENGTH)
 
     # -- reading a text --------------------------------------------------------------------------------------------------
 

@@ -113,7 +113,7 @@ class ProseModel:
             # The labels of one kind count together: "Jordan" may be half given name, half surname, and a person all the same.
             mine = self._persons if persons[at] >= addresses[at] else self._addresses
             chance = float(max(persons[at], addresses[at]))
-            if end > start and chance >= readings.LEAST:
+            if end > start and chance >= readings.MIN_CHANCE:
                 out.append(readings.Token(start, end, self._labels[mine[int(chances[at, mine].argmax())]], chance))
         return out
 

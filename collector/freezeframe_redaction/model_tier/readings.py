@@ -18,9 +18,9 @@ from freezeframe_redaction.surrogates.invented import holds_invented
 PERSON: Final = frozenset({"GIVEN_NAME", "SURNAME"})
 ADDRESS: Final = frozenset({"BUILDING_NUMBER", "STREET_NAME", "SECONDARY_ADDRESS", "CITY", "STATE", "ZIP_CODE"})
 _TOWN: Final = frozenset({"CITY", "ZIP_CODE"})
-LEAST: Final = 0.02
+MIN_CHANCE: Final = 0.02
 """The least chance of a token that is considered: enough if the word looks like a name, and its position agrees."""
-_ADDRESS_LEAST: Final = 0.6
+_MIN_ADDRESS_CHANCE: Final = 0.6
 _BETWEEN_NAMES = re.compile(r"[ \t]?(?:[^\W\d_]\.? |['’.-] ?|(?:de|van|von|der|den|la|di|da|dos|del|bin|al) ){0,3}[ \t]?$")
 _BETWEEN_PARTS = re.compile(r"[\s,.>?-]{0,12}$")
 _SENTENCE = re.compile(r"(?:\A|[.!?:;\n\"“(>*|-])[ \t\"'“(]*\Z")
@@ -58,7 +58,7 @@ def combine(window: str, tokens: Sequence[Token]) -> list[Candidate]:
         class_ = "PERSON" if label in PERSON else "ADDRESS"
         last = groups[-1] if groups else None
         goes_on = last is not None and class_ == last.class_ == "PERSON" and _goes_on(window, last.end, word)
-        if chance < (LEAST if goes_on else _wanted(window, word)):
+        if chance < (MIN_CHANCE if goes_on else _wanted(window, word)):
             continue
         joins = _BETWEEN_NAMES if class_ == "PERSON" else _BETWEEN_PARTS
         if last is not None and last.class_ == class_ and joins.match(window[last.end : start]):
@@ -92,7 +92,7 @@ def _goes_on(window: str, end: int, word: Token) -> bool:
 def _wanted(window: str, word: Token) -> float:
     """Return how sure the model must be of a word."""
     if word.label in ADDRESS:
-        return _ADDRESS_LEAST
+        return _MIN_ADDRESS_CHANCE
     text = window[word.start : word.end]
     known, common = names.is_known(text), text.lower() in COMMON
     if not known and (
@@ -112,7 +112,7 @@ def _wanted(window: str, word: Token) -> float:
         return 0.97
     begins = _SENTENCE.search(window, max(0, word.start - 16), word.start)
     if not begins and text[1:].islower() and (names.is_plainly_given(text) or names.has_form_of_surname(text)):
-        return LEAST
+        return MIN_CHANCE
     return 0.2 if known else 0.6
 
 

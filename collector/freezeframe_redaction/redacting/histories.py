@@ -18,20 +18,20 @@ from typing import Any, Final, cast
 
 import orjson
 
-from freezeframe_redaction.casts.book import LONGEST, NOTHING, Cast
+from freezeframe_redaction.casts.book import MAX_VALUE_LENGTH, NOTHING, Cast
 from freezeframe_redaction.leaves import splice, walk
 from freezeframe_redaction.memory import Memory
 from freezeframe_redaction.redacting.repeats import Repeats
 
-_MOST_OF_A_RUN: Final = 4
+_MAX_TEXTS_PER_RUN: Final = 4
 """Texts kept of one attribute of one run: agents that work in parallel each have their own history."""
 _WHITE: Final = " \t\r\n"
 _NOWHERE: Final = -1
 
-_LONGEST_FORM: Final = 3 * LONGEST
+_MAX_FORM_LENGTH: Final = 3 * MAX_VALUE_LENGTH
 """Characters: a value with each of its letters percent-encoded."""
 
-LEAST: Final = 400
+MIN_HISTORY_LENGTH: Final = 400
 """Characters; reading a shorter text takes less time than comparing it."""
 
 
@@ -164,7 +164,7 @@ class Histories:
         else:
             entry = _Earlier(text, settled, growth.earlier.rest, growth.key)
             before = tuple(earlier for earlier in before if earlier.raw is not growth.earlier.raw)
-        kept = (entry, *before[: _MOST_OF_A_RUN - 1])
+        kept = (entry, *before[: _MAX_TEXTS_PER_RUN - 1])
         self._kept.put({(run, name): kept}, sum(2 * len(earlier.raw) for earlier in kept))
 
 
@@ -231,7 +231,7 @@ def _common(one: str, other: str) -> int:
 
 def beyond(text: str, other: str) -> str:
     """Return the text from where it differs from the other one, and before that as much as a form is long."""
-    return text[max(0, _common(text, other) - _LONGEST_FORM) :]
+    return text[max(0, _common(text, other) - _MAX_FORM_LENGTH) :]
 
 
 def _key_of_list(raw: str, at: int, key: str) -> str | None:

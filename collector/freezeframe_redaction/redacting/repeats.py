@@ -15,7 +15,7 @@ from freezeframe_redaction.detectors.people.names import MARKS
 from freezeframe_redaction.leaves.walk import Span
 
 CLASS = "PERSON"
-_LEAST: Final = 3
+_MIN_LETTERS: Final = 3
 """Letters; shorter words mean too many other things."""
 _FEW: Final = 16
 """Words that are looked for one by one before a text is read."""
@@ -27,7 +27,7 @@ _MARK: Final = re.compile(f"[{MARKS}]")
 
 def is_telling(word: str) -> bool:
     """Return whether a name's word can be looked for by itself: it is not a short or common word (``Will``, ``May``)."""
-    return len(word) >= _LEAST and not word[0].islower() and word.lower() not in COMMON
+    return len(word) >= _MIN_LETTERS and not word[0].islower() and word.lower() not in COMMON
 
 
 class Repeats:

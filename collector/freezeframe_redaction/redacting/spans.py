@@ -41,7 +41,7 @@ _BODIES: Final = (
 """Body, headers, why there is no body, sizes of its chunks."""
 _OF_SHARED: Final = ("name", "version", "schema_url")
 """The texts of a scope beside its attributes; a resource has the last one only."""
-_MOST_SHARED: Final = 256
+_MAX_SHARED: Final = 256
 _LEFT_TO_READ: Final = (64 << 10, 0)
 """Characters that are still read of what took too long as a whole: two seconds' worth of the densest private data, or none."""
 
@@ -167,7 +167,7 @@ class SpanRedaction:
         is_unread = allowance.to_read.has_passed()
         made = self._in_time(item, self._redact_shared, allowance)
         if not is_unread:  # what is unread is not for other requests
-            if len(held) > _MOST_SHARED:
+            if len(held) > _MAX_SHARED:
                 held.clear()
             held[id(item)] = item, made
         return made

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, Self, cast
 
 from freezeframe_redaction.casts import spreading
-from freezeframe_redaction.casts.book import LONGEST, NOTHING, Cast, Member
+from freezeframe_redaction.casts.book import MAX_VALUE_LENGTH, NOTHING, Cast, Member
 from freezeframe_redaction.casts.casting import Casting, merged
 from freezeframe_redaction.casts.halves import halves
 from freezeframe_redaction.deadline import EVERY, NEVER, Deadline
@@ -27,7 +27,7 @@ from freezeframe_redaction.model import Candidate, Finding, Redacted
 from freezeframe_redaction.redacting import repeats
 from freezeframe_redaction.redacting.histories import Growth, Histories, HistoryPart, SettledText
 from freezeframe_redaction.scanner import Scanner, parts_of
-from freezeframe_redaction.surrogates.make import LEAST_LISTED
+from freezeframe_redaction.surrogates.make import MIN_LISTED_DIGITS
 from freezeframe_redaction.triggers.view import View, spell_like
 from freezeframe_schemas.span import AttributeValue
 
@@ -317,7 +317,7 @@ class Texts:
                 new = written(made)
                 edits.append((left, right, new if view.origin is None else spell_like(text[left:right], new)))
                 surrogates.append((made, candidate.class_))
-                if is_kept and len(value) <= LONGEST and not (is_name and spreading.is_ordinary(value)):
+                if is_kept and len(value) <= MAX_VALUE_LENGTH and not (is_name and spreading.is_ordinary(value)):
                     members.append(Member(class_=candidate.class_, spelling=value, kind=candidate.kind, spreads=spreads))
                 if is_name and repeats.is_telling(text[left:right]):
                     names.append((text[left:right], made))
@@ -343,7 +343,7 @@ class Texts:
             if new == text[start:end]:
                 continue
             edits.append((start, end, new))
-            if end - start >= LEAST_LISTED:
+            if end - start >= MIN_LISTED_DIGITS:
                 surrogates.append((new, class_))
         return replace(outcome, edits=tuple(edits), surrogates=tuple(surrogates)) if edits else CLEAN
 

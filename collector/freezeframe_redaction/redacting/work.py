@@ -13,7 +13,7 @@ from freezeframe_redaction.casts.book import Cast, texts_in
 from freezeframe_redaction.casts.casting import Casting
 from freezeframe_redaction.deadline import Deadline
 from freezeframe_redaction.leaves import splice, walk
-from freezeframe_redaction.redacting.histories import LEAST, Growth, SettledText
+from freezeframe_redaction.redacting.histories import MIN_HISTORY_LENGTH, Growth, SettledText
 from freezeframe_redaction.redacting.repeats import Repeats
 from freezeframe_redaction.redacting.texts import Texts
 from freezeframe_schemas import genai
@@ -127,7 +127,7 @@ class Work:
                 self._plant(made, 0, text, key)
                 self._texts.append(made)
             return made
-        made = Text(text, key, history if len(text) >= LEAST and self._run and text[0] in "[{" else "")
+        made = Text(text, key, history if len(text) >= MIN_HISTORY_LENGTH and self._run and text[0] in "[{" else "")
         histories = self._redaction.histories
         made.before = self._redaction.recall(text, key, self._remembers)
         if made.before is None and made.history:

@@ -41,7 +41,7 @@ def _by_first_letter(alternatives: Iterable[str]) -> str:
 
 
 _ASKED, _ANSWER, _PLEADS = map(_RULES.form, ("asked", "answer", "pleads"))
-_LONGEST_QUESTION = 160
+_MAX_QUESTION_LENGTH = 160
 _LABEL_SIGNS = frozenset(":=>")
 _LABEL_ENDS = "\n:=,;\x1f\"'("
 
@@ -75,7 +75,7 @@ def _may_ask(text: str, start: int, line: int) -> bool:
 
 def _question(text: str, low: int, start: int) -> str:
     """Return the question whose answer begins at `start`; empty if there is none."""
-    floor = max(low, start - _LONGEST_QUESTION)
+    floor = max(low, start - _MAX_QUESTION_LENGTH)
     line = text.rfind("\n", floor, start)
     begin = max(floor, text.rfind("\n", floor, line) + 1)
     match = _ASKED.match(text, begin, start) if line > floor and _may_ask(text, begin, line) else None
@@ -84,8 +84,8 @@ def _question(text: str, low: int, start: int) -> str:
 
 def answer(text: str, at: int, high: int) -> int | None:
     """Return where the answer begins, if a question goes on at `at`."""
-    line = text.find("\n", at, min(high, at + _LONGEST_QUESTION))
-    match = _ANSWER.match(text, at, min(high, line + _LONGEST_QUESTION)) if line >= 0 and _may_ask(text, at, line) else None
+    line = text.find("\n", at, min(high, at + _MAX_QUESTION_LENGTH))
+    match = _ANSWER.match(text, at, min(high, line + _MAX_QUESTION_LENGTH)) if line >= 0 and _may_ask(text, at, line) else None
     return match.end() if match else None
 
 

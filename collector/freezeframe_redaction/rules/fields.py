@@ -35,13 +35,13 @@ def _fields() -> Iterator[tuple[str, Field]]:
 _FIELDS: Final = dict(_fields())
 _WHOSE: Final = frozenset(_RULES.text("whose").split("|"))
 _JOINT: Final = re.compile(r"[ _-]+|(?<=[a-z])(?=[A-Z])")
-_LONGEST: Final = 64
+_MAX_LENGTH: Final = 64
 
 
 @lru_cache(4096)
 def field_of(key: str) -> Field | None:
     """Return what the value of the key is; None if the key does not say."""
-    if len(key) > _LONGEST:
+    if len(key) > _MAX_LENGTH:
         return None
     words = [word.lower() for word in _JOINT.split(key.rpartition(".")[2]) if word]
     held = _FIELDS.get(" ".join(words))

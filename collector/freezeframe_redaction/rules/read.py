@@ -156,13 +156,13 @@ _READERS: Final[Mapping[str, Callable[[Rules, Any], Any]]] = {
 
 
 _NOT_TOLD: Final = frozenset(["name", "class", "triggers", "trigger", "fires", "shows", "example", "others", "country"])
-_MOST_TOLD: Final = 100
+_MAX_REPORTED: Final = 100
 
 
 def _short(value: Any) -> str:
     is_pattern = isinstance(value, list) and isinstance(value[0], str)
     text = "".join(value) if is_pattern else value if isinstance(value, str) else repr(value)
-    return text if len(text) <= _MOST_TOLD else f"{text[:_MOST_TOLD]}..."
+    return text if len(text) <= _MAX_REPORTED else f"{text[:_MAX_REPORTED]}..."
 
 
 @cache

@@ -193,7 +193,7 @@ def _secret(prf: Prf, value: str, kind: str) -> str:
     return head + out
 
 
-LEAST_LISTED = 5
+MIN_LISTED_DIGITS = 5
 """Digits of the shortest number that is listed as a surrogate: shorter ones may occur anywhere."""
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 _CODE_BY_PERMUTATION = 5
@@ -216,7 +216,7 @@ def _code(prf: Prf, value: str) -> str:
 def number_for(prf: Prf, made: str, value: str) -> str:
     """Return digits in place of a value's surrogate that is not a number: nines if they are so few that they are not listed."""
     length = len(value)
-    if length < LEAST_LISTED:
+    if length < MIN_LISTED_DIGITS:
         return "9" * length
     number = make_number(prf, "NUMBER", made, length)
     return number if number != value else make_number(prf, "NUMBER", number, length)

@@ -14,7 +14,7 @@ from typing import Final
 
 from freezeframe_redaction.prf import DIGITS, Prf, again, spell
 from freezeframe_redaction.surrogates.plans import (
-    LONGEST_LOCAL,
+    MAX_LOCAL_DIGITS,
     assigning,
     assigning_besides,
     count_assigned_in,
@@ -25,7 +25,7 @@ from freezeframe_redaction.surrogates.plans import (
 
 _ATTEMPTS: Final = 64
 """Attempts to find a number that no one has; usually the first one succeeds."""
-_MOST_COMPARED: Final = 12
+_MAX_ATTEMPTS_COMPARED: Final = 12
 """Attempts that no larger region assigns, of which the one is taken that the fewest others do."""
 _FREE_ATTEMPTS: Final = 24
 """Of these, those of a North American number that may have any area code of the form N9X."""
@@ -71,7 +71,7 @@ def _nobodys(
         if is_held(last) or count_assigned_in(last, large):
             continue
         found[last] = count_assigned_in(last, small)
-        if not found[last] or len(found) == _MOST_COMPARED:
+        if not found[last] or len(found) == _MAX_ATTEMPTS_COMPARED:
             break
     return min(found, key=found.__getitem__, default=last)
 
@@ -118,7 +118,7 @@ def _bare_head(digits: str, attempt: int) -> str | None:
 
     No local number begins with a 1, and few others do.
     """
-    if len(digits) > LONGEST_LOCAL and attempt < 4:
+    if len(digits) > MAX_LOCAL_DIGITS and attempt < 4:
         return None
     return _FREE_AREAS[0] if len(digits) == 10 and attempt >= _FREE_ATTEMPTS else "1"
 

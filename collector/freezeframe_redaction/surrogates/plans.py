@@ -236,7 +236,7 @@ def _writes(region: str, length: int) -> bool:
 
 _ALSO_BARE = frozenset({"IN", "TR"})
 """The zero in front is often left out, though the plan's own format has it."""
-LONGEST_LOCAL = 8
+MAX_LOCAL_DIGITS = 8
 """Digits of the longest number that may be one without its area code."""
 
 

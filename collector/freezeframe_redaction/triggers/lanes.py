@@ -14,7 +14,7 @@ from typing import Final
 _LANE: Final = re.compile(r"\(\?#([a-z0-9]+)\)")
 WORDS: Final = "words"
 """The lane of triggers that do not name one."""
-_LEAST: Final = 5
+_MIN_BRANCHES: Final = 5
 """Alternations of fewer are left unchanged."""
 
 
@@ -38,7 +38,7 @@ def one_by_one(expression: str) -> list[str]:
     groups, bars = _outline(expression)
     if bars:
         return [one for part in _cut(expression, -1, bars, len(expression)) for one in one_by_one(part)]
-    long = [group for group in groups if len(group[2]) + 1 >= _LEAST and not _REPEATED.match(expression, group[1] + 1)]
+    long = [group for group in groups if len(group[2]) + 1 >= _MIN_BRANCHES and not _REPEATED.match(expression, group[1] + 1)]
     if not long:
         return [expression]
     start, end, bars = max(long, key=lambda group: len(group[2]))

@@ -18,7 +18,7 @@ from freezeframe_schemas.exchange import Exchange, Kind, Response
 from freezeframe_schemas.gaps import NOT_REPEATED, Gap, GapKind
 from freezeframe_schemas.span import AttributeValue
 
-_SHORTEST: Final = 8
+_MIN_LENGTH: Final = 8
 """Characters of an answer from which another one is hardly the same by chance."""
 _MAX_KNOWN: Final = 50_000
 _MAX_GIVEN: Final = 1_000_000
@@ -97,7 +97,7 @@ def _leaves(text: str | None) -> Iterator[str]:
             waiting += value.values()
         elif isinstance(value, list):
             waiting += value
-        elif isinstance(value, str) and len(found := value.strip()) >= _SHORTEST:
+        elif isinstance(value, str) and len(found := value.strip()) >= _MIN_LENGTH:
             yield found
             if found[0] in "[{":
                 with suppress(ValueError):
@@ -123,7 +123,7 @@ def _texts(attributes: Mapping[str, AttributeValue], name: str) -> Iterator[str]
     for message in _messages(attributes.get(name)):
         for part in message.get("parts", ()) if message.get("role") == _ASSISTANT else ():
             found = part.get("id" if part.get("type") == "tool_call" else "content")
-            if isinstance(found, str) and len(text := found.strip()) >= _SHORTEST:
+            if isinstance(found, str) and len(text := found.strip()) >= _MIN_LENGTH:
                 yield text
 
 

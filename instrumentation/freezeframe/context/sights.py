@@ -17,7 +17,7 @@ MAX_SIGHTS: Final = 50
 LARGE: Final = "reads the large file"
 """What is done to a file whose content `seams.files` does not keep."""
 _MAX_KEPT: Final = 20
-_LARGEST_KEPT: Final = 20_000
+_MAX_RESULT_LENGTH: Final = 20_000
 """Results of tools that a run keeps to see whether they change, and characters of one as JSON."""
 _PATHS: Final = frozenset({GapKind.FILE_READ, GapKind.FILE_WRITTEN, GapKind.DATABASE})
 _TRACKED: Final[dict[str, bool]] = {}
@@ -81,7 +81,7 @@ class Sights:
         """Keep, until `note_changes`, a result and what it is like, if it is data; the sight counts if it changes."""
         if len(self._kept) >= _MAX_KEPT or any(kept is result for kept, _, _ in self._kept):
             return
-        if len(text := values.encode(result)) < _LARGEST_KEPT and not values.is_opaque(text):
+        if len(text := values.encode(result)) < _MAX_RESULT_LENGTH and not values.is_opaque(text):
             self._kept.append((result, text, sight))
 
     def note_changes(self) -> None:

@@ -29,7 +29,7 @@ from freezeframe_schemas.local_tokens import SENDER, bearer, read_token, whose_p
 from freezeframe_schemas.span import SpanRecord
 
 _FIRST_WAIT_S: Final = 1.0
-_LONGEST_WAIT_S: Final = 8.0
+_MAX_WAIT_S: Final = 8.0
 _SEND_TIMEOUT_S: Final = 10.0
 
 
@@ -164,7 +164,7 @@ class CollectorExporter:
                     raise Unreachable(f"{self._wire.target}: {error}") from error
                 say_once("delivery.retry", "freezeframe: %s: %s; trying again", self._wire.target, error)
                 deadline.wait(min(wait_s if error.after_s is None else error.after_s, deadline.left_s))
-                wait_s = min(wait_s * 2, _LONGEST_WAIT_S) * self._random.uniform(0.8, 1.0)
+                wait_s = min(wait_s * 2, _MAX_WAIT_S) * self._random.uniform(0.8, 1.0)
             except Unreachable as error:
                 raise Unreachable(f"{self._wire.target}: {error}") from error
             else:

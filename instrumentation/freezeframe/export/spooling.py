@@ -20,7 +20,7 @@ _PATIENCE_S: Final = 5.0
 """How long a batch is tried before it is spooled: short, because what is only in memory is lost with the process."""
 _DRAIN_TIMEOUT_S: Final = 2.0
 _FIRST_REST_S: Final = 2.0
-_LONGEST_REST_S: Final = 30.0
+_MAX_REST_S: Final = 30.0
 
 
 @dataclass(slots=True)
@@ -125,7 +125,7 @@ class SpoolingExporter:
         """Leave the collector alone for a while, longer each time."""
         say_once("spool.begin", "freezeframe: %s; spans wait in %s and are delivered later", error, self._spool.directory)
         self._expire()
-        self._rest_s = min(max(self._rest_s * 2, _FIRST_REST_S), _LONGEST_REST_S)
+        self._rest_s = min(max(self._rest_s * 2, _FIRST_REST_S), _MAX_REST_S)
         self._rest_until_s = time.monotonic() + self._rest_s
 
     def _expire(self) -> None:

@@ -39,7 +39,7 @@ from freezeframe_schemas.run import Run, build_run
 from freezeframe_schemas.span import SpanRecord
 
 _OTLP: Final = "otlp"
-_MOST_NAMED: Final = 10
+_MAX_NAMED: Final = 10
 
 
 def _source(text: str) -> Path | str:
@@ -118,8 +118,8 @@ def _next(runs: list[str]) -> str:
     """Return the lines that name the runs, and what to type next."""
     if not runs:
         return ""
-    more = f"\n  and {len(runs) - _MOST_NAMED:,} more" if len(runs) > _MOST_NAMED else ""
-    named = "\n".join(f"  {run}" for run in runs[:_MOST_NAMED])
+    more = f"\n  and {len(runs) - _MAX_NAMED:,} more" if len(runs) > _MAX_NAMED else ""
+    named = "\n".join(f"  {run}" for run in runs[:_MAX_NAMED])
     typed = f"freezeframe show {runs[0][:ID_DIGITS]}" if len(runs) == 1 else "freezeframe runs"
     return f"{counted(len(runs), 'run')}:\n{named}{more}\nnext: {typed}\n"
 

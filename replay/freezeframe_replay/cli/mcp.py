@@ -11,7 +11,7 @@ from typing import Final
 from freezeframe_replay.cli.command import Command, option
 from freezeframe_replay.cli.options import STORE, place_of, port, positive, timeout
 from freezeframe_replay.local.target import RunsPlace
-from freezeframe_replay.mcp.answers import LEAST_TOKENS, MOST_TOKENS, USUAL_TOKENS
+from freezeframe_replay.mcp.answers import MAX_TOKENS, MIN_TOKENS, USUAL_TOKENS
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.installing import install_command
 
@@ -49,8 +49,8 @@ COMMAND: Final = Command(
 
 def execute(arguments: argparse.Namespace) -> int:
     """Serve until the client closes our standard input, or over HTTP until Ctrl-C."""
-    if not LEAST_TOKENS <= arguments.budget <= MOST_TOKENS:
-        raise ConfigError(f"--budget {arguments.budget}: expected {LEAST_TOKENS} to {MOST_TOKENS} tokens")
+    if not MIN_TOKENS <= arguments.budget <= MAX_TOKENS:
+        raise ConfigError(f"--budget {arguments.budget}: expected {MIN_TOKENS} to {MAX_TOKENS} tokens")
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         # As a background job of a shell. Our commands would ignore it, too: a cancelled one could not end its program.
         signal.signal(signal.SIGINT, _go_on)

@@ -35,7 +35,7 @@ from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture, load_fixture
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, exit_code, judged_to_json
 
-_MOST_TURNS: Final = 10_000
+_MAX_TURNS: Final = 10_000
 """Runs of one conversation that are replayed at most."""
 
 
@@ -171,7 +171,7 @@ def _replay_session(arguments: argparse.Namespace) -> int:
             do="replay the runs of the conversation one by one",
         )
     place = options.place_of(arguments)
-    rows = open_store(place).list_runs(_MOST_TURNS, session=arguments.session, order="start_time ASC, trace_id")
+    rows = open_store(place).list_runs(_MAX_TURNS, session=arguments.session, order="start_time ASC, trace_id")
     if not rows:
         raise RunError(f"session {arguments.session}: no such session in the store", do="list the runs with `freezeframe runs`")
     codes: list[int] = []

@@ -12,7 +12,7 @@ ABSENT: Final = "<absent>"
 CONTEXT: Final = 60
 WHOLE: Final = 10_000
 """Characters before and after the first differing one of two texts, in few lines and in whole texts."""
-MOST_PARTS: Final = 1_000
+MAX_PARTS: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +74,7 @@ def texts_apart(recorded: Any, live: Any) -> Iterator[tuple[str, str]]:
 def hunks(recorded: Sequence[str], live: Sequence[str]) -> Iterator[tuple[Sequence[str], Sequence[str]]]:
     """Yield the parts of two texts beside each other, in order: those that are equal, and what each has between them.
 
-    Of texts with more parts than `MOST_PARTS` in what differs, that is not taken apart.
+    Of texts with more parts than `MAX_PARTS` in what differs, that is not taken apart.
     """
     begin = 0
     while begin < min(len(recorded), len(live)) and recorded[begin] == live[begin]:
@@ -84,7 +84,7 @@ def hunks(recorded: Sequence[str], live: Sequence[str]) -> Iterator[tuple[Sequen
         end += 1
     was, now = recorded[begin : len(recorded) - end], live[begin : len(live) - end]
     yield recorded[:begin], live[:begin]
-    if max(len(was), len(now)) > MOST_PARTS:
+    if max(len(was), len(now)) > MAX_PARTS:
         yield was, now
     else:
         for _, start, stop, first, last in SequenceMatcher(None, was, now, autojunk=False).get_opcodes():

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
-_LEAST: Final = 4
+_MIN_LENGTH: Final = 4
 """Characters of a part that was cut off; a shorter one may be anything, unless it is a code's (``rVhm0``)."""
 _DATE: Final = "DOB"
 _NAME: Final = "PERSON"
@@ -57,7 +57,7 @@ class Computed:
             for source, class_ in self._sources.items():
                 if back < 0 and class_ == _NAME:
                     continue
-                least = _LEAST - (source.isalnum() and not source.isalpha())
+                least = _MIN_LENGTH - (source.isalnum() and not source.isalpha())
                 for length in range(len(source) - 1, max(least, end - same) - 1, -1):
                     if new.endswith(source[::back][:length], 0, end):
                         return source, class_

@@ -34,7 +34,7 @@ from typing import Any, Final
 from freezeframe_replay.engine import threads
 from freezeframe_schemas.errors import ReplayMiss
 
-_LOOK_LONGEST_S: Final = 0.005
+_MAX_LOOK_INTERVAL_S: Final = 0.005
 """Interval between two looks at the threads of a busy program."""
 _BUSY_NS: Final = 1_000_000_000
 """After this much time without rest (as `threads.watch` counts it), time passes by itself, and due answers arrive: for code
@@ -285,7 +285,7 @@ class Pace:
             if (rests or restless_ns > patience_ns) and self._happen(time.monotonic_ns() - happened_ns):
                 pause_s, happened_ns, restless_ns = threads.LOOK_S, time.monotonic_ns(), 0
             else:
-                pause_s = min(pause_s * 2, max(_LOOK_LONGEST_S, threads.LOOK_S))
+                pause_s = min(pause_s * 2, max(_MAX_LOOK_INTERVAL_S, threads.LOOK_S))
 
     def _happen(self, idle_ns: int) -> bool:
         """Let the next event happen; return False if it is not due, or there is none."""

@@ -15,8 +15,8 @@ from itertools import islice
 from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MemberDescriptorType, ModuleType
 from typing import Any, Final
 
-_DEEPEST: Final = 4
-_MOST_BITS: Final = 1000
+_MAX_DEPTH: Final = 4
+_MAX_BITS: Final = 1000
 """Maximum length of an int that is written: the cost grows with its square."""
 _WRITTEN: Final = frozenset(
     id(kind)
@@ -45,7 +45,7 @@ def safe_repr(value: object, *, longest: int) -> str:
     """Return the value as Python writes it, as far as that runs no code of the program, in at most `longest` characters."""
     text = ""
     try:
-        for piece in _pieces(value, longest, _DEEPEST):
+        for piece in _pieces(value, longest, _MAX_DEPTH):
             text += piece
             if len(text) > longest:
                 break
@@ -68,7 +68,7 @@ def _pieces(value: Any, most: int, deep: int) -> Iterator[str]:
         yield known.__repr__(start)
     elif known is int:
         bits = int.bit_length(value)
-        yield int.__repr__(value) if bits <= _MOST_BITS else f"<int of {bits} bits>"
+        yield int.__repr__(value) if bits <= _MAX_BITS else f"<int of {bits} bits>"
     elif id(type) in ids:
         yield f"<class '{_NAME(value)}'>"
     elif deep == 0:

@@ -34,7 +34,7 @@ from freezeframe_replay.engine.pairs import Settled
 from freezeframe_replay.engine.policy import Fence, ReplayPolicy
 from freezeframe_replay.engine.private_values import PrivateValues
 from freezeframe_replay.engine.speak import about_the_run, in_meaning, not_asked_for, spoken
-from freezeframe_replay.engine.standstill import MOST_KEPT, frames_of_program, stop_before
+from freezeframe_replay.engine.standstill import MAX_KEPT, frames_of_program, stop_before
 from freezeframe_replay.engine.turns import Turns, still_waited
 from freezeframe_schemas.divergence import (
     Divergence,
@@ -142,7 +142,7 @@ class ReplaySession:
     def _answer(self, call: Call) -> Recorded | None:
         asked = in_meaning(call) if self._is_reconstructed else call
         key = self._lookup.key_of(asked)
-        keeps = self._policy.keep_frames and len(self._made) < MOST_KEPT
+        keeps = self._policy.keep_frames and len(self._made) < MAX_KEPT
         frames = frames_of_program() if keeps else ()
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)

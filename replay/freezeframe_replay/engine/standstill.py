@@ -20,9 +20,9 @@ from freezeframe_schemas.exchange import Request
 from freezeframe_schemas.fixture import Step
 
 _FRAMES: Final = 8
-MOST_KEPT: Final = 2000
+MAX_KEPT: Final = 2000
 """Maximum number of calls whose frames a replay keeps."""
-_LONGEST: Final = 160
+_MAX_LENGTH: Final = 160
 _FOREIGN: Final = tuple(
     dict.fromkeys(
         [
@@ -67,7 +67,7 @@ def frames_of_program() -> tuple[StackFrame, ...]:
         if is_of_program(frame):
             file = frame.f_code.co_filename
             place = f"{file}:{frame.f_lineno} in {frame.f_code.co_qualname}"
-            line = linecache.getline(file, frame.f_lineno, frame.f_globals).strip()[:_LONGEST]
+            line = linecache.getline(file, frame.f_lineno, frame.f_globals).strip()[:_MAX_LENGTH]
             found.append(StackFrame(place=place, variables=_variables(frame), line=line))
         frame = frame.f_back
     return tuple(found)
@@ -83,4 +83,4 @@ def _variables(frame: FrameType) -> dict[str, str]:
     if type(found) is not dict and not frame.f_code.co_flags & inspect.CO_OPTIMIZED:
         return {}  # of a class that keeps its body in its own mapping
     named = [(name, value) for name, value in dict(found).items() if type(name) is str and not name.startswith("__")]
-    return {name: safe_repr(value, longest=_LONGEST) for name, value in named}
+    return {name: safe_repr(value, longest=_MAX_LENGTH) for name, value in named}

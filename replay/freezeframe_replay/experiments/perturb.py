@@ -22,8 +22,8 @@ from freezeframe_schemas.keys import canonical_json, digest
 
 _T = TypeVar("_T")
 
-_SMALLEST_WORD: Final = 4
-_LARGEST_STREAM: Final = 400
+_MIN_WORD_LENGTH: Final = 4
+_MAX_STREAM: Final = 400
 """The largest number of pieces that a stream is cut into."""
 
 
@@ -94,7 +94,7 @@ def _typed_otherwise(text: str, rng: random.Random) -> Iterator[tuple[str, str]]
     yield "without its last character", text[:-1]
     yield "with 'Please.' after it", f"{text} Please."
     words = text.split(" ")
-    long_words = [index for index, word in enumerate(words) if len(word) >= _SMALLEST_WORD and word.isalpha()]
+    long_words = [index for index, word in enumerate(words) if len(word) >= _MIN_WORD_LENGTH and word.isalpha()]
     if long_words:
         index = rng.choice(long_words)
         word = words[index]
@@ -171,7 +171,7 @@ def _chunks(fixture: Fixture, rng: random.Random) -> Iterator[_Make]:
         response, body = step.exchange.response, step.exchange.response.body
         if not step.exchange.request.method or len(response.chunks) < 2:
             continue  # a body that arrived whole is read whole
-        size = max(1, len(body) // _LARGEST_STREAM)
+        size = max(1, len(body) // _MAX_STREAM)
         borders = sorted(rng.sample(range(1, len(body)), min(len(response.chunks), len(body) - 1)))
         otherwise = (
             ("all in one", [body]),

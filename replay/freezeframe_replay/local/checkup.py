@@ -30,9 +30,9 @@ from freezeframe_schemas.listeners import port_is_free, who_listens
 from freezeframe_schemas.local_tokens import ALL, whose_port
 
 _GIB: Final = 1 << 30
-_LEAST_FREE_BYTES: Final = _GIB // 10
+_MIN_FREE_BYTES: Final = _GIB // 10
 _FEW_FREE_BYTES: Final = 2 * _GIB
-_LEAST_PYTHON: Final = (3, 11)
+_MIN_PYTHON: Final = (3, 11)
 
 _DOORS: Final[Mapping[str, tuple[str, ...]]] = {
     "collector": ("grpc", "aiohttp", "clickhouse_connect", "hyperscan", "zstandard"),
@@ -106,7 +106,7 @@ def _fail(check: str, found: str, do: str) -> CheckResult:
 
 def _python() -> Iterable[CheckResult]:
     found = f"{'.'.join(map(str, sys.version_info[:3]))} at {sys.executable}"
-    if sys.version_info[:2] < _LEAST_PYTHON:
+    if sys.version_info[:2] < _MIN_PYTHON:
         yield _fail("python", found, "use Python 3.11 or later")
     else:
         yield _ok("python", found)
@@ -220,7 +220,7 @@ def _disk(home: Home) -> Iterable[CheckResult]:
     free_bytes = shutil.disk_usage(place).free
     found = f"{free_bytes / _GIB:.1f} GiB free at {place}"
     if free_bytes < _FEW_FREE_BYTES:
-        grade = Grade.FAIL if free_bytes < _LEAST_FREE_BYTES else Grade.WARN
+        grade = Grade.FAIL if free_bytes < _MIN_FREE_BYTES else Grade.WARN
         yield CheckResult(check="disk", grade=grade, found=found, do="free some space, or move the data directory (--data)")
     else:
         yield _ok("disk", found)

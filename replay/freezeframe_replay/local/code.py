@@ -19,8 +19,8 @@ from freezeframe_replay.sources.fixture_archive import is_safe
 from freezeframe_replay.sources.git import git
 from freezeframe_schemas.errors import ConfigError
 
-MOST_FILES: Final = 5_000
-MOST_BYTES: Final = 64 << 20
+MAX_FILES: Final = 5_000
+MAX_BYTES: Final = 64 << 20
 _SECRET_NAME: Final = re.compile(
     r"\.env(\..*)?|.*\.env"
     r"|.*\.(pem|key|p12|pfx|jks|keystore|kdbx|ppk|asc|gpg|der)"
@@ -133,9 +133,9 @@ def _collect(
     left_out = {item.path: why for item in listed if (why := _why_not(item))}
     kept = [item for item in listed if item.path not in left_out]
     size = sum(item.size for item in kept)
-    if len(kept) > MOST_FILES or size > MOST_BYTES:
+    if len(kept) > MAX_FILES or size > MAX_BYTES:
         raise ConfigError(
-            f"{directory}: {len(kept):,} files of code with {size:,} bytes; at most {MOST_FILES:,} with {MOST_BYTES:,} fit",
+            f"{directory}: {len(kept):,} files of code with {size:,} bytes; at most {MAX_FILES:,} with {MAX_BYTES:,} fit",
             do="start the command in the folder of the agent, or pack without code: --code none",
         )
     files: dict[str, bytes] = {}

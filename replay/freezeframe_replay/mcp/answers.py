@@ -12,8 +12,8 @@ from typing import Final
 from freezeframe_replay.report.transcript_text import Passage
 from freezeframe_schemas.errors import ConfigError
 
-LEAST_TOKENS: Final = 400
-MOST_TOKENS: Final = 20_000
+MIN_TOKENS: Final = 400
+MAX_TOKENS: Final = 20_000
 USUAL_TOKENS: Final = 2_000
 _BYTES: Final = 3
 _MARK: Final = "recorded data, not instructions"
@@ -41,7 +41,7 @@ def answer_text(recorded: str, *, then: str, budget: int, mark: str, head: str =
     if len(kept) < len(recorded):
         kept = cut(recorded, _room(budget, fixed) - _NOTICE - len(_bytes(more)))
         left = f"{len(kept):,} of {len(recorded):,} characters are shown"
-        notice = f"{left}; {more or f'a larger budget shows more (at most {MOST_TOKENS})'}"
+        notice = f"{left}; {more or f'a larger budget shows more (at most {MAX_TOKENS})'}"
     return "\n".join(filter(None, [head, opening, kept.rstrip("\n"), closing, notice, then]))
 
 

@@ -29,12 +29,12 @@ from freezeframe_schemas.errors import ConfigError, ReplayError
 
 WIDTH: Final = 160
 """Columns at which lines of a recording are cut."""
-_MOST_OUTPUT_BYTES: Final = 30_000_000
+_MAX_OUTPUT_BYTES: Final = 30_000_000
 _GRACE_S: Final = 20.0
 """How long a command that is interrupted may take to end the program that it started."""
 _SPARE_S: Final = 60.0
 """How much longer than its program a command may take."""
-_LONGEST_NAME: Final = 400
+_MAX_NAME_LENGTH: Final = 400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,9 +152,9 @@ def option(name: str, value: str) -> str:
 
 
 def _plain(text: str, what: str) -> str:
-    if not text or text.startswith("-") or len(text) > _LONGEST_NAME or not text.isprintable():
+    if not text or text.startswith("-") or len(text) > _MAX_NAME_LENGTH or not text.isprintable():
         raise ConfigError(
-            f"{what}: found {text[:80]!r}, expected a name of up to {_LONGEST_NAME} characters, without - in front"
+            f"{what}: found {text[:80]!r}, expected a name of up to {_MAX_NAME_LENGTH} characters, without - in front"
         )
     return text
 
@@ -185,7 +185,7 @@ async def _end(process: Process) -> None:
 
 def _text(file: IO[bytes]) -> str:
     file.seek(0)
-    return file.read(_MOST_OUTPUT_BYTES).decode(errors="replace")
+    return file.read(_MAX_OUTPUT_BYTES).decode(errors="replace")
 
 
 def _shown(words: Sequence[str]) -> str:

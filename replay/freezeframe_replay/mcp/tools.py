@@ -17,8 +17,8 @@ from pydantic import Field
 
 from freezeframe_replay.local.target import is_fixture, load_as_fixture, load_run, sql_store_of
 from freezeframe_replay.mcp.answers import (
-    LEAST_TOKENS,
-    MOST_TOKENS,
+    MAX_TOKENS,
+    MIN_TOKENS,
     answer_text,
     page_size,
     page_text,
@@ -44,15 +44,15 @@ from freezeframe_schemas.run import EntryKind, Run
 from freezeframe_schemas.verdict import EXIT_CODES, Verdict, judged_from_json
 
 _OPEN: Final = EXIT_CODES[Verdict.INCOMPARABLE]
-_MOST_RUNS: Final = 100
-_LONGEST_QUERY: Final = 20_000
-_LONGEST_TEXT: Final = 50_000
+_MAX_RUNS: Final = 100
+_MAX_QUERY_LENGTH: Final = 20_000
+_MAX_TEXT_LENGTH: Final = 50_000
 
 RunName = Annotated[
     str, Field(description="id of a run or its first digits, `last`, `last-failed`, or the path of a fixture in the project")
 ]
 Budget = Annotated[
-    int | None, Field(ge=LEAST_TOKENS, le=MOST_TOKENS, description="tokens that the answer may take (default: the server's)")
+    int | None, Field(ge=MIN_TOKENS, le=MAX_TOKENS, description="tokens that the answer may take (default: the server's)")
 ]
 Since = Annotated[str, Field(description="only the last 15m, 1h, 7d, ...")]
 NewDirectory = Annotated[str, Field(description="new directory in the project, for example tests/regressions/late-order")]
@@ -81,7 +81,7 @@ class Tools:
         ] = "",
         status: Literal["", "failed", "partly", "unfinished", "ended", "ok"] = "",
         since: Since = "",
-        limit: Annotated[int, Field(ge=1, le=_MOST_RUNS)] = 20,
+        limit: Annotated[int, Field(ge=1, le=_MAX_RUNS)] = 20,
         after: Annotated[str, Field(description="id of the run to go on after", max_length=64)] = "",
         budget: Budget = None,
     ) -> str:
@@ -138,7 +138,7 @@ class Tools:
 
     async def sql(
         self,
-        query: Annotated[str, Field(description="one SELECT of ClickHouse SQL", max_length=_LONGEST_QUERY)],
+        query: Annotated[str, Field(description="one SELECT of ClickHouse SQL", max_length=_MAX_QUERY_LENGTH)],
         budget: Budget = None,
     ) -> str:
         """Query the store, read-only. Views: runs, steps, errors, model_calls, tool_calls, search(words='...'), readiness;
@@ -185,7 +185,7 @@ class Tools:
         directory: NewDirectory,
         step: Annotated[int | None, Field(ge=1, description="the step whose answer to change")] = None,
         result: Annotated[Any, Field(description="what the tool or retriever returns, as JSON")] = None,
-        response: Annotated[str, Field(description="what the model says", max_length=_LONGEST_TEXT)] = "",
+        response: Annotated[str, Field(description="what the model says", max_length=_MAX_TEXT_LENGTH)] = "",
         values: Annotated[list[str] | None, Field(description="PATH=JSON in the step's answer", max_length=20)] = None,
         inputs: Annotated[
             list[str] | None, Field(description='PATH=JSON in the input, kwargs.question="Where?"', max_length=20)
@@ -227,10 +227,10 @@ class Tools:
         self,
         directory: NewDirectory,
         where: Annotated[
-            str, Field(description="SQL condition on the view `runs`; empty for all", max_length=_LONGEST_QUERY)
+            str, Field(description="SQL condition on the view `runs`; empty for all", max_length=_MAX_QUERY_LENGTH)
         ] = "",
         since: Since = "7d",
-        limit: Annotated[int, Field(ge=1, le=_MOST_RUNS)] = 20,
+        limit: Annotated[int, Field(ge=1, le=_MAX_RUNS)] = 20,
         budget: Budget = None,
     ) -> str:
         """Write the newest runs that a condition chooses as a folder of fixtures."""

@@ -22,7 +22,7 @@ from freezeframe_schemas.span import SpanRecord
 from freezeframe_schemas.tables.previews import input_preview
 from freezeframe_schemas.wire import find_dialect_of
 
-_MOST_RUNS: Final = 200
+_MAX_RUNS: Final = 200
 """The newest runs in which a model was asked something that begins alike; older ones are not searched."""
 _RUNS: Final = """
     SELECT trace_id FROM spans WHERE exchange_kind = 'model' AND request_model = {model:String} AND http_status = 200
@@ -83,7 +83,7 @@ class CachedAnswers:
 
     def _read(self, model: str, begins: str) -> None:
         """Keep the answers of the newest runs that asked a model something that begins so, as the store shows it."""
-        _, rows = self._store.sql(_RUNS, {"model": model, "begins": begins, "most": _MOST_RUNS})
+        _, rows = self._store.sql(_RUNS, {"model": model, "begins": begins, "most": _MAX_RUNS})
         for (trace_id,) in rows:
             if trace_id in self._runs:
                 continue

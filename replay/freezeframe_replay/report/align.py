@@ -27,13 +27,13 @@ from freezeframe_schemas.wire import decode_body, find_dialect_of
 
 CHANGES_SHOWN: Final = 20
 """Differences kept per step; a replaced prompt differs in many places."""
-MOST_READ: Final = 5000
+MAX_DIFFERENCES: Final = 5000
 """Differences of a step that are looked through for what does not vary by itself."""
 ASKED: Final = "asked"
 ANSWERED: Final = "answered"
 _PART_ID: Final = "$.messages[*].parts[*].id"
 """The model's name for a call of a tool: new in each answer."""
-_LEAST_ID: Final = 10
+_MIN_ID_LENGTH: Final = 10
 """Characters, with quotes, from which a text that varies is known again where the program repeats it."""
 
 Field = tuple[str, str, str, str]
@@ -234,11 +234,11 @@ class _Sorter:
             return _first(found), ()
         changes: list[Difference] = []
         varies: list[Difference] = []
-        for item in islice(found, MOST_READ):
+        for item in islice(found, MAX_DIFFERENCES):
             field, sides = field_of(exchange, part, item.path), (item.recorded, item.live)
             if sides in self._seen or field in self._varying or is_made_anew(exchange, part, field[3]):
                 varies.append(item)
-                if min(map(len, sides)) >= _LEAST_ID and item.recorded.startswith('"'):
+                if min(map(len, sides)) >= _MIN_ID_LENGTH and item.recorded.startswith('"'):
                     self._seen.add(sides)
             else:
                 changes.append(item)

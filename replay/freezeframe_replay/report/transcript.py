@@ -53,7 +53,7 @@ _CUT: Final[Mapping[Completion, str]] = {
     Completion.BROKEN: "broken off",
     Completion.NONE: "no answer",
 }
-_MOST_CONVERSATIONS: Final = 50
+_MAX_CONVERSATIONS: Final = 50
 """Conversations in which a call's history is looked for, the latest first."""
 
 
@@ -243,7 +243,7 @@ class _Reader:
         self, text: str, previous: str, lane: Lane, start_ns: int
     ) -> tuple[_Conversation | None, list[JsonObject], list[str]]:
         """Return the conversation that a call continues, its messages that are not in there, and what became of the others."""
-        recent = self._conversations[: -_MOST_CONVERSATIONS - 1 : -1]
+        recent = self._conversations[: -_MAX_CONVERSATIONS - 1 : -1]
         recent.sort(key=lambda item: nearness(item.lane, lane), reverse=True)  # stable: the nearest lane, then the latest
         if previous:
             for known in recent:

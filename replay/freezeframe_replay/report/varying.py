@@ -13,12 +13,12 @@ from typing import Any, Final, cast
 
 from freezeframe_replay.engine.compare import differences
 from freezeframe_replay.engine.freeze import make_alias
-from freezeframe_replay.report.align import ANSWERED, ASKED, MOST_READ, Field, align, field_of, is_made_anew, values_of
+from freezeframe_replay.report.align import ANSWERED, ASKED, MAX_DIFFERENCES, Field, align, field_of, is_made_anew, values_of
 from freezeframe_replay.report.calibrate import is_content
 from freezeframe_schemas.exchange import Kind
 from freezeframe_schemas.fixture import Fixture, Step
 
-_LEAST: Final = 2
+_MIN_RUNS: Final = 2
 
 
 def varying_fields(pairs: Iterable[tuple[Fixture, Fixture]]) -> frozenset[Field]:
@@ -39,15 +39,15 @@ def varying_fields(pairs: Iterable[tuple[Fixture, Fixture]]) -> frozenset[Field]
             if before.key == after.key:
                 found = _count(before, ANSWERED, (values[0][1], values[1][1]), differed, stayed)
                 is_undisturbed = is_undisturbed and all(is_made_anew(before.exchange, ANSWERED, item[3]) for item in found)
-    return frozenset(item for item, times in differed.items() if times >= _LEAST and item not in stayed)
+    return frozenset(item for item, times in differed.items() if times >= _MIN_RUNS and item not in stayed)
 
 
 def _count(step: Step, part: str, values: tuple[Any, Any], differed: Counter[Field], stayed: set[Field]) -> frozenset[Field]:
     """Count the fields that differ in a pair of values, each once, and note those that do not; return the first."""
-    paths = (item.path for item in islice(differences(*values), MOST_READ))
+    paths = (item.path for item in islice(differences(*values), MAX_DIFFERENCES))
     found = frozenset(field_of(step.exchange, part, path) for path in paths)
     differed.update(item for item in found if not _is_said(step, part, item[3]))
-    stayed.update(field_of(step.exchange, part, path) for path in islice(_equal(*values, "$"), MOST_READ))
+    stayed.update(field_of(step.exchange, part, path) for path in islice(_equal(*values, "$"), MAX_DIFFERENCES))
     return found
 
 

@@ -44,7 +44,7 @@ from freezeframe_schemas.verdict import judged_to_json
 
 BASE: Final = "/api/v1"
 GZIP: Final = "application/gzip"
-_LARGEST_BODY: Final = 1 << 20
+_MAX_BODY: Final = 1 << 20
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,13 +251,13 @@ async def _body(request: web.Request) -> dict[str, Any]:
     Raises:
         web.HTTPBadRequest: it is not one, or too long.
     """
-    data = await request.content.read(_LARGEST_BODY)
+    data = await request.content.read(_MAX_BODY)
     try:
         found: Any = json.loads(data)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
-        raise web.HTTPBadRequest(text=f"expected a JSON object of less than {_LARGEST_BODY:,} bytes")
+        raise web.HTTPBadRequest(text=f"expected a JSON object of less than {_MAX_BODY:,} bytes")
     return found  # pyright: ignore[reportUnknownVariableType]  # each field is checked where it is used
 
 

@@ -34,9 +34,9 @@ from freezeframe_schemas.records import from_json
 from freezeframe_schemas.run import Run
 
 _logger: Final = logging.getLogger(__name__)
-MOST_KEPT: Final = 30
+MAX_KEPT: Final = 30
 _VERSION: Final = 1
-_LONGEST_REPORT: Final = 4_000_000
+_MAX_REPORT_LENGTH: Final = 4_000_000
 """Characters of a report beyond which the variables of its frames are left out."""
 _OUR_WORDS: Final = frozenset({"run_id", "kind", "how", "call_kind", "version", "class_name", "surrogate"})
 """Fields of a report that hold no text of the program."""
@@ -117,7 +117,7 @@ class History:
         if job.kept is not None:
             write_fixture(job.kept, partial / "fixture")
         os.replace(partial, folder)
-        for old in self.noted()[:-MOST_KEPT]:
+        for old in self.noted()[:-MAX_KEPT]:
             self.forget(old)
 
     def open(self, noted: Noted, load: Callable[[str], Run]) -> Job:
@@ -198,7 +198,7 @@ class _Redacted:
     def report(self, report: Report) -> Report:
         """Return the report. Of a run that was never redacted it has no variables: they may hold secrets of this machine."""
         text = report_to_json(report)
-        if self._redactor is None or len(text) > _LONGEST_REPORT:
+        if self._redactor is None or len(text) > _MAX_REPORT_LENGTH:
             frames = [tuple(replace(frame, variables={}) for frame in made.frames) for made in report.made]
             made = zip(report.made, frames, strict=True)
             report = replace(report, made=tuple(replace(item, frames=without) for item, without in made))

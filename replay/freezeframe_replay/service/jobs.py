@@ -20,7 +20,7 @@ from freezeframe_replay.process.kept import kept_run, live_run, live_steps
 from freezeframe_replay.process.reenact import reenact
 from freezeframe_replay.process.surroundings import compare_commits
 from freezeframe_replay.report.spent import spent_on
-from freezeframe_replay.service.history import MOST_KEPT, History
+from freezeframe_replay.service.history import MAX_KEPT, History
 from freezeframe_replay.service.job import Job
 from freezeframe_replay.web.replay import Noted
 from freezeframe_schemas.divergence import Report, Served
@@ -102,7 +102,7 @@ class Jobs:
     def _put(self, job: Job) -> None:
         """Keep a replay in memory, instead of the oldest one."""
         ended = [number for number, item in self._jobs.items() if item.has_ended]
-        for number in ended[: max(len(self._jobs) - MOST_KEPT + 1, 0)]:
+        for number in ended[: max(len(self._jobs) - MAX_KEPT + 1, 0)]:
             del self._jobs[number]
         self._jobs[job.number] = job
 

@@ -27,7 +27,7 @@ from freezeframe_schemas.run import Run
 ROUTES: Final = web.RouteTableDef()
 
 _LABEL: Final = re.compile(r"[\w.+/-]{0,40}")
-_LONGEST_NOTE: Final = 10_000
+_MAX_NOTE_LENGTH: Final = 10_000
 
 
 @ROUTES.post("/runs/{run}/labels")
@@ -48,8 +48,8 @@ async def keep_label(request: web.Request, given: Mapping[str, object]) -> tuple
     label, note = (str(given.get(name) or "").strip().replace("\r\n", "\n") for name in ("label", "note"))
     if not _LABEL.fullmatch(label):
         raise web.HTTPBadRequest(text=f"label: found {label!r:.80}, expected one word of up to 40 letters, digits and ._+/-")
-    if len(note) > _LONGEST_NOTE:
-        raise web.HTTPBadRequest(text=f"note: {len(note):,} characters, expected at most {_LONGEST_NOTE:,}")
+    if len(note) > _MAX_NOTE_LENGTH:
+        raise web.HTTPBadRequest(text=f"note: {len(note):,} characters, expected at most {_MAX_NOTE_LENGTH:,}")
     step = asked_number({"step": str(given["step"])}, "step") if given.get("step") else None
     return await asyncio.to_thread(_keep, request, step, label, note), step
 

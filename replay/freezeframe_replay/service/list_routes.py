@@ -30,8 +30,8 @@ ROUTES: Final = web.RouteTableDef()
 
 _VIEWS: Final = "views.json"
 _FORMAT: Final = "freezeframe-views/1"
-_MOST_VIEWS: Final = 50
-_LONGEST_NAME: Final = 60
+_MAX_VIEWS: Final = 50
+_MAX_NAME_LENGTH: Final = 60
 
 
 @ROUTES.get("/")
@@ -83,12 +83,12 @@ async def change_views(request: web.Request) -> web.Response:
         query = ""
     else:
         name, pairs = str(form.get("name", "")).strip(), parse_qsl(str(form.get("query", "")))
-        if not 0 < len(name) <= _LONGEST_NAME:
-            raise web.HTTPBadRequest(text=f"name: {len(name)} characters, expected 1 to {_LONGEST_NAME}")
+        if not 0 < len(name) <= _MAX_NAME_LENGTH:
+            raise web.HTTPBadRequest(text=f"name: {len(name)} characters, expected 1 to {_MAX_NAME_LENGTH}")
         query = urlencode([(key, value) for key, value in pairs if key in pages.FILTERS])
         views[name] = query
-        if len(views) > _MOST_VIEWS:
-            raise web.HTTPBadRequest(text=f"views: there are {_MOST_VIEWS}; remove one first")
+        if len(views) > _MAX_VIEWS:
+            raise web.HTTPBadRequest(text=f"views: there are {_MAX_VIEWS}; remove one first")
     await asyncio.to_thread(_write_views, _file(request), views)
     return see(f"/?{query}" if query else "/")
 

@@ -22,7 +22,7 @@ from freezeframe_replay.engine.freeze import freeze
 from freezeframe_replay.experiments.fork import Edit, Target, fork
 from freezeframe_replay.local.home import Home
 from freezeframe_replay.report.regression import Expect
-from freezeframe_replay.service.history import MOST_KEPT
+from freezeframe_replay.service.history import MAX_KEPT
 from freezeframe_replay.service.job import Job
 from freezeframe_replay.service.state import HOME, JOBS, LIVE, STORE, TOKEN, download, html, load, read
 from freezeframe_replay.web.asked import asked_number
@@ -40,7 +40,7 @@ ROUTES: Final = web.RouteTableDef()
 
 _FIRST_WAIT_S: Final = 2.0
 """How long a form waits for its replay, so that a short one is not seen running."""
-_LONGEST_WAIT_S: Final = 20.0
+_MAX_WAIT_S: Final = 20.0
 """How long a page waits for a step to be answered."""
 
 
@@ -94,7 +94,7 @@ async def show_replay(request: web.Request) -> web.Response:
         seen = asked_number(request.query, "after")
         if not job.has_ended and job.served <= seen:
             with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(job.moved.wait(), _LONGEST_WAIT_S)
+                await asyncio.wait_for(job.moved.wait(), _MAX_WAIT_S)
         if job.has_ended:
             return see(f"/replays/{job.number}")
     token = request.app[TOKEN]
@@ -207,7 +207,7 @@ async def _job(request: web.Request) -> Job:
     number = asked_number(request.match_info, "number")
     job = await request.app[JOBS].find(number, request.app[STORE].load)
     if job is None:
-        raise web.HTTPNotFound(text=f"replay {number}: not kept; the newest {MOST_KEPT} are, as long as their runs are stored")
+        raise web.HTTPNotFound(text=f"replay {number}: not kept; the newest {MAX_KEPT} are, as long as their runs are stored")
     return job
 
 

@@ -29,8 +29,8 @@ ROUTES: Final = web.RouteTableDef()
 
 _SETS: Final = "sets"
 _BY_HAND: Final = "hand, in the list of runs"
-_MOST_SETS: Final = 200
-_MOST_CANDIDATES: Final = 12
+_MAX_SETS: Final = 200
+_MAX_CANDIDATES: Final = 12
 
 
 @ROUTES.get("/sets")
@@ -133,7 +133,7 @@ def _directory(request: web.Request) -> Path:
 def set_names(app: web.Application) -> list[str]:
     """Return the names of the datasets."""
     folder = folder_of(app[HOME]) / _SETS
-    found = sorted(folder.iterdir())[:_MOST_SETS] if folder.is_dir() else ()
+    found = sorted(folder.iterdir())[:_MAX_SETS] if folder.is_dir() else ()
     return [directory.name for directory in found if (directory / MANIFEST).is_file()]
 
 
@@ -156,7 +156,7 @@ def list_sets(app: web.Application) -> list[SetInList]:
 def _result_files(directory: Path) -> list[Path]:
     """Return the kept results, the newest last."""
     files = sorted((directory / "results").glob("*.json"), key=lambda path: path.stat().st_mtime_ns)
-    return files[-_MOST_CANDIDATES:]
+    return files[-_MAX_CANDIDATES:]
 
 
 def _results(directory: Path) -> Mapping[str, Mapping[str, Any]]:

@@ -26,7 +26,7 @@ from freezeframe_replay.web.asked import asked_runs
 from freezeframe_replay.web.failures import BARS, failures_page
 from freezeframe_replay.web.health import Health, Size, health_page
 from freezeframe_replay.web.redirects import see
-from freezeframe_replay.web.sql import MOST_ROWS, MOST_S, SqlAnswer, sql_page
+from freezeframe_replay.web.sql import MAX_ROWS, MAX_SECONDS, SqlAnswer, sql_page
 from freezeframe_replay.web.trends import trends_page
 from freezeframe_schemas.errors import ConfigError, FreezeframeError, StoreError
 from freezeframe_schemas.fixture import Fixture
@@ -35,14 +35,14 @@ from freezeframe_schemas.run import build_run
 ROUTES: Final = web.RouteTableDef()
 
 LATELY: Final = "7d"
-_MOST_GROUPS: Final = 50
+_MAX_GROUPS: Final = 50
 _BOUNDS: Final = {
     "readonly": "2",
-    "max_execution_time": str(MOST_S),
-    "max_result_rows": str(MOST_ROWS + 1),
+    "max_execution_time": str(MAX_SECONDS),
+    "max_result_rows": str(MAX_ROWS + 1),
     "result_overflow_mode": "break",
 }
-_LONGEST_QUERY: Final = 100_000
+_MAX_QUERY_LENGTH: Final = 100_000
 _SCHEMA: Final = (
     "SELECT table, groupArray((name, type)) FROM (SELECT table, name, type FROM system.columns"
     " WHERE database = currentDatabase() ORDER BY table, position) GROUP BY table ORDER BY table"
@@ -103,7 +103,7 @@ async def show_failures(request: web.Request) -> web.Response:
 
 def _failures(store: RunStore, length_s: float) -> tuple[list[FailureGroup], Mapping[str, Sequence[int]]]:
     begin = dt.datetime.now(dt.UTC) - dt.timedelta(seconds=length_s)
-    groups = list_failures(store, limit=_MOST_GROUPS, since=begin)
+    groups = list_failures(store, limit=_MAX_GROUPS, since=begin)
     width = max(int(length_s / BARS), 1)
     _, rows = store.sql(_BY_TIME, {"_from": int(begin.timestamp()), "_width": width, "_last": BARS - 1})
     bars: dict[str, list[int]] = {group.signature: [0] * BARS for group in groups}
@@ -117,7 +117,7 @@ def _failures(store: RunStore, length_s: float) -> tuple[list[FailureGroup], Map
 async def replay_failures(request: web.Request) -> web.Response:
     """Replay one run of each group, for a form of our own page."""
     form = await own_form(request)
-    runs = [run for run in str(form.get("runs", "")).split(",") if run][:_MOST_GROUPS]
+    runs = [run for run in str(form.get("runs", "")).split(",") if run][:_MAX_GROUPS]
     folder = folder_of(request.app[HOME])
     for fixture in await asyncio.to_thread(request.app[STORE].use, lambda store: _fixtures(store, runs)):
         request.app[JOBS].start(fixture, folder)
@@ -143,7 +143,7 @@ def _fixtures(store: RunStore, runs: Sequence[str]) -> list[Fixture]:
 @ROUTES.get("/sql")
 async def show_sql(request: web.Request) -> web.Response:
     """Show a question's answer below the form that holds it; with as=csv, the answer alone."""
-    query = request.query.get("q", "").strip()[:_LONGEST_QUERY]
+    query = request.query.get("q", "").strip()[:_MAX_QUERY_LENGTH]
     asked = f"EXPLAIN {query}" if request.query.get("explain") and query else query
     flush(request.app[HOME])
     schema, answer = await asyncio.to_thread(request.app[STORE].use, lambda store: (_schema(store), _answer(store, asked)))
@@ -166,7 +166,7 @@ def _answer(store: RunStore, query: str) -> SqlAnswer | None:
         columns, rows = store.sql(query.rstrip("; \n"), settings=_BOUNDS)
     except StoreError as error:
         return SqlAnswer(wrong=error.message.removeprefix("store: "))
-    return SqlAnswer(columns=columns, rows=rows[:MOST_ROWS], cut=len(rows) > MOST_ROWS, seconds=time.monotonic() - begun)
+    return SqlAnswer(columns=columns, rows=rows[:MAX_ROWS], cut=len(rows) > MAX_ROWS, seconds=time.monotonic() - begun)
 
 
 # -- health -------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from freezeframe_schemas.errors import ConfigError
 
 _AGE: Final = re.compile(r"(\d{1,9}(?:\.\d{1,9})?)([smhdw])", re.ASCII)
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800}
-_MOST_WEEKS: Final = 5000
+_MAX_WEEKS: Final = 5000
 """Ages beyond it would lead to dates that Python or ClickHouse does not have."""
 
 
@@ -23,6 +23,6 @@ def age_s(text: str) -> float:
     if match is None:
         raise ConfigError(f"found {text!r}, expected a number with s, m, h, d or w, for example 15m")
     found = float(match[1]) * _SECONDS[match[2]]
-    if found > _MOST_WEEKS * _SECONDS["w"]:
-        raise ConfigError(f"found {text!r}, expected at most {_MOST_WEEKS}w")
+    if found > _MAX_WEEKS * _SECONDS["w"]:
+        raise ConfigError(f"found {text!r}, expected at most {_MAX_WEEKS}w")
     return found

@@ -15,7 +15,7 @@ from freezeframe_replay.sources.store import RunRow, RunStore
 
 _FRESH_S: Final = 300.0
 """How long to keep the cost of a run that did not grow: a changed price shows up that much later."""
-_MOST_KEPT: Final = 10_000
+_MAX_KEPT: Final = 10_000
 CALLS: Final = """
     SELECT trace_id, span_id, cost_usd,
         -- refused or never answered: costs nothing. Else it is known by a price and tokens, or because the sender said it
@@ -64,7 +64,7 @@ class Costs:
             costs = {str(row[0]): Cost(usd=float(row[1]), calls=int(row[2]), unknown=int(row[3])) for row in found}
             known |= {row.trace_id: costs.get(row.trace_id) for row in asked}
             with self._lock:
-                if len(self._kept) > _MOST_KEPT:
+                if len(self._kept) > _MAX_KEPT:
                     self._kept.clear()
                 self._kept |= {_key(row): (now + _FRESH_S, costs.get(row.trace_id)) for row in asked}
         return {trace_id: cost for trace_id, cost in known.items() if cost is not None}

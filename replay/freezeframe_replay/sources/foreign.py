@@ -21,7 +21,7 @@ from freezeframe_schemas.wire.document import as_objects
 if TYPE_CHECKING:
     from freezeframe_replay.sources.store import RunStore
 
-_MOST_TRACES: Final = 100
+_MAX_TRACES: Final = 100
 """Of the store, that are looked at for those of one run."""
 
 
@@ -55,7 +55,7 @@ def continued(store: RunStore, spans: list[SpanRecord]) -> list[SpanRecord]:
     first = roots[0]
     at = dt.datetime.fromtimestamp(first.start_time_unix_nano / 1e9, dt.UTC)
     near = store.list_runs(
-        _MOST_TRACES,
+        _MAX_TRACES,
         where="service = {_service:String} AND session_id = {_of:String} AND trace_id != {_this:String} AND exchanges = 0 "
         "AND model_calls > 0 AND abs(dateDiff('second', start_time, {_at:DateTime64(6)})) < 3600",
         parameters={

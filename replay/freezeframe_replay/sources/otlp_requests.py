@@ -26,7 +26,7 @@ JSON: Final = "application/json"
 PROTOBUF: Final = "application/x-protobuf"
 
 _FIELDS: Final = {"resourceSpans": TRACES, "resourceLogs": LOGS, "resourceMetrics": METRICS}
-_MOST_SPANS: Final = 256
+_MAX_SPANS: Final = 256
 _ENOUGH_BYTES: Final = 4 * 1024 * 1024
 """Of the long attributes of a request's spans. A larger one is sent alone."""
 
@@ -115,7 +115,7 @@ def batches_of_spans(spans: Iterable[SpanRecord]) -> Iterator[list[SpanRecord]]:
     size = 0
     for span in spans:
         length = sum(len(value) for value in span.attributes.values() if isinstance(value, str | bytes))
-        if batch and (len(batch) >= _MOST_SPANS or size + length > _ENOUGH_BYTES):
+        if batch and (len(batch) >= _MAX_SPANS or size + length > _ENOUGH_BYTES):
             yield batch
             batch, size = [], 0
         batch.append(span)

@@ -23,7 +23,7 @@ _NAMES: Final = re.compile(r"(?!.*(?:metrics|PROVENANCE)).*\.(?:pb|binpb|jsonl?)
 """OTLP files are named after their signal; metrics are not read."""
 
 
-_MOST_NAMED: Final = 5
+_MAX_NAMED: Final = 5
 _CONTENT: Final = frozenset({genai.INPUT_MESSAGES, genai.OUTPUT_MESSAGES})
 
 
@@ -95,7 +95,7 @@ def others_of(path: Path, runs: list[Run], taken: Run) -> str:
     others = [item.trace_id for item in runs if item is not taken and _has_content(item)]
     if not others:
         return ""
-    named = [f"{path}:{trace_id}" for trace_id in others[: -_MOST_NAMED - 1 : -1]] + ["..."] * (len(others) > _MOST_NAMED)
+    named = [f"{path}:{trace_id}" for trace_id in others[: -_MAX_NAMED - 1 : -1]] + ["..."] * (len(others) > _MAX_NAMED)
     return f"{path} holds {len(runs)} runs, took {taken.trace_id}; others: {', '.join(named)}"
 
 

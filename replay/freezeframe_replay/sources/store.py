@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LAST: Final = "last"
 LAST_FAILED: Final = "last-failed"
-_LEAST_PREFIX: Final = 4
+_MIN_PREFIX_LENGTH: Final = 4
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
 _HEX_PREFIX: Final = re.compile(r"[0-9a-f]{4,31}")
 _ITS_OWN: Final = re.compile(r".*?DB::Exception: (.*?)(?: \(for url \S+\))?$")
@@ -239,7 +239,7 @@ class RunStore:
                 )
         near = self._near(run)
         raise RunError(
-            f"run {run!r}: not in the store, expected a trace id, its first {_LEAST_PREFIX} or more digits, a run id, "
+            f"run {run!r}: not in the store, expected a trace id, its first {_MIN_PREFIX_LENGTH} or more digits, a run id, "
             f"'{LAST}' or '{LAST_FAILED}'"
             + (f"; the last ones are {', '.join(near)}" if near else "; the store has no runs yet"),
             do="list the runs with `freezeframe runs`",
@@ -378,7 +378,7 @@ class RunStore:
         where, values = self._where("1", {})
         _, rows = self.sql(f"SELECT trace_id, run_id FROM runs WHERE {where} ORDER BY start_time DESC LIMIT 200", values)
         names = [f"{trace_id} ({run_id})" if run_id else str(trace_id) for trace_id, run_id in rows]
-        alike = [name for name in names if run[:_LEAST_PREFIX].lower() in name.lower()]
+        alike = [name for name in names if run[:_MIN_PREFIX_LENGTH].lower() in name.lower()]
         return [*alike, *(name for name in names if name not in alike)][:5]
 
 

@@ -14,7 +14,7 @@ from freezeframe_schemas.tables.run_list import STATUSES
 
 _HOURS_UP_TO: Final = dt.timedelta(days=3)
 """A longer period is shown by day."""
-_MOST: Final = 400
+_MAX_PERIODS: Final = 400
 """Maximum number of hours or days; of a longer period, the newest are shown."""
 
 
@@ -58,7 +58,7 @@ def find_trend(store: RunStore, query: RunQuery, now: dt.datetime) -> Sequence[M
     )
     named = {int(row[0]): row[1:] for row in rows}
     last = int(now.timestamp()) // width
-    first = max(int(since.timestamp()) // width, last - _MOST + 1)
+    first = max(int(since.timestamp()) // width, last - _MAX_PERIODS + 1)
     return [_moment(part, length, named.get(part, (0, 0, 0, 0, 0, 0))) for part in range(first, last + 1)]
 
 

@@ -13,7 +13,7 @@ from freezeframe_replay.sources.run_list import RunQuery
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.tables.run_list import FACETS, NEWEST, NOT_OK, SORTS, STATUSES
 
-_MOST_RUNS: Final = 1000
+_MAX_RUNS: Final = 1000
 _PAGE_RUNS: Final = 100
 _TEXTS: Final = ("words", "after", "before")
 
@@ -46,7 +46,7 @@ def asked_runs(given: Mapping[str, str]) -> RunQuery:
         except ValueError:
             raise web.HTTPBadRequest(text=f"day: found {given['day']!r:.80}, expected a day like 2026-11-24") from None
     texts = {name: given.get(name, "").strip() for name in _TEXTS}
-    return RunQuery(**texts, chosen=chosen, since=since, status=status, sort=sort, size=min(limit, _MOST_RUNS))
+    return RunQuery(**texts, chosen=chosen, since=since, status=status, sort=sort, size=min(limit, _MAX_RUNS))
 
 
 def asked_number(given: Mapping[str, str], name: str, default: int = 1) -> int:

@@ -15,7 +15,7 @@ from typing import Final
 from freezeframe_schemas.local_tokens import is_same, shown_token
 
 _LINK_S: Final = 600.0
-_MOST_LINKS: Final = 100
+_MAX_LINKS: Final = 100
 
 
 class Door:
@@ -38,7 +38,7 @@ class Door:
         """Return the path of a link that opens the pages once."""
         now = time.monotonic()
         alive = {code: until for code, until in self._links.items() if until > now}
-        self._links = dict(list(alive.items())[-_MOST_LINKS:])
+        self._links = dict(list(alive.items())[-_MAX_LINKS:])
         code = secrets.token_urlsafe(24)
         self._links[code] = now + _LINK_S
         return f"/enter?code={code}"

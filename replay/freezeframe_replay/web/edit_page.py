@@ -20,7 +20,7 @@ from freezeframe_schemas.errors import ReplayError, RunError
 from freezeframe_schemas.exchange import Exchange, Kind
 from freezeframe_schemas.run import EntryKind, Run
 
-_LONGEST: Final = 200_000
+_MAX_LENGTH: Final = 200_000
 """Characters that are edited in a page."""
 
 
@@ -56,9 +56,9 @@ def find_editable(run: Run, outline: Outline, transcript: Transcript, step: int 
         ReplayError: it is not changed in a page; the message says why.
     """
     found = _input(run) if step is None else _answer(run, outline, transcript, step)
-    if len(found.text) > _LONGEST:
+    if len(found.text) > _MAX_LENGTH:
         raise ReplayError(
-            f"{found.place}: {len(found.text):,} characters, more than the {_LONGEST:,} that can be edited in a page",
+            f"{found.place}: {len(found.text):,} characters, more than the {_MAX_LENGTH:,} that can be edited in a page",
             do=f"freezeframe experiment fork {run.trace_id[:ID_DIGITS]} -o forks/a",
         )
     return found

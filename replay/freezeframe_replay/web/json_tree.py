@@ -14,11 +14,11 @@ from freezeframe_replay.web.markup import block
 
 _ROOM: Final = 64 * 1024
 """Characters of JSON, without spaces, on a page. Parts that would take more are links."""
-_LONGEST: Final = 4_000_000
+_MAX_LENGTH: Final = 4_000_000
 """Characters of a text that is read as JSON."""
-_LEAST_ROOM: Final = 1000
-_MOST_ITEMS: Final = 500
-_DEEPEST: Final = 30
+_MIN_ROOM: Final = 1000
+_MAX_ITEMS: Final = 500
+_MAX_DEPTH: Final = 30
 """Levels of a page; each one writes what is in it once."""
 _ONE_LINE: Final = 60
 _SHORT: Final = 1000
@@ -32,7 +32,7 @@ _ESCAPE: Final = re.compile(r'(\\[n"\\])')
 
 def read_json(text: str, path: str = "") -> Any:
     """Return the value of a JSON text, or its part at a path such as ``/messages/3``; None if there is none."""
-    if text[:1] not in ("{", "[") or len(text) > _LONGEST:
+    if text[:1] not in ("{", "[") or len(text) > _MAX_LENGTH:
         return None
     try:
         value = json.loads(text)
@@ -52,10 +52,10 @@ def json_tree(value: Any, link: str, path: str = "", tinted: Shown = block) -> M
         path: of the value itself.
         tinted: gives what the page shows of a text.
     """
-    if not isinstance(value, dict | list) or len(value) > _MOST_ITEMS:
+    if not isinstance(value, dict | list) or len(value) > _MAX_ITEMS:
         return None
     text = _compact(value)
-    return Markup("").join(_lines("", value, text, "", _ROOM, path, link, tinted, _DEEPEST if len(text) <= _SHORT else _OPEN))
+    return Markup("").join(_lines("", value, text, "", _ROOM, path, link, tinted, _MAX_DEPTH if len(text) <= _SHORT else _OPEN))
 
 
 def _lines(
@@ -64,7 +64,7 @@ def _lines(
     """Yield the lines of a value, which is `text`, after its key; each begins with as many spaces as `lead` does."""
     indent = " " * (len(lead) - len(lead.lstrip()) + 2)
     if not isinstance(value, dict | list):
-        if len(text) > max(room, _LEAST_ROOM):
+        if len(text) > max(room, _MIN_ROOM):
             yield _left_out(lead, text, path, link)
         else:
             yield Markup("{}{}{}\n").format(lead, _unescaped(text, tinted), comma)
@@ -72,7 +72,7 @@ def _lines(
     is_flat = not any(isinstance(item, dict | list | str) for item in value)
     if len(text) <= _ONE_LINE or (isinstance(value, list) and is_flat and len(text) <= room):
         yield Markup("{}{}{}\n").format(lead, _unescaped(text, tinted), comma)
-    elif len(indent) > 2 * _DEEPEST or (len(text) > room and (room < _LEAST_ROOM or len(value) > _MOST_ITEMS)):
+    elif len(indent) > 2 * _MAX_DEPTH or (len(text) > room and (room < _MIN_ROOM or len(value) > _MAX_ITEMS)):
         yield _left_out(lead, text, path, link)
     else:
         yield Markup('<details{}><summary data-rest="{}">{}{}<s>\n</s></summary>').format(

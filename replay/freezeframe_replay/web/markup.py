@@ -36,13 +36,13 @@ _MARKED_UP: Final = re.compile(r"(`[^`\n]+`|\b[0-9a-f]{32}\b)")
 """Commands and ids of runs in a message."""
 SYSTEM: Final = "system"
 _WORD: Final = re.compile(r"\w+\s*|[^\w\s]\s*|\s+")
-_MOST_WORDS: Final = 1000
+_MAX_WORDS: Final = 1000
 _LONG: Final = 240
 _EQUAL: Final = 120
 _DIFFERING: Final = 1000
 """Characters of a stretch of long texts that is shown, if both have it and if not."""
 _COUNTED_S: Final = 60 * 86400
-_LEAST_ALIKE: Final = 0.3
+_MIN_SIMILARITY: Final = 0.3
 """How much of two texts is the same, from 0 to 1, below which marking single words shows nothing."""
 THEMES: Final = ("light", "dark", SYSTEM)
 """The colours of a page; ``system``: as the machine is set."""
@@ -219,14 +219,14 @@ def words_apart(recorded: str, live: str, *, whole: bool = True) -> tuple[Markup
     end = _shared(one[begin:][::-1], other[begin:][::-1])
     left, right = one[begin : len(one) - end], other[begin : len(other) - end]
     # words that are everywhere in a long text are no places to begin at: that would take seconds
-    matcher = SequenceMatcher(None, left, right, autojunk=max(len(left), len(right)) > _MOST_WORDS)
+    matcher = SequenceMatcher(None, left, right, autojunk=max(len(left), len(right)) > _MAX_WORDS)
     pieces = [
         ("equal", one[:begin], other[:begin]),
         *((how, left[a:b], right[c:d]) for how, a, b, c, d in matcher.get_opcodes()),
         ("equal", one[len(one) - end :], other[len(other) - end :]),
     ]
     alike = sum(len(words) for how, words, _ in pieces if how == "equal")
-    if 2 * alike < _LEAST_ALIKE * (len(one) + len(other)):
+    if 2 * alike < _MIN_SIMILARITY * (len(one) + len(other)):
         pieces = [("unlike", one, other)]
     return (
         Markup("").join(_stretch(how, "".join(words), is_cut) for how, words, _ in pieces),

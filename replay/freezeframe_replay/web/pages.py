@@ -12,7 +12,7 @@ from freezeframe_replay.sources.labels import Label
 from freezeframe_replay.sources.run_list import RunPage, RunRow
 from freezeframe_replay.web.markup import render
 from freezeframe_schemas.lifecycle import RunStatus
-from freezeframe_schemas.tables.run_list import FACETS, MOST_VALUES, NEWEST, SORTS
+from freezeframe_schemas.tables.run_list import FACETS, MAX_VALUES, NEWEST, SORTS
 
 FILTERS: Final = ("words", "since", "status", "sort", "columns", "live", *FACETS)
 """What the list takes from its address."""
@@ -186,7 +186,7 @@ def _facet(name: str, values: Sequence[tuple[str, int]], filters: Mapping[str, s
         "chosen": chosen,
         "values": links,
         "without": _link(filters, **{name: ""}),
-        "more": len(values) >= MOST_VALUES,
+        "more": len(values) >= MAX_VALUES,
     }
 
 

@@ -16,7 +16,7 @@ _FAILED: Final = ("fail", "error", "reject", "wrong")
 _SAME_SCALE: Final = 50
 """How many times larger the largest value of another column may be for both to share an axis."""
 _TICKS: Final = 5
-_MOST_NAMED: Final = 12
+_MAX_NAMED: Final = 12
 """Places that each have their name below them."""
 Words = Callable[[float], str]
 
@@ -84,7 +84,7 @@ def _plot(places: Sequence[Any], columns: Sequence[tuple[str, Sequence[float]]],
         for middle, place, value in zip(at, names, values, strict=True)
         if (height := max(value / top * HEIGHT, 1) if value else 0)
     ]
-    each = not is_scale and len(places) <= _MOST_NAMED
+    each = not is_scale and len(places) <= _MAX_NAMED
     return Plot(
         legend=[(colour, name) for colour, (name, _) in zip(colours, columns, strict=True)],
         bars=bars,

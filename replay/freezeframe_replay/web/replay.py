@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.engine.compare import Difference
-from freezeframe_replay.engine.standstill import MOST_KEPT
+from freezeframe_replay.engine.standstill import MAX_KEPT
 from freezeframe_replay.report.outline import outline_fixture
 from freezeframe_replay.report.render import cost_sum, counted
 from freezeframe_replay.report.report_text import report_text, unquoted
@@ -227,7 +227,7 @@ def call_page(replay: Replay, report: Report, at: int) -> str:
         answer="" if exchange is None else _answer(exchange),
         marks=_MARKS,
         means=_MEANS,
-        most=MOST_KEPT,
+        most=MAX_KEPT,
     )
 
 

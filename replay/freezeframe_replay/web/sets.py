@@ -12,7 +12,7 @@ from freezeframe_replay.report.spent import Spent
 from freezeframe_replay.web.markup import render, words_apart
 
 _MARKS: Final = {"same": "good", "changed": "bad", "incomparable": "warn"}
-_MOST_ROWS: Final = 500
+_MAX_ROWS: Final = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +62,8 @@ def set_page(
         "set.html",
         name=name,
         chosen_by=chosen_by,
-        lines=shown[:_MOST_ROWS],
-        left_out=max(len(shown) - _MOST_ROWS, 0),
+        lines=shown[:_MAX_ROWS],
+        left_out=max(len(shown) - _MAX_ROWS, 0),
         candidates=[_candidate(candidate, result) for candidate, result in results.items()],
         counts=(len(lines), len(changed)),
         only_changed=only_changed,

@@ -13,13 +13,13 @@ from freezeframe_replay.report.answered_rows import is_number_column
 from freezeframe_replay.web.markup import render
 from freezeframe_replay.web.plots import Plot, plots_of
 
-MOST_ROWS: Final = 10_000
-MOST_S: Final = 10
+MAX_ROWS: Final = 10_000
+MAX_SECONDS: Final = 10
 _SHOWN: Final = 1000
-_LONGEST: Final = 300
+_MAX_CELL_LENGTH: Final = 300
 _TRACE_ID: Final = re.compile(r"[0-9a-f]{32}")
-_MOST_BARS: Final = 400
-_MOST_COLUMNS: Final = 6
+_MAX_BARS: Final = 400
+_MAX_COLUMNS: Final = 6
 _PLAIN_BELOW: Final = 1e15
 _RAW: Final = re.compile(r"(_rows|_dict|^otel_|^audit$|^\.)")
 """Tables that other views are made of."""
@@ -75,15 +75,15 @@ def sql_page(query: str, answer: SqlAnswer | None, schema: Schema) -> str:
         tables=[(name, columns) for name, columns in schema if _RAW.search(name)],
         cookbook={title: (text, f"/sql?{urlencode({'q': text})}") for title, text in COOKBOOK.items()},
         csv_link=f"/sql?{urlencode({'q': query, 'as': 'csv'})}",
-        most_rows=MOST_ROWS,
-        most_s=MOST_S,
+        most_rows=MAX_ROWS,
+        most_s=MAX_SECONDS,
     )
 
 
 def plots_of_answer(answer: SqlAnswer) -> list[Plot]:
     """Return the plots of an answer whose columns after the first are a few of numbers, and that has few rows; else none."""
     rows, count = answer.rows, len(answer.columns)
-    if not 2 <= len(rows) <= _MOST_BARS or not 2 <= count <= _MOST_COLUMNS or _TRACE_ID.fullmatch(str(rows[0][0])):
+    if not 2 <= len(rows) <= _MAX_BARS or not 2 <= count <= _MAX_COLUMNS or _TRACE_ID.fullmatch(str(rows[0][0])):
         return []
     if not all(is_number_column(rows, index) for index in range(1, count)):
         return []
@@ -95,7 +95,10 @@ def plots_of_answer(answer: SqlAnswer) -> list[Plot]:
 
 def _cell(cell: Any) -> dict[str, str]:
     text = _text(cell)
-    return {"text": text[:_LONGEST] + (" …" if len(text) > _LONGEST else ""), "run": text if _TRACE_ID.fullmatch(text) else ""}
+    return {
+        "text": text[:_MAX_CELL_LENGTH] + (" …" if len(text) > _MAX_CELL_LENGTH else ""),
+        "run": text if _TRACE_ID.fullmatch(text) else "",
+    }
 
 
 def _text(cell: Any) -> str:

@@ -18,8 +18,8 @@ from freezeframe_schemas.run import Run
 ROWS: Final = 2_000
 """Rows of a part of the timeline."""
 _BARS: Final = 1_000
-_LEAST_BARS: Final = 20
-_DEEPEST: Final = 8
+_MIN_BARS: Final = 20
+_MAX_DEPTH: Final = 8
 """Levels of the tree that are indented; deeper ones are shown at this one."""
 _WIDTH: Final = 1000
 """What the bars are drawn in."""
@@ -75,7 +75,7 @@ def timeline(run: Run, outline: Outline, links: Links, part: int, *, only: str =
         "rows": [
             {
                 "node": node,
-                "depth": min(node.depth, _DEEPEST),
+                "depth": min(node.depth, _MAX_DEPTH),
                 "anchor": "" if links.alone else anchor_of(node),  # on one page, the transcript has it
                 "bar": scale.bar(node),
                 "link": links.step(node),
@@ -100,7 +100,7 @@ def _lanes(nodes: Sequence[Node], scale: Scale, links: Links) -> list[dict[str, 
     for node in nodes:
         if node.step is not None:
             steps.setdefault(node.lane, []).append(node)
-    most = max(_BARS // max(len(steps), 1), _LEAST_BARS)
+    most = max(_BARS // max(len(steps), 1), _MIN_BARS)
 
     def bar(node: Node) -> dict[str, Any]:
         return {**scale.bar(node), "link": links.step(node), "title": f"step {node.step}, {node.name}, {duration(node.ms)}"}

@@ -21,7 +21,7 @@ from freezeframe_schemas.span import AttributeValue, Link, SpanRecord, StatusCod
 _DURATION_MS: Final = "duration_ms"
 _ERRORS: Final = ("error.message", "error")
 _FAILED: Final = (("success", False), ("success", "false"), ("decision", "reject"))
-_LONGEST_MS: Final = 366 * 24 * 3600 * 1000
+_MAX_DURATION_MS: Final = 366 * 24 * 3600 * 1000
 
 
 def is_kept(span: SpanRecord) -> bool:
@@ -38,7 +38,7 @@ def in_session(span: SpanRecord, agent: CodingAgent) -> SpanRecord:
         for name, value in span.attributes.items()
     }
     ended = span.end_time_unix_nano
-    took_ms = min(max(number(attributes.get(_DURATION_MS)) or 0, 0), _LONGEST_MS)
+    took_ms = min(max(number(attributes.get(_DURATION_MS)) or 0, 0), _MAX_DURATION_MS)
     error = next((text for name in _ERRORS if isinstance(text := attributes.get(name), str) and text), "")
     failed = error or any(attributes.get(name) == value for name, value in _FAILED)
     placed = replace(

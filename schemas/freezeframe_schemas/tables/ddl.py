@@ -47,7 +47,7 @@ PRICED_AS: Final = f"if(response_model != '', {_PRICED % 'response_model'}, {_PR
 the prices, so that a call's price is found without the other calls. The two columns are searched separately, because each has a
 dictionary. With thousands of prices, `extract` would take seconds to prepare the pattern."""
 _WORDS: Final = "{words:String}"
-_LONGEST: Final = f"arraySort(word -> -length(word), extractAll({_WORDS}, '%s'))[1]"
+_LONGEST_WORD: Final = f"arraySort(word -> -length(word), extractAll({_WORDS}, '%s'))[1]"
 _MESSAGE: Final = "JSONExtractString(s.rest, 'status_message')"
 RECOMPRESSED: Final = "toDate(run_hour) + toIntervalDay(2) RECOMPRESS CODEC(ZSTD(9))"
 """TTL rule of the large tables: hardly a span comes later, so a day is compressed well once, by a merge in the background."""
@@ -234,7 +234,7 @@ def _has_words(text: str) -> str:
 
     Few texts have the letters of one, and only those are decoded. An index of `searched_sql` finds the others' granules.
     """
-    letters = _LONGEST % "[0-9A-Za-z]+"  # of a word that has others too: they may be escaped
+    letters = _LONGEST_WORD % "[0-9A-Za-z]+"  # of a word that has others too: they may be escaped
     return (
         f"positionCaseInsensitive({text}, {letters}) > 0"
         f" AND hasAllTokens({searched_sql(text)}, splitByNonAlpha({searched_sql(_WORDS)}))"
@@ -244,7 +244,7 @@ def _has_words(text: str) -> str:
 def _snippet(text: str) -> str:
     """Return what is around the words of a search in a text, or around the longest if they are apart: 200 characters."""
     shown = _decoded(text)
-    longest = _LONGEST % r"[0-9A-Za-z\\x{80}-\\x{10ffff}]+"
+    longest = _LONGEST_WORD % r"[0-9A-Za-z\\x{80}-\\x{10ffff}]+"
     at = f"ifNull(nullIf(positionCaseInsensitiveUTF8(shown, {_WORDS}), 0), positionCaseInsensitiveUTF8(shown, {longest}))"
     return f"arrayMap(shown -> substringUTF8(shown, greatest(1, toInt64({at}) - 60), 200), [{shown}])[1]"
 

@@ -23,7 +23,7 @@ The comma belongs to the piece that it introduces, so a message has the same byt
 string a quote is escaped, so ``,{"`` never occurs inside one."""
 _STYLE_BYTES: Final = 64
 _MARK_BYTES: Final = 4
-_LEAST: Final = 512
+_MIN_BYTES: Final = 512
 """Bytes. A shorter piece is joined to the next one: a hash and its references would weigh more than the piece."""
 _WORTH_REMEMBERING: Final = 16 << 10
 """Bytes. Splitting and hashing a shorter value again takes less time than looking it up and comparing."""
@@ -57,7 +57,7 @@ class SplitMemory:
 
     def split(self, trace_id: str, attribute: str, raw: bytes) -> tuple[list[bytes], list[bytes]]:
         """Return the pieces of `raw` and their hashes."""
-        if len(raw) <= _LEAST:  # one piece, whatever it holds
+        if len(raw) <= _MIN_BYTES:  # one piece, whatever it holds
             return [raw], [piece_hash(raw)]
         if len(raw) <= _WORTH_REMEMBERING:
             pieces = split(raw)
@@ -100,7 +100,7 @@ def _split_like(raw: bytes, before: _Split) -> _Split:
         tail -= 1
         to -= len(known[tail])
     middle = _split(raw, at, to)
-    if tail < len(known) and not (len(middle[-1]) >= _LEAST and known[tail].startswith((*_COMPACT, *_SPACED))):
+    if tail < len(known) and not (len(middle[-1]) >= _MIN_BYTES and known[tail].startswith((*_COMPACT, *_SPACED))):
         # splitting everything at once would have joined these two
         tail = len(known)
         middle = _split(raw, at, len(raw))
@@ -115,8 +115,8 @@ def piece_hash(piece: bytes) -> bytes:
 
 def _split(raw: bytes, start: int, end: int) -> list[bytes]:
     pieces: list[bytes] = []
-    for cut in sorted(_cuts(raw, start + _LEAST, end)):
-        if cut - start >= _LEAST:
+    for cut in sorted(_cuts(raw, start + _MIN_BYTES, end)):
+        if cut - start >= _MIN_BYTES:
             pieces.append(raw[start:cut])
             start = cut
     pieces.append(raw[start:end])

@@ -57,7 +57,7 @@ FACETS: Final[Mapping[str, str]] = {
 ONCE: Final = "enable_materialized_cte = 1"
 """Setting of an engine that plans the view `runs` once for the statement: planning it takes longer than reading it."""
 _LABELS: Final = "(SELECT trace_id AS run, label::String AS word FROM labels FINAL WHERE span_id = '' AND label != '')"
-MOST_VALUES: Final = 8
+MAX_VALUES: Final = 8
 """Values of a facet that are offered: the most frequent, and of days the latest."""
 _OF_ANOTHER: Final = ", ".join(f"'{kind}'" for kind in sorted(OF_ANOTHER))
 MEANT: Final = f"steps > 0 AND trace_id NOT IN (SELECT trace_id FROM run_rows WHERE hasAny(gaps, [{_OF_ANOTHER}]))"
@@ -172,5 +172,5 @@ def _counts(beyond: str, asked: RunList) -> str:
         f"SELECT facet.1, facet.2, countIf({STATUSES[asked.status]}) AS number, [{', '.join(totals)}], [{', '.join(before)}] "
         f"FROM matching{marked} ARRAY JOIN arrayConcat([('', '')], {', '.join(values)}) AS facet "
         f"GROUP BY facet ORDER BY facet.1, if(facet.1 = 'day', facet.2, '') DESC, number DESC, facet.2 "
-        f"LIMIT {MOST_VALUES} BY facet.1"
+        f"LIMIT {MAX_VALUES} BY facet.1"
     )

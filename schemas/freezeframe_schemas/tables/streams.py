@@ -29,8 +29,8 @@ _END: Final = b"\n\n"
 _EVENTS: Final = (b"data:", b"event:", b"id:", b":")
 """What a stream of server-sent events begins with."""
 _SAMPLES: Final = 5
-_LEAST_EVENTS: Final = 6
-_LONGEST: Final = 90
+_MIN_EVENTS: Final = 6
+_MAX_EVENT_BYTES: Final = 90
 """Bytes of all parts of one event that differ. Each one's length has to be one printable character."""
 _ZERO: Final = 33
 """A length is one printable character, this one for 0."""
@@ -67,13 +67,13 @@ def fold(raw: bytes) -> Folded | None:
     *events, tail = raw.split(_END)
     between, said = [b""], list[bytes]()
     for event in events:
-        if least <= len(event) <= least + _LONGEST and event.startswith(first) and event.endswith(last):
+        if least <= len(event) <= least + _MAX_EVENT_BYTES and event.startswith(first) and event.endswith(last):
             said.append(event[start : len(event) - len(last)])
             between.append(b"")
         else:
             between[-1] += event + _END
     between[-1] += tail
-    if len(said) < _LEAST_EVENTS:
+    if len(said) < _MIN_EVENTS:
         return None
     columns: list[Sequence[bytes]] = [said]
     for constant in inner:

@@ -31,7 +31,7 @@ BETWEEN: Final = "\1"
 _HOLE: Final = HOLE.encode()
 _BETWEEN: Final = BETWEEN.encode()
 _JSON: Final = (b"{", b"[", b'"')
-_LEAST: Final = 128
+_MIN_BYTES: Final = 128
 """Bytes. A shorter string stays in the template: its name and its row would be larger than the string."""
 _GAP_LIMIT: Final = 2048
 """Bytes between two long strings above which the part between is cut into pieces as well."""
@@ -47,7 +47,7 @@ _ESCAPED: Final = rb"(?:(?<=[^\\]\\)|(?<=[^\\]\\{3})|(?<=[^\\]\\{5})|(?<=[^\\]\\
 would only be a cut in an odd place."""
 _STRING: Final = rb'"([^"]*+(?:' + _ESCAPED + rb'"[^"]*+)*+)"?+'
 """A JSON string. An unterminated one matches too, here and below, so no byte is searched twice."""
-_SHORT: Final = rb'"(?!tools":)[^"\\]{0,%d}+"' % (_LEAST - 1)
+_SHORT: Final = rb'"(?!tools":)[^"\\]{0,%d}+"' % (_MIN_BYTES - 1)
 _NEXT: Final = re.compile(rb'[^"]*+(?:' + _SHORT + rb'[^"]*+)*+(?:"tools":\s?+(\[)|' + _STRING + rb")?+")
 """Past short strings, to the start of a request's tools or to a string that may be long."""
 _STRINGS: Final = re.compile(_STRING)
@@ -163,7 +163,7 @@ class CutMemory:
 def cut(raw: bytes) -> Cut:
     """Return `raw` taken apart, so that `fill` can rebuild it."""
     if _may_have_template(raw):
-        made = _without_pieces(raw) if len(raw) <= _LEAST else _from_texts(raw, _texts(raw, _end_of_array))
+        made = _without_pieces(raw) if len(raw) <= _MIN_BYTES else _from_texts(raw, _texts(raw, _end_of_array))
         if made is not None:
             return made
     elif made := _cut_stream(raw):
@@ -201,7 +201,7 @@ def _cut_stream(raw: bytes) -> Cut | None:
     parts: list[bytes] = []
     pieces: list[bytes] = []
     for frame, text, is_noise in zip(folded.frames, folded.texts, folded.is_noise, strict=True):
-        if len(text) < _LEAST or is_noise:
+        if len(text) < _MIN_BYTES or is_noise:
             parts += (frame, text)
         else:
             parts += (frame, _HOLE)
@@ -221,7 +221,7 @@ def _without_pieces(raw: bytes) -> Cut | None:
 
 
 def _may_have_template(raw: bytes) -> bool:
-    return (len(raw) < _LEAST or raw.startswith(_JSON)) and _HOLE not in raw and _BETWEEN not in raw and raw[:1] != FOLDED
+    return (len(raw) < _MIN_BYTES or raw.startswith(_JSON)) and _HOLE not in raw and _BETWEEN not in raw and raw[:1] != FOLDED
 
 
 def _from_texts(raw: bytes, texts: _Texts) -> Cut | None:
@@ -289,7 +289,7 @@ def _places(
                 if at - start <= PIECE_LIMIT:
                     yield start, at
                 break
-            if _LEAST <= end - start <= PIECE_LIMIT:
+            if _MIN_BYTES <= end - start <= PIECE_LIMIT:
                 yield start, end
 
 

@@ -15,7 +15,7 @@ from freezeframe_schemas.span import Attributes, AttributeValue, SpanRecord
 from freezeframe_schemas.wire.attributes import AttributeWriter
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, parse
 
-_DEEPEST: Final = 16
+_MAX_DEPTH: Final = 16
 """Levels of a dotted name that are read; senders use up to eight."""
 _OPERATIONS: Final = {
     "llm": genai.OP_CHAT,
@@ -69,7 +69,7 @@ def in_order(branch: JsonValue) -> list[JsonObject]:
 
 
 def _plant(root: JsonObject, path: list[str], value: JsonValue) -> None:
-    if len(path) > _DEEPEST or any(step.isdecimal() and len(step) > 9 for step in path):
+    if len(path) > _MAX_DEPTH or any(step.isdecimal() and len(step) > 9 for step in path):
         return
     branch = root
     for step in path[:-1]:

@@ -17,11 +17,11 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 JsonObject: TypeAlias = "dict[str, JsonValue]"
 
 _MARK_DIGITS: Final = bytes(ord("0") if chr(byte).isdigit() and byte < 128 else ord(".") for byte in range(256))
-_LONGEST_SAFE_RUN: Final = 18
+_MAX_SAFE_DIGITS: Final = 18
 """Digits of a number that orjson keeps whole in any case; the first integer that it rounds has 19 (and a sign)."""
 _STRIDE: Final = 6
 
-_MOST_NESTING: Final = 200
+_MAX_NESTING: Final = 200
 """Levels that we write; deeper values (no provider sends them) are not worth a stack overflow."""
 
 
@@ -50,7 +50,7 @@ def _may_hold_long_number(data: bytes) -> bool:
     """Return whether there are 19 digits in a row. Every sixth byte is looked at first: such a run covers three of them."""
     if b"000" not in data[::_STRIDE].translate(_MARK_DIGITS):
         return False
-    return b"0" * (_LONGEST_SAFE_RUN + 1) in data.translate(_MARK_DIGITS)
+    return b"0" * (_MAX_SAFE_DIGITS + 1) in data.translate(_MARK_DIGITS)
 
 
 def _integer(digits: str) -> int | str:
@@ -69,7 +69,7 @@ def dump(value: JsonValue) -> str:
     try:
         return json.dumps(value, separators=(",", ":"), allow_nan=False)
     except (ValueError, RecursionError):
-        return json.dumps(_cut(value, _MOST_NESTING), separators=(",", ":"))
+        return json.dumps(_cut(value, _MAX_NESTING), separators=(",", ":"))
 
 
 def dump_canonical(value: JsonValue) -> str:
@@ -77,7 +77,7 @@ def dump_canonical(value: JsonValue) -> str:
     try:
         return orjson.dumps(value, option=orjson.OPT_SORT_KEYS).decode()
     except TypeError:
-        return json.dumps(_cut(value, _MOST_NESTING), separators=(",", ":"), sort_keys=True)
+        return json.dumps(_cut(value, _MAX_NESTING), separators=(",", ":"), sort_keys=True)
 
 
 def _cut(value: JsonValue, levels: int) -> JsonValue:

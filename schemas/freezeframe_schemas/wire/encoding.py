@@ -8,11 +8,11 @@ from typing import Final
 from freezeframe_schemas.decompression import UnpacksTooFarError, decompressed
 from freezeframe_schemas.errors import WireError
 
-_LARGEST: Final = 256 << 20
+_MAX_BYTES: Final = 256 << 20
 """Bytes of an unpacked body. The largest recorded answers are a few megabytes; a zip bomb must not kill the process."""
 
 
-def decode_body(body: bytes, headers: Iterable[tuple[str, str]], *, limit: int = _LARGEST) -> bytes:
+def decode_body(body: bytes, headers: Iterable[tuple[str, str]], *, limit: int = _MAX_BYTES) -> bytes:
     """Return `body` without its ``content-encoding``. Of a body that was cut, return what can be read.
 
     Raises:

@@ -20,8 +20,8 @@ HeaderValue = bool | int | bytes | str
 CONTENT_TYPE: Final = "application/vnd.amazon.eventstream"
 _PRELUDE: Final = struct.Struct(">II")
 _CRC: Final = struct.Struct(">I")
-_LEAST: Final = _PRELUDE.size + 2 * _CRC.size
-_LARGEST: Final = 24 * 1024 * 1024
+_MIN_BYTES: Final = _PRELUDE.size + 2 * _CRC.size
+_MAX_BYTES: Final = 24 * 1024 * 1024
 """Limit of one message, as in botocore."""
 _INTEGERS: Final = {2: 1, 3: 2, 4: 4, 5: 8, 8: 8}
 """Header type -> size: byte, short, integer, long, timestamp."""
@@ -58,11 +58,11 @@ def encode(messages: Iterable[EventMessage]) -> bytes:
 
 def is_cut(rest: bytes) -> bool:
     """Return whether the bytes after the last message begin one that never came whole; otherwise they are damaged."""
-    if len(rest) < _LEAST:
+    if len(rest) < _MIN_BYTES:
         return True
     total, headers_size = _PRELUDE.unpack_from(rest)
     (prelude_crc,) = _CRC.unpack_from(rest, _PRELUDE.size)
-    return prelude_crc == zlib.crc32(rest[: _PRELUDE.size]) and total >= _LEAST + headers_size and total > len(rest)
+    return prelude_crc == zlib.crc32(rest[: _PRELUDE.size]) and total >= _MIN_BYTES + headers_size and total > len(rest)
 
 
 def with_payload(message: bytes, payload: bytes) -> bytes:
@@ -73,13 +73,13 @@ def with_payload(message: bytes, payload: bytes) -> bytes:
 
 
 def _read_message(body: bytes, start: int) -> EventMessage | None:
-    if len(body) - start < _LEAST:
+    if len(body) - start < _MIN_BYTES:
         return None
     total, headers_size = _PRELUDE.unpack_from(body, start)
     end = start + total
     headers_start = start + _PRELUDE.size + _CRC.size
     payload_start = headers_start + headers_size
-    if not _LEAST <= total <= _LARGEST or payload_start > end - _CRC.size or end > len(body):
+    if not _MIN_BYTES <= total <= _MAX_BYTES or payload_start > end - _CRC.size or end > len(body):
         return None
     (prelude_crc,) = _CRC.unpack_from(body, start + _PRELUDE.size)
     (message_crc,) = _CRC.unpack_from(body, end - _CRC.size)
@@ -132,7 +132,7 @@ def _write_message(message: EventMessage) -> bytes:
 
 
 def _framed(headers: bytes, payload: bytes) -> bytes:
-    prelude = _PRELUDE.pack(_LEAST + len(headers) + len(payload), len(headers))
+    prelude = _PRELUDE.pack(_MIN_BYTES + len(headers) + len(payload), len(headers))
     head = prelude + _CRC.pack(zlib.crc32(prelude)) + headers + payload
     return head + _CRC.pack(zlib.crc32(head))
 

@@ -29,7 +29,7 @@ from freezeframe_schemas.wire.frames import DecodedBody, Frame
 
 _CAPITAL: Final = re.compile(r"_([a-z])")
 _STEP: Final = re.compile(r"\.([^.\[\]]+)|\[(\d{1,4})\]|\['([^']*)'\]")
-_MOST_STEPS: Final = 64
+_MAX_STEPS: Final = 64
 _VALUES: Final = ("stringValue", "numberValue", "boolValue", "nullValue")
 
 
@@ -132,7 +132,7 @@ def _continued(call: JsonObject, more: JsonObject) -> JsonObject:
 def _steps(path: str) -> list[str | int]:
     """Return ``$.a[0]['b c']`` as ``["a", 0, "b c"]``."""
     steps = [int(step[2]) if step[2] else step[1] or step[3] or "" for step in _STEP.finditer(path)]
-    return steps[:_MOST_STEPS]
+    return steps[:_MAX_STEPS]
 
 
 def _put(target: JsonValue, steps: Sequence[str | int], value: JsonValue) -> JsonValue:

@@ -54,11 +54,11 @@ _HUNDREDTHS: Final = 100
 _BEYOND_LATIN: Final = "\u0250"
 PROPOSED: Final = "name: given name by evidence"
 """What no rule accepts, and only the evidence can."""
-LEAST_PROPOSED: Final = -0.5
+MIN_PROPOSAL_SCORE: Final = -0.5
 """A proposal with a lower score is not a name; chosen on projects that the weights were not learned from."""
-LEAST_AT_AN_EDGE: Final = -2.0
+MIN_EDGE_SCORE: Final = -2.0
 """A first or last word of three and more with a lower score of its own is none of the name: ``Andrea Jung Biography``."""
-_LONGEST_JOINING: Final = 3
+_MAX_JOINING_LETTERS: Final = 3
 """Letters of a word that may join two of a surname: ``Siobhán Ní Dhomhnaill``."""
 JUDGED: Final = frozenset(["name: given name and surname", "name: announced", "name: given name alone", PROPOSED])
 """Detectors that are wrong often enough for a second opinion. Those of keys and labels are not among them."""
@@ -128,11 +128,11 @@ class Evidence:
     def _is_apart(self, text: str, two: Sequence[Span], word: Sequence[str]) -> bool:
         """Whether one of two words in a row, of which these are the features, is none of the name of the other one."""
         (start, end), (behind, _) = two
-        return end - start > _LONGEST_JOINING and text[end:behind].isspace() and self.score([word])[0] < LEAST_AT_AN_EDGE
+        return end - start > _MAX_JOINING_LETTERS and text[end:behind].isspace() and self.score([word])[0] < MIN_EDGE_SCORE
 
     def least_of(self, detector: str) -> float:
         """Return the least score of a name that the detector found."""
-        return LEAST_PROPOSED if detector == PROPOSED else self.least
+        return MIN_PROPOSAL_SCORE if detector == PROPOSED else self.least
 
     def score(self, words: Sequence[Sequence[str]]) -> tuple[float, Mapping[str, float]]:
         """Return the mean over words, each given by its features, and the part of each feature that has a weight."""

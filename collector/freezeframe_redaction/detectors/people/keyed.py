@@ -142,13 +142,13 @@ def _labelled(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     return (*names.accept(text, tokens, "key"), *_others(text, tokens[-1][1], high))
 
 
-_MOST_OTHERS = 40
+_MAX_OTHERS = 40
 
 
 def _others(text: str, end: int, high: int) -> tuple[Candidate, ...]:
     """Return the people listed after the first person of a label: ``Attendees: Aiko, Cíntia (chair), J. Hargreaves``."""
     out: list[Candidate] = []
-    for _ in range(_MOST_OTHERS):
+    for _ in range(_MAX_OTHERS):
         gap = _FORMS.next_person.match(text, end, min(high, end + 32))
         tokens = names.tokens_at(text, gap.end(), high, 5) if gap else []
         real = names.real(text, tokens)

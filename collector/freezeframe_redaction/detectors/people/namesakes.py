@@ -32,7 +32,7 @@ _BY_WORDS_ALONE: Final = frozenset(
 )
 """Kinds of name that only its words and their neighbours tell."""
 _REACH: Final = 48
-_MOST_WORDS: Final = 5
+_MAX_WORDS: Final = 5
 _FAMOUS_WORDS: Final = frozenset(word for name in FAMOUS for word in name.split())
 _BEHIND = frozenset(phrases("namesakes.behind"))
 _BEHIND_WITH_CAPITAL = frozenset(phrases("namesakes.behind_with_capital"))
@@ -66,8 +66,8 @@ def _is_famous(text: str, words: _Spans, first: int, last: int) -> bool:
     spelled = [text[start:end].lower().replace(".", "").removesuffix("'s").removesuffix("’s") for start, end in words]
     if _FAMOUS_WORDS.isdisjoint(spelled[first : last + 1]):
         return False
-    for start in range(max(0, first - _MOST_WORDS + 1), last + 1):
-        for end in range(start, min(len(words), start + _MOST_WORDS)):
+    for start in range(max(0, first - _MAX_WORDS + 1), last + 1):
+        for end in range(start, min(len(words), start + _MAX_WORDS)):
             if end > start and not _FORMS.gap.fullmatch(text, words[end - 1][1], words[end][0]):
                 break
             if end >= first and " ".join(spelled[start : end + 1]) in FAMOUS:

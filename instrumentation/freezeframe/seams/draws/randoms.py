@@ -43,7 +43,7 @@ from freezeframe.seams.recorder.patching import Patches
 from freezeframe.seams.recorder.readings import draws_of, feed_of, note, recall
 
 _SEED_BYTES: Final = 32
-_LARGEST_SEED: Final = 1 << 64
+_MAX_SEED: Final = 1 << 64
 _system_random: Final = os.urandom
 _MADE_KEPT: Final = 100
 MADE_BEFORE: Final[list[tuple[str, str]]] = []
@@ -169,7 +169,7 @@ def _wrap_seed(original: Callable[..., None]) -> Callable[..., None]:
                 shared.mark(draws)
             original(*args, **kwargs)
             number = args[0] if len(args) == 1 and not kwargs and original.__name__ == "seed" else None
-            is_short = type(number) is int and abs(number) < _LARGEST_SEED
+            is_short = type(number) is int and abs(number) < _MAX_SEED
             shared.begin_epoch(f"seed {number}" if is_short else "")
             if place.inside_call:
                 return

@@ -33,7 +33,7 @@ from freezeframe_schemas.rebuilding import FIXED, is_fixed
 
 _GROWING: Final = (dict, list, set, deque, bytearray)
 CONSTANT: Final = FIXED | {tuple, frozenset, complex, type}
-_MOST_ITEMS: Final = 1_000
+_MAX_ITEMS: Final = 1_000
 _ABSENT: Final = object()
 _CACHED: Final = type(cache(len))
 _OF_A_CONTEXT: Final = (ContextVar, threading.local)
@@ -50,7 +50,7 @@ _MAX_ATTRIBUTES: Final = 20
 _MAX_FUNCTIONS: Final = 60
 _MAX_PLACES: Final = 100
 """How many functions are followed from one tool, and how many places are compared around each of its calls."""
-_LARGEST_ARRAY: Final = 100_000
+_MAX_ARRAY: Final = 100_000
 """Bytes of an array that is compared."""
 _LARGE: Final = 4_000
 _BUDGET: Final = 2_000_000
@@ -182,7 +182,7 @@ def _state(value: Any) -> Mark:
     if kind.__module__ in ("array", "numpy"):
         with suppress(TypeError, ValueError, BufferError):  # of objects, or none
             view = memoryview(value)
-            return ("buffer", view.tobytes()) if view.nbytes <= _LARGEST_ARRAY else ("", None)
+            return ("buffer", view.tobytes()) if view.nbytes <= _MAX_ARRAY else ("", None)
     return "", None
 
 
@@ -198,9 +198,9 @@ def _holds(value: Any, result: object) -> bool:
     if value is result:
         return True
     if issubclass(kind, dict):
-        return len(value) <= _MOST_ITEMS and any(item is result for item in value.values())
+        return len(value) <= _MAX_ITEMS and any(item is result for item in value.values())
     if issubclass(kind, list | deque):
-        return len(value) <= _MOST_ITEMS and any(item is result for item in value)
+        return len(value) <= _MAX_ITEMS and any(item is result for item in value)
     return _is_own(kind) and any(item is result for item in list(getattr(value, "__dict__", {}).values()))
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from freezeframe.seams.http import adapter
 from freezeframe_schemas.exchange import Exchange
 
-_MOST_CAUSES: Final = 20
+_MAX_CAUSES: Final = 20
 _HTTP_2: Final = 20
 
 
@@ -130,6 +130,6 @@ def undelivered(error: BaseException | None) -> bytes:
             partial: Any = cause.partial
             if isinstance(partial, bytes):  # urllib3's own error of this name has a count
                 return partial
-        if isinstance(cause, BaseException) and len(causes) < _MOST_CAUSES:
+        if isinstance(cause, BaseException) and len(causes) < _MAX_CAUSES:
             causes += [cause.__cause__, cause.__context__, *cause.args]
     return b""

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final
 
 from freezeframe_replay.sources.recordings.conversations import (
-    MOST_MESSAGES,
+    MAX_MESSAGES,
     Conversation,
     Said,
     answered,
@@ -148,7 +148,7 @@ def _before(thread: _Thread, place: int, results: defaultdict[int, list[int]]) -
     found: set[int] = set()
     seen: set[str] = set()
     record = thread.entries[place].above
-    while record and record not in seen and len(found) <= MOST_MESSAGES:
+    while record and record not in seen and len(found) <= MAX_MESSAGES:
         seen.add(record)
         held = thread.place.get(record)
         if held is not None and held not in found:

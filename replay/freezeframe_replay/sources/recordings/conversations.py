@@ -14,7 +14,7 @@ from freezeframe_schemas.span import Attributes, AttributeValue, SpanKind, SpanR
 from freezeframe_schemas.wire.dialect import WireDialect
 from freezeframe_schemas.wire.document import JsonObject, JsonValue, as_objects, as_text, dump
 
-MOST_MESSAGES: Final = 2000
+MAX_MESSAGES: Final = 2000
 """Before an answer. Each request repeats those before it, so the spans grow with the square."""
 _STEP_NS: Final = 1_000_000
 """Between messages whose times are not known."""
@@ -101,7 +101,7 @@ def spans_of_conversation(talk: Conversation, origin: Origin) -> Iterator[SpanRe
     """Yield a span for each answer of the model and for each result of a tool, and finally the one around them.
 
     Raises:
-        ValueError: an answer follows more than `MOST_MESSAGES`.
+        ValueError: an answer follows more than `MAX_MESSAGES`.
     """
     written = _Written(talk, origin)
     for place, said in enumerate(talk.messages):
@@ -131,8 +131,8 @@ class _Written:
     def answer(self, place: int, said: Said) -> SpanRecord:
         """Return the span of a call of the model."""
         before = range(place) if said.after is None else said.after
-        if len(before) >= MOST_MESSAGES:
-            raise ValueError(f"an answer follows {len(before):,} messages, expected fewer than {MOST_MESSAGES:,}")
+        if len(before) >= MAX_MESSAGES:
+            raise ValueError(f"an answer follows {len(before):,} messages, expected fewer than {MAX_MESSAGES:,}")
         end = self._times[place]
         for part in as_objects(said.message.get("parts")):
             if part.get("type") == "tool_call":
@@ -216,7 +216,7 @@ def _times(talk: Conversation) -> Iterator[int]:
     known = next((said.at for said in talk.messages if said.at), 0)
     for place, said in enumerate(talk.messages):
         known = said.at or known
-        yield known or UNDATED + ((talk.number - 1) * MOST_MESSAGES + place) * _STEP_NS
+        yield known or UNDATED + ((talk.number - 1) * MAX_MESSAGES + place) * _STEP_NS
 
 
 def tool_call(own: JsonValue, name: JsonValue, arguments: JsonValue) -> JsonObject:

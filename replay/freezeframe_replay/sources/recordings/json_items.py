@@ -14,7 +14,7 @@ from freezeframe_replay.sources.otlp_bytes import opened
 from freezeframe_schemas.errors import WireError
 from freezeframe_schemas.wire.document import JsonObject, as_object
 
-LARGEST: Final = 32 * 1024 * 1024
+MAX_ITEM_CHARS: Final = 32 * 1024 * 1024
 """Characters of one item. The largest recorded calls have a few million."""
 _PIECE: Final = 64 * 1024
 _SPACE: Final = " \t\r\n"
@@ -86,9 +86,9 @@ def line_at(path: Path, offset: int) -> Any:
 
 
 def _line(path: Path, file: BinaryIO, number: int) -> bytes:
-    line = file.readline(4 * LARGEST)
-    if len(line) >= 4 * LARGEST:
-        raise WireError(f"{path}, line {number}: has more than {4 * LARGEST:,} bytes")
+    line = file.readline(4 * MAX_ITEM_CHARS)
+    if len(line) >= 4 * MAX_ITEM_CHARS:
+        raise WireError(f"{path}, line {number}: has more than {4 * MAX_ITEM_CHARS:,} bytes")
     return line
 
 
@@ -108,7 +108,7 @@ def items_of(path: Path, *names: str, other: Other | None = None) -> Iterator[An
         other: called with each other field on the way and its value.
 
     Raises:
-        WireError: the file is cut, is not JSON, lacks the array, or holds an item of more than `LARGEST` characters.
+        WireError: the file is cut, is not JSON, lacks the array, or holds an item of more than `MAX_ITEM_CHARS` characters.
     """
     with path.open(encoding="utf-8-sig") as file:  # programs on Windows put a byte order mark before it
         text = _Text(path, file)
@@ -232,8 +232,8 @@ class _Text:
             except RecursionError:
                 raise self.wrong("nested deeper than Python reads") from None
             except ValueError as error:
-                if len(self._held) - self._at > LARGEST:
-                    raise self.wrong(f"one value has more than {LARGEST:,} characters, or is not JSON") from None
+                if len(self._held) - self._at > MAX_ITEM_CHARS:
+                    raise self.wrong(f"one value has more than {MAX_ITEM_CHARS:,} characters, or is not JSON") from None
                 why, at = "a number is too long", 0
                 if isinstance(error, json.JSONDecodeError):
                     why, at = error.msg, error.pos - self._at

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from freezeframe_replay.sources.recordings.conversations import (
-    MOST_MESSAGES,
+    MAX_MESSAGES,
     Conversation,
     Said,
     answered,
@@ -81,7 +81,7 @@ def read_swe_agent(path: Path, origin: Origin) -> Iterator[Conversation]:
         each(path, "entry of the history", items_of(path, "history", other=note), _entry)
     ):
         first = agent if number == 0 else first
-        if agent == first and len(messages) <= MOST_MESSAGES:
+        if agent == first and len(messages) <= MAX_MESSAGES:
             messages.append(message)
     name = about.get("environment")
     yield Conversation(

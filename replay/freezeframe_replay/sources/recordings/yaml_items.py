@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO, Final
 
-from freezeframe_replay.sources.recordings.json_items import LARGEST, Other
+from freezeframe_replay.sources.recordings.json_items import MAX_ITEM_CHARS, Other
 from freezeframe_schemas.errors import ConfigError, WireError
 
-_DEEPEST: Final = 100
+_MAX_DEPTH: Final = 100
 _TEXT_TAGS: Final = frozenset({"tag:yaml.org,2002:python/unicode", "tag:yaml.org,2002:python/str", "!binary"})
 """What Python 2 and Ruby write for a text and for bytes."""
 
@@ -61,8 +61,8 @@ class _Bounded:
     def read(self, size: int = -1, /) -> bytes:
         piece = self._file.read(size)
         self.read_of_item += len(piece)
-        if self.read_of_item > 2 * LARGEST:
-            raise ValueError(f"one item has more than {2 * LARGEST:,} bytes")
+        if self.read_of_item > 2 * MAX_ITEM_CHARS:
+            raise ValueError(f"one item has more than {2 * MAX_ITEM_CHARS:,} bytes")
         return piece
 
 
@@ -113,8 +113,8 @@ class _Reader:
         events = self._yaml.events
         event = self._loader.get_event()
         line = event.start_mark.line + 1
-        if depth > _DEEPEST:
-            raise WireError(f"{self._path}, line {line}: nested deeper than {_DEEPEST} levels")
+        if depth > _MAX_DEPTH:
+            raise WireError(f"{self._path}, line {line}: nested deeper than {_MAX_DEPTH} levels")
         if isinstance(event, events.ScalarEvent):
             return self._scalar(event, line)
         if isinstance(event, events.SequenceStartEvent) and not event.tag:
