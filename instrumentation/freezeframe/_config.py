@@ -6,15 +6,18 @@ An option given in code wins over the environment. All faults are named at once,
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
+from urllib.parse import urlsplit
 
 from freezeframe_schemas.errors import ConfigError
 from freezeframe_schemas.settings import SWITCH, TEXT, ValueKind, declared, no_such, number, setting
 
 Protocol = Literal["http/protobuf", "grpc"]
 Root = Literal["auto", "always", "never"]
+CompressionName = Literal["none", "gzip", "deflate", "zstd"]
 
 _MIB: Final = 1024 * 1024
 
@@ -24,13 +27,15 @@ def _parse_list(text: str) -> tuple[str, ...]:
 
 
 def _parse_headers(text: str) -> tuple[tuple[str, str], ...]:
-    """Read the form of the OTLP specification: ``key=value,key2=value2``, values URL-encoded."""
-    from urllib.parse import unquote
+    """Read ``key=value,key2=value2`` as OpenTelemetry's exporters do: values may be URL-encoded.
 
-    pairs = [part.partition("=") for part in _parse_list(text)]
-    if any(not separator for _, separator, _ in pairs):
+    They leave out a pair that is malformed, with a warning that shows it. Here it is a fault that does not.
+    """
+    from opentelemetry.util.re import parse_env_headers
+
+    if not all(_HEADER.fullmatch(part) for part in _parse_list(text)):
         raise ValueError(text)
-    return tuple((unquote(name).strip(), unquote(value).strip()) for name, _, value in pairs)
+    return tuple(parse_env_headers(text, liberal=True).items())
 
 
 def _parse_bytes(text: str) -> int:
@@ -63,9 +68,11 @@ _PATH: Final = ValueKind(expected="a path", accepts=TEXT.accepts)
 _SPOOL: Final = ValueKind(
     expected="a directory, true or false", accepts=lambda value: isinstance(value, str | bool), parse=_parse_spool
 )
+_HEADER: Final = re.compile(r"[!#-'*+\-.0-9A-Z^-z|~]+\s*=[ !#-:<-\[\]-~]*")
+"""What `parse_env_headers` does not leave out."""
 _URL: Final = ValueKind(
-    expected="a URL, http://host:port",
-    accepts=lambda value: isinstance(value, str) and value.partition("://")[0] in ("http", "https"),
+    expected="a URL, http://host:port (for grpc also host:port)",
+    accepts=lambda value: isinstance(value, str) and re.match(r"https?://|[^/]+:\d+$", value) is not None,
 )
 _HEADERS: Final = ValueKind(
     expected="key=value pairs joined by commas (a dict in code)", accepts=_is_pairs, parse=_parse_headers, secret=True
@@ -83,6 +90,8 @@ _DAYS: Final = ValueKind(
 )
 
 
+TRACES_PATH: Final = "/v1/traces"
+"""Where a collector takes traces over HTTP. Source: OTLP specification, "OTLP/HTTP Request"."""
 USUAL_ENDPOINT: Final = "http://127.0.0.1:4318"
 """The collector's address if nothing else is configured. Source: OpenTelemetry's default for OTLP over HTTP."""
 
@@ -94,12 +103,18 @@ class Settings:
     endpoint: str | None = setting(
         None,
         "The collector. Default: the one that runs for this project's data directory, else `http://127.0.0.1:4318`. For HTTP, "
-        "`/v1/traces` is added if the URL has no path.",
+        "`/v1/traces` is added if the path does not end so; never to `OTEL_EXPORTER_OTLP_TRACES_ENDPOINT`.",
         _URL,
         variables=_exporter("ENDPOINT"),
     )
     protocol: Protocol = setting(
         "http/protobuf", "Transport of spans. `grpc` needs the extra `grpc`.", variables=_exporter("PROTOCOL")
+    )
+    insecure: bool | None = setting(
+        None,
+        "For grpc: send without TLS. Default: true for `http://`, false for `host:port`; always false for `https://`.",
+        SWITCH,
+        variables=_exporter("INSECURE"),
     )
     headers: tuple[tuple[str, str], ...] = setting(
         (), "Headers sent with every batch, for example the collector's token.", _HEADERS, variables=_exporter("HEADERS")
@@ -189,7 +204,7 @@ class Settings:
         "the fact that they were set is recorded. Other variables are never recorded.",
         _NAMES,
     )
-    compression: Literal["none", "gzip", "zstd"] = setting(
+    compression: CompressionName = setting(
         "none",
         "Compress batches; worthwhile if the collector is on another host. `zstd` needs the extra `zstd`"
         " and HTTP; without them, `gzip` is used, and `freezeframe doctor` says so.",
@@ -234,6 +249,9 @@ class Settings:
     )
     batch_bytes: int = setting(_MIB, "Approximate size of one request to the collector.", _BYTES)
     batch_interval_s: float = setting(0.5, "Maximum time that a finished span waits to be sent in a batch.", _SECONDS)
+    request_timeout_s: float = setting(
+        10.0, "How long one request to the collector may take.", _SECONDS, variables=_exporter("TIMEOUT")
+    )
     export_timeout_s: float = setting(
         60.0, "How long a batch is retried while the collector is down, before it is dropped and counted.", _SECONDS
     )
@@ -262,6 +280,7 @@ def load_settings(given: Mapping[str, object], environ: Mapping[str, str] = os.e
     """
     faults = [no_such(f"instrument({name}=...)", name, OPTIONS) for name in sorted(set(given) - set(OPTIONS))]
     chosen: dict[str, Any] = {}
+    endpoint_is_from = ""
     for name, option in OPTIONS.items():
         found = next(((variable, text) for variable in variables(name) if (text := environ.get(variable, "").strip())), None)
         value, where = given.get(name), f"instrument({name}=...)"
@@ -270,10 +289,33 @@ def load_settings(given: Mapping[str, object], environ: Mapping[str, str] = os.e
         elif value is not None:
             chosen[name] = option.check(_plain(value), where, faults)
         elif found is not None:
-            chosen[name] = option.read(found[1], found[0], faults)
+            where = found[0]
+            chosen[name] = option.read(found[1], where, faults)
+        if name == "endpoint":
+            endpoint_is_from = where
+    if chosen.get("endpoint"):
+        _complete_endpoint(chosen, endpoint_is_from, faults)
     if faults:
         raise ConfigError("\n".join(faults), do="see docs/configuration.md for every option")
     return Settings(**chosen)
+
+
+def _complete_endpoint(chosen: dict[str, Any], where: str, faults: list[str]) -> None:
+    """Make the endpoint a URL that says all, as OpenTelemetry's exporters understand what is configured."""
+    endpoint: str = chosen["endpoint"]
+    scheme, separator, rest = endpoint.rpartition("://")
+    if chosen.get("protocol") == "grpc":
+        insecure = chosen.get("insecure")
+        is_plain = scheme != "https" and (scheme == "http" if insecure is None else insecure)
+        chosen["endpoint"] = f"{'http' if is_plain else 'https'}://{rest}"
+    elif not separator:
+        faults.append(f"{where}: found {endpoint!r}, expected a URL, http://host:port")
+    elif where == OPTIONS["endpoint"].variables[0]:
+        chosen["endpoint"] = endpoint if urlsplit(endpoint).path else f"{endpoint}/"
+    else:
+        base = endpoint.rstrip("/")
+        path = urlsplit(base).path  # without one, the address alone names the collector
+        chosen["endpoint"] = base if not path or path.endswith(TRACES_PATH) else base + TRACES_PATH
 
 
 def _plain(value: Any) -> object:

@@ -386,7 +386,7 @@ def make_collector_exporter(settings: Settings) -> CollectorExporter:
         from freezeframe.export.otlp_http import HttpWire
 
         wire = HttpWire(to)
-    return CollectorExporter(wire, compression.compress)
+    return CollectorExporter(wire, compression.compress, settings.request_timeout_s)
 
 
 def spool_directory(settings: Settings) -> str:

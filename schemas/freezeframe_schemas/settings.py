@@ -89,9 +89,9 @@ def no_such(where: str, name: str, known: Iterable[str]) -> str:
 
 
 def one_of(*choices: str) -> ValueKind:
-    """Return the kind for a closed set of texts."""
+    """Return the kind for a closed set of texts, which a variable may also have in upper case."""
     *others, last = choices
-    return ValueKind(expected=f"{', '.join(others)} or {last}", accepts=lambda value: value in choices)
+    return ValueKind(expected=f"{', '.join(others)} or {last}", accepts=lambda value: value in choices, parse=str.lower)
 
 
 def whole(least: int, most: int | None = None) -> ValueKind:

@@ -53,12 +53,33 @@ def test_every_option_says_what_it_expects_and_accepts_its_default() -> None:
         assert option.default is None or option.kind.accepts(option.default)
 
 
-def test_a_fault_of_headers_does_not_show_them() -> None:
+@pytest.mark.parametrize("text", ["Bearer hunter2", "cookie=hunter2; b=2", "a,key=hunter2", "a b=hunter2", "a=hunter2é"])
+def test_a_fault_of_headers_does_not_show_them(text: str, caplog: pytest.LogCaptureFixture) -> None:
     """Headers hold the collector's token."""
     with pytest.raises(ConfigError) as caught:
-        load_settings({"headers": "Bearer hunter2"}, {"FREEZEFRAME_FILE": "x"})
-    assert "hunter2" not in str(caught.value)
+        load_settings({"headers": text}, {"FREEZEFRAME_FILE": "x"})
+    assert "hunter2" not in str(caught.value) + caplog.text
     assert "instrument(headers=...): found a value that is not shown, expected key=value pairs" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("environ", "endpoint"),
+    [
+        ({"FREEZEFRAME_ENDPOINT": "http://a:1/"}, "http://a:1"),
+        ({"FREEZEFRAME_ENDPOINT": "http://a:1/to"}, "http://a:1/to/v1/traces"),
+        ({"FREEZEFRAME_ENDPOINT": "http://a:1/v1/traces"}, "http://a:1/v1/traces"),
+        ({"OTEL_EXPORTER_OTLP_ENDPOINT": "http://a:1/v1/traces"}, "http://a:1/v1/traces"),
+        ({"FREEZEFRAME_ENDPOINT": "[::1]:1", "FREEZEFRAME_PROTOCOL": "grpc"}, "https://[::1]:1"),
+        ({"FREEZEFRAME_ENDPOINT": "a:1", "FREEZEFRAME_PROTOCOL": "GRPC", "FREEZEFRAME_INSECURE": "1"}, "http://a:1"),
+    ],
+)
+def test_an_endpoint_is_completed(environ: dict[str, str], endpoint: str) -> None:
+    assert load_settings({}, environ).endpoint == endpoint
+
+
+def test_an_endpoint_without_its_scheme_is_a_fault_over_http() -> None:
+    with pytest.raises(ConfigError, match=r"instrument\(endpoint=...\): found 'a:1', expected a URL, http://host:port"):
+        load_settings({"endpoint": "a:1"}, {})
 
 
 def test_a_misspelt_option_names_the_nearest() -> None:

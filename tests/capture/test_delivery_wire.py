@@ -102,7 +102,7 @@ def fails(code: grpc.StatusCode, delay_s: float | None = None) -> Callable[[Any]
 # -- compression --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["none", "gzip", "zstd"])
+@pytest.mark.parametrize("name", ["none", "gzip", "deflate", "zstd"])
 def test_a_compressed_batch_says_how_and_can_be_read(name: str, receiver: Receiver) -> None:
     exporter = exporter_to(receiver.url, compression=name)
     assert exporter.export([span(1, "x" * 100_000)], BatchDeadline(5)) == Fate(delivered=1)
@@ -254,6 +254,13 @@ def test_a_receiver_of_four_mebibytes_gets_all_spans(compression: str, collector
     kept = [len({item.key: item.value.string_value for item in one.attributes}[genai.REQUEST_BODY]) for one in collector.spans]
     assert kept == [1 << 20, 1 << 20, 3 << 20, 0, 10]
     assert deadline.waited == []
+
+
+def test_an_address_of_version_six_keeps_its_brackets() -> None:
+    exporter = exporter_to("http://[::1]:1", protocol="grpc")
+    with pytest.raises(Unreachable, match=r"^\[::1\]:1: "):
+        exporter.export([span(1)], BatchDeadline(0))
+    exporter.close()
 
 
 def test_a_collector_that_is_down_is_named(collector: GrpcCollector) -> None:

@@ -86,6 +86,7 @@ def test_a_token_that_others_may_read_fails(tmp_path: Path, name: str) -> None:
         ("OTEL_ATTRIBUTE_VALUE_LENGTH_LIMIT", "4096", Grade.FAIL),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "https://otlp.vendor.example", Grade.WARN),
         ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318", Grade.OK),
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "localhost:4317", Grade.OK),
     ],
 )
 def test_an_environment_that_spoils_recording_is_named(tmp_path: Path, name: str, value: str, grade: Grade) -> None:

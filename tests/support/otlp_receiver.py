@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import threading
+import zlib
 from collections.abc import Callable
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -102,6 +103,8 @@ def _plain(body: bytes, encoding: str | None) -> bytes:
     match encoding:
         case "gzip":
             return gzip.decompress(body)
+        case "deflate":
+            return zlib.decompress(body)
         case "zstd":
             return zstandard.ZstdDecompressor().decompress(body)
         case _:

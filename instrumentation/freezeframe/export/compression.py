@@ -1,14 +1,14 @@
-"""Compression of batches: none, gzip, and zstd if it is installed and the protocol supports it."""
+"""Compression of batches: none, gzip, deflate, and zstd if it is installed and the protocol supports it."""
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Final
 
+from freezeframe._config import CompressionName
 from freezeframe_schemas.installing import install_command
-
-CompressionName = Literal["none", "gzip", "zstd"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +18,7 @@ class Compression:
     name: CompressionName
     """As in ``Content-Encoding``."""
     compress: Callable[[bytes], bytes]
-    """Not used for gRPC's gzip, which the channel does itself."""
+    """Not used for gRPC, whose channel compresses."""
     notice: str = ""
     """Why it differs from the requested one, and what to do."""
 
@@ -33,7 +33,7 @@ def make_compression(wanted: CompressionName, protocol: str) -> Compression:
     zstd = _find_zstd() if wanted == "zstd" and protocol != "grpc" else None
     if wanted == "zstd" and zstd is None:
         name, notice = "gzip", _AT_GRPC if protocol == "grpc" else f"{_NOT_INSTALLED}; {install_command('zstd')}"
-    compress = {"none": bytes, "gzip": _gzip, "zstd": zstd or bytes}[name]
+    compress = {"none": bytes, "gzip": _gzip, "deflate": zlib.compress, "zstd": zstd or bytes}[name]
     return Compression(name=name, compress=bytes if protocol == "grpc" else compress, notice=notice)
 
 

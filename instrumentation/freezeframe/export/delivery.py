@@ -30,7 +30,6 @@ from freezeframe_schemas.span import SpanRecord
 
 _FIRST_WAIT_S: Final = 1.0
 _MAX_WAIT_S: Final = 8.0
-_SEND_TIMEOUT_S: Final = 10.0
 
 
 class DeliveryError(ConnectionError):
@@ -117,9 +116,10 @@ def show_token(host: str, port: int, own: Path | None) -> dict[str, str]:
 class CollectorExporter:
     """Delivers batches over a `Wire`."""
 
-    def __init__(self, wire: Wire, compress: Callable[[bytes], bytes]) -> None:
+    def __init__(self, wire: Wire, compress: Callable[[bytes], bytes], request_timeout_s: float) -> None:
         self._wire = wire
         self._compress = compress
+        self._request_timeout_s = request_timeout_s
         # Senders that lost the same collector must not come back in step. A separate generator leaves the application's alone.
         self._random = random.Random()  # noqa: S311 - not a secret
 
@@ -158,7 +158,7 @@ class CollectorExporter:
         wait_s = _FIRST_WAIT_S
         while True:
             try:
-                rejected = self._wire.send(packed, max(0.1, min(_SEND_TIMEOUT_S, deadline.left_s)))
+                rejected = self._wire.send(packed, max(0.1, min(self._request_timeout_s, deadline.left_s)))
             except TryAgain as error:
                 if deadline.left_s <= 0 or (error.is_down and deadline.is_hopeless_if_down):
                     raise Unreachable(f"{self._wire.target}: {error}") from error

@@ -30,12 +30,13 @@ class GrpcWire:
 
         parts = urlsplit(to.endpoint)
         self._host, self._port = parts.hostname or "127.0.0.1", parts.port or 4317
-        self.target = f"{self._host}:{self._port}"
+        self.target = f"[{self._host}]:{self._port}" if ":" in self._host else f"{self._host}:{self._port}"
         self._own = to.own
         self._secure = parts.scheme == "https"
         self._tls = to.tls
         self._metadata = tuple((name.lower(), value) for name, value in to.headers)
-        self._compression: Any = grpc.Compression.NoCompression if to.encoding == "none" else grpc.Compression.Gzip
+        codings: dict[str, Any] = {"gzip": grpc.Compression.Gzip, "deflate": grpc.Compression.Deflate}
+        self._compression = codings.get(to.encoding, grpc.Compression.NoCompression)
         self._channel: Any = None
         self._parents: list[Any] = []
         """Channels of the parent process: never used, never closed: closing would wait for threads that do not exist here."""

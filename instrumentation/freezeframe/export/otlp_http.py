@@ -6,6 +6,7 @@ import os
 import socket
 from typing import Any, Final
 
+from freezeframe._config import TRACES_PATH
 from freezeframe._guard import guard, logger
 from freezeframe.export.delivery import Destination, Refused, TooLarge, TryAgain, Unreachable, show_token
 
@@ -33,9 +34,9 @@ class HttpWire:
         self._tls = to.tls
         self._host = parts.hostname or "127.0.0.1"
         self._port = parts.port or (443 if self._secure else 4318 if self._host == "127.0.0.1" else 80)
-        path = parts.path.rstrip("/")
-        self._path = path if path.endswith("/v1/traces") else f"{path}/v1/traces"
-        self.target = f"{self._host}:{self._port}{self._path}"
+        path = parts.path or TRACES_PATH
+        self._path = f"{path}?{parts.query}" if parts.query else path
+        self.target = f"{self._host}:{self._port}{path}"
         self._headers = {"Content-Type": "application/x-protobuf", "User-Agent": "freezeframe", **dict(to.headers)}
         self._own = to.own
         self._is_given = any(name.lower() == "authorization" for name in self._headers)

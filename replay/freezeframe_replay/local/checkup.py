@@ -313,7 +313,8 @@ def _environment(environ: Mapping[str, str]) -> Iterable[CheckResult]:
             means = "bodies are cut, and a run with cut bodies cannot be re-enacted"
             yield _fail("instrument()", f"{name}={environ[name]}: {means}", f"unset {name}")
     variable = next((name for name in _ENDPOINTS if environ.get(name, "").strip()), None)
-    if variable and urlsplit(environ[variable]).hostname not in _LOCAL:
+    address = environ[variable].strip() if variable else ""
+    if variable and urlsplit(address if "//" in address else f"//{address}").hostname not in _LOCAL:
         found = True
         do = f"unset {variable} to send to the collector of `freezeframe up`"
         yield _warn("instrument()", f"{variable}={shown_address(environ[variable])}: spans are sent there", do)
