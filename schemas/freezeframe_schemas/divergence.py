@@ -87,6 +87,8 @@ class Relaxed(StrEnum):
     """The call was ended by an exception that was thrown into it, which the replay raises again."""
     TIMEOUT = "timeout not known"
     """The call timed out, and the timeout of then or now is not known exactly."""
+    CODE = "code"
+    """Whether the application's code that answered the call has changed: it could not be read, then or now."""
 
 
 class Check(StrEnum):
@@ -112,6 +114,8 @@ class Served:
     """``exact`` (lane, key and ordinal), ``relaxed`` (asked at another place, or with another time or name)."""
     relaxed: tuple[str, ...] = ()
     """What differed and did not decide: values of `Relaxed`, and ignored components of the request key."""
+    changed_code: str = ""
+    """Where the code is that would have answered, if it changed since the recording and was not run: ``shop.py:17``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -265,6 +269,11 @@ class Report:
     def relaxations(self) -> Mapping[str, int]:
         """Return each difference that did not decide -> the number of steps with it."""
         return Counter(name for item in self.served for name in item.relaxed)
+
+    @property
+    def changed_code(self) -> Mapping[str, str]:
+        """Return each function whose code changed and was not run -> where it is: ``tool refund`` -> ``shop.py:17``."""
+        return {self.names.get(str(item.step), ""): item.changed_code for item in self.served if item.changed_code}
 
     @property
     def first(self) -> Divergence | None:

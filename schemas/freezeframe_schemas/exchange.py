@@ -116,6 +116,22 @@ class Response:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FunctionCode:
+    """The application's code that answers a call of a function. A replay does not run it."""
+
+    digest: str = ""
+    """The same for the same code: of its source (``source:...``), else of its byte code, which each version of Python has its
+    own of (``cpython-311:...``). Empty if the code could not be read."""
+    file: str = ""
+    line: int = 0
+
+    @property
+    def place(self) -> str:
+        """Return ``shop.py:17``."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Exchange:
     """One call at one seam."""
 
@@ -136,6 +152,8 @@ class Exchange:
     end_time_unix_nano: int = 0
     call_id: str | None = None
     """The model's id of the tool call that this answers, if known."""
+    code: FunctionCode | None = None
+    """For a call of the application's own function, that function."""
 
 
 _LONG_TEXT: Final = 64 * 1024
@@ -237,6 +255,7 @@ def exchange_attributes(exchange: Exchange) -> dict[str, AttributeValue]:
         genai.RESPONSE_BODY_OMITTED: response.omitted,
         genai.ERROR_CHAIN: exchange.error,
         genai.TOOL_CALL_ID: exchange.call_id,
+        **_code_attributes(exchange.code),
     }
     attributes.update({name: value for name, value in optional.items() if value is not None})
     if not request.method:
@@ -286,11 +305,25 @@ def exchange_from_span(span: SpanRecord) -> Exchange | None:
         ),
         error=span.text(genai.ERROR_CHAIN),
         call_id=span.text(genai.TOOL_CALL_ID),
+        code=_code(span),
         span_id=span.span_id,
         parent_span_id=span.parent_span_id,
         start_time_unix_nano=span.start_time_unix_nano,
         end_time_unix_nano=span.end_time_unix_nano,
     )
+
+
+def _code_attributes(code: FunctionCode | None) -> dict[str, AttributeValue]:
+    if code is None:
+        return {}
+    return {genai.CODE_DIGEST: code.digest, genai.CODE_FILE: code.file, genai.CODE_LINE: code.line}
+
+
+def _code(span: SpanRecord) -> FunctionCode | None:
+    digest = span.text(genai.CODE_DIGEST)
+    if digest is None:
+        return None
+    return FunctionCode(digest=digest, file=span.text(genai.CODE_FILE) or "", line=span.integer(genai.CODE_LINE) or 0)
 
 
 def _name_attribute(kind: Kind) -> str:

@@ -275,7 +275,7 @@ def _states_from_json(items: Iterable[Mapping[str, Any]], directory: Path, blobs
 
 _STEP_FIELDS: Final = (
     "step", "kind", "name", "inside", "seam", "dialect", "provider", "model", "lane", "key", "ordinal", "sequence", "span_id",
-    "parent_span_id", "call_id", "start_time_unix_nano", "end_time_unix_nano", "request", "response", "error",
+    "parent_span_id", "call_id", "code", "start_time_unix_nano", "end_time_unix_nano", "request", "response", "error",
 )  # fmt: skip
 _OF_THE_STEP: Final = ("inside", "provider", "model", "key", "ordinal")
 """The others are of its exchange."""
@@ -295,6 +295,7 @@ def step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
         "request": _without_absent(sent | {"body": body_to_json(request.body, blobs)}),
         "response": _without_absent(came | chunks_to_json(response.chunks, blobs)),
         "error": None if exchange.error is None else body_to_json(exchange.error.encode()),
+        "code": None if exchange.code is None else dataclasses.asdict(exchange.code),
     }
     given |= {name: getattr(step, name) for name in _OF_THE_STEP}
     return _without_absent({name: given[name] if name in given else getattr(exchange, name) for name in _STEP_FIELDS})

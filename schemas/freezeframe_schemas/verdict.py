@@ -87,6 +87,7 @@ _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.CLOCK: "times read from the clock",
     Relaxed.OBJECTS: "objects compared by class only",
     Relaxed.FROM_HISTORY: "tools seen only in what the model received",
+    Relaxed.CODE: "changes of the code behind a call (it could not be read)",
 }
 _ENDS: Final[Mapping[str, str]] = {
     Relaxed.ENDED: "what ended {} (an exception from outside of it)",
@@ -231,7 +232,7 @@ def _why_open(report: Report) -> str | None:
     if report.requires_values and report.uncompared:
         return f"every private value had to be compared; not compared: {_enumerated(tuple(_values(report)))}"
     if report.served or report.outcome_check is Check.SAME:
-        return None
+        return _changed_code(report) or None
     if report.unfinished and not report.steps:
         return "nothing was compared: the recording ends before its first call, since the run never finished"
     if report.live:
@@ -243,6 +244,19 @@ def _why_open(report: Report) -> str | None:
         Check.OPAQUE: "its outcome is an object that can be compared by class only",
     }.get(report.outcome_check, "the replay did not see its outcome")
     return f"nothing was compared: {calls}, and {outcome}"
+
+
+def _changed_code(report: Report) -> str:
+    """Return which code that a replay skips has changed, with what is identical apart from it; empty if none has."""
+    if not report.changed_code:
+        return ""
+    named = tuple(f"{name} ({place})" for name, place in report.changed_code.items())
+    its = "its new code was" if len(named) == 1 else "their new code was"
+    open_points = _enumerated(tuple(_not_compared(report)))
+    but_for = f", except {open_points}" if open_points else ""
+    return (
+        f"{_enumerated(named)} changed since the recording; {its} not run; the rest is identical{but_for}: {_compared(report)}"
+    )
 
 
 def _compared(report: Report) -> str:
@@ -306,6 +320,8 @@ def _count(number: int, noun: str) -> str:
 
 
 def _enumerated(parts: tuple[str, ...]) -> str:
+    if not parts:
+        return ""
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 

@@ -87,6 +87,22 @@ def test_identical_is_said_only_where_something_was_compared_and_nothing_differe
         assert not (report.requires_values and report.uncompared)
 
 
+def test_a_replay_that_skips_changed_code_says_so_and_never_identical() -> None:
+    changed = replace(WHOLE.served[0], changed_code="shop.py:17")
+    skipped = replace(WHOLE, served=(changed, WHOLE.served[1]), names={"1": "tool refund", "2": "model"})
+    assert verdict(skipped) is Verdict.INCOMPARABLE
+    assert headline(skipped) == (
+        "incomparable: tool refund (shop.py:17) changed since the recording; its new code was not run; "
+        "the rest is identical: 2 of 2 steps and the outcome, run r1"
+    )
+    assert judged_from_json(judged_to_json(skipped)) == skipped
+
+
+def test_code_that_could_not_be_read_is_named() -> None:
+    unread = replace(WHOLE, served=(replace(WHOLE.served[0], relaxed=(Relaxed.CODE,)), WHOLE.served[1]))
+    assert headline(unread).startswith("identical, except changes of the code behind a call (it could not be read) in 1 step: ")
+
+
 @pytest.mark.parametrize("said", Verdict)
 def test_two_verdicts_agree(said: Verdict) -> None:
     assert said.agrees == (said in {Verdict.IDENTICAL, Verdict.SAME_IN_MEANING})

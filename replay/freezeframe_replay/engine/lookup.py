@@ -23,6 +23,7 @@ from freezeframe_replay.engine.miss import Recorded, describe_miss
 from freezeframe_replay.engine.moments import Measured, Moments, Slack, holds
 from freezeframe_replay.engine.pairs import Settled
 from freezeframe_replay.engine.private_values import PrivateValues
+from freezeframe_replay.engine.skipped_code import CodeIs, compare_code
 from freezeframe_replay.engine.timeouts import COMPONENT, what_ended
 from freezeframe_schemas.divergence import Ambiguous, Divergence, DivergenceKind, Relaxed, Served, Why
 from freezeframe_schemas.exchange import Exchange, Kind, Lane, format_lane
@@ -154,7 +155,14 @@ class Lookup:
         objects = (Relaxed.OBJECTS,) if has_objects else ()
         ended = self._ended(item, call)
         ends = () if ended is None else (ended if isinstance(ended, Relaxed) else COMPONENT,)
-        served = Served(step=number, how=found.how, relaxed=(*found.relaxed, *objects, *ends, *sorted(ignored)))
+        code, place = compare_code(item.step.exchange.code, call.code)
+        unread = (Relaxed.CODE,) if code is CodeIs.UNKNOWN else ()
+        served = Served(
+            step=number,
+            how=found.how,
+            relaxed=(*found.relaxed, *objects, *ends, *unread, *sorted(ignored)),
+            changed_code=place if code is CodeIs.CHANGED else "",
+        )
         self.used[number] = served
         return served
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import textwrap
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -40,6 +41,7 @@ _RELAXED: Final[Mapping[str, str]] = {
     Relaxed.CLOCK: "at another time",
     Relaxed.NAMES: "except for names",
     Relaxed.OBJECTS: "objects compared by class only",
+    Relaxed.CODE: "its code could not be compared",
 }
 
 
@@ -70,6 +72,11 @@ def _report(report: Report, width: int, again: str, whole: bool) -> Iterable[str
         yield f"  the program exited with status {report.exit_status}"
     for pair in report.ambiguous:
         yield from _wrapped("  ambiguous: ", f"steps {pair.steps[0]} and {pair.steps[1]}: {pair.why}", width)
+    if report.divergences:
+        for name, place in report.changed_code.items():
+            yield from _wrapped(
+                "  note: ", printable(f"{name} ({place}) changed since the recording; its new code was not run"), width
+            )
     for warning in report.warnings:
         yield from _wrapped("  warning: ", printable(warning), width)
     yield from _next(report, width, again)
@@ -147,6 +154,11 @@ def _next(report: Report, width: int, again: str) -> Iterable[str]:
         advice = _NEXT_BY_REDACTION if BY_REDACTION in first.note else _NEXT[first.kind]
         if first.kind is DivergenceKind.EXTRA_CALL:
             advice = _answer(first.call_kind) + advice
+    elif report.changed_code:
+        names = sorted({name.partition(" ")[2] for name in report.changed_code})
+        advice = "run the new code on the recorded calls: freezeframe replay RUN " + " ".join(
+            f"--run-tool {shlex.quote(name)}" for name in names
+        )
     elif report.requires_values and report.uncompared:
         advice = "use --data to name the data directory that holds the recording's key"
     elif verdict(report) is Verdict.INCOMPARABLE and report.stopped is None:

@@ -10,14 +10,15 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Generator, Iter
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
-from types import CodeType, MappingProxyType
+from types import FunctionType, MappingProxyType
 from typing import Any, Final, Self, TypeVar
 
 from freezeframe._drive import Watcher
 from freezeframe._guard import guard
 from freezeframe.context.current import PLACE, current_place
 from freezeframe.context.sights import Sight, Sights, shown_path
-from freezeframe.seams.functions.given import Changes, watch_held
+from freezeframe.seams.functions.code_digest import code_of
+from freezeframe.seams.functions.given import Changes, held_functions, watch_held
 from freezeframe.seams.recorder import switch
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.patching import Patches
@@ -45,8 +46,8 @@ class FunctionCall:
     body: str
     """The arguments as tagged JSON."""
     call_id: str | None = None
-    code: CodeType | None = None
-    """The function's, where `changed` is known."""
+    functions: tuple[FunctionType, ...] = ()
+    """The application's functions that answer the call."""
     changed: Changes | None = None
     """Reports, once the call has ended, what a replay does not do, since it does not run the function."""
 
@@ -69,9 +70,11 @@ class FunctionCall:
     def by(self, tool: Any, *names: str, functions: Iterable[Any] = (), context: object = None) -> Self:
         """Return the call, with what the application's functions in a framework's tool leave behind (`given.watch_held`)."""
         with guard("functions.held"):
-            if switch.recorder() is not None:
-                code, changed = watch_held(tool, names, functions, context)
-                return replace(self, code=code, changed=changed)
+            held = held_functions(tool, names, functions)
+            known = replace(self, functions=tuple(function for function, _ in held))
+            if switch.recorder() is None:
+                return known
+            return replace(known, changed=watch_held(held, context))
         return self
 
 
@@ -266,6 +269,7 @@ def _start(describe: Describe) -> Recording | None:
             request=Request(),
             request_body=Body(recorder.settings.max_body_bytes, call.body.encode()),
             call_id=call.call_id,
+            code=partial(code_of, call.functions) if call.functions else None,
         )
         run = current_place().run
         sights = recorder.root.sights() if run is None else run.sights
@@ -307,7 +311,7 @@ class _Losses:
             self._sights.note(self._sight(kind, verb, what))
 
     def _sight(self, kind: GapKind, verb: str, what: str) -> Sight:
-        code = self._call.code
+        code = self._call.functions[0].__code__ if self._call.functions else None
         where = f"{shown_path(code.co_filename)}:{code.co_firstlineno}" if code else ""
         return Sight(kind=kind, verb=verb, what=what, by=self._call.name, where=where)
 
@@ -397,6 +401,7 @@ def _ask(responder: Responder, call: FunctionCall) -> Exchange | None:
             lane=lane_of_call(),
             sequence=next(EXCHANGE_SEQUENCE),
             call_id=call.call_id,
+            code=partial(code_of, call.functions) if call.functions else None,
         ),
     )
 

@@ -6,7 +6,7 @@ import itertools
 import json
 import marshal
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, Final
 from weakref import WeakKeyDictionary
 
@@ -40,26 +40,29 @@ def watch_call(
     return changes
 
 
-def watch_held(
-    tool: object, names: Iterable[str], functions: Iterable[object], context: object
-) -> tuple[CodeType | None, Changes]:
-    """Return the code of the application's function in a framework's tool, and what `watch_call` returns.
+def held_functions(tool: object, names: Iterable[str], functions: Iterable[object]) -> list[tuple[FunctionType, object]]:
+    """Return the application's functions in a framework's tool, each with the object that it is a method of.
 
     Args:
         tool: the framework's object.
         names: the attributes in which it may hold the function.
         functions: more that may be the function. All that is not the application's is left out.
-        context: what the framework lets its tools share: state, dependencies.
     """
-    around: list[Changes] = []
-    code = None
+    found: list[tuple[FunctionType, object]] = []
     for each in (*(getattr(tool, name, None) for name in names), *functions):
         function = plain_function(getattr(each, "__func__", each))
         if function is not None:
-            code = code or function.__code__
-            left = _LEFT.get(function) or _LEFT.setdefault(function, LeftBehind(function))
-            around.append(left.before(getattr(each, "__self__", None), context))
-    return code, lambda result: itertools.chain.from_iterable(look(result) for look in around)
+            found.append((function, getattr(each, "__self__", None)))
+    return found
+
+
+def watch_held(held: Iterable[tuple[FunctionType, object]], context: object) -> Changes:
+    """Return what `watch_call` returns. `context` is what the framework lets its tools share: state, dependencies."""
+    around: list[Changes] = []
+    for function, owner in held:
+        left = _LEFT.get(function) or _LEFT.setdefault(function, LeftBehind(function))
+        around.append(left.before(owner, context))
+    return lambda result: itertools.chain.from_iterable(look(result) for look in around)
 
 
 def _picture(given: tuple[Any, ...]) -> bytes | None:

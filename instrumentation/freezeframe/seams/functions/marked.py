@@ -6,6 +6,7 @@ import functools
 import inspect
 from collections.abc import Callable
 from pathlib import PurePath
+from types import FunctionType
 from typing import Any, TypeVar, overload
 
 from freezeframe._drive import watched_async_generator, watched_generator
@@ -63,7 +64,8 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
         return type(function)(_wrap(function.__func__, kind=kind, name=name))
     call_name = name or named(function).__name__
     bind = Binder(function)
-    code = getattr(inspect.unwrap(function), "__code__", None)
+    plain = _function_behind(function)
+    functions = () if plain is None else (plain,)
     left = LeftBehind(function)
 
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
@@ -71,12 +73,12 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
         if kind is Kind.RETRIEVAL and bind.drops_self and args:
             with guard("functions.settings"):
                 given = with_settings(body, args[0])
-        if code is None or switch.recorder() is None:
-            return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=given)
+        if plain is None or switch.recorder() is None:
+            return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=given, functions=functions)
         changed = None
         with guard("functions.given"):
             changed = watch_call(bind, left, args, kwargs, body, has_object=bind.drops_self)
-        return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=given, code=code, changed=changed)
+        return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=given, functions=functions, changed=changed)
 
     return watch(function, describe)
 
@@ -137,6 +139,16 @@ def _watched(function: Any, describe: Describe, dump: calls.Dump, load: calls.Lo
         )
 
     return wrapper
+
+
+def _function_behind(function: Any) -> FunctionType | None:
+    """Return the plain function behind decorators, a partial or a callable object, if there is one."""
+    if isinstance(function, functools.partial):
+        return _function_behind(function.func)
+    if not hasattr(function, "__qualname__"):
+        function = vars(type(function)).get("__call__")
+    found = inspect.unwrap(getattr(function, "__func__", function))
+    return found if isinstance(found, FunctionType) else None
 
 
 def named(function: Any) -> Any:

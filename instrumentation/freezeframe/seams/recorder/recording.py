@@ -27,7 +27,7 @@ from freezeframe.context.silence import is_suppressed
 from freezeframe.seams.recorder.body import Body
 from freezeframe.seams.recorder.responder import Call
 from freezeframe_schemas import exchange, genai, values
-from freezeframe_schemas.exchange import Chunk, Completion, Exchange, Headers, Kind, Request, Response
+from freezeframe_schemas.exchange import Chunk, Completion, Exchange, FunctionCode, Headers, Kind, Request, Response
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -104,6 +104,7 @@ class Recorder:
         dialect: str | None = None,
         provider: str | None = None,
         call_id: str | None = None,
+        code: Callable[[], FunctionCode | None] | None = None,
     ) -> Recording | None:
         """Open the span of one exchange. None if the run is not sampled, or the program asked for silence."""
         from opentelemetry.trace import SpanKind
@@ -143,6 +144,7 @@ class Recorder:
             held=held,
             run=current_place().run,
             known_texts=self.known_texts,
+            code=code,
         )
         self._under_way.add(recording)
         return recording
@@ -253,6 +255,8 @@ class Recording:
     losses: Losses | None = None
     run: RunContext | None = None
     known_texts: KnownTexts = field(default_factory=KnownTexts)
+    code: Callable[[], FunctionCode | None] | None = None
+    """Returns the code that answers."""
     body: Body = field(init=False)
     status: int | None = None
     reason: str | None = None
@@ -388,7 +392,8 @@ class Recording:
             omitted=self.body.omitted,
         )
         request = replace(self.request, body=b"".join(self.request_body.pieces), omitted=self.request_body.omitted)
-        return self.template(request=request, response=response, error=self.error)
+        code = None if self.code is None else self.code()
+        return self.template(request=request, response=response, error=self.error, code=code)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 from freezeframe_schemas import exchange
-from freezeframe_schemas.exchange import Exchange, Kind, Request
+from freezeframe_schemas.exchange import Exchange, FunctionCode, Kind, Request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,6 +25,8 @@ class Call:
     lane: exchange.Lane = ()
     sequence: int = 0
     call_id: str | None = None
+    code: Callable[[], FunctionCode | None] | None = None
+    """Returns the application's code that would answer."""
 
 
 class Feed(StrEnum):

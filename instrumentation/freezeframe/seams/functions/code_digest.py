@@ -1,0 +1,111 @@
+"""Digests of the application's code behind a call: a tool, a retriever. A replay does not run it, and compares its digest.
+
+It never raises, and a function is read once. At a recording this happens where spans are exported, off the caller's path.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any, Final
+
+from freezeframe._guard import guard
+from freezeframe.context.sights import shown_path
+from freezeframe.seams.functions.left_behind import enclosed
+from freezeframe.seams.functions.source_reach import digest_of, read_source
+from freezeframe_schemas.exchange import FunctionCode
+from freezeframe_schemas.rebuilding import FIXED
+
+_SOURCE: Final = "source"
+_MOST_KEPT: Final = 2_000
+_BEGUN_NS: Final = time.time_ns()
+_KNOWN: dict[tuple[str, CodeType, tuple[str, ...]], FunctionCode] = {}
+"""A function's file (code of two files may be equal), its code and what it holds -> its digest. Servers make tools for each
+request, of the same code."""
+
+
+def code_of(functions: Iterable[FunctionType]) -> FunctionCode | None:
+    """Return the code of the functions that answer a call; None if there are none."""
+    with guard("functions.code"):
+        found = [_code_of(function) for function in functions]
+        if found:
+            first = found[0]
+            digests = sorted({each.digest for each in found})
+            joint = digests[0] if len(digests) == 1 else "" if "" in digests else _joint(digests)
+            return FunctionCode(digest=joint, file=first.file, line=first.line)
+    return None
+
+
+def _joint(digests: Iterable[str]) -> str:
+    text = ",".join(digests)
+    return f"{text.partition(':')[0]}:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def _code_of(function: FunctionType) -> FunctionCode:
+    code = function.__code__
+    held = tuple(_held(function))
+    key = code.co_filename, code, held
+    known = _KNOWN.get(key)
+    if known is None:
+        if len(_KNOWN) >= _MOST_KEPT:
+            _KNOWN.clear()
+        known = FunctionCode(digest=_digest(function, held), file=shown_path(code.co_filename), line=code.co_firstlineno)
+        _KNOWN[key] = known
+    return known
+
+
+def _digest(function: FunctionType, held: tuple[str, ...]) -> str:
+    """Return the digest of a function's source, else of its byte code; empty if the file is not what was loaded."""
+    code = function.__code__
+    file = code.co_filename
+    source = read_source(file)
+    if source is not None:
+        if Path(file).stat().st_mtime_ns > _BEGUN_NS and not _is_loaded_from(code, file):
+            return ""
+        digest = digest_of(source, code.co_qualname, code.co_firstlineno, ",".join(held))
+        if digest is not None:
+            return f"{_SOURCE}:{digest}"
+    text = "\n".join([*held, *_byte_code(code)])
+    return f"{sys.implementation.cache_tag}:{hashlib.sha256(text.encode()).hexdigest()[:32]}"
+
+
+def _is_loaded_from(code: CodeType, file: str) -> bool:
+    """Return whether a file that was written after the process began still has the function that was loaded from it."""
+    whole = compile(Path(file).read_bytes(), file, "exec", dont_inherit=True)
+    return list(_byte_code(code)) in [list(_byte_code(each)) for each in _inner(whole) if each.co_qualname == code.co_qualname]
+
+
+def _inner(code: CodeType) -> Iterator[CodeType]:
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield constant
+            yield from _inner(constant)
+
+
+def _byte_code(code: CodeType) -> Iterator[str]:
+    """Yield what decides in byte code, of which each version of Python has its own."""
+    yield code.co_code.hex()
+    yield from (f"{name!a}" for name in (*code.co_names, *code.co_varnames, *code.co_freevars))
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from _byte_code(constant)
+        elif isinstance(constant, frozenset):
+            yield from sorted(map(ascii, constant))
+        else:
+            yield f"{constant!a}"
+
+
+def _held(function: FunctionType) -> Iterator[str]:
+    """Yield the plain values around a function of a module, which its factory was given; those of a request do not count."""
+    if not function.__closure__:
+        return
+    own: Any = function.__globals__
+    if any(inspect.unwrap(value) is function for value in list(own.values()) if type(value) is FunctionType):
+        for name, value in zip(function.__code__.co_freevars, enclosed(function), strict=False):
+            if type(value) in FIXED:
+                yield f"{name}={value!a}"

@@ -1,0 +1,406 @@
+"""Application source that a function reaches, read from files: no module is imported, and nothing is run.
+
+We follow the names in a function's own syntax tree to definitions and assignments of the same file and, through imports, of
+the application's other files. What is reached only by value (an object that was passed in, `getattr`) is not followed.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import os
+import sys
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Final
+
+from freezeframe.seams.unmarked.sights import is_applications
+
+_MAX_PARTS: Final = 400
+"""Definitions and assignments that are followed from one function."""
+_MAX_BYTES: Final = 4_000_000
+"""Of a file that is read."""
+_NO_MEANING: Final = frozenset({"ctx", "kind", "type_comment", "type_ignores", "lineno", "col_offset"})
+"""Fields of syntax trees that do not decide what the code does."""
+_MAKERS: Final = frozenset({"__init__", "__post_init__", "__new__", "model_post_init"})
+"""Methods that decide what an object's other methods see."""
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+_SCOPES: Final = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_COMPOUND: Final = (ast.If, ast.Try, ast.With, ast.AsyncWith)
+"""Statements in which each statement is noted by itself. Of a loop, the whole decides."""
+Names = dict[str, list[ast.stmt]]
+
+
+class SourceFile:
+    """One file of the application."""
+
+    def __init__(self, file: str, tree: ast.Module) -> None:
+        self.file = file
+        self.tree = tree
+        self.names = _names_of(tree.body)
+        self.stars = [each for each in tree.body if isinstance(each, ast.ImportFrom) and each.names[0].name == "*"]
+
+    @property
+    def root(self) -> str:
+        """Return the folder that holds the file's outermost package, or the file."""
+        folder = os.path.dirname(self.file)
+        while os.path.exists(os.path.join(folder, "__init__.py")) and os.path.dirname(folder) != folder:
+            folder = os.path.dirname(folder)
+        return folder
+
+
+def read_source(file: str) -> SourceFile | None:
+    """Return a file's source as it is now; None if it cannot be read as Python."""
+    try:
+        stat = os.stat(file)
+    except OSError:
+        return None
+    return _read(file, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=256)
+def _read(file: str, _mtime_ns: int, size: int) -> SourceFile | None:
+    if size > _MAX_BYTES:
+        return None
+    try:
+        with io.open_code(file) as opened:  # past a replay's own `open`
+            return SourceFile(file, ast.parse(opened.read()))
+    except (OSError, SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
+def digest_of(source: SourceFile, qualname: str, line: int, held: str = "") -> str | None:
+    """Return a digest of a function and of what it reaches; None if the file does not define it.
+
+    It is the same for the same syntax: comments, layout, docstrings and places do not count, nor does Python's version.
+
+    Args:
+        source: the file that defines the function.
+        qualname: the function's.
+        line: its first line, which distinguishes functions of one name.
+        held: more that decides, as text.
+    """
+    found = _find(source.tree, qualname, line)
+    if found is None:
+        return None
+    reach = _Reach(source, *found)
+    text = "\n".join([held, *sorted(reach.texts())])
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
+
+# -- what a function reaches ----------------------------------------------------------------------------------------------
+
+
+class _Part:
+    """A piece of source that decides, with the scopes around it."""
+
+    __slots__ = ("around", "holder", "node", "source")
+
+    def __init__(
+        self, source: SourceFile, node: ast.AST, holder: ast.ClassDef | None = None, around: Sequence[ast.AST] = ()
+    ) -> None:
+        self.source = source
+        self.node = node
+        self.holder = holder
+        """The class whose method it is, if only its used methods are followed."""
+        self.around = around
+        """Functions around it, the innermost first."""
+
+
+class _Reach:
+    """Follows names, each definition once."""
+
+    def __init__(self, source: SourceFile, node: ast.AST, holder: ast.ClassDef | None, around: Sequence[ast.AST]) -> None:
+        self._home = source.root
+        self._waiting = deque([_Part(source, node, holder, around)])
+        self._seen: dict[int, ast.AST] = {}
+
+    def texts(self) -> Iterator[str]:
+        """Yield each definition as text, in the form that `_write` makes."""
+        while self._waiting and len(self._seen) < _MAX_PARTS:
+            part = self._waiting.popleft()
+            if id(part.node) in self._seen:
+                continue
+            self._seen[id(part.node)] = part.node
+            yield "".join(_write(part.node))
+            local = dict(_imports_in(part.node))
+            for name, chain in _free_names(part.node):
+                if name in local:
+                    self._follow_import(part.source, local[name], name, chain)
+                else:
+                    self._resolve(part, name, chain)
+            if part.holder is not None:
+                self._follow_methods(part, part.holder)
+
+    def _resolve(self, part: _Part, name: str, chain: Sequence[str]) -> None:
+        for index, scope in enumerate(part.around):
+            if isinstance(scope, _Function) and (found := _names_of(scope.body).get(name)):
+                self._add(part.source, found, name, chain, part.around[index:])
+                return
+        self._resolve_in(part.source, name, chain)
+
+    def _resolve_in(self, source: SourceFile, name: str, chain: Sequence[str], depth: int = 0) -> bool:
+        found = source.names.get(name)
+        if found:
+            self._add(source, found, name, chain, ())
+            return True
+        for star in source.stars if depth < 5 else ():
+            there = self._module(source, _path_of(star), star.level)
+            if there is not None and self._resolve_in(there, name, chain, depth + 1):
+                return True
+        return False
+
+    def _add(
+        self, source: SourceFile, found: Iterable[ast.stmt], name: str, chain: Sequence[str], around: Sequence[ast.AST]
+    ) -> None:
+        for statement in found:
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                self._follow_import(source, statement, name, chain)
+            else:
+                self._waiting.append(_Part(source, statement, around=around))
+
+    def _follow_import(
+        self, source: SourceFile, statement: ast.Import | ast.ImportFrom, name: str, chain: Sequence[str]
+    ) -> None:
+        alias = next((each for each in statement.names if _bound_by(each, statement) == name), None)
+        if alias is None:
+            return
+        if isinstance(statement, ast.Import):
+            path = alias.name.split(".")
+            self._follow_module(source, path if alias.asname else path[:1], 0, chain)
+            return
+        base = self._module(source, _path_of(statement), statement.level)
+        if base is None or not self._resolve_in(base, alias.name, chain):
+            self._follow_module(source, [*_path_of(statement), alias.name], statement.level, chain)
+
+    def _follow_module(self, source: SourceFile, path: list[str], level: int, chain: Sequence[str]) -> None:
+        """Follow ``chain`` of a module: ``shop.prices.rate`` is the name ``rate`` of the module ``prices`` of ``shop``."""
+        for index, name in enumerate(chain):
+            module = self._module(source, path, level)
+            if module is not None and self._resolve_in(module, name, chain[index + 1 :]):
+                return
+            path = [*path, name]
+
+    def _follow_methods(self, part: _Part, holder: ast.ClassDef) -> None:
+        used = {each.attr for each in ast.walk(part.node) if isinstance(each, ast.Attribute)} | _MAKERS
+        for source, each in self._bases(part.source, holder):
+            for name, statements in _names_of(each.body).items():
+                if name in used:
+                    self._waiting.extend(_Part(source, one, each) for one in statements)
+
+    def _bases(self, source: SourceFile, holder: ast.ClassDef, depth: int = 0) -> Iterator[tuple[SourceFile, ast.ClassDef]]:
+        yield source, holder
+        for base in holder.bases if depth < 5 else ():
+            if isinstance(base, ast.Name):
+                for statement in source.names.get(base.id, ()):
+                    if isinstance(statement, ast.ClassDef) and statement is not holder:
+                        yield from self._bases(source, statement, depth + 1)
+                    elif isinstance(statement, ast.ImportFrom):
+                        there = self._module(source, _path_of(statement), statement.level)
+                        named = next((each.name for each in statement.names if _bound_by(each, statement) == base.id), "")
+                        for one in () if there is None else there.names.get(named, ()):
+                            if there is not None and isinstance(one, ast.ClassDef):
+                                yield from self._bases(there, one, depth + 1)
+
+    def _module(self, source: SourceFile, path: list[str], level: int) -> SourceFile | None:
+        """Return the application's module of this name, as imported in `source`; None for others."""
+        if level:
+            folder = os.path.dirname(source.file)
+            for _ in range(level - 1):
+                folder = os.path.dirname(folder)
+            folders: Iterable[str] = (folder,)
+        elif not path:
+            return None
+        else:
+            folders = (source.root, *(each for each in sys.path if each))
+        for folder in folders:
+            file = _file_of(os.path.join(folder, *path))
+            if file is not None:
+                own = is_applications(file, path[0] if path else "") or file.startswith(self._home + os.sep)
+                return read_source(file) if own and (not level or file != source.file) else None
+        return None
+
+
+@lru_cache(maxsize=2048)
+def _file_of(stem: str) -> str | None:
+    return next((file for file in (f"{stem}.py", os.path.join(stem, "__init__.py")) if os.path.isfile(file)), None)
+
+
+def _path_of(statement: ast.ImportFrom) -> list[str]:
+    return statement.module.split(".") if statement.module else []
+
+
+def _bound_by(alias: ast.alias, statement: ast.Import | ast.ImportFrom) -> str:
+    return alias.asname or (alias.name.partition(".")[0] if isinstance(statement, ast.Import) else alias.name)
+
+
+# -- definitions and names ------------------------------------------------------------------------------------------------
+
+
+def _find(tree: ast.Module, qualname: str, line: int) -> tuple[ast.AST, ast.ClassDef | None, Sequence[ast.AST]] | None:
+    """Return a function's definition, the class that it is a method of, and the scopes around it, the innermost first."""
+    path = [name for name in qualname.split(".") if name != "<locals>"]
+    found = list(_defined(tree, path, ()))
+    if not found:
+        return None
+    node, around = next((each for each in found if _first_line(each[0]) == line), found[-1])
+    holder = around[0] if around and isinstance(around[0], ast.ClassDef) else None
+    return node, holder, around
+
+
+def _defined(scope: ast.AST, path: Sequence[str], around: Sequence[ast.AST]) -> Iterator[tuple[ast.AST, Sequence[ast.AST]]]:
+    name, *rest = path
+    for node in _inner_scopes(scope):
+        if (name == "<lambda>" and isinstance(node, ast.Lambda)) or getattr(node, "name", None) == name:
+            if rest:
+                yield from _defined(node, rest, (node, *around))
+            else:
+                yield node, around
+
+
+def _inner_scopes(scope: ast.AST) -> Iterator[ast.AST]:
+    """Yield the functions, lambdas and classes directly in a scope."""
+    waiting = deque(ast.iter_child_nodes(scope))
+    while waiting:
+        node = waiting.popleft()
+        if isinstance(node, _SCOPES):
+            yield node
+        else:
+            waiting.extend(ast.iter_child_nodes(node))
+
+
+def _first_line(node: ast.AST) -> int:
+    lines = [each.lineno for each in getattr(node, "decorator_list", ())]
+    return min([getattr(node, "lineno", 0), *lines])
+
+
+def _names_of(body: Iterable[ast.stmt]) -> Names:
+    """Return the names that statements define or change -> those statements."""
+    names: Names = {}
+    for statement in body:
+        if isinstance(statement, _COMPOUND):
+            inner = [each for field in ("body", "orelse", "finalbody") for each in getattr(statement, field, ())]
+            inner += [each for handler in getattr(statement, "handlers", ()) for each in handler.body]
+            for name, found in _names_of(inner).items():
+                names.setdefault(name, []).extend(found)
+            continue
+        for name in _defined_by(statement):
+            names.setdefault(name, []).append(statement)
+    return names
+
+
+def _defined_by(statement: ast.stmt) -> set[str]:
+    if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {statement.name}
+    if isinstance(statement, ast.Import | ast.ImportFrom):
+        return {_bound_by(each, statement) for each in statement.names}
+    if isinstance(statement, ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Delete):
+        targets = getattr(statement, "targets", None) or [getattr(statement, "target", None)]
+        return {name for target in targets for name in _base_names(target)}
+    if isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):  # ``TABLE.update(...)``
+        return set(_base_names(statement.value.func)) if isinstance(statement.value.func, ast.Attribute) else set()
+    if isinstance(statement, ast.For | ast.AsyncFor | ast.While):
+        return set(_stored([statement])) | {name for each in statement.body for name in _defined_by(each)}
+    return {each for each in (getattr(getattr(statement, "name", None), "id", None),) if each}  # ``type X = ...``
+
+
+def _base_names(target: ast.AST | None) -> Iterator[str]:
+    if isinstance(target, ast.Name):
+        yield target.id
+    elif isinstance(target, ast.Attribute | ast.Subscript | ast.Starred):
+        yield from _base_names(target.value)
+    elif isinstance(target, ast.Tuple | ast.List):
+        for each in target.elts:
+            yield from _base_names(each)
+
+
+def _free_names(node: ast.AST, bound: frozenset[str] = frozenset()) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Yield the names that code takes from around it, each with the attributes that it takes of it: ``a.b`` is a, (b,)."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+        arguments = node.args
+        outside = [*getattr(node, "decorator_list", ()), *arguments.defaults, *filter(None, arguments.kw_defaults)]
+        every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+        given = [each for each in every if each is not None]
+        outside += [each.annotation for each in given if each.annotation is not None]
+        body: list[ast.AST] = [node.body] if isinstance(node, ast.Lambda) else list(node.body)
+        for each in outside:
+            yield from _free_names(each, bound)
+        own = bound | {each.arg for each in given} | set(_stored(body))
+        for each in body:
+            yield from _free_names(each, own)
+        return
+    if isinstance(node, ast.ClassDef):
+        own = bound | set(_stored(node.body))
+        for each in ast.iter_child_nodes(node):
+            inner = isinstance(each, _SCOPES) or each not in node.body
+            yield from _free_names(each, bound if inner else own)
+        return
+    if isinstance(node, ast.Attribute):
+        base, chain = node, list[str]()
+        while isinstance(base, ast.Attribute):
+            chain.insert(0, base.attr)
+            base = base.value
+        if isinstance(base, ast.Name):
+            if base.id not in bound:
+                yield base.id, tuple(chain)
+            return
+    if isinstance(node, ast.Name):
+        if node.id not in bound:
+            yield node.id, ()
+        return
+    for each in ast.iter_child_nodes(node):
+        yield from _free_names(each, bound)
+
+
+def _stored(body: Iterable[ast.AST]) -> Iterator[str]:
+    """Yield the names that a scope assigns itself, except imports and those that it declares global."""
+    found, outer, waiting = set[str](), set[str](), deque(body)
+    while waiting:
+        node = waiting.popleft()
+        if isinstance(node, ast.Global | ast.Nonlocal):
+            outer.update(node.names)
+        elif isinstance(node, _SCOPES):
+            found.update({node.name} if not isinstance(node, ast.Lambda) else ())
+            continue
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store | ast.Del):
+            found.add(node.id)
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            found.add(node.name)
+        waiting.extend(ast.iter_child_nodes(node))
+    yield from found - outer
+
+
+def _imports_in(node: ast.AST) -> Iterator[tuple[str, ast.Import | ast.ImportFrom]]:
+    """Yield the names that code imports itself, each with its statement."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.Import | ast.ImportFrom):
+            yield from ((_bound_by(alias, each), each) for alias in each.names)
+
+
+def _write(value: object) -> Iterator[str]:
+    """Yield the pieces of a syntax tree as text: what decides, in a form that no version of Python changes."""
+    if isinstance(value, ast.AST):
+        yield type(value).__name__
+        yield "("
+        for name, field in ast.iter_fields(value):
+            if name == "body" and isinstance(value, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                field = _without_docstring(field)
+            if name not in _NO_MEANING and field is not None and field != []:
+                yield f"{name}="
+                yield from _write(field)
+        yield ")"
+    elif isinstance(value, list):
+        yield "["
+        for each in value:  # pyright: ignore[reportUnknownVariableType] - of a syntax tree
+            yield from _write(each)
+        yield "]"
+    else:
+        yield f"{type(value).__name__} {value!a},"
+
+
+def _without_docstring(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0] if body else None
+    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    return body[1:] if is_text else body
