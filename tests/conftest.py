@@ -19,6 +19,7 @@ from hanging_tasks import print_tasks_beside_threads
 from hypothesis import settings
 from started_processes import StartedProcesses
 from warm_python import WarmPython
+from xdist.scheduler import LoadFileScheduling
 
 settings.register_profile("full", deadline=None, max_examples=30)
 """Others are drawn each time: what one run of the suite does not try, the next ones do."""
@@ -64,6 +65,21 @@ def _keep_out_of_the_home_directory(config: pytest.Config) -> None:
     os.environ["FREEZEFRAME_SPOOL"] = "off"
     os.environ["PYTHONHASHSEED"] = "0"  # a program of a test that makes a set would have the gap `hash_seed`
     os.environ["PYTEST_ADDOPTS"] = "-p no:langsmith_plugin -p no:faker"
+
+
+class _ByFixture(LoadFileScheduling):
+    """Give each worker whole files, and those that read the theatre to one worker, which sets it up once."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "theatre" if file.endswith(_OF_THE_THEATRE) else file
+
+
+_OF_THE_THEATRE = ("e2e/test_replay_law.py", "e2e/test_no_trace_of_the_customer.py", "e2e/test_skill.py")
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadFileScheduling | None:
+    return _ByFixture(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

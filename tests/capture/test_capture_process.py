@@ -171,7 +171,6 @@ def test_a_forked_child_delivers_its_own_spans_and_none_of_its_parents(project: 
     assert len(project.spans) == len({span.span_id for span in project.spans})
 
 
-@pytest.mark.proof
 def test_os_exit_delivers_what_is_queued_in_a_forked_child_and_in_its_parent(project: Project) -> None:
     project.write(
         "import freezeframe; freezeframe.instrument()\n"
@@ -264,7 +263,6 @@ def test_an_exception_that_ends_the_script_is_in_its_run(project: Project) -> No
     assert str(values.decode_exception(run.entry.error or "")) == "out"
 
 
-@pytest.mark.proof
 def test_the_environment_of_the_process_is_on_every_span(project: Project) -> None:
     for command in (["init", "-q"], ["add", "-A"], ["commit", "-q", "--allow-empty", "-m", "x"]):
         identity = ["-c", "user.name=t", "-c", "user.email=t@example.com"]
@@ -303,7 +301,6 @@ def test_instrument_imports_no_library_that_the_program_did_not(project: Project
     assert done.stdout.strip() == "[]", done.stdout + done.stderr
 
 
-@pytest.mark.proof
 def test_a_collector_that_is_down_delays_the_exit_by_its_limit_and_is_said(project: Project) -> None:
     project.write(
         "import freezeframe; freezeframe.instrument(endpoint='http://127.0.0.1:9', exit_timeout_s=0.3)\nprint(ask('one'))\n"

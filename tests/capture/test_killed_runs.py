@@ -257,7 +257,6 @@ def test_a_run_that_was_ended_is_unfinished(agent: Agent, capsys: pytest.Capture
     )
 
 
-@pytest.mark.proof
 @pytest.mark.usefixtures("fresh_python")
 @pytest.mark.parametrize("command", ["a script", "freezeframe run"])
 def test_a_script_that_was_killed_is_unfinished(agent: Agent, command: str) -> None:

@@ -122,7 +122,6 @@ class TestB:
 """
 
 
-@pytest.mark.proof
 def test_each_test_has_a_cassette_of_its_own_on_every_file_system(project: Project) -> None:
     (project.root / "test_it.py").write_text(NAMED)
     assert project.pytest("--freezeframe=once").returncode == 0

@@ -162,7 +162,6 @@ def read_by(browser: Chromium, site: Site, origin: str, urls: list[str]) -> list
     return json.loads(site.said.get())
 
 
-@pytest.mark.proof
 @pytest.mark.timeout(400)
 @pytest.mark.skipif(CHROMIUM is None, reason="needs chromium (Debian: apt install chromium)")
 def test_a_page_of_somebody_elses_reads_nothing_from_any_port(project: Project, site: Site, browser: Chromium) -> None:
@@ -234,7 +233,6 @@ def test_such_a_page_reads_what_is_open(site: Site, browser: Chromium) -> None:
     assert {how for how, _, _ in found} >= {"script", "fetch", "module", "events"}
 
 
-@pytest.mark.proof
 @pytest.mark.skipif(sys.platform != "linux" or os.getuid() != 0, reason="only root can ask as another user")
 def test_another_user_of_the_machine_gets_401_on_every_port(project: Project) -> None:
     """Except for what a probe asks: whether it is alive and ready. The tokens' files are closed to them."""

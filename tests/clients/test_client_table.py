@@ -19,7 +19,12 @@ UPDATE = "FREEZEFRAME_UPDATE_GOLDEN"
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # the recordings name models that have retired since
 
 CELLS = [
-    pytest.param(client, column, id=f"{client.name}-{column.value}")
+    pytest.param(
+        client,
+        column,
+        id=f"{client.name}-{column.value}",
+        marks=pytest.mark.proof("seam http.httpx") if column is Column.SYNC else (),
+    )
     for client in all_clients()
     if client.environment == ENVIRONMENT
     for column in Column
@@ -27,7 +32,6 @@ CELLS = [
 ]
 
 
-@pytest.mark.proof("seam http.httpx", "seam frameworks.llama_index", "seam http.aiohttp")
 @pytest.mark.long
 @pytest.mark.parametrize(("client", "column"), CELLS)
 def test_a_client_is_captured_and_replayed(client: Client, column: Column, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -53,7 +53,6 @@ def test_a_crash_would_leave_no_core(data: Path) -> None:
     assert collector.stop() == 0
 
 
-@pytest.mark.proof
 def test_a_graceful_stop_stores_everything(data: Path) -> None:
     """SIGTERM right after the ack: the exit code says that all is stored, and the log is empty."""
     collector = CollectorProcess(data)
@@ -160,7 +159,6 @@ def test_a_server_that_is_down_does_not_keep_the_collector_from_starting(data: P
     assert again.stop() == 0
 
 
-@pytest.mark.proof
 def test_a_second_collector_on_the_directory_is_refused(data: Path) -> None:
     """The message names the process that holds it; the first goes on."""
     collector = CollectorProcess(data)

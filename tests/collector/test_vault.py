@@ -25,8 +25,7 @@ def _surrogate(collector: CollectorProcess) -> str:
     return found
 
 
-@pytest.mark.proof("command store vault")
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", [pytest.param("1", marks=pytest.mark.proof("command store vault")), "2"])
 def test_an_original_is_revealed_with_a_reason_and_forgotten_with_its_runs(
     data: Path, workers: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

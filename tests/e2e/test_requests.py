@@ -239,7 +239,6 @@ def starlette(tmp_path_factory: pytest.TempPathFactory) -> Generator[Served]:
         yield Served(folder=folder, runs=tuple(runs), answers=answers)
 
 
-@pytest.mark.proof
 def test_fifty_requests_at_once_are_fifty_runs_and_none_is_mixed(starlette: Served) -> None:
     for number in range(50):
         run = starlette.run(f'"/chat/u{number}"')
@@ -317,7 +316,6 @@ def test_a_request_is_as_ready_as_a_function(starlette: Served) -> None:
     assert readiness(run).level >= 4
 
 
-@pytest.mark.proof
 def test_requests_to_flask_are_runs_and_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Provider({}) as provider, Receiver() as receiver:
         monkeypatch.setenv("OPENAI_BASE_URL", f"{provider.url}/v1")

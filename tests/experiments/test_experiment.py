@@ -126,7 +126,6 @@ def test_another_model_is_asked_live_with_frozen_tools(
     assert {body["model"] for body in provider.asked} == {"other-order"}
 
 
-@pytest.mark.proof
 def test_gates_decide_in_place_of_single_changes(question: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What was live is counted as it was now; the result is kept in the dataset under its name."""
     live = (str(question), "--model", "wordy", "--live", "model")

@@ -134,7 +134,6 @@ def record(folder: Path, source: str, model_url: str) -> Fixture:
     return freeze(load_run_of_file(spans))
 
 
-@pytest.mark.proof
 def test_a_handoff_is_reenacted_and_a_changed_second_agent_diverges_at_its_first_question(
     tmp_path: Path, model_url: str
 ) -> None:

@@ -144,7 +144,6 @@ def ran(folder: Path) -> Path:
     return folder / "ran"
 
 
-@pytest.mark.proof
 def test_each_border_between_supersteps_is_recorded(recorded: Fixture) -> None:
     assert [(state.border, state.after) for state in recorded.states] == [
         (0, ()),
@@ -155,8 +154,7 @@ def test_each_border_between_supersteps_is_recorded(recorded: Fixture) -> None:
     ]
 
 
-@pytest.mark.proof("seam frameworks.langgraph")
-@pytest.mark.parametrize("kind", ["async", "saver"])
+@pytest.mark.parametrize("kind", [pytest.param("async", marks=pytest.mark.proof("seam frameworks.langgraph")), "saver"])
 def test_a_replay_from_the_middle_runs_the_later_nodes_only_and_ends_as_recorded(folder: Path, ran: Path, kind: str) -> None:
     """Called in both ways, and with its own checkpointer."""
     recorded = record(folder, kind)

@@ -137,7 +137,6 @@ def act(db: psycopg.Connection[Any], cursors: list[psycopg.Cursor[Any]], name: s
     return getattr(cursor, name)(*(() if given is None else (given,)))
 
 
-@pytest.mark.proof
 @given(acts=st.lists(ACTS, max_size=20))
 @example(acts=[("execute", 0, STATEMENTS[0]), ("executemany", 0, [("a",)]), ("fetchone", 0, None), ("status", None, None)])
 @example(acts=[("executemany", 0, [("a",), ("b",)]), ("state", 0, None)])

@@ -113,7 +113,6 @@ def test_elapsed_of_a_response_is_that_of_the_run(tmp_path: Path) -> None:
     assert line(fixture, tmp_path, source).startswith("identical, except times read from the clock in ")
 
 
-@pytest.mark.proof
 def test_another_number_is_not_taken_for_a_duration(tmp_path: Path) -> None:
     """Some are of the size of those that the program measures; a computed one has more digits than a duration has by chance."""
     more = (
@@ -281,7 +280,6 @@ print(f"{time.monotonic() - begun:.1f}")
 """
 
 
-@pytest.mark.proof
 def test_how_long_the_programs_code_takes_decides_nothing(tmp_path: Path) -> None:
     """On a busy machine it takes longer than it did in the run; here it computes for longer. Its budget lasts as long."""
     fixture = record(tmp_path, BUDGET.replace("MORE", "pass"))

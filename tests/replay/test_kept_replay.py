@@ -123,8 +123,13 @@ def keep(origin: Fixture, folder: Path, policy: ReplayPolicy = LIVE) -> tuple[Re
     return report, kept_run(origin, spans, report)
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("clients", [["streamed", "message", "by_requests", "aio"], ["by_botocore"]], ids=["http", "botocore"])
+@pytest.mark.parametrize(
+    "clients",
+    [
+        pytest.param(["streamed", "message", "by_requests", "aio"], id="http", marks=pytest.mark.proof),
+        pytest.param(["by_botocore"], id="botocore"),
+    ],
+)
 def test_a_fix_proven_live_replays_offline_from_the_answers_that_it_got(
     provider: Provider, tmp_path: Path, clients: list[str]
 ) -> None:

@@ -78,7 +78,6 @@ def test_forked_workers_answer_from_the_recording_each_step_once(how: str, provi
     assert sorted(made.step or 0 for made in report.made) == [step.number for step in fixture.steps]
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize("how", ["executor", "pool"])
 def test_what_a_worker_asks_otherwise_is_the_divergence(how: str, provider: Provider, tmp_path: Path) -> None:
     """Even if the program waits for the worker for ever, like a pool."""

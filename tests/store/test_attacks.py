@@ -143,7 +143,6 @@ def test_another_web_page_cannot_ask_through_a_browser(facade_url: str, header: 
     connection.close()
 
 
-@pytest.mark.proof
 def test_what_a_reader_may_do_is_done(facade_url: str) -> None:
     for sql in (
         "SELECT count() FROM runs",

@@ -98,7 +98,14 @@ def found_by_words(store: Store) -> int:
 
 
 @pytest.mark.proof("law what is deleted is gone")
-@pytest.mark.parametrize(("subject", "name"), [("run", trace_of(1)), ("user", USER), ("tenant", TENANT)])
+@pytest.mark.parametrize(
+    ("subject", "name"),
+    [
+        ("run", trace_of(1)),
+        pytest.param("user", USER, marks=pytest.mark.proof("law what is deleted is gone")),
+        ("tenant", TENANT),
+    ],
+)
 def test_what_is_deleted_is_gone_from_every_table_and_from_the_index_and_the_rest_is_not(
     own: Store, subject: str, name: str
 ) -> None:
@@ -117,8 +124,7 @@ def test_what_is_deleted_is_gone_from_every_table_and_from_the_index_and_the_res
     assert audit == [[f"delete_{subject}", name, spans, "asked for"]]
 
 
-@pytest.mark.proof
-@pytest.mark.parametrize("subject", ["run", "user", "tenant", "day"])
+@pytest.mark.parametrize("subject", [pytest.param("run", marks=pytest.mark.proof), "user", "tenant", "day"])
 def test_no_file_has_it_once_the_engine_has_removed_what_was_replaced(own: Store, subject: str) -> None:
     """With a shorter time for both, and texts that are not compressed, so that they can be looked for in the files."""
     soon = "old_parts_lifetime = 1, cleanup_delay_period = 1, max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0"

@@ -44,7 +44,6 @@ def post(
     return answer, body
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize(
     ("sql", "expected"),
     [

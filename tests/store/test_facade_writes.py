@@ -48,7 +48,6 @@ def prices_of(store: Store, prefix: str) -> list[Any]:
     return list(store.query(f"SELECT input_usd, note FROM freezeframe.prices FINAL WHERE prefix = '{prefix}'")[1])
 
 
-@pytest.mark.proof
 def test_admin_inserts_prices_with_the_ordinary_client(admin: Any, store: Store) -> None:
     columns = ["prefix", "valid_from", "input_usd", "output_usd", "cache_read_usd", "cache_write_usd", "note"]
     admin.insert("prices", [["mine-1", "2026-01-01 00:00:00", 1.5, 2.0, 0.1, 1.5, "contract"]], column_names=columns)

@@ -37,7 +37,6 @@ def many(store: Store) -> Iterator[Store]:
     store.engine.command(f"DROP DATABASE {DATABASE}")
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize(
     ("question", "index"),
     [

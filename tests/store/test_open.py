@@ -71,7 +71,6 @@ def test_a_server_that_does_not_answer_may_answer_later() -> None:
         open_runs("http://127.0.0.1:1").list_runs()
 
 
-@pytest.mark.proof
 @pytest.mark.long
 def test_a_server_is_asked_over_http_and_its_refusal_is_permanent(facade_url: str) -> None:
     parts = urlsplit(facade_url)

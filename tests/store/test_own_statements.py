@@ -77,7 +77,6 @@ def test_a_reader_answers_the_same(store: Store, facade_url: str, monkeypatch: p
     runs.close()
 
 
-@pytest.mark.proof
 @pytest.mark.long
 def test_a_run_is_loaded_without_a_readers_process_and_by_its_tenant_alone(
     store: Store, facade_url: str, monkeypatch: pytest.MonkeyPatch

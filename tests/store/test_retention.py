@@ -169,7 +169,6 @@ def test_a_day_goes_and_its_failed_and_pinned_runs_stay(own: Store) -> None:
     assert number_of(own, "piece_rows") == 0
 
 
-@pytest.mark.proof
 def test_a_sweep_that_stopped_after_the_copy_is_repeated_without_doubles(own: Store) -> None:
     spans = run_of(2, days_ago=20, failed=True)
     own.insert(spans, token="x")
@@ -346,7 +345,6 @@ def test_a_damaged_backup_is_refused_before_the_first_row(own: Store, tmp_path: 
         restore(own, tmp_path / "b")
 
 
-@pytest.mark.proof
 def test_a_store_that_stored_twice_shows_a_span_once(own: Store) -> None:
     """The tables forgive a store that forgot a token: rows come twice, the view and the check count spans."""
     spans, others = run_of(1, days_ago=0), run_of(2, days_ago=0)

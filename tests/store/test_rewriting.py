@@ -66,10 +66,14 @@ def test_a_run_is_replaced_by_what_the_file_holds_as_often_as_the_order_is_given
     assert [list(row) for row in audited] == [["redact_run", len(run), "acme@0123456789ab asked for"]] * 2
 
 
-@pytest.mark.proof
 @pytest.mark.parametrize(
     ("fault", "says"),
-    [("fewer", "are not in it"), ("plain", "no redaction policy"), ("foreign", "other spans"), ("none", "cannot be read")],
+    [
+        pytest.param("fewer", "are not in it", marks=pytest.mark.proof),
+        ("plain", "no redaction policy"),
+        ("foreign", "other spans"),
+        ("none", "cannot be read"),
+    ],
 )
 def test_a_file_that_is_not_the_whole_run_redacted_changes_nothing(own: Store, tmp_path: Path, fault: str, says: str) -> None:
     run = _run()

@@ -106,13 +106,11 @@ def test_a_run_without_its_end_is_unfinished_and_carries_what_it_began_with(stor
     assert runs.sql(question, {"t": pending.trace_id})[1] == [(entry.span_id, len(build_run(sent).exchanges))]
 
 
-@pytest.mark.proof
 def test_a_beginning_alone_is_an_unfinished_run(store: Store, runs: RunStore) -> None:
     pending, _, _ = parts()
     assert same_in_both(runs, insert(store, [[pending]])) is RunStatus.UNFINISHED
 
 
-@pytest.mark.proof
 def test_a_second_entry_point_without_an_end_makes_its_run_unfinished(store: Store, runs: RunStore) -> None:
     pending, steps, entry = parts()
     other = replace(pending, span_id="cd" * 8, parent_span_id="cd" * 7 + "00")

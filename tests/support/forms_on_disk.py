@@ -15,8 +15,11 @@ import sys, time
 from freezeframe_collector.store import open_store
 store = open_store(f"chdb://{sys.argv[1]}")
 tables = ("span_rows", "piece_rows", "run_rows", "call_rows")
+soon = "old_parts_lifetime = 0, cleanup_delay_period = 1, max_cleanup_delay_period = 1, cleanup_delay_period_random_add = 0"
 for table in tables:
-    store.engine.command(f"ALTER TABLE {store.database}.{table} MODIFY SETTING old_parts_lifetime = 0")
+    store.engine.command(f"ALTER TABLE {store.database}.{table} MODIFY SETTING {soon}")
+    store.engine.command(f"DETACH TABLE {store.database}.{table}")  # what removes files looks at its settings as it starts
+    store.engine.command(f"ATTACH TABLE {store.database}.{table}")
 named = ", ".join(repr(table) for table in tables)
 while store.query(f"SELECT count() FROM system.parts WHERE NOT active AND table IN ({named})")[1][0][0]:
     time.sleep(0.1)

@@ -63,7 +63,8 @@ class StartedProcesses:
         """Make the plugin; `ending_s` is how long a process may take to end by itself before it counts as left running."""
         self._ending_s = ending_s
         self._session = uuid.uuid4().hex
-        self._any = False
+        self._unseen = self._ever = False
+        """Whether something was started since `_running` was last asked, and at all. Without, no test pays for the question."""
         self._reaper: subprocess.Popen[bytes] | None = None
         self._forks_before: frozenset[int] = frozenset()
 
@@ -90,7 +91,8 @@ class StartedProcesses:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, Any, Any]:
         """Mark what the test itself starts."""
-        self._forks_before = frozenset(one.pid for one in self._running() if not one.phase) if self._any else frozenset()
+        if self._unseen:
+            self._forks_before = frozenset(one.pid for one in self._running() if not one.phase)
         self._mark("call", item)
         return (yield)
 
@@ -118,19 +120,21 @@ class StartedProcesses:
 
     def _watch(self, event: str, _: tuple[Any, ...]) -> None:
         if event in _STARTS:
-            self._any = True
+            self._unseen = self._ever = True
 
     def _mark(self, phase: str, item: pytest.Item) -> None:
         os.environ[VARIABLE] = f"{self._session}:{phase}:{item.nodeid}"
 
     def _end_what_is_left(self, item: pytest.Item, *, last: bool) -> list[Started]:
-        if not self._any:
+        if not (self._ever if last else self._unseen):
             return []
+
+        before = self._forks_before
 
         def left() -> list[Started]:
             running = self._running()
-            mine = [one for one in running if one.phase != "setup" and one.pid not in self._forks_before]
-            return running if last else mine
+            self._forks_before = frozenset(one.pid for one in running if not one.phase)
+            return running if last else [one for one in running if one.phase != "setup" and one.pid not in before]
 
         until = time.monotonic() + self._ending_s
         while (found := left()) and not item.stash.get(_FAILED, False) and time.monotonic() < until:
@@ -140,9 +144,9 @@ class StartedProcesses:
                 os.kill(one.pid, signal.SIGKILL)
             except ProcessLookupError:
                 continue
-        while {one.pid for one in found} & {one.pid for one in left()}:
+        while found and {one.pid for one in found} & {one.pid for one in left()}:
             time.sleep(0.02)
-        self._any = any(one.phase == "setup" for one in self._running())
+        self._unseen = False
         return found
 
     def _running(self) -> list[Started]:

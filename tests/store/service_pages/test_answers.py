@@ -24,7 +24,6 @@ async def test_errors_are_pages_for_people_and_json_for_programs(client: Client)
     assert (answer.status, answer.content_type) == (404, "application/json")
 
 
-@pytest.mark.proof
 async def test_pages_are_compressed_for_those_who_take_it(client: Client, runs: dict[str, Run]) -> None:
     for path in (f"/runs/{runs['good'].trace_id}", f"/api/v1/runs/{runs['good'].trace_id}"):
         packed = await client.get(path, headers={"Accept-Encoding": "gzip, deflate, br"})
@@ -99,7 +98,6 @@ async def test_every_route_of_the_api_answers_as_its_description_says(
     assert given["/api/v1/runs/{run}/fork"]["verdict"] != "identical"
 
 
-@pytest.mark.proof
 async def test_what_runs_code_or_asks_sql_tells_a_browser_and_a_wrong_request_no(client: Client, runs: dict[str, Run]) -> None:
     path = f"/api/v1/runs/{runs['good'].trace_id}"
     entered = await client.get((await (await client.post("/links")).json())["link"], allow_redirects=False)

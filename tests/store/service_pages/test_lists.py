@@ -38,7 +38,6 @@ async def test_the_list_is_filtered_by_words_state_service_and_age(client: Clien
     assert (await client.get("/?since=often")).status == 400
 
 
-@pytest.mark.proof
 async def test_the_list_is_one_statement_once_the_costs_are_known(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     """Rows, counts and facets: each statement has a process that opens the store, which takes longer than the statement."""
     await text(client, "/?service=page-agent")
@@ -69,7 +68,6 @@ async def test_trends_count_the_runs_of_each_hour_or_day_as_the_list_does(client
     assert answer.status == 400 and "since" in await answer.text()
 
 
-@pytest.mark.proof
 async def test_runs_that_are_ok_with_failed_steps_are_a_choice_of_their_own(client: Client, runs: dict[str, Run]) -> None:
     """Each status is a link with its count, and is sorted by a column; what is no choice is refused beside the form."""
     partly, failed, good = (f"/runs/{runs[name].trace_id}" for name in ("partly", "failed", "good"))
@@ -85,7 +83,6 @@ async def test_runs_that_are_ok_with_failed_steps_are_a_choice_of_their_own(clie
         assert f"found &#39;{query.partition('=')[2]}" in await answer.text()
 
 
-@pytest.mark.proof
 async def test_the_list_is_narrowed_down_by_what_it_counts(client: Client, store: Store) -> None:
     """A link for each agent, model and day with its count; a click on what is chosen takes it back. One value tells nothing."""
     spans: list[SpanRecord] = []
@@ -124,7 +121,6 @@ async def test_the_list_is_narrowed_down_by_what_it_counts(client: Client, store
     assert (await client.get("/?day=tomorrow")).status == 400
 
 
-@pytest.mark.proof
 async def test_a_run_says_what_it_cost_and_which_costs_are_not_known(client: Client, store: Store) -> None:
     """On the list, on the run, at each call; a call that was refused costs nothing, one without tokens is unknown."""
     calls = [model_call(prompt, "In Lyon.", model=model) for prompt, model in zip("abcd", MODELS, strict=True)]
