@@ -107,10 +107,10 @@ class Meter:
     def drain(self) -> dict[str, dict[str, int]]:
         """Return all counts by the name of their counter, and start again at 0: a worker's, for the owner to `merge`."""
         with self._lock:
-            taken = {name: dict(counter) for name, counter in self._counters().items() if counter}
+            drained = {name: dict(counter) for name, counter in self._counters().items() if counter}
             for counter in self._counters().values():
                 counter.clear()
-        return taken
+        return drained
 
     def merge(self, taken: Mapping[str, Mapping[str, int]]) -> None:
         """Add the counts that `drain` returned elsewhere."""
@@ -228,9 +228,9 @@ class Pipeline:
         stages = [(stage.name, begun.get(stage.name, stage.apply)) for stage in self._stages]
         for span in decoded.spans:
             owned = span.with_attributes({genai.TENANT: tenant}) if tenant else span
-            taken = _process(owned, tenant, stages, rejected)
-            if taken is not None:
-                spans.append(taken)
+            accepted = _process(owned, tenant, stages, rejected)
+            if accepted is not None:
+                spans.append(accepted)
         for name, whole in wholes:
             finished = (_process(span, tenant, [(name, whole.finish)], rejected) for span in spans)
             spans = [span for span in finished if span is not None]

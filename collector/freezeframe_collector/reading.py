@@ -30,8 +30,8 @@ async def serve_reading(store: Path) -> int:
     if not (store / "clickhouse" / "metadata" / f"{DATABASE}.sql").is_file():
         raise ConfigError(f"{store}: no store here; nothing was ever recorded in it")
     password = secrets.token_urlsafe(24)
-    shelf = shelf_of(store, DATABASE, cold=cold_directory(store, ""))
-    app = build_reading_app(shelf, User(name="default", password=password))
+    paths = shelf_of(store, DATABASE, cold=cold_directory(store, ""))
+    app = build_reading_app(paths, User(name="default", password=password))
     runner = web.AppRunner(app, handle_signals=False, access_log=None)
     await runner.setup()
     try:

@@ -220,8 +220,8 @@ class Service:
         """
         before, after = config_values(self._config), config_values(config)
         changed = [path for path in after if before[path] != after[path]]
-        taken = {path: after[path] for path in changed if is_reloaded(path)}
-        renewed = config_from_values(before | taken)
+        reloaded = {path: after[path] for path in changed if is_reloaded(path)}
+        renewed = config_from_values(before | reloaded)
         if self._front is not None:
             casts = None if self._redact is None else self._redact.casts
             redact = self._redact = await asyncio.to_thread(build_redaction, renewed, casts)
@@ -232,8 +232,8 @@ class Service:
             await asyncio.to_thread(self._pool.renew, renewed)
         logging.getLogger().setLevel(renewed.service.log_level.upper())
         self._config = renewed
-        waiting = [path for path in changed if path not in taken]
-        _LOG.info("reloaded: %s", ", ".join(taken) or "the policy's file; no setting has changed")
+        waiting = [path for path in changed if path not in reloaded]
+        _LOG.info("reloaded: %s", ", ".join(reloaded) or "the policy's file; no setting has changed")
         if waiting:
             _LOG.warning("these settings changed and need a restart: %s", ", ".join(waiting))
 

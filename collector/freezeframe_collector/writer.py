@@ -198,15 +198,15 @@ class Writer:
     def _insert_until_shown(self, spans: Sequence[SpanRecord], refused: Sequence[_Refusal], token: str) -> list[_Refusal]:
         """Insert again, under another token, as long as the store accepts the spans but does not show them."""
         lost = {id(span) for span, _, _ in refused}
-        taken = [span for span in spans if id(span) not in lost]
+        inserted = [span for span in spans if id(span) not in lost]
         late: list[_Refusal] = []
         times = 0
-        while taken and not self._shows(taken[:: max(1, len(taken) // _LOOKED_FOR)]):
+        while inserted and not self._shows(inserted[:: max(1, len(inserted) // _LOOKED_FOR)]):
             times += 1
             _LOG.error("the store accepted the spans of %s but does not have them: inserting them again", token)
-            late = self._insert(taken, f"{token}-again{times}")
+            late = self._insert(inserted, f"{token}-again{times}")
             lost = {id(span) for span, _, _ in late}
-            taken = [span for span in taken if id(span) not in lost]
+            inserted = [span for span in inserted if id(span) not in lost]
         return late
 
     def _shows(self, spans: Sequence[SpanRecord]) -> bool:

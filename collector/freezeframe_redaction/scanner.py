@@ -198,8 +198,8 @@ class Scanner:
             nobodys = {item for item in items if namesakes.is_nobodys(batch, *bounds[index], item[0])}
             if nobodys:
                 # Who is told to be a person once is one wherever the leaf has the name.
-                told = {batch[one.start : one.end] for one, name in items if (one, name) not in nobodys}
-                found[index] = [one for one in items if one not in nobodys or batch[one[0].start : one[0].end] in told]
+                confirmed = {batch[one.start : one.end] for one, name in items if (one, name) not in nobodys}
+                found[index] = [one for one in items if one not in nobodys or batch[one[0].start : one[0].end] in confirmed]
         return _Read(text=batch, bounds=bounds, views=views, found=found)
 
     def before_evidence(self, leaves: Sequence[tuple[str, str]]) -> Iterator[tuple[str, list[evidence.Item]]]:

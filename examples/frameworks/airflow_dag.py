@@ -34,8 +34,8 @@ def shop() -> None:
 
     @task(retries=1, retry_delay=0)
     def answer(params: dict[str, str], ti: Any) -> str:
-        said = ask(f"{find_order(params['user'])}. Where is my order?")
-        return f"{said} (attempt {ti.try_number})"
+        reply = ask(f"{find_order(params['user'])}. Where is my order?")
+        return f"{reply} (attempt {ti.try_number})"
 
     @task
     def sum_up(said: str) -> str | None:

@@ -22,8 +22,10 @@ def find_order(user: str) -> str:
 async def answer(context: dict[str, Any], user: str, text: str) -> str:
     """Answer one question."""
     prompt = f"{find_order(user)}. {text}"
-    said = await AsyncOpenAI().chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}])
-    return f"{said.choices[0].message.content} (attempt {context['job_try']})"
+    completion = await AsyncOpenAI().chat.completions.create(
+        model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}]
+    )
+    return f"{completion.choices[0].message.content} (attempt {context['job_try']})"
 
 
 class WorkerSettings:

@@ -23,5 +23,5 @@ def find_order(user: str) -> str:
 def answer(user: str, text: str) -> str | None:
     """Answer one question."""
     prompt = f"{find_order(user)}. {text}"
-    said = OpenAI().chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}])
-    return said.choices[0].message.content
+    completion = OpenAI().chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}])
+    return completion.choices[0].message.content

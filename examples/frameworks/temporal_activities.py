@@ -29,8 +29,8 @@ def find_order(user: str) -> str:
 def answer(user: str, text: str) -> str:
     """Answer one question."""
     prompt = f"{find_order(user)}. {text}"
-    said = OpenAI().chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}])
-    return f"{said.choices[0].message.content} (attempt {activity.info().attempt})"
+    completion = OpenAI().chat.completions.create(model="gpt-4o-mini", messages=[{"role": "user", "content": prompt}])
+    return f"{completion.choices[0].message.content} (attempt {activity.info().attempt})"
 
 
 async def main() -> None:

@@ -34,17 +34,17 @@ def answer(message: str) -> str:
     ]
     while True:
         completion = client.chat.completions.create(model=MODEL, messages=messages, tools=SCHEMAS, temperature=0.2, seed=7)
-        said = completion.choices[0].message
-        messages.append(cast("ChatCompletionMessageParam", said.to_dict()))
-        if not said.tool_calls:
+        answer_message = completion.choices[0].message
+        messages.append(cast("ChatCompletionMessageParam", answer_message.to_dict()))
+        if not answer_message.tool_calls:
             break
-        for call in said.tool_calls:
+        for call in answer_message.tool_calls:
             if call.type == "function":
                 arguments = json.loads(call.function.arguments)
                 result = TOOLS[call.function.name](**arguments)
                 content = tell_model(call.function.name, arguments, result)
                 messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
-    reply = said.content or ""
+    reply = answer_message.content or ""
     file_note(summarise(message, reply))
     return reply
 

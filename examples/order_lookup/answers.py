@@ -70,13 +70,13 @@ ANTHROPIC = "/v1/messages"
 async def answer(request: web.Request) -> web.StreamResponse:
     """Answer a request for a chat completion, a message or embeddings."""
     wire, started, body = WIRES[request.path], time.monotonic(), await request.read()
-    asked = _checked(request, wire, body)
-    model = str(asked["model"])
+    request_document = _checked(request, wire, body)
+    model = str(request_document["model"])
     made = Answer(id=f"{wire.answer_id}{_token(24)}", model=_DATED.get(model, model))
     if wire.dialect.operation == genai.OP_EMBEDDINGS:
-        document = _embedded(made, asked)
+        document = _embedded(made, request_document)
     else:
-        document = await _said(request.app[MODEL], wire, made, asked, body)
+        document = await _said(request.app[MODEL], wire, made, request_document, body)
     form = wire.dialect.form_asked(Request(method="POST", url=str(request.url), body=body))
     written = b"".join(
         chunk.data for chunk in wire.dialect.write(document, form=form, split=lambda text: tuple(_pieces(text))).chunks
@@ -111,8 +111,8 @@ async def _said(model: RuleModel, wire: Wire, made: Answer, asked: JsonObject, b
 
 def _embedded(made: Answer, asked: JsonObject) -> JsonObject:
     """Return hashed bags of words, a little noisy like hosted ones."""
-    given = asked["input"]
-    texts = [text for text in ([given] if isinstance(given, str) else as_list(given)) if isinstance(text, str)]
+    inputs = asked["input"]
+    texts = [text for text in ([inputs] if isinstance(inputs, str) else as_list(inputs)) if isinstance(text, str)]
     if not texts:
         raise RequestRefused(400, "invalid_request_error", "'$.input' is invalid.", param="input")
     tokens = sum(map(_count_tokens, texts))
@@ -142,12 +142,12 @@ def _checked(request: web.Request, wire: Wire, body: bytes) -> JsonObject:
         raise RequestRefused(401, kind, "x-api-key header is required" if is_anthropic else "You didn't provide an API key.")
     if is_anthropic and not request.headers.get("anthropic-version"):
         raise RequestRefused(400, "invalid_request_error", "anthropic-version: header is required")
-    asked = as_object(parse(body))
+    document = as_object(parse(body))
     for name in wire.needs:
-        if not asked.get(name):
+        if not document.get(name):
             message = f"{name}: Field required" if is_anthropic else f"Missing required parameter: '{name}'."
             raise RequestRefused(400, "invalid_request_error", message, param=name, code="missing_required_parameter")
-    return asked
+    return document
 
 
 def _conversation(attributes: Mapping[str, AttributeValue]) -> Conversation:

@@ -39,9 +39,9 @@ def answer_with_graph(message: str) -> str:
 
 def narrow(state: MessagesState) -> dict[str, list[AnyMessage]]:
     """Replace the newest tool results with what the model is told about them."""
-    asked = next(m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
+    message = next(m for m in reversed(state["messages"]) if isinstance(m, AIMessage))
     replacements: list[AnyMessage] = []
-    for call in asked.tool_calls:
+    for call in message.tool_calls:
         result = next(m for m in state["messages"] if isinstance(m, ToolMessage) and m.tool_call_id == call["id"])
         content = tell_model(call["name"], call["args"], json.loads(result.text))
         replacements.append(result.model_copy(update={"content": content}))  # the same id: it replaces the old one

@@ -134,13 +134,13 @@ def _calls_that_help(conversation: Conversation) -> Iterator[ToolCall]:
 
 def _facts(conversation: Conversation) -> dict[str, str]:
     """Collect the facts in the conversation, under the parameter names that tools use."""
-    said = conversation.said_by("user")
+    prompt = conversation.said_by("user")
     known: dict[str, str] = {}
-    if name := _NAME.search(said):
+    if name := _NAME.search(prompt):
         known["name"] = name[1].strip()
-    if email := _EMAIL.search(said):
+    if email := _EMAIL.search(prompt):
         known["email"] = email[0].rstrip(".")
-    if questions := [s for s in _SENTENCE_END.split(said) if s.endswith("?")]:
+    if questions := [s for s in _SENTENCE_END.split(prompt) if s.endswith("?")]:
         known["query"] = " ".join(questions)
     results = [_parsed(turn) for turn in conversation.turns if turn.role == "tool"]
     for key in ("order_id", "sku"):

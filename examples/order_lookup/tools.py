@@ -36,10 +36,10 @@ def search_policy(query: str) -> list[dict[str, object]]:
     chunks = cast("list[dict[str, str]]", json.loads(Path(__file__).with_name("policy.json").read_text("utf-8")))
     texts = [query, *(chunk["content"] for chunk in chunks)]
     vectors = _openai().embeddings.create(model="text-embedding-3-small", input=texts).data
-    asked = vectors[0].embedding
+    query_vector = vectors[0].embedding
     scored: list[dict[str, object]] = []
     for chunk, vector in zip(chunks, vectors[1:], strict=True):
-        score = sum(a * b for a, b in zip(asked, vector.embedding, strict=True))
+        score = sum(a * b for a, b in zip(query_vector, vector.embedding, strict=True))
         scored.append({**chunk, "score": round(score, 4)})
     return sorted(scored, key=lambda chunk: cast("float", chunk["score"]), reverse=True)[:2]
 

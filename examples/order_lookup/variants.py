@@ -26,17 +26,17 @@ async def answer_async(message: str) -> str:
         completion = await client.chat.completions.create(
             model=MODEL, messages=messages, tools=SCHEMAS, temperature=0.2, seed=7
         )
-        said = completion.choices[0].message
-        messages.append(cast("ChatCompletionMessageParam", said.to_dict()))
-        if not said.tool_calls:
+        answer_message = completion.choices[0].message
+        messages.append(cast("ChatCompletionMessageParam", answer_message.to_dict()))
+        if not answer_message.tool_calls:
             break
         calls = [
             call_tool(call.id, call.function.name, json.loads(call.function.arguments))
-            for call in said.tool_calls
+            for call in answer_message.tool_calls
             if call.type == "function"
         ]
         messages.extend(await asyncio.gather(*calls))
-    reply = said.content or ""
+    reply = answer_message.content or ""
     await asyncio.to_thread(file_note, await summarise_async(message, reply))
     return reply
 
@@ -55,8 +55,8 @@ def answer_streamed(message: str) -> str:
             seed=7,
             stream_options={"include_usage": True},
         ) as stream:
-            said = stream.get_final_completion().choices[0].message
-        calls = said.tool_calls or []
+            answer_message = stream.get_final_completion().choices[0].message
+        calls = answer_message.tool_calls or []
         if not calls:
             break
         messages.append(
@@ -76,7 +76,7 @@ def answer_streamed(message: str) -> str:
             name, arguments = call.function.name, json.loads(call.function.arguments)
             content = tell_model(name, arguments, TOOLS[name](**arguments))
             messages.append({"role": "tool", "tool_call_id": call.id, "content": content})
-    reply = said.content or ""
+    reply = answer_message.content or ""
     file_note(summarise(message, reply))
     return reply
 

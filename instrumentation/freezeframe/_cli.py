@@ -131,7 +131,7 @@ def run_parser() -> argparse.ArgumentParser:
 def _run(arguments: list[str]) -> int:
     options, command = _split(arguments)
     try:
-        given = run_parser().parse_args(options)
+        parsed = run_parser().parse_args(options)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     if not command:
@@ -139,9 +139,9 @@ def _run(arguments: list[str]) -> int:
         return USAGE_ERROR
     environ = capture_environment(command)
     for name, value in (
-        ("FREEZEFRAME_ENDPOINT", given.endpoint),
-        ("FREEZEFRAME_FILE", None if given.file is None else os.path.abspath(given.file)),
-        ("FREEZEFRAME_SERVICE_NAME", given.service_name),
+        ("FREEZEFRAME_ENDPOINT", parsed.endpoint),
+        ("FREEZEFRAME_FILE", None if parsed.file is None else os.path.abspath(parsed.file)),
+        ("FREEZEFRAME_SERVICE_NAME", parsed.service_name),
     ):
         if value is not None:
             environ[name] = value
@@ -173,14 +173,14 @@ def drain_parser() -> argparse.ArgumentParser:
 
 def _drain(arguments: list[str]) -> int:
     try:
-        given = drain_parser().parse_args(arguments)
+        options = drain_parser().parse_args(arguments)
     except SystemExit as stop:
         return stop.code if isinstance(stop.code, int) else USAGE_ERROR
     from freezeframe._config import load_settings
     from freezeframe._instrument import make_spooling_exporter, spool_directory
 
     try:
-        settings = load_settings({"spool": given.spool, "endpoint": given.endpoint, "spool_key": given.key})
+        settings = load_settings({"spool": options.spool, "endpoint": options.endpoint, "spool_key": options.key})
         if settings.spool is False:
             print("freezeframe run drain: the spool is off; set --spool DIR or FREEZEFRAME_SPOOL", file=sys.stderr)
             return USAGE_ERROR

@@ -180,7 +180,7 @@ def instrument(
     global _active
     if isinstance(root, bool):
         root = "always" if root else "never"
-    given = {
+    changes = {
         "endpoint": endpoint,
         "protocol": protocol,
         "headers": headers,
@@ -193,12 +193,12 @@ def instrument(
         if _active is not None:
             switch.instrumented()
             # in a replay we called it, not the program: its options decide nothing there
-            if switch.serving() is None and any(value is not None for value in given.values()):
+            if switch.serving() is None and any(value is not None for value in changes.values()):
                 say_once(
                     "instrument.again", "freezeframe: instrument() was already called; the first call's options stay in effect"
                 )
             return _active
-        settings = load_settings(given)
+        settings = load_settings(changes)
         _active = _start(settings, trace_config)
         return _active
 

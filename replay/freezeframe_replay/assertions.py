@@ -30,10 +30,10 @@ def tool_called(report: Report, name: str, arguments: Mapping[str, Any]) -> str 
     calls = [call for call in report.made if call.call_kind != Kind.MODEL and call.name == name]
     if not calls:
         return f"{name} was never called; the calls were {', '.join(dict.fromkeys(map(_label, report.made))) or 'none'}"
-    given = [_arguments(call) for call in calls]
-    if any(all(key in one and one[key] == value for key, value in arguments.items()) for one in given):
+    calls_arguments = [_arguments(call) for call in calls]
+    if any(all(key in one and one[key] == value for key, value in arguments.items()) for one in calls_arguments):
         return None
-    shown = "\n".join(f"  {json.dumps(one, ensure_ascii=False)}" for one in given)
+    shown = "\n".join(f"  {json.dumps(one, ensure_ascii=False)}" for one in calls_arguments)
     return f"{name} was never called with {json.dumps(dict(arguments), ensure_ascii=False)}, but with\n{shown}"
 
 

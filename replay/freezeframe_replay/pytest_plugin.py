@@ -218,16 +218,16 @@ def pytest_configure(config: pytest.Config) -> None:
 def freezeframe_fixture(request: pytest.FixtureRequest) -> FrozenRun:
     """A recorded run: by default the fixture next to the test's file (or in a folder named after it)."""
     options = _marker_options(request)
-    beside = request.path.parent
+    folder = request.path.parent
     directory = getattr(request, "param", None) or (
-        beside / str(options["path"]) if "path" in options else _directory_for(request.path)
+        folder / str(options["path"]) if "path" in options else _directory_for(request.path)
     )
     fixture = _load(directory)
     command = options.get("command")
     if isinstance(command, str):
         _fail(f'marker {MARKER}: command={command!r} is text, expected a list of arguments, ["python", "agent.py"]')
     if "cwd" in options:
-        cwd = (beside / str(options["cwd"])).resolve()
+        cwd = (folder / str(options["cwd"])).resolve()
     else:
         cwd = _working_directory(fixture.entry.file, directory, request.config)
     return FrozenRun(

@@ -289,7 +289,7 @@ def step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
     sent |= {"omitted": request.omitted, "timeouts": None if exchange.error is None else request.timeouts}
     came: dict[str, Any] = {name: getattr(response, name) for name in ("status", "reason", "version")}
     came |= {"headers": response.headers or None, "completion": response.completion, "omitted": response.omitted}
-    given = {
+    fields = {
         "step": step.number,
         "lane": format_lane(exchange.lane),
         "request": _without_absent(sent | {"body": body_to_json(request.body, blobs)}),
@@ -297,8 +297,8 @@ def step_to_json(step: Step, blobs: dict[str, bytes]) -> dict[str, Any]:
         "error": None if exchange.error is None else body_to_json(exchange.error.encode()),
         "code": None if exchange.code is None else dataclasses.asdict(exchange.code),
     }
-    given |= {name: getattr(step, name) for name in _OF_THE_STEP}
-    return _without_absent({name: given[name] if name in given else getattr(exchange, name) for name in _STEP_FIELDS})
+    fields |= {name: getattr(step, name) for name in _OF_THE_STEP}
+    return _without_absent({name: fields[name] if name in fields else getattr(exchange, name) for name in _STEP_FIELDS})
 
 
 def _step_from_json(data: Mapping[str, Any], directory: Path, blobs: dict[str, bytes]) -> dict[str, Any]:

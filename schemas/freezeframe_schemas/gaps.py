@@ -142,10 +142,10 @@ def span_gaps(span: SpanRecord) -> Iterator[Gap]:
     if genai.REDACTION_UNREAD in attributes:
         reason = span.text(genai.REDACTION_UNREAD) or ""
         limit = "request_cpu_s" if "request_cpu_s" in reason else "span_cpu_s"
-        is_asked_for = genai.EXCHANGE_KIND in attributes or genai.ENTRY_KIND in attributes
+        is_replayed = genai.EXCHANGE_KIND in attributes or genai.ENTRY_KIND in attributes
         yield Gap(
             # On a span that no replay asks for, this is the effect of an SDK's limit.
-            kind=GapKind.UNREAD if is_asked_for else GapKind.ATTRIBUTES_DROPPED,
+            kind=GapKind.UNREAD if is_replayed else GapKind.ATTRIBUTES_DROPPED,
             text=f"{where}: its longest texts are hashes, {reason}",
             do=f"raise redaction.{limit} of the collector",
         )

@@ -27,15 +27,15 @@ def install_command(*extras: str, direct_url: str | None = None) -> str:
         pass  # a checkout that is on the path
     named = ",".join(extras)
     try:
-        said: Any = json.loads(direct_url or "")
-        url = urlsplit(said["url"].strip())
+        origin: Any = json.loads(direct_url or "")
+        url = urlsplit(origin["url"].strip())
     except (ValueError, KeyError, TypeError, AttributeError):
         wheel = f"./freezeframe-{version or 'VERSION'}-py3-none-any.whl"
         return f"pip install '{wheel}[{named}]', with the path of the wheel that you installed"
     if url.scheme != "file":
-        vcs: Any = said.get("vcs_info") or {}
+        vcs: Any = origin.get("vcs_info") or {}
         commit = f"@{vcs['commit_id']}" if "commit_id" in vcs else ""
         form = f"{vcs['vcs']}+" if "vcs" in vcs else ""
         return f"pip install {shlex.quote(f'freezeframe[{named}] @ {form}{url.geturl()}{commit}')}"
-    is_editable = (said.get("dir_info") or {}).get("editable")
+    is_editable = (origin.get("dir_info") or {}).get("editable")
     return f"pip install {'-e ' if is_editable else ''}{shlex.quote(f'{unquote(url.path)}[{named}]')}"

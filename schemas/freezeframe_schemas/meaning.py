@@ -60,7 +60,7 @@ def request_meaning(attributes: Mapping[str, AttributeValue]) -> JsonObject:
     instructions: list[JsonValue] = [
         part if isinstance(part, dict) else {"type": "text", "content": part} for part in _system_parts(attributes)
     ]
-    said = list(_said([{"role": "system", "parts": instructions}, *messages_of(attributes, genai.INPUT_MESSAGES)]))
+    messages = list(_said([{"role": "system", "parts": instructions}, *messages_of(attributes, genai.INPUT_MESSAGES)]))
     sampling: JsonObject = {}
     for name, attribute in _SAMPLING.items():
         value = attributes.get(attribute)
@@ -70,8 +70,8 @@ def request_meaning(attributes: Mapping[str, AttributeValue]) -> JsonObject:
             sampling[name] = [str(item) for item in value]
     model = attributes.get(genai.REQUEST_MODEL)
     return {
-        "system": "\n".join(str(item["text"]) for item in said if item.get("role") == "system" and "text" in item),
-        "messages": [item for item in said if item.get("role") != "system"],
+        "system": "\n".join(str(item["text"]) for item in messages if item.get("role") == "system" and "text" in item),
+        "messages": [item for item in messages if item.get("role") != "system"],
         "model": model if isinstance(model, str) else "",
         "sampling": sampling,
         "parameters": _parameters(attributes),
@@ -228,7 +228,7 @@ def _said(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
 
     Results of parallel calls come in any order: they are put in the order of their calls, if their ids show it.
     """
-    asked: dict[str, int] = {}
+    calls: dict[str, int] = {}
     results: list[tuple[JsonValue, JsonObject]] = []
     text: JsonObject = {}
     for role, part in _spoken(messages):
@@ -242,17 +242,17 @@ def _said(messages: Iterable[JsonObject]) -> Iterator[JsonObject]:
         if "result" in item:
             results.append((part.get("id"), item))
             continue
-        yield from _in_order(results, asked)
+        yield from _in_order(results, calls)
         results = []
         if "text" in item:
             text = item
             continue
         if "call" in item and isinstance(call_id := part.get("id"), str):
-            asked[call_id] = len(asked)
+            calls[call_id] = len(calls)
         yield item
     if text:
         yield text
-    yield from _in_order(results, asked)
+    yield from _in_order(results, calls)
 
 
 def _spoken(messages: Iterable[JsonObject]) -> Iterator[tuple[str, JsonObject]]:

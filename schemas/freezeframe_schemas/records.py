@@ -34,9 +34,9 @@ def _read(kind: Any, data: Any, where: str) -> Any:
         types = _fields(kind)
         if (found := _checked(dict, data, where)).keys() - types.keys():
             raise WireError(f"{where}: not readable: found a field that it does not have")
-        given = {name: _read(types[name], item, f"{where}.{name}") for name, item in found.items()}
+        fields = {name: _read(types[name], item, f"{where}.{name}") for name, item in found.items()}
         try:
-            return cast("Any", kind)(**given)
+            return cast("Any", kind)(**fields)
         except TypeError as error:  # names the missing fields
             raise WireError(f"{where}: not readable: {error}") from None
     origin, inner = get_origin(kind), get_args(kind)

@@ -66,10 +66,10 @@ def _of_span(span: SpanRecord, events: Sequence[SpanRecord]) -> Iterator[Reporte
         messages = [message for event in events if event not in details for message in messages_of(event.attributes, name)]
         if messages and not attributes.get(name):
             attributes[name] = dump(list(messages))
-    taken_from = _moved(span.attributes, attributes, "log records")
+    sources = _moved(span.attributes, attributes, "log records")
     whole = {**attributes, **_missing(span, attributes)}
     yield ReportedCall(
-        span=span, attributes=whole, taken_from=(*taken_from, *_moved(attributes, whole, "the provider's JSON in the span"))
+        span=span, attributes=whole, taken_from=(*sources, *_moved(attributes, whole, "the provider's JSON in the span"))
     )
 
 
@@ -96,5 +96,5 @@ def _verbatim(span: SpanRecord) -> dict[str, AttributeValue]:
     dialect = _DIALECTS.get(str(answer.get("object") or answer.get("type")))
     if dialect is None:
         return {}
-    said = dialect.response_attributes(dump(answer).encode(), content_type="application/json", status=200)
-    return {**dialect.request_attributes((span.text(_REQUEST) or "").encode()), **said}
+    read_attributes = dialect.response_attributes(dump(answer).encode(), content_type="application/json", status=200)
+    return {**dialect.request_attributes((span.text(_REQUEST) or "").encode()), **read_attributes}

@@ -223,8 +223,8 @@ def _model(value: Any, kind: type, seen: tuple[int, ...], depth: int) -> object:
     state = {name: _encode(item, seen, depth) for name, item in vars(value).items()}
     extra = getattr(value, "__pydantic_extra__", None) or {}
     state.update({name: _encode(item, seen, depth) for name, item in extra.items()})
-    given = sorted(getattr(value, "model_fields_set", ()))
-    return {TAG: "model", "class": class_path(kind), "set": given, "value": state}
+    fields_set = sorted(getattr(value, "model_fields_set", ()))
+    return {TAG: "model", "class": class_path(kind), "set": fields_set, "value": state}
 
 
 def _exception(error: BaseException, seen: tuple[int, ...], depth: int) -> dict[str, object]:

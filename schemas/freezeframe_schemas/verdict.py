@@ -198,8 +198,8 @@ def title(divergence: Divergence) -> str:
 def judged_to_json(report: Report) -> str:
     """Return the report as JSON for other programs, with its judgement: verdict, headline, what was not compared."""
     judgement = (verdict(report).value, headline(report), why_incomparable(report), not_compared(report))
-    said = dict(zip(_JUDGEMENT, judgement, strict=True))
-    return json.dumps({**said, **json.loads(report_to_json(report))}, ensure_ascii=True, indent=1)
+    fields = dict(zip(_JUDGEMENT, judgement, strict=True))
+    return json.dumps({**fields, **json.loads(report_to_json(report))}, ensure_ascii=True, indent=1)
 
 
 def judged_from_json(text: str) -> Report:
@@ -220,9 +220,9 @@ def _why_open(report: Report) -> str | None:
     """Return why a report without a divergence still does not make an identical replay, or None if it does."""
     if report.stopped is not None:
         return f"it was stopped before step {report.stopped.step}, as asked"
-    asked = {item.step for item in (*report.served, *report.live) if item.step is not None}
-    if len(asked) < report.steps and not report.beyond:
-        return f"{report.steps - len(asked)} of {_count(report.steps, 'recorded step')} are not accounted for"
+    answered = {item.step for item in (*report.served, *report.live) if item.step is not None}
+    if len(answered) < report.steps and not report.beyond:
+        return f"{report.steps - len(answered)} of {_count(report.steps, 'recorded step')} are not accounted for"
     derived = tuple(item for item in report.uncompared if item.why is Why.COMPUTED)
     if derived:
         return (
@@ -279,9 +279,9 @@ def _not_compared(report: Report) -> Iterable[str]:
         yield "the steps before the border at which the replay began"
     if report.beyond:
         yield f"{_count(len(report.beyond), 'call')} beyond it ({', '.join(dict.fromkeys(report.beyond))})"
-        asked = {item.step for item in (*report.served, *report.live) if item.step is not None}
-        if len(asked) < report.steps:
-            yield f"{_count(report.steps - len(asked), 'step')} that the replay did not reach"
+        answered = {item.step for item in (*report.served, *report.live) if item.step is not None}
+        if len(answered) < report.steps:
+            yield f"{_count(report.steps - len(answered), 'step')} that the replay did not reach"
     if report.live:
         yield f"{_count(len(report.live), 'call')} made for real"
     yield from _values(report)

@@ -86,8 +86,8 @@ class Draw:
 
     def ask(self, prompt: str, *, model: str = "gpt-4o", retries: str = "0", styles: Sequence[str] = _STYLES) -> str:
         """Return an expression that asks a model, and waits for its answer. The prompt is the inside of an f-string."""
-        given = f'"{self.chance.choice(styles)}", f"{prompt}", model="{model}", retries={retries}'
-        return f"await ask_async({given})" if self.is_async else f"ask({given})"
+        arguments = f'"{self.chance.choice(styles)}", f"{prompt}", model="{model}", retries={retries}'
+        return f"await ask_async({arguments})" if self.is_async else f"ask({arguments})"
 
     def task(self, prompt: str, **options: Any) -> str:
         """Return an expression that asks a model, as a coroutine to be awaited."""
@@ -133,15 +133,15 @@ def two_questions(draw: Draw) -> str:
 
 
 def equal_questions(draw: Draw) -> str:
-    asked = f"seen.append({draw.ask('The very same?')})"
-    third = draw.change("extra equal call", "pass", asked)
-    return f"{asked}\n{draw.change('dropped equal call', asked, 'pass')}\n{third}"
+    call = f"seen.append({draw.ask('The very same?')})"
+    third = draw.change("extra equal call", "pass", call)
+    return f"{call}\n{draw.change('dropped equal call', call, 'pass')}\n{third}"
 
 
 def tool(draw: Draw) -> str:
     word = draw.word("argument of a tool")
-    given = draw.chance.choice((f'"{word}"', f'{{"item": "{word}", "seen": seen[-1]}}', f'["{word}", len(seen), None, 1.5]'))
-    return draw.see(f"look({given})")
+    result = draw.chance.choice((f'"{word}"', f'{{"item": "{word}", "seen": seen[-1]}}', f'["{word}", len(seen), None, 1.5]'))
+    return draw.see(f"look({result})")
 
 
 def tool_and_question(draw: Draw) -> str:
@@ -199,27 +199,27 @@ _API_ERRORS: Final = "(openai.APIError, anthropic.APIError)"
 def retried(draw: Draw) -> str:
     fault, times = draw.chance.choice(("busy", "down")), draw.chance.choice((1, 2))
     retries = draw.change("retry limit", "2", str(times - 1))
-    asked = draw.ask(draw.prompt(), model=f"gpt-4o-{fault}{times}", retries=retries)
-    return f"try:\n    seen.append({asked})\nexcept {_API_ERRORS} as error:\n    seen.append(type(error).__name__)"
+    call = draw.ask(draw.prompt(), model=f"gpt-4o-{fault}{times}", retries=retries)
+    return f"try:\n    seen.append({call})\nexcept {_API_ERRORS} as error:\n    seen.append(type(error).__name__)"
 
 
 def given_up(draw: Draw) -> str:
     retries = draw.change("retry limit", "1", draw.chance.choice(("0", "2")))
-    asked = draw.ask(draw.prompt(), model="gpt-4o-down9", retries=retries)
-    return f"try:\n    seen.append({asked})\nexcept {_API_ERRORS} as error:\n    seen.append(str(error))"
+    call = draw.ask(draw.prompt(), model="gpt-4o-down9", retries=retries)
+    return f"try:\n    seen.append({call})\nexcept {_API_ERRORS} as error:\n    seen.append(str(error))"
 
 
 def cut_stream(draw: Draw) -> str:
-    asked = draw.ask(draw.prompt(), model="gpt-4o-dies", styles=("chat-stream", "anthropic-stream"))
-    return f"try:\n    seen.append({asked})\nexcept Exception as error:\n    seen.append(type(error).__name__)"
+    call = draw.ask(draw.prompt(), model="gpt-4o-dies", styles=("chat-stream", "anthropic-stream"))
+    return f"try:\n    seen.append({call})\nexcept Exception as error:\n    seen.append(type(error).__name__)"
 
 
 def left_stream(draw: Draw) -> str:
-    taken = draw.change("chunks read of a stream", "1", "99")
+    chunk_count = draw.change("chunks read of a stream", "1", "99")
     return (
         f'messages = [{{"role": "user", "content": f"{draw.prompt()}"}}]\n'
         'with make_client(0).chat.completions.create(model="gpt-4o", stream=True, messages=messages) as stream:\n'
-        f"    seen.append([chunk.choices[0].delta.content for chunk in itertools.islice(stream, {taken})])"
+        f"    seen.append([chunk.choices[0].delta.content for chunk in itertools.islice(stream, {chunk_count})])"
     )
 
 
@@ -228,8 +228,8 @@ def caught(draw: Draw) -> str:
 
 
 def caught_broadly(draw: Draw) -> str:
-    asked = f"seen.append({draw.ask(draw.prompt())})"
-    return f"try:\n    {asked}\n    refuse('x')\nexcept Exception as error:\n    seen.append(repr(error))"
+    call = f"seen.append({draw.ask(draw.prompt())})"
+    return f"try:\n    {call}\n    refuse('x')\nexcept Exception as error:\n    seen.append(repr(error))"
 
 
 # -- private values -----------------------------------------------------------------------------------------------------
@@ -254,8 +254,8 @@ def private_argument(draw: Draw) -> str:
 
 def private_input(draw: Draw) -> str:
     key = draw.chance.choice(("name", "mail"))
-    asked = draw.ask(f"Greet {{task['{key}']}}, {draw.said()}.")
-    return f"seen.append({asked})"
+    call = draw.ask(f"Greet {{task['{key}']}}, {draw.said()}.")
+    return f"seen.append({call})"
 
 
 def private_result(draw: Draw) -> str:
@@ -350,7 +350,7 @@ def duration(draw: Draw) -> str:
     )
     kind = draw.chance.choice(("said", "said", "given", "branch", "budget", "constant", "computed"))
     forms = _COMPUTED if kind == "computed" else _MEASURED
-    told = draw.chance.choice(forms).replace("took", took)
+    sentence = draw.chance.choice(forms).replace("took", took)
     if kind == "given":
         return f'{measured}\nseen.append(look({{"took": {took}, "item": "{draw.word("argument of a tool")}"}}))'
     if kind == "branch":
@@ -360,8 +360,8 @@ def duration(draw: Draw) -> str:
         spent, limit = f"{difference.format(read, begun)} < ", draw.change("budget of time", f"{BUDGET_MS / 1000}", "0.7")
         return f"{begun} = {read}\nwhile {spent}{limit}:\n    seen.append({wait})"
     if kind == "constant":
-        told += f", limit {{{draw.change('computed number', '7', '9')} / 20}}"
-    return f"{measured}\nseen.append({draw.ask(f'It took {told}: {draw.said()}?')})"
+        sentence += f", limit {{{draw.change('computed number', '7', '9')} / 20}}"
+    return f"{measured}\nseen.append({draw.ask(f'It took {sentence}: {draw.said()}?')})"
 
 
 # -- threads ------------------------------------------------------------------------------------------------------------
@@ -406,9 +406,9 @@ def pool(draw: Draw) -> str:
 
 def pool_in_order_of_ends(draw: Draw) -> str:
     count = draw.chance.choice((2, 4))
-    asked = draw.in_thread().ask("Number {number}?", styles=("chat",))
+    call = draw.in_thread().ask("Number {number}?", styles=("chat",))
     return (
-        f"def work(number):\n    return {asked}\n"
+        f"def work(number):\n    return {call}\n"
         f"with ThreadPoolExecutor({count}) as workers:\n"
         f"    futures = [workers.submit(work, number) for number in range({count})]\n"
         f"    seen.append([future.result() for future in as_completed(futures)])\n{question(draw)}"
@@ -416,12 +416,12 @@ def pool_in_order_of_ends(draw: Draw) -> str:
 
 
 def work_queue(draw: Draw) -> str:
-    asked = draw.in_thread().ask(f"Item {{item}} {draw.said()}", styles=("chat",))
+    call = draw.in_thread().ask(f"Item {{item}} {draw.said()}", styles=("chat",))
     return (
         "items, answers = queue.Queue(), {}\n"
         "def serve():\n"
         "    while (item := items.get()) is not None:\n"
-        f"        answers[item] = {asked}\n"
+        f"        answers[item] = {call}\n"
         "servers = [threading.Thread(target=serve) for _ in range(2)]\n"
         "for server in servers:\n    server.start()\n"
         "for item in [*range(5), None, None]:\n    items.put(item)\n"
@@ -461,8 +461,8 @@ def first_wins(draw: Draw) -> str:
 
 def task_group(draw: Draw) -> str:
     inner = draw.in_coroutine()
-    asked = [inner.task(inner.prompt()) for _ in range(draw.chance.choice((2, 4)))]
-    started = "\n".join(f"    tasks.append(group.create_task({item}))" for item in asked)
+    calls = [inner.task(inner.prompt()) for _ in range(draw.chance.choice((2, 4)))]
+    started = "\n".join(f"    tasks.append(group.create_task({item}))" for item in calls)
     return draw.coroutine(
         f"tasks = []\nasync with asyncio.TaskGroup() as group:\n{started}\nreturn [task.result() for task in tasks]"
     )
@@ -501,8 +501,8 @@ def in_order_of_ends(draw: Draw) -> str:
 
 def to_threads(draw: Draw) -> str:
     inner = draw.in_thread()
-    asked = [f"asyncio.to_thread(lambda: {inner.ask(inner.prompt())})" for _ in range(draw.chance.choice((2, 3)))]
-    return draw.coroutine(f"return await asyncio.gather({', '.join(asked)})")
+    calls = [f"asyncio.to_thread(lambda: {inner.ask(inner.prompt())})" for _ in range(draw.chance.choice((2, 3)))]
+    return draw.coroutine(f"return await asyncio.gather({', '.join(calls)})")
 
 
 # -- programs -----------------------------------------------------------------------------------------------------------

@@ -207,7 +207,7 @@ def make_client(url: str) -> openai.OpenAI:
 
 def record(runs: list[tuple[int, dict[str, Any]]]) -> tuple[list[Played], str]:
     """Play the runs and record them; return them with the address of the provider, which is gone."""
-    told: list[tuple[int, list[Message], str]] = []
+    turns: list[tuple[int, list[Message], str]] = []
     with provider() as (url, due), capture() as captured, make_client(url) as client:
         for number, run in runs:
             trajectory = plant(run["traj"], person(number))
@@ -215,7 +215,7 @@ def record(runs: list[tuple[int, dict[str, Any]]]) -> tuple[list[Played], str]:
             due.extend(message for message in trajectory if message["role"] == "assistant")
             world.said.extend(message["content"] for message in trajectory[2:] if message["role"] == "user")
             world.results.extend(message["content"] for message in trajectory if message["role"] == "tool")
-            told.append((number, trajectory, play(world, trajectory)))
+            turns.append((number, trajectory, play(world, trajectory)))
             assert not due
             assert not world.said
             assert not world.results
@@ -225,7 +225,7 @@ def record(runs: list[tuple[int, dict[str, Any]]]) -> tuple[list[Played], str]:
             traces.setdefault(span.trace_id, []).append(span)
     return [
         Played(number=number, trajectory=trajectory, spans=spans, outcome=outcome)
-        for (number, trajectory, outcome), spans in zip(told, traces.values(), strict=True)
+        for (number, trajectory, outcome), spans in zip(turns, traces.values(), strict=True)
     ], url
 
 

@@ -36,8 +36,8 @@ class AnyProvider(LoopbackProvider):
         number = next(self.numbers)
         if match.dialect.operation == genai.OP_EMBEDDINGS:
             return match.dialect.write_answer(Answer(vectors=((number / 2, -1.0),), id=f"e_{number}"), request)
-        said = match.dialect.request_attributes(request.body)
-        offered = genai.TOOL_DEFINITIONS in said and "tool_call_response" not in str(said.get(genai.INPUT_MESSAGES))
+        attributes = match.dialect.request_attributes(request.body)
+        offered = genai.TOOL_DEFINITIONS in attributes and "tool_call_response" not in str(attributes.get(genai.INPUT_MESSAGES))
         calls = (ToolCall(id=f"call_{number}", name="track", arguments={"order": f"AC-{number}"}),) if offered else ()
         pieces = () if calls else ("It is ", f"no. {number} ", "in Lyon 🙂.")
         return match.dialect.write_answer(Answer(pieces=pieces, tool_calls=calls, id=f"a_{number}", output_tokens=7), request)

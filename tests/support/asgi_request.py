@@ -29,5 +29,5 @@ def ask(handler: Handler, path: str = "/chat", **scope: Any) -> None:
 
     patches = Patches()
     patches.replace(Application, "__call__", applications.around_asgi)
-    asked: Any = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [], **scope}
-    asyncio.run(Application()({name: value for name, value in asked.items() if value is not None}, receive, send))
+    scope_of_request: Any = {"type": "http", "method": "GET", "path": path, "query_string": b"", "headers": [], **scope}
+    asyncio.run(Application()({name: value for name, value in scope_of_request.items() if value is not None}, receive, send))

@@ -92,8 +92,8 @@ class Pages:
 
         def is_part(text: str) -> bool:
             """On its way to the next one, a page has no text yet, or only its head."""
-            said = text.partition("\n")[2].strip()
-            return not said or said.endswith("System")
+            message = text.partition("\n")[2].strip()
+            return not message or message.endswith("System")
 
         while "Cancel" in text or is_part(text):
             text = self.browser.visit(self.browser.run("location.href"))

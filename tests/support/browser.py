@@ -86,8 +86,8 @@ class Site:
 
     def serve(self, body: str) -> None:
         """Let the page have this body."""
-        told = "<script>const tell = (text) => fetch('/said', {method: 'POST', body: text});</script>"
-        self.page = f"<!doctype html><title>page</title><body>{told}{body}".encode()
+        script = "<script>const tell = (text) => fetch('/said', {method: 'POST', body: text});</script>"
+        self.page = f"<!doctype html><title>page</title><body>{script}{body}".encode()
 
     def show(self, body: str, profile: Path) -> str:
         """Open a page with this body in Chromium and return what it tells. The test's timeout bounds the wait."""
@@ -175,8 +175,8 @@ class Chromium:
         async with aiohttp.ClientSession() as session, session.ws_connect(self._tab, max_msg_size=0) as tab:
             met = until is None
 
-            def is_met(told: dict[str, Any]) -> bool:
-                return until is not None and told.get("method") == until[0] and until[1].items() <= told["params"].items()
+            def is_met(reply: dict[str, Any]) -> bool:
+                return until is not None and reply.get("method") == until[0] and until[1].items() <= reply["params"].items()
 
             async def give(name: str, arguments: dict[str, Any]) -> Any:
                 answer = await ask(name, arguments)
@@ -203,9 +203,9 @@ class Chromium:
             while "error" in (answer := await ask("Runtime.evaluate", expression)):
                 # a page that leads on by itself takes what runs in it along: run it in the next one
                 assert "navigated" in answer["error"]["message"] or "context" in answer["error"]["message"], answer
-            told = answer["result"]
-            assert "exceptionDetails" not in told, told
-            return told["result"].get("value")
+            reply = answer["result"]
+            assert "exceptionDetails" not in reply, reply
+            return reply["result"].get("value")
 
     def close(self) -> None:
         """End the browser."""

@@ -107,10 +107,10 @@ class _Handler(QuietHandler):
 
 
 def _said() -> str:
-    said = [*random.choices(_WORDS, k=6), str(random.randrange(10**9))]
+    words = [*random.choices(_WORDS, k=6), str(random.randrange(10**9))]
     if random.random() < 0.3:
-        said.append(random.choice(_PEOPLE))
-    return " ".join(said)
+        words.append(random.choice(_PEOPLE))
+    return " ".join(words)
 
 
 def _chat(text: str, tool: str | None) -> dict[str, Any]:

@@ -96,7 +96,7 @@ def main() -> None:
         patch.object(migrating, "TABLES", (("span_rows", (*STORED_SPAN_COLUMNS, _WEIGHT)), *TABLES[1:])),
     ):
         applied, again = ([migration.name for migration in store.migrate()] for _ in range(2))
-    told = {
+    report = {
         "applied": applied,
         "again": again,
         "columns": {table: [columns_of(node, table), columns_of(node, f"{table}_local")] for table, _ in TABLES},
@@ -104,7 +104,7 @@ def main() -> None:
         "runs": node.rows(f"SELECT trace_id, has_exchanges FROM {DATABASE}.run_rows_local")[1],
     }
     node.close()
-    print(json.dumps(told))
+    print(json.dumps(report))
 
 
 if __name__ == "__main__":

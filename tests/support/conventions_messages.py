@@ -53,13 +53,13 @@ def _read_message(value: JsonObject) -> Message:
     if not isinstance(role, str) or not isinstance(parts, list):
         raise ValueError(f"messages: a message needs a text `role` and an array `parts`, found keys {sorted(value)}")
     name, finish_reason = value.get("name"), value.get("finish_reason")
-    taken = {"role", "parts"} | {key for key in ("name", "finish_reason") if isinstance(value.get(key, ""), str)}
+    known_keys = {"role", "parts"} | {key for key in ("name", "finish_reason") if isinstance(value.get(key, ""), str)}
     return Message(
         role=role,
         parts=tuple(_read_part(part) for part in parts),
         name=as_text(name),
         finish_reason=as_text(finish_reason),
-        extra={key: item for key, item in value.items() if key not in taken},
+        extra={key: item for key, item in value.items() if key not in known_keys},
     )
 
 

@@ -188,8 +188,8 @@ def _commands(world: World) -> Iterator[Hostile]:
         *(["notes.zip"], ["notes"], ["/dev/stdin"], ["/proc/self/fd/0"], ["bug"], [f"{MODULE}.py\0"], [5], ["."], [os.sep]),
     ]
     for words in lines:
-        given = values.encode({"argv": ["python", *words], "stdin": code})
-        yield Hostile(name=f"python {words}", entry=Entry(kind=EntryKind.COMMAND, target="python", input=given))
+        payload = values.encode({"argv": ["python", *words], "stdin": code})
+        yield Hostile(name=f"python {words}", entry=Entry(kind=EntryKind.COMMAND, target="python", input=payload))
 
 
 def _programs(world: World) -> Iterator[Hostile]:

@@ -66,5 +66,5 @@ async def client_of(project: Path, data: Path) -> AsyncGenerator[Client]:
         stdio_client(server) as (read, write),
         ClientSession(read, write, read_timeout_seconds=_ANSWER_S) as session,
     ):
-        told = await session.initialize()
-        yield Client(session, instructions=told.instructions or "")
+        initialized = await session.initialize()
+        yield Client(session, instructions=initialized.instructions or "")

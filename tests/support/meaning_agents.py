@@ -62,8 +62,8 @@ def by_chat(url: str, session: ReplaySession, asked: dict[str, Any], *, streamed
         messages.append(message.model_dump(exclude_none=True, include={"role", "content", "tool_calls"}))
         for call in message.tool_calls:
             assert call.type == "function"
-            told = _tool(session, call.function.name, json.loads(call.function.arguments), call.id)
-            messages.append({"role": "tool", "tool_call_id": call.id, "content": told})
+            result = _tool(session, call.function.name, json.loads(call.function.arguments), call.id)
+            messages.append({"role": "tool", "tool_call_id": call.id, "content": result})
     raise AssertionError("the model asks for tools without end")
 
 
@@ -83,23 +83,23 @@ def by_responses(url: str, session: ReplaySession, asked: dict[str, Any], *, str
             return response.output_text
         items += [item.model_dump(exclude_none=True, exclude={"parsed_arguments", "parsed"}) for item in response.output]
         for call in calls:
-            told = _tool(session, call.name, json.loads(call.arguments), call.call_id)
-            items.append({"type": "function_call_output", "call_id": call.call_id, "output": told})
+            result = _tool(session, call.name, json.loads(call.arguments), call.call_id)
+            items.append({"type": "function_call_output", "call_id": call.call_id, "output": result})
     raise AssertionError("the model asks for tools without end")
 
 
 def by_messages(url: str, session: ReplaySession, asked: dict[str, Any], *, streamed: bool) -> str:
     """Run the agent on Anthropic's messages."""
     client = anthropic.Anthropic(base_url=url, api_key="x", max_retries=0)
-    said: list[Any] = [{"role": item["role"], "content": item["text"]} for item in asked["messages"]]
+    messages: list[Any] = [{"role": item["role"], "content": item["text"]} for item in asked["messages"]]
     system: Any = asked["system"] or anthropic.NOT_GIVEN
     for _ in range(_MAX_TURNS):
         if streamed:
-            with client.messages.stream(model="m", max_tokens=99, messages=said, system=system) as stream:
+            with client.messages.stream(model="m", max_tokens=99, messages=messages, system=system) as stream:
                 message = stream.get_final_message()
         else:
-            message = client.messages.create(model="m", max_tokens=99, messages=said, system=system)
-        said.append({"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in message.content]})
+            message = client.messages.create(model="m", max_tokens=99, messages=messages, system=system)
+        messages.append({"role": "assistant", "content": [block.model_dump(exclude_none=True) for block in message.content]})
         results: list[Any] = [
             {"type": "tool_result", "tool_use_id": block.id, "content": _tool(session, block.name, dict(block.input), block.id)}
             for block in message.content
@@ -107,7 +107,7 @@ def by_messages(url: str, session: ReplaySession, asked: dict[str, Any], *, stre
         ]
         if not results:
             return "".join(block.text for block in message.content if block.type == "text")
-        said.append({"role": "user", "content": results})
+        messages.append({"role": "user", "content": results})
     raise AssertionError("the model asks for tools without end")
 
 

@@ -162,10 +162,10 @@ def _possible(scanner: Scanner, batch: Sequence[tuple[str, str, Document]]) -> I
         out: list[Possible] = []
         for one, name in named:
             words = evidence.words_of(text, one.start, one.end)
-            said = [tuple(evidence.features(around, evidence.key_of(prefix), words, index)) for index in range(len(words))]
+            features = [tuple(evidence.features(around, evidence.key_of(prefix), words, index)) for index in range(len(words))]
             if words:
                 out.append(Possible(project=document.project, leaf=text, prefix=prefix, words=tuple(words), detector=name,
-                    kind=one.kind, features=tuple(said), document=document))  # fmt: skip
+                    kind=one.kind, features=tuple(features), document=document))  # fmt: skip
         if out:
             yield sorted(out, key=lambda one: one.words)
 
@@ -174,11 +174,11 @@ def _unfound(text: str, found: Sequence[evidence.Span]) -> list[evidence.Span]:
     """Return some runs of capitalised words that the rules do not accept, and that are not all ordinary words."""
     runs: list[evidence.Span] = []
     rest = iter(sorted(found))
-    taken = next(rest, None)
+    document = next(rest, None)
     for run in _RUN.finditer(text):
-        while taken is not None and taken[1] <= run.start():
-            taken = next(rest, None)
-        if taken is None or taken[0] >= run.end():
+        while document is not None and document[1] <= run.start():
+            document = next(rest, None)
+        if document is None or document[0] >= run.end():
             words = evidence.words_of(text, *run.span())
             if any(text[start:end].lower() not in COMMON for start, end in words):
                 runs.append(run.span())

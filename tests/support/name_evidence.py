@@ -122,8 +122,8 @@ def examples_of(possible: Sequence[Possible], read: dict[evidence.Span, Reading]
             if not is_labelled or (is_name is False and document.project == "labelled"):
                 # The labelled texts are documentation, whose authors have no label.
                 reading = read.get(word)
-                told = None if reading is None else _told(reading)
-                is_name = None if is_labelled and told else told
+                label = None if reading is None else _told(reading)
+                is_name = None if is_labelled and label else label
             if is_name is not None:
                 yield Example(possible=one, index=index, is_name=is_name, is_labelled=is_labelled)
 

@@ -90,9 +90,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep quiet."""
 
     def do_POST(self) -> None:
-        asked = json.loads(self.rfile.read(int(self.headers["content-length"])))
-        prompt = asked["messages"][-1]["content"]
-        if asked.get("stream"):
+        request = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        prompt = request["messages"][-1]["content"]
+        if request.get("stream"):
             return self._stream(prompt)
         if not self.provider.let(prompt):
             return None

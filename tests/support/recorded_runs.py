@@ -201,9 +201,9 @@ class _Handler(BaseHTTPRequestHandler):
         """Keep quiet."""
 
     def do_POST(self) -> None:
-        asked = self.rfile.read(int(self.headers["content-length"]))
+        request = self.rfile.read(int(self.headers["content-length"]))
         message = self.provider.due.popleft()
-        prompt, said = len(asked) // 4, max(5, len(json.dumps(message)) // 4)
+        prompt, said = len(request) // 4, max(5, len(json.dumps(message)) // 4)
         usage = {
             "prompt_tokens": prompt,
             "completion_tokens": said,
@@ -222,7 +222,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.send_response_only(200)
         for name, text in self._headers(prompt).items():
             self.send_header(name, text)
-        if json.loads(asked).get("stream"):
+        if json.loads(request).get("stream"):
             self._stream(made, message, reason, usage)
             return
         choice = {"index": 0, "message": {**message, "refusal": None, "annotations": []}, "logprobs": None}
@@ -381,19 +381,19 @@ def _dialogue(said: list[Message], ask: _Ask) -> str:
 
 
 def _team(said: list[Message], prompts: dict[str, str], ask: _Ask) -> str:
-    heard: list[Message] = [{"role": "user", "content": said[0]["content"]}]
+    messages: list[Message] = [{"role": "user", "content": said[0]["content"]}]
     for message in said[1:]:
         name = str(message.get("name") or message["role"])
         if name == "Computer_terminal":
-            _tool("computer_terminal", message["content"])(code=heard[-1]["content"])
+            _tool("computer_terminal", message["content"])(code=messages[-1]["content"])
         else:
-            own = [{**one, "role": "assistant" if one.get("name") == name else one["role"]} for one in heard]
+            own = [{**one, "role": "assistant" if one.get("name") == name else one["role"]} for one in messages]
             ask(
                 [{"role": "system", "content": prompts.get(name, "")}, *own],
                 {"role": "assistant", "content": message["content"]},
             )
-        heard.append({"role": "user", "name": re.sub(r"\W", "_", name), "content": message["content"]})
-    return str(heard[-1]["content"])
+        messages.append({"role": "user", "name": re.sub(r"\W", "_", name), "content": message["content"]})
+    return str(messages[-1]["content"])
 
 
 def _tool(name: str, result: str) -> Callable[..., str]:

@@ -74,17 +74,17 @@ def asked_of(kind: str) -> list[Row]:
         case "inspect":
             return list(_asked_by_inspect(json.loads(OTHERS[kind].read_bytes())["samples"][0]))
         case "mini-swe-agent":
-            said = json.loads(OTHERS[kind].read_bytes())["messages"]
-            plain = [{name: message[name] for name in message if name != "extra"} for message in said]
-            return [_chat(plain[:place]) for place, message in enumerate(said) if message["role"] == "assistant"]
+            recorded = json.loads(OTHERS[kind].read_bytes())["messages"]
+            plain = [{name: message[name] for name in message if name != "extra"} for message in recorded]
+            return [_chat(plain[:place]) for place, message in enumerate(recorded) if message["role"] == "assistant"]
         case "atif":
             system, user, first, _ = json.loads(OTHERS[kind].read_bytes())["steps"]
-            told = [{"role": step["source"], "content": step["message"]} for step in (system, user)]
-            return [_chat(told), _chat([*told, *_chat_of_atif(first)])]
+            messages_of_steps = [{"role": step["source"], "content": step["message"]} for step in (system, user)]
+            return [_chat(messages_of_steps), _chat([*messages_of_steps, *_chat_of_atif(first)])]
         case "braintrust" | "weave":
             items = map(json.loads, OTHERS[kind].read_text(encoding="utf-8").splitlines())
-            given = [item.get("input") or item.get("inputs", {}).get("messages") for item in items]
-            return [_chat(messages) for messages in given if isinstance(messages, list)]
+            inputs = [item.get("input") or item.get("inputs", {}).get("messages") for item in items]
+            return [_chat(messages) for messages in inputs if isinstance(messages, list)]
         case "opik":
             spans = json.loads(OTHERS[kind].read_bytes())["spans"]
             return [_chat(span["input"]["messages"]) for span in spans if span["type"] == "llm"]

@@ -64,15 +64,15 @@ class Watch:
 
 def main() -> None:
     """Answer each statement with a line of JSON: whether it ran, the answer or the error, and what it did."""
-    given = json.loads(sys.argv[1])
-    asked = json.load(sys.stdin)
-    writer, walls = Path(given["writer"]), given["walls"]
+    options = json.loads(sys.argv[1])
+    request = json.load(sys.stdin)
+    writer, walls = Path(options["writer"]), options["walls"]
     engine = load_engine()
     own = Path(tempfile.mkdtemp())
     catalog = make_catalog(writer, own, database="freezeframe", cold=None, grants=walls["grants"])
     catalog.put()
     os.environ.clear()
-    watch = Watch(Path(given["folder"]), socket.socket(fileno=given["listener"]))
+    watch = Watch(Path(options["folder"]), socket.socket(fileno=options["listener"]))
     if walls["sandbox"]:
         sandbox.enter(read=[writer / "store"], write=[own], file_bytes=1 << 30)
     handle = engine.connect(catalog.target)
@@ -82,7 +82,7 @@ def main() -> None:
         " connect_timeout = 1, receive_timeout = 1, handshake_timeout_ms = 1000, s3_retry_attempts = 0"
     )
     guard = Guard(handle, "freezeframe")
-    for item in asked:
+    for item in request:
         try:
             sql = guard.check(item["sql"].encode(), item["parameters"]).sql if walls["guard"] else item["sql"]
             answer = ["done", handle.query(sql, "TSV", params=item["parameters"]).bytes().decode(errors="replace")[:2000]]

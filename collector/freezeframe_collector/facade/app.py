@@ -86,8 +86,8 @@ def build_app(
     known = {user.name: user for user in users} or {"default": User(name="default")}
     if admin_token is not None:
         known[ADMIN] = User(name=ADMIN, password=admin_token, may_insert=True)
-    shelf = shelf_of(store.engine.directory, store.database, cold=store.engine.cold)
-    facade = _Facade(shelf, users=known, writer=store.engine, queries=QueryLog(store))
+    paths = shelf_of(store.engine.directory, store.database, cold=store.engine.cold)
+    facade = _Facade(paths, users=known, writer=store.engine, queries=QueryLog(store))
     app = _app(facade)
     if admin_token is not None:
         app.router.add_post(admin.PATH, admin.Admin(store, admin_token).post)

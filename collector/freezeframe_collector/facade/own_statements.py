@@ -52,9 +52,11 @@ class AskedRun:
 
 def asked_run(request: QueryRequest, database: str) -> AskedRun | None:
     """Return the run that the request asks for; None if it is any other request."""
-    given = dict(request.parameters)
-    run = AskedRun(trace_id=given.pop("trace_id", ""), tenant=given.pop("tenant", None))
-    is_it = not given and _TRACE_ID.fullmatch(run.trace_id) and _says(request, database, _known(tenant=run.tenant is not None))
+    parameters = dict(request.parameters)
+    run = AskedRun(trace_id=parameters.pop("trace_id", ""), tenant=parameters.pop("tenant", None))
+    is_it = (
+        not parameters and _TRACE_ID.fullmatch(run.trace_id) and _says(request, database, _known(tenant=run.tenant is not None))
+    )
     return run if is_it else None
 
 
@@ -63,22 +65,22 @@ def asked_list(request: QueryRequest, database: str) -> str | None:
 
     One that looks into payloads is not answered here: that may take long.
     """
-    given = dict(request.parameters)
+    parameters = dict(request.parameters)
     try:
-        asked = from_json(RunList, json.loads(given.get(CHOICES, "")), CHOICES)
-        sql = list_statement(asked)
+        run_list = from_json(RunList, json.loads(parameters.get(CHOICES, "")), CHOICES)
+        sql = list_statement(run_list)
     except (ValueError, KeyError, RecursionError, WireError):
         return None
     named = {*_PARAMETER.findall(sql)}
     is_it = (
-        not asked.in_payloads
-        and all(name.isidentifier() for name in asked.columns)
-        and given.keys() == named
+        not run_list.in_payloads
+        and all(name.isidentifier() for name in run_list.columns)
+        and parameters.keys() == named
         and _says(request, database, sql.split())
     )
     if not is_it:
         return None
-    sql = _PARAMETER.sub(lambda found: quote_text(given[found[1]]), list_statement(asked, once=True))
+    sql = _PARAMETER.sub(lambda found: quote_text(parameters[found[1]]), list_statement(run_list, once=True))
     return f"{sql} {_BOUNDS}"
 
 

@@ -71,25 +71,25 @@ def parse_request(
     Raises:
         ClickHouseError: a parameter makes no sense.
     """
-    given = {**query, **fields}
-    text = given.get("query", "").encode()
-    settings = {name: value for name, value in given.items() if name not in _TRANSPORT and not name.startswith("param_")}
+    parameters = {**query, **fields}
+    text = parameters.get("query", "").encode()
+    settings = {name: value for name, value in parameters.items() if name not in _TRANSPORT and not name.startswith("param_")}
     try:
-        seconds = float(given.get("session_timeout") or _SESSION_SECONDS)
+        seconds = float(parameters.get("session_timeout") or _SESSION_SECONDS)
     except ValueError:
         raise ClickHouseError(36, "BAD_ARGUMENTS", "session_timeout: expected seconds") from None
-    blocks, http_compression = is_on(given.get("compress")), is_on(given.get("enable_http_compression"))
+    blocks, http_compression = is_on(parameters.get("compress")), is_on(parameters.get("enable_http_compression"))
     return QueryRequest(
         sql=text + b"\n" + body if text and body else text or body,
         query_id=query_id,
-        database=given.get("database") or headers.get("X-ClickHouse-Database") or None,
-        default_format=given.get("default_format") or headers.get("X-ClickHouse-Format") or DEFAULT_FORMAT,
+        database=parameters.get("database") or headers.get("X-ClickHouse-Database") or None,
+        default_format=parameters.get("default_format") or headers.get("X-ClickHouse-Format") or DEFAULT_FORMAT,
         settings=settings,
-        parameters={name[6:]: value for name, value in given.items() if name.startswith("param_")},
-        session_id=given.get("session_id") or None,
+        parameters={name[6:]: value for name, value in parameters.items() if name.startswith("param_")},
+        session_id=parameters.get("session_id") or None,
         session_seconds=min(seconds, 3600.0),
-        session_must_exist=is_on(given.get("session_check")),
-        wait=is_on(given.get("wait_end_of_query")),
+        session_must_exist=is_on(parameters.get("session_check")),
+        wait=is_on(parameters.get("wait_end_of_query")),
         encoding=_pick_encoding(headers.get("Accept-Encoding", "")) if http_compression and not blocks else None,
         blocks=blocks,
     )

@@ -112,11 +112,11 @@ def answer(http: web.Request, result: StatementResult, headers: Mapping[str, str
     Source: RFC 9110, sections 13.1.5 (If-Range) and 14 (Range).
     """
     headers = {**headers, **result.headers, "Accept-Ranges": "bytes", "ETag": result.etag}
-    asked = _slice(http) if http.headers.get("If-Range", result.etag) == result.etag else None
-    if http.method == "HEAD" or asked is None:
+    wanted = _slice(http) if http.headers.get("If-Range", result.etag) == result.etag else None
+    if http.method == "HEAD" or wanted is None:
         return web.Response(body=result.body, headers=headers)
     size = len(result.body)
-    start, end, _ = asked.indices(size)
+    start, end, _ = wanted.indices(size)
     if start >= end:
         return web.Response(status=416, headers={**headers, "Content-Range": f"bytes */{size}"})
     part = result.body[start:end]

@@ -101,8 +101,8 @@ class ReaderHost:
         if self._control is not None:
             return self._control
         cold = self._shelf.cold
-        shelf = replace(self._shelf, writer=self._shelf.writer.resolve(), cold=None if cold is None else cold.resolve())
-        about = json.dumps(asdict(shelf), default=str)
+        paths = replace(self._shelf, writer=self._shelf.writer.resolve(), cold=None if cold is None else cold.resolve())
+        about = json.dumps(asdict(paths), default=str)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(

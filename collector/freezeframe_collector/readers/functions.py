@@ -48,8 +48,8 @@ def refused_among(names: Iterable[str], handle: Any) -> set[str]:
 
     An engine of another version is asked for its functions, which costs some 30 ms.
     """
-    asked = {name.lower() for name in names} - ALLOWED
-    if _KNOWS_ENGINE or not asked:
-        return asked & ELSE
+    refused = {name.lower() for name in names} - ALLOWED
+    if _KNOWS_ENGINE or not refused:
+        return refused & ELSE
     listed = handle.query("SELECT lower(name) FROM system.functions", "TSV").bytes().decode()
-    return asked & set(listed.split())
+    return refused & set(listed.split())

@@ -183,8 +183,8 @@ class Guard:
         try:
             return self._handle.query(f"{_PARSE}{sql}", "TSVRaw", params=dict(parameters)).bytes().decode(errors="replace")
         except RuntimeError as error:  # its places count what stands before the statement
-            said = _PLACE.sub(lambda found: f"{found[1]}{int(found[2]) - len(_PARSE)}", str(error))
-            raise from_engine(RuntimeError(said)) from error
+            message = _PLACE.sub(lambda found: f"{found[1]}{int(found[2]) - len(_PARSE)}", str(error))
+            raise from_engine(RuntimeError(message)) from error
 
     def _walk(self, tree: str, words: list[bytes]) -> str | None:
         """Refuse what a reader may not touch; return the FORMAT."""

@@ -182,7 +182,7 @@ def _lock(folder: Path) -> None:
 
 def main() -> None:
     """Run a host: ``python -m freezeframe_collector.readers.host SHELF``, the control socket on standard input."""
-    shelf = from_json(Shelf, json.loads(sys.argv[1]), "shelf")
+    paths = from_json(Shelf, json.loads(sys.argv[1]), "shelf")
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the collector, and that ends the host
     signal.signal(signal.SIGTERM, _end)
     engine = load_engine()
@@ -195,7 +195,7 @@ def main() -> None:
     gc.freeze()
     folder = _make_folder()
     try:
-        Host(engine, shelf, control, folder).run()
+        Host(engine, paths, control, folder).run()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -51,9 +51,11 @@ class Unfinished:
         always has one should not be charged for them, so `took` notes more than arrived, capped at what was received.
         """
         with self._lock:
-            taken = {peer: min(self._taken.get(peer, 0), came) if peer in waiting else came for peer, came in received.items()}
-            self._taken = taken
-        return {peer: min(received[peer] - taken[peer], most) for peer, most in waiting.items() if peer in taken}
+            counted = {
+                peer: min(self._taken.get(peer, 0), came) if peer in waiting else came for peer, came in received.items()
+            }
+            self._taken = counted
+        return {peer: min(received[peer] - counted[peer], most) for peer, most in waiting.items() if peer in counted}
 
 
 def received_bytes(port: int) -> dict[str, int]:

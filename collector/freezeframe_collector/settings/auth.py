@@ -79,8 +79,8 @@ class Authenticator:
         Raises:
             UnauthenticatedError: the token is missing or unknown.
         """
-        given = _token_hash(authorization)
-        if given != self._reader and given not in self._senders():
+        token_hash = _token_hash(authorization)
+        if token_hash != self._reader and token_hash not in self._senders():
             raise UnauthenticatedError(
                 "expected `authorization: Bearer TOKEN`; it is in the file reader-token of the collector's data directory"
             )

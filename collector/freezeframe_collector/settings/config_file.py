@@ -126,14 +126,14 @@ def _contradictions(config: CollectorConfig) -> Iterator[str]:
 
 
 def _shared_ports(config: CollectorConfig) -> Iterator[str]:
-    taken: dict[int, str] = {}
+    owners: dict[int, str] = {}
     for name in ("grpc", "http", "clickhouse", "pages"):
         listener = getattr(config, name)
         if not listener.port or not getattr(listener, "enabled", True):
             continue
-        if listener.port in taken:
-            yield f"{name}.port: port {listener.port} is also {taken[listener.port]}"
-        taken[listener.port] = f"{name}.port"
+        if listener.port in owners:
+            yield f"{name}.port: port {listener.port} is also {owners[listener.port]}"
+        owners[listener.port] = f"{name}.port"
 
 
 def _dsn_faults(dsn: str) -> Iterator[str]:

@@ -145,8 +145,8 @@ def _sessions_joined(reports: Sequence[CallReport]) -> list[CallReport]:
     if not messages:
         return list(reports)
     requests = sorted((one for one in messages if one.values["request_model"]), key=_moment, reverse=True)
-    asked = (one for one in messages if one.values["input_preview"] and not one.values["request_model"])
-    prompts = sorted(asked, key=_moment, reverse=True)
+    model_prompts = (one for one in messages if one.values["input_preview"] and not one.values["request_model"])
+    prompts = sorted(model_prompts, key=_moment, reverse=True)
     texts = {one.values["response_id"]: one for one in messages if one.values["response_id"]}
     calls: list[CallReport] = []
     unanswered: list[CallReport] = []
@@ -322,9 +322,9 @@ def _values(group: _Group, messages: Mapping[str, Sequence[CallReport]]) -> Mapp
             continue
         sources = [*members, *above] if name in _OF_SPANS_ABOVE else members
         values[name] = next((one.values[name] for one in sources if one.values[name] not in _NOTHING), lead.values[name])
-    asked = [one for one in members if one.values["input_preview"]]
-    if asked:  # of the messages of a prompt, the last one
-        values["input_preview"] = max(asked, key=lambda one: (one.started_ns, _weight(one))).values["input_preview"]
+    with_input = [one for one in members if one.values["input_preview"]]
+    if with_input:  # of the messages of a prompt, the last one
+        values["input_preview"] = max(with_input, key=lambda one: (one.started_ns, _weight(one))).values["input_preview"]
     return values
 
 

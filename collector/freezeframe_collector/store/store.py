@@ -138,10 +138,12 @@ def open_store(
                 raise ConfigError(f"store: found {shown_address(dsn)}, expected chdb:///absolute/directory (three slashes)")
             from freezeframe_collector.store.embedded import DEFAULT_MEMORY_BYTES, MIN_MEMORY_BYTES, EmbeddedEngine
 
-            said = options.get("memory_bytes", str(DEFAULT_MEMORY_BYTES))
-            if not said.isdecimal() or int(said) < MIN_MEMORY_BYTES:
-                raise ConfigError(f"store: memory_bytes={said}: expected a number of bytes, {MIN_MEMORY_BYTES:,} or more")
-            engine = EmbeddedEngine(path, memory_bytes=int(said), cold_volume=cold.volume if cold else "")
+            memory_text = options.get("memory_bytes", str(DEFAULT_MEMORY_BYTES))
+            if not memory_text.isdecimal() or int(memory_text) < MIN_MEMORY_BYTES:
+                raise ConfigError(
+                    f"store: memory_bytes={memory_text}: expected a number of bytes, {MIN_MEMORY_BYTES:,} or more"
+                )
+            engine = EmbeddedEngine(path, memory_bytes=int(memory_text), cold_volume=cold.volume if cold else "")
             return Store(engine, database=database, policies=policies, cold=cold)
         case "clickhouse" | "clickhouses" | "http" | "https":
             from freezeframe_collector.store.server import ServerEngine

@@ -142,8 +142,8 @@ def segment_mark(log: str, number: int) -> bytes:
 
 def file_header(mark: bytes, extent: Extent) -> bytes:
     """Return the start of a segment's file."""
-    said = mark + extent.to_bytes()
-    return _LEAD + said + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(said))
+    fields = mark + extent.to_bytes()
+    return _LEAD + fields + _CHECKSUM.pack(xxhash.xxh3_64_intdigest(fields))
 
 
 def frame(
@@ -226,13 +226,13 @@ class _Found:
 
 def _read_header(data: bytes) -> tuple[bytes, Extent] | None:
     """Return the mark and the synced extent, or None if the checksum does not match."""
-    said = data[len(_LEAD) : HEADER_BYTES - _CHECKSUM.size]
+    fields = data[len(_LEAD) : HEADER_BYTES - _CHECKSUM.size]
     if (
         len(data) < HEADER_BYTES
-        or _CHECKSUM.pack(xxhash.xxh3_64_intdigest(said)) != data[len(_LEAD) + len(said) : HEADER_BYTES]
+        or _CHECKSUM.pack(xxhash.xxh3_64_intdigest(fields)) != data[len(_LEAD) + len(fields) : HEADER_BYTES]
     ):
         return None
-    return said[:_MARK_BYTES], Extent.from_bytes(said[_MARK_BYTES:])
+    return fields[:_MARK_BYTES], Extent.from_bytes(fields[_MARK_BYTES:])
 
 
 def _refuse_other_version(data: bytes) -> None:

@@ -329,8 +329,8 @@ class Index:
 
     def _hits(self, text: str, begins: Sequence[tuple[int, str]], blocked: _Blocked) -> list[Hit]:
         hits = self._hits_outside(text, begins, ())
-        taken = blocked(text) if hits else ()
-        return self._hits_outside(text, begins, taken) if taken else hits
+        blocked_spans = blocked(text) if hits else ()
+        return self._hits_outside(text, begins, blocked_spans) if blocked_spans else hits
 
     def _hits_outside(self, text: str, begins: Sequence[tuple[int, str]], blocked: Sequence[tuple[int, int]]) -> list[Hit]:
         matches: list[tuple[int, int, _Form]] = []

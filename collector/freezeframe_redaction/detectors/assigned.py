@@ -105,12 +105,12 @@ def _judge(name: str, value: str, start: int, *, scheme: str | None = None) -> t
 
 def _spoken(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
     """``my password is ...``, ``password for staging is ...``."""
-    said = match[1].rstrip(".,;:!?")
-    end = match.start(1) + len(said)
-    if is_marked_secret(said):
+    value = match[1].rstrip(".,;:!?")
+    end = match.start(1) + len(value)
+    if is_marked_secret(value):
         return (Candidate(match.start(1), end, CLAIM),)
-    signed = any(map(str.isalpha, said)) or not _SYMBOLS.isdisjoint(said.strip("-_"))
-    if len(said) < 6 or _FORMS.reference.match(said) or not signed or not any(map(str.isdigit, said)):
+    signed = any(map(str.isalpha, value)) or not _SYMBOLS.isdisjoint(value.strip("-_"))
+    if len(value) < 6 or _FORMS.reference.match(value) or not signed or not any(map(str.isdigit, value)):
         return ()
     return (Candidate(match.start(1), end, CLASS, "password"),)
 

@@ -63,10 +63,10 @@ def rule(run: runs.NumberRun) -> Candidate | None:
     anyhow = announced and _ANY.search(run.before) is not None
     certain = _UNMISTAKABLE.search(run.before) if announced else None
     for number in rows:
-        said = number.words and number.words.search(run.before)
+        cue = number.words and number.words.search(run.before)
         shaped = run.groups in number.shapes and " " not in run.raw[:4]
         mistyped = certain and number.words and number.words.search(certain.group())
-        if mistyped or ((said or ((shaped or anyhow) and number.valid is not always)) and number.valid(run.digits)):
+        if mistyped or ((cue or ((shaped or anyhow) and number.valid is not always)) and number.valid(run.digits)):
             return Candidate(run.start, run.end, CLASS, number.country)
     return None
 

@@ -106,13 +106,13 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
     if _is_nothing(text, end, raw, near[1]) if raw.isdigit() else _FORMS.decimal.match(raw):
         return examined
     whole = runs.run_at(text, low, high, start, end, near=near)
-    taken = classify(whole)
+    verdict = classify(whole)
     spaced = len(whole.raw) > 9 and (" " in whole.raw or "\t" in whole.raw)
-    if spaced and taken is None:
+    if spaced and verdict is None:
         return _pieces(text, low, high, start, end) or examined
-    if taken is None:
+    if verdict is None:
         return examined
-    return (taken,) if taken.end >= end else (taken, *_pieces(text, low, high, taken.end, end))
+    return (verdict,) if verdict.end >= end else (verdict, *_pieces(text, low, high, verdict.end, end))
 
 
 def _goes_on(text: str, end: int, high: int) -> bool:
@@ -189,9 +189,9 @@ def classify(run: runs.NumberRun) -> Candidate | None:
         # A Swedish number in its long form begins like a date.
         return national.rule(run) if length == 12 and run.hints & context.HINT_NATIONAL else None
     for rule in RULES:
-        taken = rule(run)
-        if taken is not None:
-            return taken
+        verdict = rule(run)
+        if verdict is not None:
+            return verdict
     return None
 
 

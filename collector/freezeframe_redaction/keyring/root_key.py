@@ -42,22 +42,22 @@ def derived(directory: Path, key_id: str, size: int) -> bytes | None:
 @cache
 def _fetch(path: Path, text: str) -> bytes:
     try:
-        said = tomllib.loads(text)
+        source = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{path}: is not valid TOML: {error}", do=f"expected {_EXPECTED}") from None
-    match said:
+    match source:
         case {"command": [str(), *_] as command, **rest} if not rest:
-            given = _run(path, [str(part) for part in command])
+            key = _run(path, [str(part) for part in command])
         case {"env": str(name), **rest} if not rest:
-            given = os.environb.get(name.encode(), b"")
-            if not given:
+            key = os.environb.get(name.encode(), b"")
+            if not key:
                 raise ConfigError(f"{path}: the environment variable {name} is not set", do="set it, or name another source")
         case {"file": str(name), **rest} if not rest:
-            given = _read(path, Path(name))
+            key = _read(path, Path(name))
         case _:
-            raise ConfigError(f"{path}: found {', '.join(sorted(said)) or 'nothing'}, expected {_EXPECTED}")
+            raise ConfigError(f"{path}: found {', '.join(sorted(source)) or 'nothing'}, expected {_EXPECTED}")
     try:
-        root = base64.b64decode(given.strip(), altchars=b"-_" if {*b"-_"} & {*given} else None, validate=True)
+        root = base64.b64decode(key.strip(), altchars=b"-_" if {*b"-_"} & {*key} else None, validate=True)
     except ValueError:
         root = b""
     if len(root) < _MIN_BYTES:

@@ -107,11 +107,11 @@ def _is_plain(key: str) -> bool:
 def field_name(held: Mapping[str, Any], key: str, keys: KeyContexts) -> str:
     """Return what ``{"name": "email", "value": ...}`` or ``{"type": "phone", "number": ...}`` calls its value, else the key."""
     for name in ("name", "key", "field", "label"):
-        said = held.get(name)
-        if type(said) is str and len(said) < 40:
-            return said
+        name_value = held.get(name)
+        if type(name_value) is str and len(name_value) < 40:
+            return name_value
     for name in ("type", "kind", "system"):  # the last is FHIR's: ``{"system": "phone", "value": ...}``
-        said = held.get(name)
-        if type(said) is str and len(said) < 40 and keys[said].prefix:
-            return said
+        name_value = held.get(name)
+        if type(name_value) is str and len(name_value) < 40 and keys[name_value].prefix:
+            return name_value
     return key

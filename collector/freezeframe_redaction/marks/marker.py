@@ -255,8 +255,8 @@ class Marker:
             for index, leaf in enumerate(leaves):
                 more = [] if leaf.is_number else search.find(leaf.text, [(mark.start, mark.end, "") for mark in out[index]])
                 if more:
-                    beside = [_Mark(start, end, names[leaf.text[start:end]]) for start, end in more]
-                    out[index] = sorted([*out[index], *beside], key=lambda mark: mark.start)
+                    extra = [_Mark(start, end, names[leaf.text[start:end]]) for start, end in more]
+                    out[index] = sorted([*out[index], *extra], key=lambda mark: mark.start)
         return out
 
     def _marks_of(self, candidate: Candidate, view: View) -> list[_Mark]:

@@ -209,9 +209,9 @@ def _toml(value: Any) -> str:
 
 
 def _classes(raw: Mapping[str, Any], faults: list[str]) -> set[str]:
-    given: Any = raw.get("classes", "all")
+    names: Any = raw.get("classes", "all")
     named = {"all": set(CLASSES), "minimal": {name for name, entry in CLASSES.items() if entry.minimal}}
-    chosen = named[given] if isinstance(given, str) and given in named else set(_strings(raw, "classes", faults))
+    chosen = named[names] if isinstance(names, str) and names in named else set(_strings(raw, "classes", faults))
     dropped = set(_strings(raw, "except", faults))
     unknown = sorted((chosen | dropped) - set(CLASSES))
     faults.extend(f"unknown class {entry!r}, {_meant(entry, CLASSES)}" for entry in unknown)

@@ -133,8 +133,8 @@ class Rules:
 
     def told(self, row: Mapping[str, Any]) -> str:
         """Return what a row says, for people: where it is, and its entries except names, triggers and examples."""
-        said = (f"{name} = {_short(value)}" for name, value in row.items() if value and name not in _NOT_TOLD)
-        return f"{self._file}: {'; '.join(said)}"
+        fields = (f"{name} = {_short(value)}" for name, value in row.items() if value and name not in _NOT_TOLD)
+        return f"{self._file}: {'; '.join(fields)}"
 
     def _pattern(self, given: Pattern) -> re.Pattern[str]:
         return re.compile(self.filled(given))

@@ -39,6 +39,6 @@ def digits_in(said: str) -> str:
 
 def spell_out(digits: str, like: str) -> str:
     """Return the digits as words of the language of `like`; anything that is not a digit is left out."""
-    said = set(_WORD.findall(like.lower()))
-    words = max(_LANGUAGES, key=lambda words: len(said.intersection(words)))
+    original_words = set(_WORD.findall(like.lower()))
+    words = max(_LANGUAGES, key=lambda words: len(original_words.intersection(words)))
     return " ".join(words[int(char)] for char in digits if "0" <= char <= "9")

@@ -143,8 +143,8 @@ def _tracked_by_git(paths: Iterable[str]) -> frozenset[str]:
     from freezeframe.context.environment import git_output
 
     known = _TRACKED
-    asked = [path for path in dict.fromkeys(paths) if path not in known]
-    for path in asked:
+    unknown = [path for path in dict.fromkeys(paths) if path not in known]
+    for path in unknown:
         folder = Path(path).parent
         inside = any((above / ".git").exists() for above in (folder, *folder.parents))
         known[path] = bool(inside and git_output(folder, "ls-files", "--", path))

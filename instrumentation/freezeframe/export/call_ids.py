@@ -37,29 +37,29 @@ class CallIds:
         text = record.text(genai.OUTPUT_MESSAGES)
         if text is None or '"tool_call"' not in text:
             return
-        asked = self._asked.setdefault(record.trace_id, [])
+        open_calls = self._asked.setdefault(record.trace_id, [])
         self._asked.move_to_end(record.trace_id)
         for message in json.loads(text):
             for part in message.get("parts", ()):
                 if part.get("type") == "tool_call" and part.get("id"):
-                    asked.append((part["id"], part.get("name", ""), _parsed(part.get("arguments"))))
+                    open_calls.append((part["id"], part.get("name", ""), _parsed(part.get("arguments"))))
         while len(self._asked) > _MAX_TRACES:
             self._asked.popitem(last=False)
 
     def _answer(self, record: SpanRecord) -> SpanRecord:
-        asked = self._asked.get(record.trace_id)
-        if not asked:
+        open_calls = self._asked.get(record.trace_id)
+        if not open_calls:
             return record
-        given = record.text(genai.TOOL_CALL_ID)
-        if given is not None:
-            self._asked[record.trace_id] = [call for call in asked if call[0] != given]
+        call_id = record.text(genai.TOOL_CALL_ID)
+        if call_id is not None:
+            self._asked[record.trace_id] = [call for call in open_calls if call[0] != call_id]
             return record
         name, arguments = record.text(genai.TOOL_NAME), _parsed(record.text(genai.TOOL_CALL_ARGUMENTS))
-        same_name = [call for call in asked if call[1] == name]
+        same_name = [call for call in open_calls if call[1] == name]
         match = next((call for call in same_name if call[2] == arguments), same_name[0] if len(same_name) == 1 else None)
         if match is None:
             return record
-        asked.remove(match)
+        open_calls.remove(match)
         return record.with_attributes({genai.TOOL_CALL_ID: match[0]})
 
 

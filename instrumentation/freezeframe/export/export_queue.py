@@ -372,14 +372,14 @@ class ExportQueue:
     def _deliver(self, batch: list[_Item], deadline: BatchDeadline) -> None:
         records = [record for item in batch if (record := self._record(item)) is not None]
         try:
-            fate = self.exporter.export(records, deadline)
+            result = self.exporter.export(records, deadline)
         except Exception as error:  # the network, the disk or the collector failed: never the application's concern
-            fate = Fate(failed=len(records), why=f"{type(error).__name__}: {error}")
-        self.counts.exported += fate.delivered
-        self.counts.spooled += fate.spooled
-        self.counts.failed += fate.failed + len(batch) - len(records)
-        if fate.failed:
-            say_once("export_queue.failed", "freezeframe: %d spans could not be delivered: %s", fate.failed, fate.why)
+            result = Fate(failed=len(records), why=f"{type(error).__name__}: {error}")
+        self.counts.exported += result.delivered
+        self.counts.spooled += result.spooled
+        self.counts.failed += result.failed + len(batch) - len(records)
+        if result.failed:
+            say_once("export_queue.failed", "freezeframe: %d spans could not be delivered: %s", result.failed, result.why)
 
     def _record(self, item: _Item) -> SpanRecord | None:
         from freezeframe.export.records import record_from_span

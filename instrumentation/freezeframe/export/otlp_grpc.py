@@ -65,16 +65,16 @@ class GrpcWire:
     def _explain(self, error: Any, size: int) -> DeliveryError:
         """Return what a failed call means for the batch."""
         code = getattr(error.code(), "name", "UNKNOWN")
-        said = f"{code}: {(error.details() or '')[:200]}{HOW_TO_GET_IN if code == 'UNAUTHENTICATED' else ''}"
+        reason = f"{code}: {(error.details() or '')[:200]}{HOW_TO_GET_IN if code == 'UNAUTHENTICATED' else ''}"
         delay_s = retry_delay_s(error.trailing_metadata() or ())
         if code in _RETRYABLE:
-            return TryAgain(said, delay_s, is_down="failed to connect" in said)
+            return TryAgain(reason, delay_s, is_down="failed to connect" in reason)
         if code == "RESOURCE_EXHAUSTED":
             if delay_s is not None:  # without RetryInfo the specification does not allow a retry
-                return TryAgain(said, delay_s)
-            if "larger than max" in said:
-                return TooLarge(f"{self.target}: {said}, {size} bytes")
-        return Refused(said) if code == "INVALID_ARGUMENT" else Unreachable(said)
+                return TryAgain(reason, delay_s)
+            if "larger than max" in reason:
+                return TooLarge(f"{self.target}: {reason}, {size} bytes")
+        return Refused(reason) if code == "INVALID_ARGUMENT" else Unreachable(reason)
 
     def _connect(self) -> Any:
         import grpc

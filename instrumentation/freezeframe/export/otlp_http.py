@@ -71,12 +71,12 @@ class HttpWire:
         if response.status < 300:
             return _rejected_spans(answer, response.getheader("Content-Type") or "")
         self.close()
-        said = f"answered {response.status}{HOW_TO_GET_IN if response.status == _UNAUTHORIZED else ''}"
+        reason = f"answered {response.status}{HOW_TO_GET_IN if response.status == _UNAUTHORIZED else ''}"
         if response.status in _RETRYABLE:
-            raise TryAgain(said, _seconds(response.getheader("Retry-After") or ""))
+            raise TryAgain(reason, _seconds(response.getheader("Retry-After") or ""))
         if response.status == _TOO_LARGE:
-            raise TooLarge(f"{self.target}: {said}, {len(body)} bytes")
-        raise (Refused if response.status in _BATCH_IS_WRONG else Unreachable)(said)
+            raise TooLarge(f"{self.target}: {reason}, {len(body)} bytes")
+        raise (Refused if response.status in _BATCH_IS_WRONG else Unreachable)(reason)
 
     def _connect(self, timeout_s: float) -> Any:
         import http.client

@@ -61,12 +61,12 @@ class SpoolingExporter:
         """Deliver the batch, or spool it; if it cannot be spooled either, go on as if there were no spool."""
         if not self._resting():
             try:
-                fate = self._live.export(records, deadline.within(_PATIENCE_S))
+                result = self._live.export(records, deadline.within(_PATIENCE_S))
             except Unreachable as error:
                 self._rest(error)
             else:
                 self._rest_s = 0.0
-                return fate
+                return result
         try:
             self._spool.put(*self._seal.seal(records))
         except (OSError, SpoolFull, ConfigError) as error:
@@ -92,7 +92,7 @@ class SpoolingExporter:
                 if claim is None:  # another process is delivering it
                     return False
                 try:
-                    fate = self._live.post(self._seal.open(claim), claim.header.spans, BatchDeadline(_DRAIN_TIMEOUT_S))
+                    result = self._live.post(self._seal.open(claim), claim.header.spans, BatchDeadline(_DRAIN_TIMEOUT_S))
                 except DamagedBatch as error:
                     logger.warning("freezeframe: %s; kept as it is", error)
                     self.drained.damaged += 1
@@ -103,8 +103,8 @@ class SpoolingExporter:
                     claim.done()
                 else:
                     self._rest_s = 0.0
-                    self.drained.delivered += fate.delivered
-                    self.drained.refused += fate.failed
+                    self.drained.delivered += result.delivered
+                    self.drained.refused += result.failed
                     claim.done()
         except Unreachable as error:
             self._rest(error)

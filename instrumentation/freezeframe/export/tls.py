@@ -35,9 +35,9 @@ class TlsFiles:
             self.context()
         except OSError as error:  # ssl.SSLError is an OSError
             named = ", ".join(name for name in (self.authorities, self.certificate, self.key) if name)
-            said = error.strerror or type(error).__name__
+            reason = error.strerror or type(error).__name__
             raise ConfigError(
-                f"certificate, client_certificate, client_key: {named}: {said}", do="name PEM files that belong together"
+                f"certificate, client_certificate, client_key: {named}: {reason}", do="name PEM files that belong together"
             ) from None
 
     def context(self) -> ssl.SSLContext:

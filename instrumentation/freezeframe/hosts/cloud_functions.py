@@ -27,8 +27,8 @@ def search(app: Any) -> tuple[str, ModuleType] | None:
     if module is None or type(app).__module__.partition(".")[0] not in ("flask", "starlette"):
         return None
     maker = "functions_framework:create_app" if hasattr(app, "wsgi_app") else "functions_framework.aio:create_asgi_app"
-    given = [name, relative_path(str(module.__file__)), os.environ.get("FUNCTION_SIGNATURE_TYPE", "http")]
-    return f"{maker}({str(given)[1:-1]})", module
+    words = [name, relative_path(str(module.__file__)), os.environ.get("FUNCTION_SIGNATURE_TYPE", "http")]
+    return f"{maker}({str(words)[1:-1]})", module
 
 
 def _was_read(module: ModuleType) -> bool:

@@ -70,8 +70,8 @@ class _Talk:
 
     def came(self) -> dict[str, Any]:
         """Return the messages of the client so far; in a replay all that it will send."""
-        given = getattr(self.context, RECEIVED, None)
-        return {"messages": [[sent, message.json()] for sent, message in self.received] if given is None else given}
+        received = getattr(self.context, RECEIVED, None)
+        return {"messages": [[sent, message.json()] for sent, message in self.received] if received is None else received}
 
     def end(self, error: BaseException | None = None) -> None:
         """End the run, if it is one."""
@@ -200,8 +200,8 @@ def _begin(behavior: Any, path: str, shape: str, context: Any, request: Any) -> 
             return {"method": METHOD, "path": path, "shape": shape, "headers": headers, "client": client}
 
         first: Callable[[tuple[str, ...]], str | None] = lambda names: next((named[n] for n in names if n in named), None)  # noqa: E731
-        asked = request_runs.Asked(name=path, first=first, given=given)
-        talk.scope = request_runs.begin_scope(functools.partial(_target, behavior), lambda: asked, talk.came)
+        description = request_runs.Asked(name=path, first=first, given=given)
+        talk.scope = request_runs.begin_scope(functools.partial(_target, behavior), lambda: description, talk.came)
         return talk
     return None
 

@@ -195,10 +195,10 @@ def asked_with(headers: Iterable[tuple[str, str]]) -> dict[str, str]:
     if switch.serving() is not None:
         return {name.lower(): value for name, value in headers}
     recorder = switch.recorder()
-    asked = () if recorder is None else (name.lower() for name in recorder.settings.request_headers)
+    wanted = () if recorder is None else (name.lower() for name in recorder.settings.request_headers)
     headers = [*headers]
     events = (name.lower() for name, _ in headers if name.lower().startswith(_EVENT))
-    return _kept(headers, _REQUEST_HEADERS.union(_session_headers(), asked, events))
+    return _kept(headers, _REQUEST_HEADERS.union(_session_headers(), wanted, events))
 
 
 def _session_headers() -> tuple[str, ...]:

@@ -101,8 +101,8 @@ def _data(message: Message) -> Any:
 def begin_talk(app: Any, scope: Message, asked: Callable[[], Asked]) -> Talk:
     """Begin what may be a run: `asked` returns the handshake."""
     received: list[list[Any]] = []
-    given = received if switch.serving() is None else scope.get(RECEIVED, [])
-    found = begin_scope(partial(target_of_application, app), asked, lambda: {"received": given})
+    messages = received if switch.serving() is None else scope.get(RECEIVED, [])
+    found = begin_scope(partial(target_of_application, app), asked, lambda: {"received": messages})
     return Talk(scope=found, received=received)
 
 

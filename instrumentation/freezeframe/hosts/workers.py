@@ -108,7 +108,7 @@ def begin(
         return None
     function = named(function)
     arguments = {str(number): value for number, value in enumerate(args, 1)} | kwargs
-    given = {"by": by, "args": list(args), "kwargs": kwargs, "id": task_id, "attempt": attempt}
+    payload = {"by": by, "args": list(args), "kwargs": kwargs, "id": task_id, "attempt": attempt}
     where = where or _place_of(function)
     target, file = where or (target_of(function), file_of(function))
     point = EntryPoint(
@@ -116,7 +116,7 @@ def begin(
         name=name,
         target=target,
         file=file,
-        input=values.encode(given),
+        input=values.encode(payload),
         gaps=(*input_gaps(arguments), *lacks),
         reach=None if where else _reach(function).gaps,
     )
@@ -293,8 +293,8 @@ def _hook_rq(module: ModuleType) -> None:
         task = None
         with guard("rq.begin"):
             tried = job.number_of_retries or 0
-            given = (tuple(job.args or ()), dict(job.kwargs or {}))
-            task = begin(job.func, *given, by="rq", name=job.func_name, task_id=job.id, attempt=tried)
+            arguments = (tuple(job.args or ()), dict(job.kwargs or {}))
+            task = begin(job.func, *arguments, by="rq", name=job.func_name, task_id=job.id, attempt=tried)
         return attempt(task, functools.partial(original, job), end=_handled)  # a work horse exits by os._exit
 
     _hooks.patches.around(module.Job, "perform", perform)

@@ -270,9 +270,9 @@ def _leave(token: Token[Place], around: Any) -> None:
 def command_entry(input_json: str | None = None, name: str | None = None) -> EntryPoint:
     """Return this process as an entry point, by its command line. Its arguments are input, not part of the target."""
     argv = ["python", *(relative_path(part) for part in sys.orig_argv[1:])]
-    given: dict[str, Any] = {"argv": argv}
+    payload: dict[str, Any] = {"argv": argv}
     if input_json is not None:
-        given["input"] = values.decode(input_json)
+        payload["input"] = values.decode(input_json)
     main = program_file()
     file = relative_path(main) if main else None
     return EntryPoint(
@@ -280,6 +280,6 @@ def command_entry(input_json: str | None = None, name: str | None = None) -> Ent
         name=name or (Path(main).name if main else "python"),
         target=file or "python",
         file=file,
-        input=values.encode(given),
+        input=values.encode(payload),
         reach=command_gaps,
     )

@@ -162,8 +162,8 @@ class EntryPayload:
 
     def add_input(self, name: str, value: object) -> None:
         """Add what the entry point was given after its start."""
-        given = {**values.decode(self._point.input), name: value}
-        self._point = replace(self._point, input=values.encode(given))
+        inputs = {**values.decode(self._point.input), name: value}
+        self._point = replace(self._point, input=values.encode(inputs))
 
     def describe(self, own: Attributes) -> tuple[str | None, Attributes]:
         """Return the attributes of the span as an entry's."""

@@ -258,10 +258,10 @@ _WORKER: Final = Gap(
 def command_gaps() -> tuple[Gap, ...]:
     """Return what keeps this process from being started again by its command line."""
     typed = hasattr(sys, "ps1") or sys.flags.interactive or hasattr(builtins, "__IPYTHON__")
-    given = program_file() is not None or {"-c", "-m"}.intersection(sys.orig_argv[1:])
+    has_program = program_file() is not None or {"-c", "-m"}.intersection(sys.orig_argv[1:])
     if is_worker():
         return (_WORKER,)
-    if typed or not given:
+    if typed or not has_program:
         return (_unreachable("the run began in an interactive session, or in a program read from standard input", _OWN_FILE),)
     if SERVERS.intersection(sys.modules):
         return (

@@ -72,13 +72,13 @@ class StandardStreams:
     @property
     def read(self) -> str | bytes | None:
         """Return what was read from standard input; None if nothing was, or too much."""
-        heard = None if self._read is None else self._read.heard
-        if not heard or len(heard) > _LIMIT:
+        text = None if self._read is None else self._read.heard
+        if not text or len(text) > _LIMIT:
             return None
         try:
-            return heard.decode()
+            return text.decode()
         except UnicodeDecodeError:
-            return bytes(heard)
+            return bytes(text)
 
     def begin(self) -> None:
         """Start to listen."""

@@ -44,8 +44,8 @@ def execute(arguments: argparse.Namespace) -> int:
             raise ReplayError(f"{why}; nothing was written")
         seal = write_audit(fixture, arguments.output, key=arguments.key)
     if arguments.json:
-        said = {"run": fixture.run_id, "audit": str(arguments.output), "seal": seal, "signed": arguments.key is not None}
-        print_json({**said, "exchanges": len(fixture.steps), "gaps": list(fixture.gaps)})
+        result = {"run": fixture.run_id, "audit": str(arguments.output), "seal": seal, "signed": arguments.key is not None}
+        print_json({**result, "exchanges": len(fixture.steps), "gaps": list(fixture.gaps)})
     else:
         signed = "signed" if arguments.key is not None else "not signed"
         print(f"wrote {arguments.output}: {len(fixture.steps)} exchanges of run {fixture.run_id}, {signed}\nseal {seal}")

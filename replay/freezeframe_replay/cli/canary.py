@@ -56,24 +56,24 @@ def execute(arguments: argparse.Namespace) -> int:
         ignore=frozenset(arguments.ignore),
         timeout_s=arguments.timeout,
     )
-    asked: list[AskedAgain] = []
+    answers: list[AskedAgain] = []
     quiet = arguments.quiet or arguments.json
     for fixture in _fixtures(arguments):
         for step in pinned_questions(fixture, frozenset(arguments.step)):
             with Progress(f"asking the model of run {fixture.run_id[:ID_DIGITS]}, step {step.number}", quiet=quiet):
                 found = ask_again(fixture, step, canary)
-            asked.append(found)
+            answers.append(found)
             if not arguments.json and not (arguments.quiet and not has_drifted(found) and not found.error):
                 print("\n".join(_lines(found, drifted=has_drifted(found))), flush=True)
-    if not asked:
+    if not answers:
         raise FixtureError("found no answered model call, so there is no question to ask again")
-    drifted = sum(map(has_drifted, asked))
-    silent = sum(bool(found.error) for found in asked)
+    drifted = sum(map(has_drifted, answers))
+    silent = sum(bool(found.error) for found in answers)
     if arguments.json:
-        said = {"drifted": drifted, "unanswered": silent, "ignored": sorted(canary.ignore)}
-        print_json({**said, "asked": [dataclasses.asdict(found) for found in asked]})
+        result = {"drifted": drifted, "unanswered": silent, "ignored": sorted(canary.ignore)}
+        print_json({**result, "asked": [dataclasses.asdict(found) for found in answers]})
     else:
-        print(f"{len(asked)} asked, {drifted} drifted, {silent} unanswered{_not_compared(asked, canary.ignore)}")
+        print(f"{len(answers)} asked, {drifted} drifted, {silent} unanswered{_not_compared(answers, canary.ignore)}")
     return EXIT_CODES[Verdict.DIVERGED if drifted else Verdict.INCOMPARABLE if silent else Verdict.IDENTICAL]
 
 

@@ -50,10 +50,10 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Print the comparison; 3 if the runs differ."""
     source = RunSource(place_of(arguments))
-    asked = DiffParameters(before=arguments.before, after=arguments.after)
-    found = DIFF.execute(source, asked)
+    parameters = DiffParameters(before=arguments.before, after=arguments.after)
+    found = DIFF.execute(source, parameters)
     if arguments.html is not None:
-        _write_page(arguments.html, DIFF.execute(source, dataclasses.replace(asked, whole=True)))
+        _write_page(arguments.html, DIFF.execute(source, dataclasses.replace(parameters, whole=True)))
     if arguments.json:
         print_json(DIFF.to_json(found))
     else:

@@ -54,8 +54,8 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Print the groups; with --replay, 3 if one is no longer re-enacted, 125 if one is incomparable."""
     since = None if arguments.since is None else dt.datetime.now(dt.UTC) - dt.timedelta(seconds=arguments.since)
-    asked = FailuresParameters(limit=arguments.limit, since=since, where=arguments.where)
-    groups = FAILURES.execute(RunSource(options.place_of(arguments)), asked)
+    parameters = FailuresParameters(limit=arguments.limit, since=since, where=arguments.where)
+    groups = FAILURES.execute(RunSource(options.place_of(arguments)), parameters)
     verdicts = _replay(arguments, groups) if arguments.replay else {}
     if arguments.output is not None and groups:
         _write(arguments, groups)

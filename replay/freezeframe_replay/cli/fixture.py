@@ -76,8 +76,8 @@ def _is_meant(run: Run, place: RunsPlace) -> bool:
         return True
     span = next(span for span in run.spans if span.span_id == run.entry.span_id)
     service = span.resource.attributes.get(genai.SERVICE_NAME, "none")
-    told = f"the last run is {run.entry.name} ({run.entry.target or 'another instrumentation'}) of the service {service}"
-    print(f"freezeframe fixture: {printable(told)}, run {run.trace_id}", file=sys.stderr)
+    description = f"the last run is {run.entry.name} ({run.entry.target or 'another instrumentation'}) of the service {service}"
+    print(f"freezeframe fixture: {printable(description)}, run {run.trace_id}", file=sys.stderr)
     return not sys.stdin.isatty() or input("make a fixture of it? [y/N] ").strip().lower() in ("y", "yes")
 
 

@@ -191,9 +191,9 @@ def _traces_of(url: str, arguments: argparse.Namespace) -> Iterator[list[SpanRec
 def _send(request: OtlpRequest, file: str, kind: str, home: Home, port: int) -> int:
     """Send one request; return how many of its spans were refused."""
     headers = {"Content-Type": request.content_type, **bearer(read_token(home.directory, SENDER))}
-    asked = urllib.request.Request(f"http://127.0.0.1:{port}/v1/{request.signal}", data=request.body, headers=headers)
+    http_request = urllib.request.Request(f"http://127.0.0.1:{port}/v1/{request.signal}", data=request.body, headers=headers)
     again = f"everything before it is stored; continue with `freezeframe import {kind} {file} --from {request.number}`"
-    return _rejected(request.content_type, deliver(asked, what=f"{file}, {request.place}", again=again))
+    return _rejected(request.content_type, deliver(http_request, what=f"{file}, {request.place}", again=again))
 
 
 def _rejected(content_type: str, body: bytes) -> int:

@@ -135,12 +135,12 @@ def whole(text: str) -> int:
 def bound(text: str) -> float:
     """Read a number that is not below zero."""
     try:
-        given = float(text)
+        number = float(text)
     except ValueError:
-        given = math.nan
-    if not 0 <= given < math.inf:
+        number = math.nan
+    if not 0 <= number < math.inf:
         raise argparse.ArgumentTypeError(f"found {text!r}, expected a number of 0 or more")
-    return given
+    return number
 
 
 def text_or_file(given: str, option: str) -> str:

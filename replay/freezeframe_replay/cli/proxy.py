@@ -49,8 +49,8 @@ def execute(arguments: argparse.Namespace) -> int:
         from freezeframe_replay.process.mcp_stdio import wrap_server
 
         return wrap_server(arguments.program)
-    given = {"file": arguments.file, "endpoint": arguments.endpoint, "service_name": arguments.service_name}
-    settings = collector_settings(given, arguments.data)
+    options = {"file": arguments.file, "endpoint": arguments.endpoint, "service_name": arguments.service_name}
+    settings = collector_settings(options, arguments.data)
     recorder, status, fate = record_program(arguments.program, settings=settings, is_proxy=arguments.all_http)
     print(_summary(recorder, fate, arguments.file), file=sys.stderr)
     return status

@@ -184,12 +184,12 @@ def _redact(line: str, redactor: Redactor, arguments: argparse.Namespace, tally:
         if not arguments.dry_run:
             sys.stdout.write(_dump(spans_to_otlp_json(spans)) + "\n")
         return
-    given = record["text"] if "text" in record else record["value"]
+    value = record["text"] if "text" in record else record["value"]
     listed = record.get("surrogates") or {}
     if not isinstance(listed, dict):
         raise WireError("surrogates: expected a JSON object")
     known = {str(surrogate): str(class_) for surrogate, class_ in cast("dict[str, Any]", listed).items()}
-    result = (redactor.knowing(known) if known else redactor).redact(given)
+    result = (redactor.knowing(known) if known else redactor).redact(value)
     tally.add(result.findings, len(line))
     if arguments.dry_run:
         return
@@ -205,8 +205,8 @@ def _redact(line: str, redactor: Redactor, arguments: argparse.Namespace, tally:
         "findings": findings,
         "surrogates": {**known, **result.surrogates},
     }
-    if arguments.explain and isinstance(given, str):
-        made["names"] = [_opinion(name, one) for name, one in redactor.opinions(given)]
+    if arguments.explain and isinstance(value, str):
+        made["names"] = [_opinion(name, one) for name, one in redactor.opinions(value)]
     sys.stdout.write(_dump(made) + "\n")
 
 

@@ -51,12 +51,12 @@ def execute(arguments: argparse.Namespace) -> int:
 
 
 def _summary(recorder: ProgramRecorder, saved: Saved) -> str:
-    asked = recorder.counts.get("model", 0)
+    model_calls = recorder.counts.get("model", 0)
     cost = f"${saved.cost_usd:.4f}" + (
         f" and {counted(saved.unpriced, 'call')} without a known price" if saved.unpriced else ""
     )
     return (
-        f"answered {saved.calls} of {counted(saved.calls + asked, 'model call')} from earlier runs; "
+        f"answered {saved.calls} of {counted(saved.calls + model_calls, 'model call')} from earlier runs; "
         f"saved {saved.input_tokens:,} tokens in, {saved.output_tokens:,} out, {cost}\n"
-        f"  asked and recorded {asked}: run {recorder.trace_id}"
+        f"  asked and recorded {model_calls}: run {recorder.trace_id}"
     )

@@ -139,8 +139,8 @@ def _run_with_misses(arguments: argparse.Namespace, run: ServedRun) -> int:
     def known(request: Request) -> Exchange | None:
         parts = urlsplit(request.url)
         target = parts.path + (f"?{parts.query}" if parts.query else "")
-        asked = replace(request, url=run.url_of(request.method, target) or request.url)
-        return run.session.respond(call_of(asked, request.body))
+        original = replace(request, url=run.url_of(request.method, target) or request.url)
+        return run.session.respond(call_of(original, request.body))
 
     settings = collector_settings({}, arguments.data)
     recorder, status, fate = record_program(

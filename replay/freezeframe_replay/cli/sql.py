@@ -34,8 +34,8 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Ask and print the rows."""
     query = sys.stdin.read() if arguments.query == "-" else arguments.query
-    asked = SqlParameters(query=query, values=_parameters(arguments.parameter))
-    found = SQL.execute(RunSource(place_of(arguments)), asked)
+    parameters = SqlParameters(query=query, values=_parameters(arguments.parameter))
+    found = SQL.execute(RunSource(place_of(arguments)), parameters)
     columns, rows = found.columns, found.rows
     if arguments.format == "json":
         print_json([dict(zip(columns, row, strict=True)) for row in rows])

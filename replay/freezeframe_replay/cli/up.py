@@ -54,8 +54,8 @@ COMMAND: Final = Command(
 def execute(arguments: argparse.Namespace) -> int:
     """Start what does not run, and print where it listens."""
     home = home_of(arguments)
-    given = {name: getattr(arguments, f"{name}_port") for name in sorted(_USUAL.chosen)}
-    chosen = {name: port for name, port in given.items() if port is not None}
+    chosen_ports = {name: getattr(arguments, f"{name}_port") for name in sorted(_USUAL.chosen)}
+    chosen = {name: port for name, port in chosen_ports.items() if port is not None}
     ports = replace(_USUAL, **chosen, chosen=frozenset(chosen))
 
     def start() -> None:

@@ -99,8 +99,8 @@ def _log(place: VaultPlace, arguments: argparse.Namespace) -> int:
         print(json.dumps(rows, ensure_ascii=False))
         return 0
     for row in rows:
-        asked = f"  by {row['who']}: {row['why']}" if "who" in row else ""
-        print(f"{row['at']}  {row['what']:9s}  {row['tenant']}  {row['of']}{asked}")
+        reason = f"  by {row['who']}: {row['why']}" if "who" in row else ""
+        print(f"{row['at']}  {row['what']:9s}  {row['tenant']}  {row['of']}{reason}")
     return 0
 
 

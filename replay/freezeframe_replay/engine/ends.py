@@ -157,10 +157,10 @@ def _class_and_text(error: Any) -> Any:
     """
     if not isinstance(error, dict):
         return error
-    said = {"class": error.get("class"), "text": error.get("text")}
+    parts = {"class": error.get("class"), "text": error.get("text")}
     inner = [_class_and_text(item) for item in _members(error)]
     yields = {"yields": error["yields"]} if "yields" in error else {}
-    return {**said, **({"inner": inner} if inner else {}), **yields}
+    return {**parts, **({"inner": inner} if inner else {}), **yields}
 
 
 def _members(error: dict[str, Any]) -> list[Any]:

@@ -47,8 +47,8 @@ class Server:
     @property
     def capabilities(self) -> JsonObject:
         """Return what clients may ask for: tools, and prompts and resources if the run asked for any."""
-        asked = {method.partition("/")[0] for method in self.methods}
-        return {"tools": {}, **{name: {} for name in SERVER_FEATURES if name in asked}}
+        prefixes = {method.partition("/")[0] for method in self.methods}
+        return {"tools": {}, **{name: {} for name in SERVER_FEATURES if name in prefixes}}
 
 
 def server_of(fixture: Fixture) -> Server:

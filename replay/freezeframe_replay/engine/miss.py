@@ -169,8 +169,8 @@ def _answer_text(exchange: Exchange) -> str:
     if exchange.seam == RECONSTRUCTED:
         answer = as_object(parse(exchange.response.body))
         return shorten(answer.get("error") or answer.get("result") or _in_words(as_objects(answer.get("parts"))))
-    said = _what_the_model_said(exchange) if exchange.kind is Kind.MODEL else ""
-    return shorten(said or exchange.response.body.decode(errors="replace"), 160)
+    reply = _what_the_model_said(exchange) if exchange.kind is Kind.MODEL else ""
+    return shorten(reply or exchange.response.body.decode(errors="replace"), 160)
 
 
 def _what_the_model_said(exchange: Exchange) -> str:

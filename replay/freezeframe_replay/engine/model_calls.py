@@ -121,18 +121,18 @@ def _mend_ids(calls: Sequence[ModelCall]) -> None:
     """Give tool calls the ids that their results answer to in the next request, if the span has others or none."""
     answered = {str(part.get("id")) for call in calls for part in parts_in_request(call, "tool_call_response")}
     for number, call in enumerate(calls):
-        asked = [part for part in call.parts if part.get("type") == "tool_call"]
-        if not asked or {str(part.get("id")) for part in asked} & answered:
+        tool_calls = [part for part in call.parts if part.get("type") == "tool_call"]
+        if not tool_calls or {str(part.get("id")) for part in tool_calls} & answered:
             continue
-        said = [same(item) for item in said_by(asked)]
+        contents = [same(item) for item in said_by(tool_calls)]
         for later in calls[number + 1 :]:
             reported = list(parts_in_request(later, "tool_call"))
             results = list(parts_in_request(later, "tool_call_response"))
-            slices = ((end, reported[end - len(asked) : end]) for end in range(len(asked), len(reported) + 1))
-            ends = [end for end, part in slices if [same(item) for item in said_by(part)] == said]
+            slices = ((end, reported[end - len(tool_calls) : end]) for end in range(len(tool_calls), len(reported) + 1))
+            ends = [end for end, part in slices if [same(item) for item in said_by(part)] == contents]
             if not ends or len(results) < ends[0]:
                 continue
-            for part, result in zip(asked, results[ends[0] - len(asked) : ends[0]], strict=True):
+            for part, result in zip(tool_calls, results[ends[0] - len(tool_calls) : ends[0]], strict=True):
                 part["id"] = result.get("id")
             call.losses.append(("tool call ids", "next request"))
             break

@@ -247,13 +247,15 @@ class PrivateValues:
         if whole is None or not whole.is_known:
             return False
         words = [part for part in now if part[0].isalnum() or self._token.fullmatch(part)]
-        given = [part for part in words if self._is_of_surrogate(part, whole.class_)]
-        if not given or (len(words) == 1 == len(given) and self._token.fullmatch(given[0])):
+        surrogate_parts = [part for part in words if self._is_of_surrogate(part, whole.class_)]
+        if not surrogate_parts or (len(words) == 1 == len(surrogate_parts) and self._token.fullmatch(surrogate_parts[0])):
             return False
-        if len(given) < len(words) and not made.with_computed:
+        if len(surrogate_parts) < len(words) and not made.with_computed:
             return False
         joined = replace(whole, text=self._with_texts("".join(now), lambda value: value.text), is_known=False)
-        return self._note(made, whole, joined, Why.DERIVED if len(given) == len(words) else Why.COMPUTED, is_whole=True)
+        return self._note(
+            made, whole, joined, Why.DERIVED if len(surrogate_parts) == len(words) else Why.COMPUTED, is_whole=True
+        )
 
     def _value_of(self, part: str) -> Value | None:
         assert self._marker is not None

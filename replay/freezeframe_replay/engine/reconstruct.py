@@ -289,11 +289,11 @@ def _result_of(part: JsonObject) -> JsonValue:
 
 
 def _tool_exchange(tool: _Tool) -> Exchange:
-    asked: JsonObject = {"arguments": tool.arguments}
+    request: JsonObject = {"arguments": tool.arguments}
     answer: JsonObject = {"error": tool.error} if tool.error else {"result": tool.result}
     # A tool that only the next request shows ran when its call had been answered.
     late = tool.span.text(genai.OPERATION_NAME) != genai.OP_EXECUTE_TOOL
-    made = _exchange(tool.span, Kind.TOOL, tool.name, asked, answer, call_id=tool.call_id)
+    made = _exchange(tool.span, Kind.TOOL, tool.name, request, answer, call_id=tool.call_id)
     if not late:
         return made
     at = tool.span.end_time_unix_nano
@@ -302,9 +302,9 @@ def _tool_exchange(tool: _Tool) -> Exchange:
 
 def _retrieval_exchange(span: SpanRecord) -> Exchange:
     documents = span.text(genai.RETRIEVAL_DOCUMENTS)
-    asked: JsonObject = {"query": span.text(genai.RETRIEVAL_QUERY)}
+    request: JsonObject = {"query": span.text(genai.RETRIEVAL_QUERY)}
     answer: JsonObject = {"documents": parse(documents) if documents else []}
-    return _exchange(span, Kind.RETRIEVAL, RETRIEVAL_NAME, asked, answer)
+    return _exchange(span, Kind.RETRIEVAL, RETRIEVAL_NAME, request, answer)
 
 
 def _mcp_exchange(span: SpanRecord, reported: McpRequest) -> Exchange:
@@ -322,9 +322,9 @@ def _embeddings(run: Run, by_id: Mapping[str, SpanRecord]) -> list[SpanRecord]:
 def _embedding_exchange(span: SpanRecord) -> Exchange:
     rows = embedded(span)
     model = span.text(genai.REQUEST_MODEL)
-    asked: JsonObject = {"texts": [text for text, _ in rows], "model": model}
+    request: JsonObject = {"texts": [text for text, _ in rows], "model": model}
     answer: JsonObject = {"vectors": [vector for _, vector in rows], "model": model}
-    return _exchange(span, Kind.MODEL, EMBEDDING_NAME, asked, answer)
+    return _exchange(span, Kind.MODEL, EMBEDDING_NAME, request, answer)
 
 
 def _exchange(

@@ -140,26 +140,26 @@ class ReplaySession:
         return spoken(found.step.exchange, call) if self._is_reconstructed else found.step.exchange
 
     def _answer(self, call: Call) -> Recorded | None:
-        asked = in_meaning(call) if self._is_reconstructed else call
-        key = self._lookup.key_of(asked)
+        request = in_meaning(call) if self._is_reconstructed else call
+        key = self._lookup.key_of(request)
         keeps = self._policy.keep_frames and len(self._made) < MAX_KEPT
         frames = frames_of_program() if keeps else ()
         with self._lock, self._claims.turn() as taken:
             self._hear(taken)
-            found = self._lookup.find(asked, key)
-            outlived = None if found is None else self._lookup.outlived(found, asked)
+            found = self._lookup.find(request, key)
+            outlived = None if found is None else self._lookup.outlived(found, request)
             self._note(call, None if outlived else found, frames)
             if found is None and self._is_beyond(call):
                 return self._go_beyond(call)
             if found is None or outlived is not None:
-                return self._leave_recording(call, outlived or self._lookup.miss(asked, key))
+                return self._leave_recording(call, outlived or self._lookup.miss(request, key))
             item = found.item
             if item.step.number == self._policy.stop_before:
-                raise self._stop(item, asked)
+                raise self._stop(item, request)
             if self._asks_anew(item, call):
                 self._asked_anew.add(item.step.number)
                 return self._go_live(call, item.step.number)
-            self._claims.claim(self._use(found, asked, key))
+            self._claims.claim(self._use(found, request, key))
             return item
 
     def _hear(self, taken: Mapping[int, Served]) -> None:

@@ -53,16 +53,16 @@ def in_meaning(call: Call) -> Call:
             name, said = _asked_of_a_model(call.request)
             return replace(call, name=name, lane=(), request=Request(body=dump(said).encode()))
         case Kind.TOOL:
-            asked: JsonObject = {"arguments": arguments_by_name(call.request)}
-            return replace(call, lane=(), request=Request(body=dump(asked).encode()))
+            request: JsonObject = {"arguments": arguments_by_name(call.request)}
+            return replace(call, lane=(), request=Request(body=dump(request).encode()))
         case Kind.RETRIEVAL:
-            asked = {"query": _query(arguments_by_name(call.request))}
-            return replace(call, name=RETRIEVAL_NAME, lane=(), request=Request(body=dump(asked).encode()))
+            request = {"query": _query(arguments_by_name(call.request))}
+            return replace(call, name=RETRIEVAL_NAME, lane=(), request=Request(body=dump(request).encode()))
         case Kind.MCP if call.name == CALL:
-            given = as_object(as_object(plain(parse(call.request.body))).get("kwargs"))
-            asked = {"arguments": as_object(given.get("arguments"))}
-            name = str(given.get("name"))
-            return replace(call, kind=Kind.TOOL, name=name, lane=(), request=Request(body=dump(asked).encode()))
+            keywords = as_object(as_object(plain(parse(call.request.body))).get("kwargs"))
+            request = {"arguments": as_object(keywords.get("arguments"))}
+            name = str(keywords.get("name"))
+            return replace(call, kind=Kind.TOOL, name=name, lane=(), request=Request(body=dump(request).encode()))
         case _:
             return replace(call, lane=())
 
@@ -121,9 +121,9 @@ def _asked_of_a_model(request: Request) -> tuple[str, JsonObject]:
     if not is_embedding:
         return name, request_meaning(described)
     document = as_object(parse(body))
-    given = next((document[field] for field in _EMBEDDED if field in document), [])
+    inputs = next((document[field] for field in _EMBEDDED if field in document), [])
     model = described.get(genai.REQUEST_MODEL)
-    return name, {"texts": embedding_inputs(given), "model": model if isinstance(model, str) else None}
+    return name, {"texts": embedding_inputs(inputs), "model": model if isinstance(model, str) else None}
 
 
 def _model_response(answer: JsonObject, request: Request) -> Response:
@@ -177,8 +177,8 @@ def _thought(part: JsonObject) -> Thought:
 
 def arguments_by_name(request: Request) -> JsonValue:
     """Return a function's arguments by name; a single text that is a JSON object, as frameworks hand it on, as that object."""
-    given = as_object(parse(request.body))
-    args, kwargs = given.get("args"), as_object(given.get("kwargs"))
+    arguments = as_object(parse(request.body))
+    args, kwargs = arguments.get("args"), as_object(arguments.get("kwargs"))
     named: JsonObject = {name: plain(item) for name, item in kwargs.items() if not _is_object(item)}
     if not isinstance(args, list) or not args:
         return arguments_of(named)
@@ -203,11 +203,14 @@ def plain(item: JsonValue) -> JsonValue:
 
 
 def _query(arguments: JsonValue) -> JsonValue:
-    given = as_object(arguments)
-    args = given.get("args")
+    arguments_object = as_object(arguments)
+    args = arguments_object.get("args")
     if isinstance(args, list) and args:
         return args[0]
-    return next((given[name] for name in _QUERY_NAMES if name in given), next(iter(given.values()), None))
+    return next(
+        (arguments_object[name] for name in _QUERY_NAMES if name in arguments_object),
+        next(iter(arguments_object.values()), None),
+    )
 
 
 def _result(result: JsonValue, call: Call) -> Any:
@@ -289,8 +292,8 @@ def _results_in(asked: Exchange) -> set[tuple[str, str]]:
     """Return the tool calls, each with its arguments, that are in a model step's request with their results."""
     if asked.kind is not Kind.MODEL:
         return set()
-    said = as_objects(as_object(parse(asked.request.body)).get("messages"))
-    return {(str(item.get("call")), dump_canonical(item.get("arguments"))) for item in said if "call" in item}
+    messages = as_objects(as_object(parse(asked.request.body)).get("messages"))
+    return {(str(item.get("call")), dump_canonical(item.get("arguments"))) for item in messages if "call" in item}
 
 
 def _as_received(tool: Exchange) -> tuple[str, str]:

@@ -26,8 +26,8 @@ def tools_in_requests(steps: Sequence[Step]) -> Iterator[Exchange]:
     """Yield the calls of tools that only the model calls show, in order. A tool that a step reports itself is left out."""
     reported = {step.exchange.name for step in steps if step.exchange.kind in FUNCTIONS}
     reported |= {_name_of(step.exchange) for step in steps if step.exchange.kind is Kind.MCP and step.exchange.name == CALL}
-    asked = [step.exchange for step in steps if step.exchange.kind is Kind.MODEL and step.exchange.request.method]
-    said = [attributes_of(exchange) for exchange in asked]
+    model_calls = [step.exchange for step in steps if step.exchange.kind is Kind.MODEL and step.exchange.request.method]
+    messages = [attributes_of(exchange) for exchange in model_calls]
     results = [
         [
             part
@@ -35,11 +35,11 @@ def tools_in_requests(steps: Sequence[Step]) -> Iterator[Exchange]:
             for part in as_objects(message.get("parts"))
             if part.get("type") == "tool_call_response" and has_result(part)
         ]
-        for attributes in said
+        for attributes in messages
     ]
     without_id = 0
-    for place, exchange in enumerate(asked):
-        calls = (part for part in answer_parts(said[place]) if part.get("type") == "tool_call")
+    for place, exchange in enumerate(model_calls):
+        calls = (part for part in answer_parts(messages[place]) if part.get("type") == "tool_call")
         for number, part in enumerate(calls):
             call_id, name = part.get("id"), as_text(part.get("name")) or ""
             # Some APIs have no ids: their results are in the order of the calls.
@@ -56,14 +56,14 @@ def tools_in_requests(steps: Sequence[Step]) -> Iterator[Exchange]:
 
 
 def _tool(model: Exchange, span_id: str, call: JsonObject, name: str, result: JsonObject) -> Exchange:
-    asked: JsonObject = {"args": [], "kwargs": as_object(arguments_of(call.get("arguments")))}
-    told = values.encode(_result(result.get("response", result.get("result")))).encode()
+    request: JsonObject = {"args": [], "kwargs": as_object(arguments_of(call.get("arguments")))}
+    result_bytes = values.encode(_result(result.get("response", result.get("result")))).encode()
     return Exchange(
         kind=Kind.TOOL,
         name=name,
         seam=SEAM,
-        request=Request(body=dump(asked).encode()),
-        response=Response(chunks=(Chunk(data=told),), completion=Completion.COMPLETE),
+        request=Request(body=dump(request).encode()),
+        response=Response(chunks=(Chunk(data=result_bytes),), completion=Completion.COMPLETE),
         span_id=span_id,
         parent_span_id=model.parent_span_id,
         call_id=as_text(call.get("id")),

@@ -36,8 +36,8 @@ class Turns:
         self._real_time = real_time
         self._on_time = on_time
         self._on_standstill = on_standstill
-        asked_ns = (step.exchange.start_time_unix_nano for step in fixture.askable)
-        self._pace = Pace(asked_ns, start_ns=self._start_ns, on_time=on_time, skips=not (real_time or is_live))
+        start_times = (step.exchange.start_time_unix_nano for step in fixture.askable)
+        self._pace = Pace(start_times, start_ns=self._start_ns, on_time=on_time, skips=not (real_time or is_live))
         self.loop_time, self.is_awaited = self._pace.loop_time, self._pace.is_awaited
         self.after_fork = self._pace.after_fork
 

@@ -96,12 +96,12 @@ def bisect(folder: Path, fixture: Fixture, trial: Trial, *, good: str, bad: str,
 
         for name, commit in ends:
             _check_end(name, try_commit(commit))
-        said = git_text(worktree, "bisect", "start", *(commit for _, commit in reversed(ends)))
-        while (found := _FOUND.search(said)) is None:
-            if _ONLY_SKIPPED in said:
-                suspects = re.findall(r"^[0-9a-f]{40,64}$", said, re.MULTILINE)
+        output = git_text(worktree, "bisect", "start", *(commit for _, commit in reversed(ends)))
+        while (found := _FOUND.search(output)) is None:
+            if _ONLY_SKIPPED in output:
+                suspects = re.findall(r"^[0-9a-f]{40,64}$", output, re.MULTILINE)
                 return Bisection(first_bad=None, suspects=tuple(suspects), tried=tuple(tried))
-            said = git(worktree, "bisect", _WORDS[try_here().verdict], may_fail=True).decode(errors="replace")
+            output = git(worktree, "bisect", _WORDS[try_here().verdict], may_fail=True).decode(errors="replace")
         known = {item.commit: item for item in tried}
         for commit in git_text(worktree, "rev-parse", found[1], f"{found[1]}^@").split():
             if commit in known and try_commit(commit).verdict is not known[commit].verdict:

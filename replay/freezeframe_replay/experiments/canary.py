@@ -142,8 +142,8 @@ def _drifts(before: AnswerFacts, now: AnswerFacts) -> Iterator[Drift]:
 def _is_steady(request: Request) -> bool:
     """Return whether a request asks for the same words each time: temperature 0, or a seed."""
     match = find_dialect_of(request)
-    said = {} if match is None else match.dialect.request_attributes(request.body)
-    return said.get(genai.REQUEST_TEMPERATURE) == 0 or genai.REQUEST_SEED in said
+    attributes = {} if match is None else match.dialect.request_attributes(request.body)
+    return attributes.get(genai.REQUEST_TEMPERATURE) == 0 or genai.REQUEST_SEED in attributes
 
 
 # -- the request ---------------------------------------------------------------------------------------------------------

@@ -226,9 +226,9 @@ def _judge_row(
         return RowResult(**common, finding=ExperimentVerdict.CHANGED, why=f"a different outcome at {outcome.path}")
     judgement = ask_judge(judging.judge, _case(fixture, report), records=judging.records, live=judging.live)
     finding = ExperimentVerdict.SAME if judgement.passed else ExperimentVerdict.CHANGED
-    said = "means the same" if judgement.passed else "means something else"
+    meaning = "means the same" if judgement.passed else "means something else"
     score = "" if judgement.score is None else f", {judgement.score:g}"
-    why = f"judge: {said}{score}{f': {judgement.reason}' if judgement.reason else ''}"
+    why = f"judge: {meaning}{score}{f': {judgement.reason}' if judgement.reason else ''}"
     return RowResult(**common, judgement=judgement, finding=finding, why=why)
 
 

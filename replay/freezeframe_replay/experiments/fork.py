@@ -262,8 +262,8 @@ def _said(exchange: Exchange, text: str) -> Response:
         content_type = next((value for name, value in recorded.headers if name.lower() == "content-type"), Form.DOCUMENT.value)
         body = decode_body(recorded.body, recorded.headers)
         form = read_body(body, content_type).form
-        said = dialect.response_attributes(body, content_type=content_type, status=recorded.status or 200)
-        names = {"id": said.get(genai.RESPONSE_ID), "model": said.get(genai.RESPONSE_MODEL)}
+        attributes = dialect.response_attributes(body, content_type=content_type, status=recorded.status or 200)
+        names = {"id": attributes.get(genai.RESPONSE_ID), "model": attributes.get(genai.RESPONSE_MODEL)}
         answer = replace(answer, **{name: str(value) for name, value in names.items() if value})
     try:
         written = dialect.write_answer(answer, exchange.request, form=form)

@@ -87,15 +87,15 @@ def ask_judge(judge: Judge, case: Case, *, records: Path, live: bool) -> Judgeme
     recorded = (directory / "manifest.json").exists()
     try:
         if recorded or live:
-            said = Cassette(directory=directory, mode=Mode.ONCE, may_be_empty=True).play(judge, case)
+            reply = Cassette(directory=directory, mode=Mode.ONCE, may_be_empty=True).play(judge, case)
         else:
-            said = _ask_unrecorded(judge, case)
+            reply = _ask_unrecorded(judge, case)
     except AssertionError as error:
         raise ReplayError(
             f"judge {_name_of(judge)}: {str(error).splitlines()[0]}",
             do="let it ask for real with --judge-live; the answers are recorded for the next time",
         ) from error
-    return _judgement(said, _name_of(judge))
+    return _judgement(reply, _name_of(judge))
 
 
 def _ask_unrecorded(judge: Judge, case: Case) -> Any:

@@ -123,8 +123,8 @@ def _results(fixture: Fixture, rng: random.Random) -> Iterator[_Make]:
         exchange = step.exchange
         if exchange.request.method or exchange.response.completion is not Completion.COMPLETE:
             continue
-        given = json.loads(exchange.response.body or b"null")
-        for said, changed in _distinct(given, _given_otherwise(given, rng)):
+        result = json.loads(exchange.response.body or b"null")
+        for said, changed in _distinct(result, _given_otherwise(result, rng)):
             edit = Edit(target=Target.RESULT, step=step.number, value=changed)
             yield _forked(fixture, edit, Aim.RESULT, f"{exchange.name}: {said}")
         yield _failing(fixture, step)

@@ -46,14 +46,14 @@ def open_stopped_store(directory: Path) -> str:
         port, password = int(about["port"]), str(about["password"])
     except (ValueError, KeyError, TypeError):
         process.stdin.close()
-        said = process.stderr.read().decode(errors="replace").strip()
+        message = process.stderr.read().decode(errors="replace").strip()
         process.wait()
-        if "No module named freezeframe_collector" in said or "is not installed" in said:
+        if "No module named freezeframe_collector" in message or "is not installed" in message:
             raise ConfigError(
                 f"{directory}: its collector is not running, and reading its files needs the embedded store",
                 do=install_command("embedded"),
             ) from None
-        raise PermanentStoreError(f"{directory}: the store cannot be opened: {said[-500:]}") from None
+        raise PermanentStoreError(f"{directory}: the store cannot be opened: {message[-500:]}") from None
     atexit.register(_end, process)
     return f"clickhouse://default:{password}@127.0.0.1:{port}/freezeframe"
 

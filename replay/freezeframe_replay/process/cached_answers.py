@@ -61,12 +61,12 @@ class CachedAnswers:
         if match is None:
             return None
         requested = match.dialect.request_attributes(request.body)
-        said = {
+        answers = {
             genai.INPUT_MESSAGES: str(requested.get(genai.INPUT_MESSAGES) or "").encode(),
             genai.REQUEST_BODY: request.body,
         }
-        place = str(requested.get(genai.REQUEST_MODEL) or ""), input_preview(said)
-        asked = Exchange(kind=Kind.MODEL, name="", seam="", request=request)
+        place = str(requested.get(genai.REQUEST_MODEL) or ""), input_preview(answers)
+        call = Exchange(kind=Kind.MODEL, name="", seam="", request=request)
         with self._lock:
             if place not in self._asked:
                 self._asked.add(place)
@@ -74,7 +74,7 @@ class CachedAnswers:
                     self._read(*place)
                 except (StoreError, WireError) as error:
                     self.fault = error.message
-            found = self._answers.get(_place(asked))
+            found = self._answers.get(_place(call))
             if found is None:
                 return None
             exchange, span = found

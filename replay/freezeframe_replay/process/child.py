@@ -352,15 +352,17 @@ def _compare_outcome() -> None:
         _state["session"].leave(None, values.encode_exception(error))
         return
     recorded: Any = values.decode(fixture.entry.output) if fixture.entry.output else None
-    heard = recorded if isinstance(recorded, dict) else {}
+    recorded_outcome = recorded if isinstance(recorded, dict) else {}
     came_to = streams.outcome
-    if "stdout" not in heard and fixture.entry.error is None:
+    if "stdout" not in recorded_outcome and fixture.entry.error is None:
         came_to.pop("stdout", None)
-    unheard = tuple(part for part in {**heard, **came_to} if None in (heard.get(part, 0), came_to.get(part, 0)))
+    unheard = tuple(
+        part for part in {**recorded_outcome, **came_to} if None in (recorded_outcome.get(part, 0), came_to.get(part, 0))
+    )
     _state["unheard"] = unheard  # the verdict says that it was not compared
     came_to = {part: came_to[part] for part in came_to if part not in unheard}
-    came_to |= {part: heard[part] for part in unheard if part in heard}
-    if came_to and (heard or fixture.entry.error is not None):
+    came_to |= {part: recorded_outcome[part] for part in unheard if part in recorded_outcome}
+    if came_to and (recorded_outcome or fixture.entry.error is not None):
         _state["session"].leave(values.encode(came_to), None)
 
 

@@ -57,12 +57,12 @@ def made_by_the_framework(target: str, own: OwnCode) -> Callable[[], Any] | None
     """Return what makes the application of a function under Google's framework; None if the target does not say that."""
     maker, _, rest = target.partition("(")
     try:
-        given = ast.literal_eval(f"[{rest.removesuffix(')')}]") if maker in _MAKERS else []
+        arguments = ast.literal_eval(f"[{rest.removesuffix(')')}]") if maker in _MAKERS else []
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return None
-    if len(given) != 3 or not all(isinstance(word, str) for word in given):
+    if len(arguments) != 3 or not all(isinstance(word, str) for word in arguments):
         return None
-    name, file, signature = given
+    name, file, signature = arguments
     found = own.find(file)
     if found is None or found.suffix != ".py" or signature not in _SIGNATURES or name not in _functions_of(found):
         return None
@@ -76,8 +76,8 @@ def made_by_the_framework(target: str, own: OwnCode) -> Callable[[], Any] | None
 
 def _given(entry: Entry, name: str) -> Any:
     """Return a text of the recorded input, read as the call reads it; None if there is none."""
-    given: Any = values.decode(entry.input or "{}")
-    value = given.get(name) if isinstance(given, dict) else None
+    arguments: Any = values.decode(entry.input or "{}")
+    value = arguments.get(name) if isinstance(arguments, dict) else None
     return value if isinstance(value, str) else None
 
 

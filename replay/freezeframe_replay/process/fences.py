@@ -166,5 +166,5 @@ def _shown(path: str) -> str:
 
 def _code_directories() -> tuple[str, ...]:
     """Return the directories of the program's and Python's code."""
-    given = (os.getcwd(), sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)
-    return tuple(dict.fromkeys(os.path.realpath(path) for path in given if path))
+    directories = (os.getcwd(), sys.prefix, sys.base_prefix, sys.exec_prefix, *sys.path)
+    return tuple(dict.fromkeys(os.path.realpath(path) for path in directories if path))

@@ -59,8 +59,8 @@ def reenact_in_kernel(shell: Any, fixture: Fixture, *, keys: Path) -> Report:
             os.waitpid(pid, 0)
             raise
         if not report.exists():
-            said = error_file.read_text() if error_file.exists() else ""
-            raise ReplayError(f"the copy of the kernel ended without a report: {said or 'it said nothing'}")
+            message = error_file.read_text() if error_file.exists() else ""
+            raise ReplayError(f"the copy of the kernel ended without a report: {message or 'it message nothing'}")
         return report_from_json(report.read_text(encoding="utf-8"))
 
 
@@ -92,9 +92,9 @@ def _call_of(shell: Any, fixture: Fixture) -> Callable[[], None]:
             f"run {fixture.run_id}: its entry is neither a cell nor a marked function (found: {entry.kind or 'none'})",
             do=f"replay it outside of the kernel: freezeframe replay {fixture.run_id}",
         )
-    given = child.arguments_of(fixture)
+    arguments = child.arguments_of(fixture)
     if entry.target == CELL:
-        text = _own_cell(shell, given["args"][0], fixture)
+        text = _own_cell(shell, arguments["args"][0], fixture)
         return lambda: _run_cell(shell, text)
     module, _, qualname = entry.target.partition(":")
     if module != "__main__":
@@ -108,7 +108,7 @@ def _call_of(shell: Any, fixture: Fixture) -> Callable[[], None]:
             f"run {fixture.run_id}: this kernel has no function {qualname!r:.200} that is marked with @freezeframe.run",
             do="run the cell that defines it, then try again",
         )
-    return lambda: child.call(found, given, fixture)
+    return lambda: child.call(found, arguments, fixture)
 
 
 def _own_cell(shell: Any, recorded: str, fixture: Fixture) -> str:

@@ -132,8 +132,8 @@ def _entry(made: Entry, origin: Entry, report: Report) -> Entry:
 
 def _with_random(made: str | None, origin: str | None) -> str | None:
     """Return the readings with the origin's of `random`: a replay repeats them and notes nothing about them."""
-    given: dict[str, list[str]] = json.loads(origin or "{}")
-    drawn = {feed: row for feed, row in given.items() if feed.startswith("random")}
+    draws: dict[str, list[str]] = json.loads(origin or "{}")
+    drawn = {feed: row for feed, row in draws.items() if feed.startswith("random")}
     return json.dumps({**json.loads(made or "{}"), **drawn}) if drawn else made
 
 

@@ -233,13 +233,13 @@ class Layer:
 
     def _open(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
         original = self._os["open"]
-        given = {} if dir_fd is None else {"dir_fd": dir_fd}
+        options = {} if dir_fd is None else {"dir_fd": dir_fd}
         where = self._path(path, dir_fd)
         if self._is_real(where) or flags & _TEMPORARY == _TEMPORARY:
-            return original(path, flags, mode, **given)
+            return original(path, flags, mode, **options)
         there = self._place(where)
         if not flags & _WRITES:
-            return original(path, flags, mode, **given) if there == where else original(there, flags, mode)
+            return original(path, flags, mode, **options) if there == where else original(there, flags, mode)
         if os.path.lexists(there):
             if flags & os.O_EXCL and flags & os.O_CREAT:
                 raise _error(errno.EEXIST, path)
@@ -249,9 +249,9 @@ class Layer:
             raise _error(errno.ENOENT, path)
         elif self._is_temporary(where):
             self._note_made(where)
-            return original(path, flags, mode, **given)
+            return original(path, flags, mode, **options)
         if self._is_refused(where):
-            return original(path, flags, mode, **given)
+            return original(path, flags, mode, **options)
         return original(self._copy(where, content=not flags & os.O_TRUNC), flags, mode)
 
     def _is_temporary(self, path: str) -> bool:

@@ -53,17 +53,17 @@ def wrap_server(argv: list[str]) -> int:
         server = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     except OSError as error:
         raise ReplayError(f"{argv[0]}: cannot be started: {error.strerror}") from error
-    asked: dict[str, tuple[JsonObject, int]] = {}
+    calls: dict[str, tuple[JsonObject, int]] = {}
     with server, ended_with_us(server.pid):
-        threading.Thread(target=_hand_in, args=(server, asked), daemon=True).start()
+        threading.Thread(target=_hand_in, args=(server, calls), daemon=True).start()
         assert server.stdout is not None
         for line in server.stdout:
             answer = as_object(parse(line))
-            known = asked.pop(dump(answer.get("id")), None) if "method" not in answer else None
+            known = calls.pop(dump(answer.get("id")), None) if "method" not in answer else None
             if known is not None and calls_url:  # before the client can go on, and end
                 call, start_ns = known
-                said: JsonObject = {"method": call.get("method"), "params": call.get("params"), "answer": answer}
-                _post(calls_url, {**said, "start": start_ns, "end": time.time_ns()})
+                message: JsonObject = {"method": call.get("method"), "params": call.get("params"), "answer": answer}
+                _post(calls_url, {**message, "start": start_ns, "end": time.time_ns()})
             sys.stdout.buffer.write(line)
             sys.stdout.buffer.flush()
     return server.returncode
@@ -71,24 +71,24 @@ def wrap_server(argv: list[str]) -> int:
 
 def _hand_in(server: subprocess.Popen[bytes], asked: dict[str, tuple[JsonObject, int]]) -> None:
     """Hand the client's messages to the server, and remember its requests."""
-    given: Any = server.stdin
+    server_input: Any = server.stdin
     try:
         for line in sys.stdin.buffer:
             message = as_object(parse(line))
             if "id" in message and as_text(message.get("method")):
                 asked[dump(message.get("id"))] = (message, time.time_ns())
-            given.write(line)
-            given.flush()
-        given.close()
+            server_input.write(line)
+            server_input.flush()
+        server_input.close()
     except OSError:
         return  # the server has ended, and so do we
 
 
 def _post(url: str, message: JsonValue) -> bytes:
     opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
-    asked = urllib.request.Request(url, data=dump(message).encode(), headers={"Content-Type": "application/json"})  # noqa: S310 - ours
+    request = urllib.request.Request(url, data=dump(message).encode(), headers={"Content-Type": "application/json"})  # noqa: S310 - ours
     try:
-        with opener.open(asked) as response:
+        with opener.open(request) as response:
             return response.read()
     except urllib.error.HTTPError as error:
         return error.read()

@@ -198,14 +198,14 @@ def tool_call_of(span: SpanRecord) -> Exchange | None:
     failed = span.status_code is StatusCode.ERROR
     if arguments is None or (result is None and not failed):
         return None
-    given = as_object(plain(parse(arguments))) if isinstance(arguments, str) else {}
+    arguments_object = as_object(plain(parse(arguments))) if isinstance(arguments, str) else {}
     error = RuntimeError(span.status_message or span.text(genai.ERROR_TYPE) or "failed") if failed else None
     text = result if isinstance(result, str) and _is_json(result) else dump(result if isinstance(result, str) else None)
     return Exchange(
         kind=Kind.TOOL,
         name=name,
         seam=_TELEMETRY_SEAM,
-        request=Request(body=dump({"args": [], "kwargs": given}).encode()),
+        request=Request(body=dump({"args": [], "kwargs": arguments_object}).encode()),
         response=Response(completion=Completion.NONE) if error else Response(chunks=(Chunk(data=text.encode()),)),
         error=None if error is None else values.encode_exception(error),
         span_id=span.span_id,

@@ -74,8 +74,8 @@ def record_program(
             variables = stack.enter_context(proxy)
             status = run_program(argv, {**os.environ, **variables}, timeout_s=timeout_s, stdout=stdout)
     finally:
-        fate = recorder.finish(status)
-    return recorder, status, fate
+        result = recorder.finish(status)
+    return recorder, status, result
 
 
 def _resource(settings: Settings, program: str) -> dict[str, AttributeValue]:

@@ -190,7 +190,7 @@ class _Handler(LoopbackHandler):
         headers = [pair for pair in self.headers.items() if pair[0].lower() != "proxy-authorization"]  # our token
         request = clean_request(self.command, url, headers)
         subject = http_seam.subject_of(request, body)
-        asked = Body(self._proxy.limit_bytes, body)
+        request_body = Body(self._proxy.limit_bytes, body)
         lane = self.headers.get(LANE_HEADER)
         call = Exchange(
             kind=subject.kind,
@@ -198,7 +198,7 @@ class _Handler(LoopbackHandler):
             seam=PROXIED if self.is_proxied else SEAM,
             dialect=subject.dialect,
             lane=recorder.lane(slot) if lane is None else parse_lane(lane),
-            request=replace(request, body=b"".join(asked.pieces), omitted=asked.omitted),
+            request=replace(request, body=b"".join(request_body.pieces), omitted=request_body.omitted),
             start_time_unix_nano=time.time_ns(),
         )
         known = self._proxy.known if subject.kind is Kind.MODEL else None

@@ -70,8 +70,8 @@ def argv_of(fixture: Fixture) -> list[str]:
         ReplayError: none was recorded.
     """
     is_command = fixture.entry.kind in (EntryKind.COMMAND, EntryKind.PROGRAM)
-    given: Any = values.decode(fixture.entry.input) if is_command and fixture.entry.input else None
-    argv = given.get("argv") if isinstance(given, dict) else None
+    payload: Any = values.decode(fixture.entry.input) if is_command and fixture.entry.input else None
+    argv = payload.get("argv") if isinstance(payload, dict) else None
     if not isinstance(argv, list) or not argv or not all(isinstance(word, str) and "\0" not in word for word in argv):
         raise ReplayError(
             f"run {fixture.run_id}: no function, request or command was recorded as its entry point",

@@ -54,8 +54,8 @@ def recorded_variables(fixture: Fixture, *, goes_live: bool) -> tuple[dict[str, 
     if not isinstance(recorded, dict):
         recorded = {}
     zone = fixture.environment.get(genai.TIMEZONE)
-    given: Mapping[str, Any] = {**recorded, "TZ": zone} if zone else recorded
-    safe = {name: value for name, value in given.items() if _is_safe(name, value, goes_live=goes_live)}
+    variables: Mapping[str, Any] = {**recorded, "TZ": zone} if zone else recorded
+    safe = {name: value for name, value in variables.items() if _is_safe(name, value, goes_live=goes_live)}
     left_out = tuple(
         name
         for name in recorded

@@ -316,8 +316,8 @@ def _entry_command(fixture: Fixture, how: _How) -> tuple[list[str], tuple[str, .
 
 def _stdin(fixture: Fixture) -> bytes:
     """Return what the recorded command read from standard input, empty if it read nothing."""
-    given: Any = values.decode(fixture.entry.input) if fixture.entry.input else None
-    read = given.get("stdin") if fixture.entry.kind is EntryKind.COMMAND and isinstance(given, dict) else None
+    payload: Any = values.decode(fixture.entry.input) if fixture.entry.input else None
+    read = payload.get("stdin") if fixture.entry.kind is EntryKind.COMMAND and isinstance(payload, dict) else None
     return read.encode() if isinstance(read, str) else read or b""
 
 

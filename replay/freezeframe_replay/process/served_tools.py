@@ -75,15 +75,15 @@ class ServedTools:
 
     def answer(self, message: JsonValue, lane: Lane = ()) -> JsonObject | None:
         """Return the answer to an MCP message; None if none is due."""
-        asked = as_object(message)
-        method, number = as_text(asked.get("method")), asked.get("id")
-        if method is None and ("result" in asked or "error" in asked):
+        request = as_object(message)
+        method, number = as_text(request.get("method")), request.get("id")
+        if method is None and ("result" in request or "error" in request):
             return None
         if method is None:
             return _error(number, _INVALID, "expected a JSON-RPC request")
-        if "id" not in asked:
+        if "id" not in request:
             return None
-        params = {name: value for name, value in as_object(asked.get("params")).items() if name != "_meta"}
+        params = {name: value for name, value in as_object(request.get("params")).items() if name != "_meta"}
         try:
             result = self._answer(method, params, lane)
         except ToolFailure as error:

@@ -119,8 +119,8 @@ def _call_temporal(function: Any, given: Mapping[str, Any]) -> Any:
 def _call_airflow(function: Any, given: Mapping[str, Any]) -> Any:
     about, *args = given["args"]
     instance = SimpleNamespace(**about)
-    asked = dict.fromkeys(INSTANCES.intersection(inspect.signature(function).parameters), instance)
-    return function(*args, **given["kwargs"], **asked)
+    keywords = dict.fromkeys(INSTANCES.intersection(inspect.signature(function).parameters), instance)
+    return function(*args, **given["kwargs"], **keywords)
 
 
 DAGS = "DAG"

@@ -129,10 +129,10 @@ class _Handler(LoopbackHandler):
     # -- tools and the report -------------------------------------------------------------------------------------------
 
     def _answer_own(self, run: ServedRun, path: str, body: bytes, lane: Lane) -> None:
-        asked = (self.command, path)
+        request = (self.command, path)
         if path.startswith(f"{TOOLS_PATH}/") and self.command == "POST":
             return self._call_tool(run, unquote(path.removeprefix(f"{TOOLS_PATH}/")), body, lane)
-        match asked:
+        match request:
             case ("POST", p) if p == MCP_PATH:
                 answer = run.tools.answer(parse(body), lane)
                 return self.send_whole(202, b"", ()) if answer is None else self.send_json(200, answer)

@@ -53,8 +53,8 @@ def calibrate(one: Fixture, other: Fixture) -> Calibration:
     compared = 0
     has_differed = False
     aliases = make_alias(one.redaction), make_alias(other.redaction)
-    beside = compare_runs(one, other)
-    for pair, (before, after) in zip(beside.pairs, align(one, other), strict=True):
+    comparison = compare_runs(one, other)
+    for pair, (before, after) in zip(comparison.pairs, align(one, other), strict=True):
         if before is None or after is None:
             has_differed = True
             continue
@@ -69,7 +69,7 @@ def calibrate(one: Fixture, other: Fixture) -> Calibration:
         varying=dict(varying),
         content=dict(content),
         following=dict(following),
-        same_input=not beside.input,
+        same_input=not comparison.input,
     )
 
 

@@ -130,9 +130,9 @@ def outline_run(run: Run, *, full: bool = False) -> Outline:
     reached = readiness(run)
     entry_span = next((span for span in run.spans if span.span_id == run.entry.span_id), run.spans[0])
     fields = _entry_fields(run.entry)
-    asked = (entry_span.text(genai.INPUT_MESSAGES) or "").encode(errors="replace")  # as another instrumentation reports it
+    prompt = (entry_span.text(genai.INPUT_MESSAGES) or "").encode(errors="replace")  # as another instrumentation reports it
     rebuilt = _rebuilt(run)
-    fields["called_with"] = fields["called_with"] or input_preview({genai.INPUT_MESSAGES: asked})
+    fields["called_with"] = fields["called_with"] or input_preview({genai.INPUT_MESSAGES: prompt})
     return Outline(
         **fields,
         run_id=run.trace_id,

@@ -37,9 +37,11 @@ def reported(span: SpanRecord, exchange: Exchange | None) -> Mapping[str, Attrib
 def call_texts(span: SpanRecord, exchange: Exchange | None) -> tuple[str, str, str]:
     """Return what was asked, what was answered, and the error."""
     if exchange is None:
-        asked = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY)
+        attribute_names = (genai.TOOL_CALL_ARGUMENTS, genai.RETRIEVAL_QUERY)
         answered = (genai.TOOL_CALL_RESULT, genai.RETRIEVAL_DOCUMENTS)
-        request, answer = (next((text for name in names if (text := span.text(name))), "") for names in (asked, answered))
+        request, answer = (
+            next((text for name in names if (text := span.text(name))), "") for names in (attribute_names, answered)
+        )
         return request, answer, error_of(span, None, span.attributes)
     request = exchange.request.body.decode(errors="replace")
     answer = f"<not kept: {exchange.response.omitted}>" if exchange.response.omitted else readable_body(exchange)

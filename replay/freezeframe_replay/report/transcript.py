@@ -143,22 +143,22 @@ class _Reader:
     # -- model calls ----------------------------------------------------------------------------------------------------
 
     def _model(self, node: Node, span: SpanRecord, exchange: Exchange | None) -> None:
-        said = reported(span, exchange)
-        text = text_of(said, genai.INPUT_MESSAGES)
+        reply = reported(span, exchange)
+        text = text_of(reply, genai.INPUT_MESSAGES)
         place = f"step {node.step}" if node.step is not None else node.name
-        settings = {name: _shown(said[key]) for key, name in _SETTINGS.items() if key in said}
-        tools = text_of(said, genai.TOOL_DEFINITIONS)
+        settings = {name: _shown(reply[key]) for key, name in _SETTINGS.items() if key in reply}
+        tools = text_of(reply, genai.TOOL_DEFINITIONS)
         lane = _lane(exchange)
-        previous = text_of(said, genai.REQUEST_PREVIOUS_RESPONSE_ID)
+        previous = text_of(reply, genai.REQUEST_PREVIOUS_RESPONSE_ID)
         conversation, fresh, changes = self._find(text, previous, lane, span.start_time_unix_nano)
-        own = text_of(said, genai.SYSTEM_INSTRUCTIONS)
+        own = text_of(reply, genai.SYSTEM_INSTRUCTIONS)
         instructions = own and instructions_of([{"role": "system", "parts": parse(own)}])
         rest = [message for message in fresh if message.get("role") not in INSTRUCTIONS]
         begins = conversation is None
         conversation = conversation or self._begin(lane, text, settings, place)
         instructions = instructions or instructions_of(fresh) or conversation.instructions
         changes += _changed(conversation, instructions, tools, settings)
-        answers = read_messages(text_of(said, genai.OUTPUT_MESSAGES))
+        answers = read_messages(text_of(reply, genai.OUTPUT_MESSAGES))
         unknown = [message for message in rest if self._key(message) not in self._answered]
         history = text if begins else ""
         new = [message for message in unknown if not self._joined(message, conversation.number, lane, history)]
@@ -172,16 +172,16 @@ class _Reader:
             instructions=instructions if instructions != conversation.instructions else "",
             tools=_tool_names(tools) if tools != conversation.tools else (),
             new=tuple(part for message in new for part in parts_of(message)),
-            model=text_of(said, genai.RESPONSE_MODEL) or text_of(said, genai.REQUEST_MODEL),
-            finish=", ".join(map(str, _list(said.get(genai.RESPONSE_FINISH_REASONS)))),
+            model=text_of(reply, genai.RESPONSE_MODEL) or text_of(reply, genai.REQUEST_MODEL),
+            finish=", ".join(map(str, _list(reply.get(genai.RESPONSE_FINISH_REASONS)))),
             cut="" if exchange is None else _CUT.get(exchange.response.completion, ""),
-            error=error_of(span, exchange, said),
+            error=error_of(span, exchange, reply),
             first_chunk_ms=first_chunk_ms(exchange),
         )
         parts = self._answer(turn, answers, lane)
         if not parts and exchange is not None and exchange.response.body and not turn.error:
             # an embedding's vectors, or a format that no dialect reads
-            kind = "vectors" if text_of(said, genai.OPERATION_NAME) == genai.OP_EMBEDDINGS else "as it came"
+            kind = "vectors" if text_of(reply, genai.OPERATION_NAME) == genai.OP_EMBEDDINGS else "as it came"
             parts = (SaidPart(role="assistant", kind=kind, text=readable_body(exchange)),)
         self._items.append(replace(turn, answer=parts))
         self._answered.update(keys)
@@ -190,7 +190,7 @@ class _Reader:
         conversation.seen += [self._key(message) for message in rest] + keys
         conversation.instructions, conversation.tools = instructions, tools
         conversation.settings, conversation.place = settings, place
-        conversation.response_id = text_of(said, genai.RESPONSE_ID)
+        conversation.response_id = text_of(reply, genai.RESPONSE_ID)
 
     def _begin(self, lane: Lane, text: str, settings: Mapping[str, str], place: str) -> _Conversation:
         self._number += 1
@@ -218,7 +218,7 @@ class _Reader:
                     parts += said_in("assistant", part)
                     continue
                 name, identity = str(part.get("name") or ""), part.get("id")
-                asked = TranscriptCall(
+                call = TranscriptCall(
                     kind=Kind.TOOL.value,
                     name=name,
                     arguments=readable(plain(part.get("arguments"))),
@@ -228,7 +228,7 @@ class _Reader:
                 call_id = identity if isinstance(identity, str) else None
                 self._asked.add(
                     AskedCall(
-                        call=asked,
+                        call=call,
                         turn=len(self._items),
                         part=len(parts),
                         id=call_id,
@@ -236,7 +236,7 @@ class _Reader:
                         lane=lane,
                     )
                 )
-                parts.append(asked)
+                parts.append(call)
         return tuple(parts)
 
     def _find(
@@ -287,14 +287,14 @@ class _Reader:
         )
         documents = read_documents(answer) if made.kind == Kind.RETRIEVAL.value else ()
         made = replace(made, documents=documents, result=readable(plain(answer)))
-        asked = self._asked.answered_by(made, span.text(genai.TOOL_CALL_ID), _lane(exchange))
-        if asked is None:
+        call = self._asked.answered_by(made, span.text(genai.TOOL_CALL_ID), _lane(exchange))
+        if call is None:
             self._items.append(made)
             return
-        self._asked.remove(asked)
-        self._put(asked, replace(made, asked_in=asked.call.asked_in))
-        if asked.id is not None:
-            self._asked.add(asked)  # what the model is told of it is still to come
+        self._asked.remove(call)
+        self._put(call, replace(made, asked_in=call.call.asked_in))
+        if call.id is not None:
+            self._asked.add(call)  # what the model is told of it is still to come
 
     def _joined(self, message: JsonObject, conversation: int, lane: Lane, history: str) -> bool:
         """Return whether the message only holds results of calls that are already shown, and note the results there."""
@@ -303,17 +303,17 @@ class _Reader:
             return False
         joined = True
         for part in parts:
-            asked = self._asked.told_in(part.get("id"), conversation, lane, history)
-            if asked is None:
+            made_call = self._asked.told_in(part.get("id"), conversation, lane, history)
+            if made_call is None:
                 joined = False
                 continue
             received = readable(plain(part.get("response")))
-            call = asked.call
+            call = made_call.call
             if call.node is None and not call.result:
-                self._put(asked, replace(call, result=received))
+                self._put(made_call, replace(call, result=received))
             elif received != call.result:
-                self._put(asked, replace(call, received=received))
-            self._asked.remove(asked)
+                self._put(made_call, replace(call, received=received))
+            self._asked.remove(made_call)
         return joined
 
     def _key(self, message: JsonObject) -> str:

@@ -55,8 +55,8 @@ def _turn(turn: Turn, *, several: bool) -> Iterator[str]:
 
 def _call(call: TranscriptCall) -> Passage:
     named = f"{call.kind} {call.name}"
-    asked = "" if call.asked_in is None else f"asked for in step {call.asked_in}"
-    lines = [_head(call.node, named, asked)] if call.node is not None else [_line("step none", named, "not recorded", asked)]
+    origin = "" if call.asked_in is None else f"asked for in step {call.asked_in}"
+    lines = [_head(call.node, named, origin)] if call.node is not None else [_line("step none", named, "not recorded", origin)]
     if call.arguments:
         lines.append(_said("arguments", call.arguments))
     if call.documents:

@@ -137,8 +137,8 @@ async def get_diff(request: web.Request) -> web.Response:
 async def post_sql(request: web.Request) -> web.Response:
     """The rows of a read-only query (freezeframe sql)."""
     _program_only(request)
-    asked = await _body(request)
-    query, parameters = asked.get("query"), asked.get("parameters", {})
+    body = await _body(request)
+    query, parameters = body.get("query"), body.get("parameters", {})
     if not isinstance(query, str) or not isinstance(parameters, dict):
         raise web.HTTPBadRequest(text='sql: expected {"query": "SELECT ...", "parameters": {...}}')
 
@@ -207,15 +207,15 @@ async def post_replay(request: web.Request) -> web.Response:
 async def post_fork(request: web.Request) -> web.Response:
     """Re-enact the run with one thing changed (freezeframe experiment fork, then replay)."""
     _program_only(request)
-    asked = await _body(request)
-    step, target = asked.get("step"), asked.get("target")
-    if target not in set(Target) or "value" not in asked or not (step is None or type(step) is int):
+    body = await _body(request)
+    step, target = body.get("step"), body.get("target")
+    if target not in set(Target) or "value" not in body or not (step is None or type(step) is int):
         raise web.HTTPBadRequest(
             text=f'fork: expected {{"step": N, "target": one of {", ".join(Target)}, "value": what is there instead}}'
         )
     run: Run = await asyncio.to_thread(load, request)
     origin = freeze(run)
-    edit = Edit(target=Target(target), step=step, path=str(asked.get("path", "")), value=asked["value"])
+    edit = Edit(target=Target(target), step=step, path=str(body.get("path", "")), value=body["value"])
     return await _replayed(request, fork(origin, [edit]), origin=origin, edit=edit)
 
 

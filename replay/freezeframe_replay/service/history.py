@@ -177,8 +177,8 @@ class History:
         kept = self.noted()
         if not kept:
             return
-        asked = sorted({item.run_id for item in kept})
-        _, rows = store.sql("SELECT DISTINCT trace_id FROM runs WHERE trace_id IN {ids:Array(String)}", {"ids": asked})
+        run_ids = sorted({item.run_id for item in kept})
+        _, rows = store.sql("SELECT DISTINCT trace_id FROM runs WHERE trace_id IN {ids:Array(String)}", {"ids": run_ids})
         there = {str(row[0]) for row in rows}.difference(changed)
         for item in kept:
             if item.run_id not in there:

@@ -133,11 +133,11 @@ async def keep_replay(request: web.Request) -> web.Response:
         raise web.HTTPNotFound(text=f"replay {job.number}: not finished")
     if job.report.live and job.kept is None:
         raise web.HTTPNotFound(text=f"replay {job.number}: {job.not_kept}")
-    asked = request.query.get("expect", Expect.CHANGED.value)
-    if asked not in set(Expect):
-        raise web.HTTPBadRequest(text=f"expect: found {asked!r:.80}, expected one of {', '.join(Expect)}")
+    expectation = request.query.get("expect", Expect.CHANGED.value)
+    if expectation not in set(Expect):
+        raise web.HTTPBadRequest(text=f"expect: found {expectation!r:.80}, expected one of {', '.join(Expect)}")
     name = f"fork-{job.fixture.run_id[:12]}" if job.is_fork else f"fixture-{job.run_id}"
-    body = await asyncio.to_thread(archive_with_test, job.kept or job.fixture, name, Expect(asked))
+    body = await asyncio.to_thread(archive_with_test, job.kept or job.fixture, name, Expect(expectation))
     return download(body, f"{name}.tar.gz", "application/gzip")
 
 
@@ -156,9 +156,9 @@ async def own_form(request: web.Request) -> Mapping[str, object]:
 
 def _editable(request: web.Request, given: Any) -> tuple[Run, Editable]:
     """Return the run, and the part of it to change."""
-    asked = {"step": str(given.get("step", ""))} if given.get("step") else {}
+    query = {"step": str(given.get("step", ""))} if given.get("step") else {}
     reading = read(request)
-    step = asked_number(asked, "step") if asked else None
+    step = asked_number(query, "step") if query else None
     return reading.run, find_editable(reading.run, reading.outline, reading.transcript, step)
 
 
@@ -174,10 +174,10 @@ def _asks_live(request: web.Request, form: Mapping[str, object]) -> bool:
     Raises:
         web.HTTPForbidden: it does, and the service was not started to allow it.
     """
-    asked = bool(form.get("live"))
-    if asked and not request.app[LIVE]:
+    is_live = bool(form.get("live"))
+    if is_live and not request.app[LIVE]:
         raise web.HTTPForbidden(text="live: the service was started without --allow-live, so no page may ask a model for real")
-    return asked
+    return is_live
 
 
 def _edit(editable: Editable, text: str) -> Edit:

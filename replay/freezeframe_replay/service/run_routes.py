@@ -101,8 +101,8 @@ async def show_diff(request: web.Request) -> web.Response:
     before, after = (request.query.get(name, "").strip() for name in ("before", "after"))
     if not before or not after:
         raise web.HTTPBadRequest(text="diff: expected the ids of two runs, /diff?before=ID&after=ID")
-    asked = DiffParameters(before=before, after=after, whole=True)
-    return html(comparison_page(await asyncio.to_thread(DIFF.execute, request.app[SOURCE], asked)))
+    parameters = DiffParameters(before=before, after=after, whole=True)
+    return html(comparison_page(await asyncio.to_thread(DIFF.execute, request.app[SOURCE], parameters)))
 
 
 def _version(run: Run) -> str:

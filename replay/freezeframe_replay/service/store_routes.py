@@ -67,13 +67,13 @@ _BY_TABLE: Final = (
 @ROUTES.get("/trends")
 async def show_trends(request: web.Request) -> web.Response:
     """Show how many runs there were, how many failed, how long they took and what they cost, by hour or day."""
-    asked = {**request.query, "since": request.query.get("since") or LATELY}
+    parameters = {**request.query, "since": request.query.get("since") or LATELY}
     try:
-        query = asked_runs(asked)
+        query = asked_runs(parameters)
     except web.HTTPBadRequest as error:
-        return html(trends_page([], asked, wrong=error.text or ""), status=400)
+        return html(trends_page([], parameters, wrong=error.text or ""), status=400)
 
-    return html(trends_page(await asyncio.to_thread(trend_of, request.app, query), asked))
+    return html(trends_page(await asyncio.to_thread(trend_of, request.app, query), parameters))
 
 
 def trend_of(app: web.Application, query: RunQuery) -> Sequence[Moment]:
@@ -144,9 +144,9 @@ def _fixtures(store: RunStore, runs: Sequence[str]) -> list[Fixture]:
 async def show_sql(request: web.Request) -> web.Response:
     """Show a question's answer below the form that holds it; with as=csv, the answer alone."""
     query = request.query.get("q", "").strip()[:_MAX_QUERY_LENGTH]
-    asked = f"EXPLAIN {query}" if request.query.get("explain") and query else query
+    statement = f"EXPLAIN {query}" if request.query.get("explain") and query else query
     flush(request.app[HOME])
-    schema, answer = await asyncio.to_thread(request.app[STORE].use, lambda store: (_schema(store), _answer(store, asked)))
+    schema, answer = await asyncio.to_thread(request.app[STORE].use, lambda store: (_schema(store), _answer(store, statement)))
     if request.query.get("as") == "csv" and answer is not None and not answer.wrong:
         return download(csv_text(answer.columns, answer.rows), "answer.csv", "text/csv")
     status = 400 if answer is not None and answer.wrong else 200

@@ -109,8 +109,8 @@ def _mlflow(base: str, path: str, trace_id: str, get: Get) -> Iterator[Any]:
 
 def _mlflow_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
     place: JsonObject = {"type": "MLFLOW_EXPERIMENT", "mlflow_experiment": {"experiment_id": path.strip("/") or "0"}}
-    asked: JsonObject = {"locations": [place], "max_results": min(limit, 500), "order_by": ["timestamp_ms DESC"]}
-    for item in as_objects(as_object(get(f"{base}/api/3.0/mlflow/traces/search", post=asked)).get("traces")):
+    query: JsonObject = {"locations": [place], "max_results": min(limit, 500), "order_by": ["timestamp_ms DESC"]}
+    for item in as_objects(as_object(get(f"{base}/api/3.0/mlflow/traces/search", post=query)).get("traces")):
         took = as_text(item.get("execution_duration")) or ""
         yield _listed(
             (as_text(item.get("trace_id")) or "").removeprefix("tr-"),
@@ -144,19 +144,19 @@ def _langfuse_runs(base: str, path: str, limit: int, get: Get) -> Iterator[Liste
 
 def _langsmith(base: str, path: str, trace_id: str, get: Get) -> Iterator[Any]:
     del path
-    asked: JsonObject = {"trace": str(UUID(trace_id)), "limit": 100}
+    query: JsonObject = {"trace": str(UUID(trace_id)), "limit": 100}
     while True:
-        page = as_object(get(f"{base}/api/v1/runs/query", post=asked))
+        page = as_object(get(f"{base}/api/v1/runs/query", post=query))
         yield spans_to_otlp_json(langsmith_span(item) for item in as_objects(page.get("runs")))
         cursor = as_object(page.get("cursors")).get("next")
         if not cursor:
             return
-        asked = {**asked, "cursor": cursor}
+        query = {**query, "cursor": cursor}
 
 
 def _langsmith_runs(base: str, path: str, limit: int, get: Get) -> Iterator[ListedRun]:
-    asked: JsonObject = {"session": [path.strip("/")], "is_root": True, "limit": min(limit, 100), "order": "desc"}
-    for item in as_objects(as_object(get(f"{base}/api/v1/runs/query", post=asked)).get("runs")):
+    query: JsonObject = {"session": [path.strip("/")], "is_root": True, "limit": min(limit, 100), "order": "desc"}
+    for item in as_objects(as_object(get(f"{base}/api/v1/runs/query", post=query)).get("runs")):
         yield _listed(
             str(item.get("trace_id")).replace("-", ""),
             (item.get("start_time"), item.get("end_time")),

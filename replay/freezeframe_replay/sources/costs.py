@@ -55,18 +55,18 @@ class Costs:
         now = time.monotonic()
         with self._lock:
             known = {row.trace_id: kept[1] for row in called if (kept := self._kept.get(_key(row))) and kept[0] > now}
-        asked = [row for row in called if row.trace_id not in known]
-        if asked:
+        unknown = [row for row in called if row.trace_id not in known]
+        if unknown:
             _, found = store.sql(
                 f"SELECT trace_id, sumIf(cost_usd, known), count(), countIf(NOT known) FROM ({CALLS}) GROUP BY trace_id",
-                {"ids": [row.trace_id for row in asked]},
+                {"ids": [row.trace_id for row in unknown]},
             )
             costs = {str(row[0]): Cost(usd=float(row[1]), calls=int(row[2]), unknown=int(row[3])) for row in found}
-            known |= {row.trace_id: costs.get(row.trace_id) for row in asked}
+            known |= {row.trace_id: costs.get(row.trace_id) for row in unknown}
             with self._lock:
                 if len(self._kept) > _MAX_KEPT:
                     self._kept.clear()
-                self._kept |= {_key(row): (now + _FRESH_S, costs.get(row.trace_id)) for row in asked}
+                self._kept |= {_key(row): (now + _FRESH_S, costs.get(row.trace_id)) for row in unknown}
         return {trace_id: cost for trace_id, cost in known.items() if cost is not None}
 
 

@@ -98,10 +98,10 @@ def _agree(call: ReportedCall, other: ReportedCall) -> bool:
 
 def _carries_on(run: Sequence[SpanRecord], spans: Sequence[SpanRecord]) -> bool:
     """Return whether a request of the trace begins with a request of the run and the answer that it got."""
-    asked = [_said(call) for call in reported_calls(spans)]
+    prompts = [_said(call) for call in reported_calls(spans)]
     for call in reported_calls(run):
         said, answer = _said(call), _answer(call)
-        if said and answer and any(later[: len(said) + len(answer)] == said + answer for later in asked):
+        if said and answer and any(later[: len(said) + len(answer)] == said + answer for later in prompts):
             return True
     return False
 

@@ -34,8 +34,8 @@ def git(directory: Path, *arguments: str, given: bytes = b"", do: str | None = N
         return done.stdout + done.stderr
     if done.returncode:
         command = " ".join(itertools.takewhile(lambda word: not word.startswith("-"), arguments[:2]))
-        said = done.stderr.decode(errors="replace").strip().splitlines()
-        raise ConfigError(f"{directory}: git {command} failed: {said[-1] if said else 'no error message'}", do=do)
+        lines = done.stderr.decode(errors="replace").strip().splitlines()
+        raise ConfigError(f"{directory}: git {command} failed: {lines[-1] if lines else 'no error message'}", do=do)
     return done.stdout
 
 

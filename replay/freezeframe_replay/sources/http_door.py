@@ -48,8 +48,8 @@ def deliver(request: urllib.request.Request, *, what: str, again: str, pause: Ca
         except urllib.error.HTTPError as error:
             if error.code not in _BUSY:
                 raise PermanentStoreError(f"{what}: refused with HTTP {error.code}", do=again) from None
-            told = error.headers.get("Retry-After", "")
-            pause(min(float(told) if told.isdecimal() else 1.0, 2.0**tried))
+            retry_after = error.headers.get("Retry-After", "")
+            pause(min(float(retry_after) if retry_after.isdecimal() else 1.0, 2.0**tried))
         except OSError as error:
             raise RetryableStoreError(f"{what}: does not answer: {error}", do=again) from error
     raise RetryableStoreError(f"{what}: still busy after {_TRIES} tries", do=again)

@@ -105,7 +105,7 @@ def conditions_of(query: RunQuery) -> tuple[str, dict[str, Any]]:
 
 
 def _list_of(query: RunQuery, *, has_labels: bool = False) -> tuple[RunList, dict[str, Any]]:
-    asked = RunList(
+    run_list = RunList(
         columns=RUN_COLUMNS,
         chosen=tuple(query.narrowed_by),
         is_since=query.since is not None,
@@ -122,9 +122,9 @@ def _list_of(query: RunQuery, *, has_labels: bool = False) -> tuple[RunList, dic
         parameters["_from"] = query.since.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")
     if query.words:
         parameters["_words"] = query.words
-    if asked.begins:
+    if run_list.begins:
         parameters["_cursor"] = query.after or query.before
-    return asked, parameters
+    return run_list, parameters
 
 
 def has_words(text: str) -> bool:

@@ -142,8 +142,8 @@ def _store_errors() -> Generator[None]:
     except OperationalError as error:
         raise RetryableStoreError(f"store: {str(error)[:500]}") from error
     except Error as error:
-        said = _ITS_OWN.sub(r"\1", str(error).replace("\n", " ").replace(" FORMAT Native", ""))
-        raise PermanentStoreError(f"store: {said[:2000]}") from error
+        message = _ITS_OWN.sub(r"\1", str(error).replace("\n", " ").replace(" FORMAT Native", ""))
+        raise PermanentStoreError(f"store: {message[:2000]}") from error
 
 
 def load_stored(store: RunStore, name: str) -> Run:
@@ -186,8 +186,8 @@ class RunStore:
 
     def is_settled(self, trace_id: str) -> bool:
         """Return whether the run's stored spans have been searched for everything that was found in it."""
-        asked = RunList(columns=("settled",), is_named=True, is_counted=False)
-        return all(settled for (settled,) in self._listed(asked, {"_run": trace_id}))
+        request = RunList(columns=("settled",), is_named=True, is_counted=False)
+        return all(settled for (settled,) in self._listed(request, {"_run": trace_id}))
 
     def is_verified(self, trace_id: str) -> bool:
         """Return whether a replay of the run was identical; False of a store of a version before that was noted."""
@@ -302,7 +302,7 @@ class RunStore:
     def _newest(self, limit: int, status: str, since: dt.datetime | None, *, is_meant: bool) -> list[RunRow]:
         """Return the newest runs, by statements that the collector answers without a reader's process."""
         parameters = {} if since is None else {"_from": since.astimezone(dt.UTC).strftime("%Y-%m-%d %H:%M:%S.%f")}
-        asked = RunList(
+        request = RunList(
             columns=RUN_COLUMNS,
             status=status,
             size=limit,
@@ -311,19 +311,19 @@ class RunStore:
             is_newest=True,
             is_meant=is_meant,
         )
-        rows = self._listed(asked, parameters)
+        rows = self._listed(request, parameters)
         if len(rows) < limit:  # as below
-            rows = self._listed(replace(asked, is_newest=False), parameters)
+            rows = self._listed(replace(request, is_newest=False), parameters)
         made: list[dict[str, Any]] = [dict(zip(RUN_COLUMNS, row, strict=True)) for row in rows]
         for row in made:
             row["start_time"] = _EPOCH + dt.timedelta(microseconds=row["start_time"] // 1000)
         return [RunRow(**row) for row in made]
 
-    def _listed(self, asked: RunList, parameters: Mapping[str, str]) -> list[tuple[Any, ...]]:
+    def _listed(self, request: RunList, parameters: Mapping[str, str]) -> list[tuple[Any, ...]]:
         if self._tenant is not None:
-            asked = replace(asked, chosen=("tenant",))
+            request = replace(request, chosen=("tenant",))
             parameters = {**parameters, "_tenant": self._tenant}
-        raw = self._door.native(list_statement(asked), {**parameters, CHOICES: json.dumps(asdict(asked))})
+        raw = self._door.native(list_statement(request), {**parameters, CHOICES: json.dumps(asdict(request))})
         try:
             return [row for block in decode_blocks(raw) for made in block["made"] for row in made]
         except ValueError as error:
@@ -353,8 +353,8 @@ class RunStore:
         except WireError:
             if not raw.endswith(_BROKE_OFF):
                 raise
-            said = raw.split(_BROKE_OFF)[-2].decode(errors="replace")
-            raise RetryableStoreError(f"store: run {trace_id}: the answer broke off: {said[:500]}") from None
+            message = raw.split(_BROKE_OFF)[-2].decode(errors="replace")
+            raise RetryableStoreError(f"store: run {trace_id}: the answer broke off: {message[:500]}") from None
 
     def _rows(self, query: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
         return query_rows(self._door.client(), query, parameters, _PLAIN)

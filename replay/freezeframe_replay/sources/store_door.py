@@ -74,8 +74,8 @@ class StoreDoor:
             PermanentStoreError: the store refuses it; the message is the store's.
             RetryableStoreError: the store does not answer.
         """
-        given = {f"param_{name}": value.translate(_ESCAPES) for name, value in parameters.items()}
-        query = urlencode({"database": self.database, "default_format": "Native", **given})
+        parameter_fields = {f"param_{name}": value.translate(_ESCAPES) for name, value in parameters.items()}
+        query = urlencode({"database": self.database, "default_format": "Native", **parameter_fields})
         host = f"[{self.host}]" if ":" in self.host else self.host
         pair = base64.b64encode(f"{self.username}:{self.password}".encode()).decode()
         request = urllib.request.Request(  # noqa: S310 - http or https, see `at`
@@ -87,13 +87,13 @@ class StoreDoor:
             with opener(self.host).open(request, timeout=_TIMEOUT_S) as answer:
                 return answer.read()
         except urllib.error.HTTPError as error:
-            said = error.read().decode(errors="replace").strip()
+            message = error.read().decode(errors="replace").strip()
             if error.headers.get(_CODE) is None and error.code >= 500:  # a proxy, or a store that is about to end
                 raise RetryableStoreError(f"store {self.host}:{self.port}: HTTP {error.code}") from None
-            said = said.rpartition("DB::Exception: ")[2] or f"HTTP {error.code}"
+            message = message.rpartition("DB::Exception: ")[2] or f"HTTP {error.code}"
             if error.headers.get(_CODE) in _BUSY:
-                raise self._unanswered(RuntimeError(said)) from None
-            raise PermanentStoreError(f"store: {said[:2000]}") from None
+                raise self._unanswered(RuntimeError(message)) from None
+            raise PermanentStoreError(f"store: {message[:2000]}") from None
         except OSError as error:
             raise self._unanswered(error) from error
 

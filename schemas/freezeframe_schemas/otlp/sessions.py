@@ -26,8 +26,8 @@ _MAX_DURATION_MS: Final = 366 * 24 * 3600 * 1000
 
 def is_kept(span: SpanRecord) -> bool:
     """Return False for a record that only reports a piece of a stream: Codex sends hundreds for one answer."""
-    said = ("input_token_count", *_ERRORS)
-    return span.name != f"{CODEX.events}sse_event" or any(name in span.attributes for name in said)
+    names = ("input_token_count", *_ERRORS)
+    return span.name != f"{CODEX.events}sse_event" or any(name in span.attributes for name in names)
 
 
 def in_session(span: SpanRecord, agent: CodingAgent) -> SpanRecord:

@@ -164,20 +164,20 @@ class _Reader:
     def _origin(self, where: str, text: str) -> tuple[Resource, Scope]:
         found = self._origins.get(text)
         if found is None:
-            said: dict[str, Any] = json.loads(text) if text else {}
-            types = {**TYPE_OF, **said.get("types", {})}
-            refs = {name: [bytes.fromhex(digest) for digest in hashes] for name, hashes in said.get("refs", {}).items()}
+            origin: dict[str, Any] = json.loads(text) if text else {}
+            types = {**TYPE_OF, **origin.get("types", {})}
+            refs = {name: [bytes.fromhex(digest) for digest in hashes] for name, hashes in origin.get("refs", {}).items()}
             resource = Resource(
-                attributes=from_cells(said.get("resource", {}), types) | self._large(where, refs, types),
-                dropped_attributes_count=said.get("resource_dropped", 0),
-                schema_url=said.get("resource_schema_url", ""),
+                attributes=from_cells(origin.get("resource", {}), types) | self._large(where, refs, types),
+                dropped_attributes_count=origin.get("resource_dropped", 0),
+                schema_url=origin.get("resource_schema_url", ""),
             )
             scope = Scope(
-                name=said.get("scope_name", ""),
-                version=said.get("scope_version", ""),
-                attributes=from_cells(*said.get("scope", ({}, {}))),
-                dropped_attributes_count=said.get("scope_dropped", 0),
-                schema_url=said.get("scope_schema_url", ""),
+                name=origin.get("scope_name", ""),
+                version=origin.get("scope_version", ""),
+                attributes=from_cells(*origin.get("scope", ({}, {}))),
+                dropped_attributes_count=origin.get("scope_dropped", 0),
+                schema_url=origin.get("scope_schema_url", ""),
             )
             found = self._origins[text] = resource, scope
         return found

@@ -244,10 +244,10 @@ class _Writer:
         # spans of one batch share these objects; the ids are safe because the span list keeps them alive
         scope = span.scope
         fields = (scope.name, scope.version, scope.schema_url, scope.dropped_attributes_count)
-        said = tuple(scope.attributes.items())
-        if any(type(value) is not str for _, value in said):  # 1, 1.0 and True are equal
-            said = (id(scope),)
-        key = (id(span.resource), *fields, *said)
+        scope_key = tuple(scope.attributes.items())
+        if any(type(value) is not str for _, value in scope_key):  # 1, 1.0 and True are equal
+            scope_key = (id(scope),)
+        key = (id(span.resource), *fields, *scope_key)
         origin = self._origins.get(key)
         if origin is None:
             origin = self._origins[key] = _origin_of(span.resource, scope)
@@ -301,7 +301,7 @@ def _origin_of(resource: Resource, scope: Scope) -> _Origin:
     large: dict[str, bytes] = {}
     for name, value in resource.attributes.items():
         _place(name, value, texts, types, large)
-    said: dict[str, Any] = {
+    origin: dict[str, Any] = {
         "resource": texts,
         "types": types,
         "refs": {name: [piece_hash(piece).hex() for piece in split(raw)] for name, raw in large.items()},
@@ -313,7 +313,7 @@ def _origin_of(resource: Resource, scope: Scope) -> _Origin:
         "scope": to_cells(scope.attributes) if scope.attributes else None,
         "scope_dropped": scope.dropped_attributes_count,
     }
-    return _Origin(text=_json({name: value for name, value in said.items() if value}), large=large)
+    return _Origin(text=_json({name: value for name, value in origin.items() if value}), large=large)
 
 
 def _rest(span: SpanRecord, types: Mapping[str, str]) -> str:
@@ -351,12 +351,12 @@ def _short_rest(kind: str, types: tuple[tuple[str, str], ...], flags: int) -> st
 
 def _items(items: Sequence[Event] | Sequence[Link]) -> dict[str, Any]:
     cells = [to_cells(item.attributes) for item in items]
-    said: dict[str, Any] = {"attributes": [texts for texts, _ in cells]}
+    fields: dict[str, Any] = {"attributes": [texts for texts, _ in cells]}
     if any(types for _, types in cells):
-        said["types"] = [types for _, types in cells]
+        fields["types"] = [types for _, types in cells]
     if any(item.dropped_attributes_count for item in items):
-        said["dropped"] = [item.dropped_attributes_count for item in items]
-    return said
+        fields["dropped"] = [item.dropped_attributes_count for item in items]
+    return fields
 
 
 def _json(value: Any) -> str:

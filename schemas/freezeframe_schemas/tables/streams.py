@@ -104,7 +104,7 @@ def unfolded_sql(value: str) -> str:
     Each lambda takes what it reads as an argument: what it captures is copied for each event.
     """
     lengths = f"arrayMap(texts -> arrayMap(text -> toInt64(reinterpretAsUInt8(text)) - {_ZERO}, splitByString('', texts)), %s)"
-    said = (
+    text_sql = (
         f"arrayMap((lengths, text) -> arrayMap((length, end) -> substring(text, end - length + 1, length), lengths,"
         f" arrayCumSum(lengths)), {lengths % '[f[4], f[6], f[8]]'}, [f[5], f[7], f[9]])"
     )
@@ -112,7 +112,7 @@ def unfolded_sql(value: str) -> str:
     events = f"arrayMap((b, x, y, z) -> concat(b, c[1], x, c[2], y, c[3], z, c[4]), arrayPopBack(between), {columns})"
     return (
         f"arrayMap(f -> arrayMap((c, between, said) -> concat(arrayStringConcat({events}), between[-1]),"
-        f" [splitByChar('\\x03', f[2])], [splitByChar('\\x03', f[3])], [{said}])[1], [splitByChar('\\x02', {value})])[1]"
+        f" [splitByChar('\\x03', f[2])], [splitByChar('\\x03', f[3])], [{text_sql}])[1], [splitByChar('\\x02', {value})])[1]"
     )
 
 

@@ -64,10 +64,10 @@ def mcp_request_of(span: SpanRecord) -> McpRequest | None:
     Source: logfire ``integrations/mcp.py``; OpenLLMetry ``opentelemetry-instrumentation-mcp``
     """
     for name, asked, answered in _MCP_SPANS:
-        said = as_object(json_of(span, asked))
-        method, result = as_text(said.get("method")) or "", json_of(span, answered)
+        request = as_object(json_of(span, asked))
+        method, result = as_text(request.get("method")) or "", json_of(span, answered)
         if method.startswith(_MCP_METHODS) and span.name == name.format(method) and isinstance(result, dict):
-            params = as_object(_given(said.get("params")))
+            params = as_object(_given(request.get("params")))
             params.pop("meta", None)
             return McpRequest(method=method, params=params, result=as_object(_given(result)))
     return None

@@ -110,8 +110,8 @@ def _request(given: JsonValue) -> JsonObject:
     if any(item.get("type") in _ITEMS for item in items):
         return {"input": [*items]}
     # The callback for LangChain puts the tools offered among the messages.
-    said = [item for item in items if "role" in item and as_object(item.get("content")).get("type") != "function"]
-    return {"messages": [_message(item) for item in said]} if said else {}
+    messages = [item for item in items if "role" in item and as_object(item.get("content")).get("type") != "function"]
+    return {"messages": [_message(item) for item in messages]} if messages else {}
 
 
 def _completion(answer: JsonValue, items: list[JsonObject], reason: str | None) -> JsonObject:
@@ -120,8 +120,8 @@ def _completion(answer: JsonValue, items: list[JsonObject], reason: str | None) 
         return as_object(answer)
     if isinstance(answer, str) and answer:
         items = [{"role": "assistant", "content": answer}]
-    said = [_message(item) for item in items if item.keys() & {"content", "tool_calls"}]
-    return {"choices": [{"message": message, "finish_reason": reason} for message in said]}
+    messages = [_message(item) for item in items if item.keys() & {"content", "tool_calls"}]
+    return {"choices": [{"message": message, "finish_reason": reason} for message in messages]}
 
 
 def _message(item: JsonObject) -> JsonObject:

@@ -30,8 +30,8 @@ def _fits(span: SpanRecord) -> bool:
 def _agents(span: SpanRecord, out: AttributeWriter) -> None:
     response = as_object(json_of(span, "response"))
     if response:
-        given: JsonObject = {key: response[key] for key in ("instructions", "tools") if key in response}
-        openai_responses.read_request({**given, "input": json_of(span, "raw_input")}, out)
+        attributes: JsonObject = {key: response[key] for key in ("instructions", "tools") if key in response}
+        openai_responses.read_request({**attributes, "input": json_of(span, "raw_input")}, out)
         openai_responses.read_response(response, out)
     elif span.name.startswith("Function: "):
         out.text(genai.OPERATION_NAME, genai.OP_EXECUTE_TOOL)

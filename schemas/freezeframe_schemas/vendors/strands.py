@@ -35,14 +35,14 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
                 out.json(name, text_or_json(plain(event.attributes.get(name))))
             answered = as_objects(text_or_json(plain(event.attributes.get(genai.OUTPUT_MESSAGES))))
             out.texts(genai.RESPONSE_FINISH_REASONS, [message.get("finish_reason") for message in answered] or None)
-    said = [event for event in span.events if event.name in _ROLES]
+    messages = [event for event in span.events if event.name in _ROLES]
     answers = [event for event in span.events if event.name == genai.PAST_CHOICE_EVENT]
     if span.text(genai.OPERATION_NAME) == genai.OP_EXECUTE_TOOL:
-        _tool(said, answers, out)
+        _tool(messages, answers, out)
         return
-    system = [block for event in said if _ROLES[event.name] == _SYSTEM for block in as_objects(_content(event))]
+    system = [block for event in messages if _ROLES[event.name] == _SYSTEM for block in as_objects(_content(event))]
     out.parts(genai.SYSTEM_INSTRUCTIONS, [read_block(block) for block in system])
-    out.messages(genai.INPUT_MESSAGES, [_message(event) for event in said if _ROLES[event.name] != _SYSTEM])
+    out.messages(genai.INPUT_MESSAGES, [_message(event) for event in messages if _ROLES[event.name] != _SYSTEM])
     out.messages(genai.OUTPUT_MESSAGES, [_answer(event) for event in answers])
     reasons: list[JsonValue] = [plain(event.attributes.get("finish_reason")) for event in answers]
     out.texts(genai.RESPONSE_FINISH_REASONS, reasons)

@@ -54,10 +54,10 @@ def _derive(span: SpanRecord, out: AttributeWriter) -> None:
         out.text(genai.OPERATION_NAME, genai.OP_INVOKE_AGENT)
         out.text(genai.AGENT_NAME, span.text("ai.telemetry.functionId"))
         prompt = as_object(json_of(span, "ai.prompt"))
-        said = prompt.get("prompt")
+        prompt_text = prompt.get("prompt")
         messages = [_message(item) for item in as_objects(prompt.get("messages"))]
-        if isinstance(said, str):
-            messages.append(msg.Message(role="user", parts=(msg.TextPart(content=said),)))
+        if isinstance(prompt_text, str):
+            messages.append(msg.Message(role="user", parts=(msg.TextPart(content=prompt_text),)))
         system = as_text(prompt.get("system"))
         out.parts(genai.SYSTEM_INSTRUCTIONS, [msg.TextPart(content=system)] if system else [])
         out.messages(genai.INPUT_MESSAGES, messages)

@@ -49,8 +49,8 @@ def _message(item: JsonObject) -> Message:
 
 def _parts(item: JsonObject, key: str) -> list[Part]:
     calls = as_objects(item.get("tool_calls"))
-    asked = [ToolCallPart(name=as_text(call.get("name")) or "", arguments=call.get("parameters")) for call in calls]
-    return [*texts(item.get(key)), *asked]
+    tool_calls = [ToolCallPart(name=as_text(call.get("name")) or "", arguments=call.get("parameters")) for call in calls]
+    return [*texts(item.get(key)), *tool_calls]
 
 
 def _result(result: JsonObject) -> Part:

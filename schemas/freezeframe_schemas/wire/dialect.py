@@ -123,8 +123,8 @@ class WireDialect:
 
     def form_asked(self, request: Request) -> Form:
         """Return the form in which the request asks for its answer."""
-        asked = as_object(parse(request.body)).get("stream")
-        streamed = self.stream if self.stream is not None else asked is True or (asked is None and self.streams.unasked)
+        stream = as_object(parse(request.body)).get("stream")
+        streamed = self.stream if self.stream is not None else stream is True or (stream is None and self.streams.unasked)
         if not streamed:
             return Form.DOCUMENT
         by_url = self.streams.asks_for_events
@@ -145,13 +145,13 @@ class WireDialect:
         Raises:
             WireError: the format has no place for such an answer.
         """
-        asked: JsonObject = {"model": self.model, **as_object(parse(request.body))}
+        request_document: JsonObject = {"model": self.model, **as_object(parse(request.body))}
         try:
             if (self.operation == genai.OP_EMBEDDINGS) != bool(answer.vectors):
                 raise WireError("gives vectors and nothing else" if not answer.vectors else "gives no vectors")
             if self.operation == genai.OP_TEXT_COMPLETION and answer.tool_calls:
                 raise WireError("cannot ask for a tool")
-            document = self.documents.compose(answer, asked)
+            document = self.documents.compose(answer, request_document)
         except WireError as error:
             raise WireError(f"an answer of {self.name} {error.message}") from None
         return self.write(document, form=self.form_asked(request) if form is None else form, split=answer.split)

@@ -135,14 +135,14 @@ def compose(answer: Answer, request: JsonObject) -> JsonObject:
         {"id": call.id, "function": {"name": call.name, "arguments": dict(call.arguments)}} for call in answer.tool_calls
     ]
     thinking: JsonObject = {"thinking": answer.thinking} if answer.thinking else {}
-    said: JsonObject = {"response": answer.text, **thinking}
+    content: JsonObject = {"response": answer.text, **thinking}
     if "messages" in request:
         message: JsonObject = {"role": "assistant", "content": answer.text, **thinking}
-        said = {"message": {**message, **({"tool_calls": calls} if calls else {})}}
+        content = {"message": {**message, **({"tool_calls": calls} if calls else {})}}
     head: JsonObject = {
         "model": answer.model,
         "created_at": "1970-01-01T00:00:00Z",
-        **said,
+        **content,
         "done": True,
         "done_reason": answer.finish({"stop": "stop", "length": "length"}),
     }

@@ -118,10 +118,12 @@ def _other_call(kind: str, item: JsonObject) -> msg.Part:
     if not isinstance(call_id := item.get("call_id"), str):
         details: JsonObject = {key: value for key, value in item.items() if key not in ("id", "type")}
         return msg.ServerToolCallPart(id=as_text(item.get("id")), name=name, server_tool_call={"type": kind, **details})
-    asked = next((key for key in ("action", "operation", "arguments") if key in item), None)
-    taken = {"id", "type", "call_id", "status", asked}
-    rest: JsonObject = {key: value for key, value in item.items() if key not in taken and value is not None}
-    return msg.ToolCallPart(id=call_id, name=name, arguments=item[asked] if asked else None, extra={"tool_type": kind, **rest})
+    input_key = next((key for key in ("action", "operation", "arguments") if key in item), None)
+    known_keys = {"id", "type", "call_id", "status", input_key}
+    rest: JsonObject = {key: value for key, value in item.items() if key not in known_keys and value is not None}
+    return msg.ToolCallPart(
+        id=call_id, name=name, arguments=item[input_key] if input_key else None, extra={"tool_type": kind, **rest}
+    )
 
 
 def _reasoning(item: JsonObject) -> msg.Part:
@@ -180,8 +182,8 @@ def read_response(document: JsonObject, out: AttributeWriter) -> None:
     if items:
         parts = tuple(part for item in items for part in read_item(item))
         answered = {part.id for part in parts if isinstance(part, msg.ToolCallResponsePart)}
-        asked = [part for part in parts if not isinstance(part, msg.ToolCallPart) or part.id not in answered]
-        message = msg.Message(role="assistant", parts=parts, finish_reason=msg.finish_reason_with(asked, reason))
+        request_parts = [part for part in parts if not isinstance(part, msg.ToolCallPart) or part.id not in answered]
+        message = msg.Message(role="assistant", parts=parts, finish_reason=msg.finish_reason_with(request_parts, reason))
         out.messages(genai.OUTPUT_MESSAGES, [message])
 
 

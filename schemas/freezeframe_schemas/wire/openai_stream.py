@@ -28,9 +28,9 @@ def assemble(frames: Sequence[Frame]) -> JsonObject:
             delta = part.get("delta")
             if isinstance(message, dict) and isinstance(delta, dict):
                 _merge_delta(message, delta)
-            taken = ("delta", "index", "message") if isinstance(delta, dict) else ("index",)  # Writer sends both, the same
+            known_keys = ("delta", "index", "message") if isinstance(delta, dict) else ("index",)  # Writer sends both, the same
             for key, value in part.items():
-                if value is not None and key not in taken:
+                if value is not None and key not in known_keys:
                     choice[key] = value
     if choices:
         document["choices"] = [choices[index] for index in sorted(choices)]

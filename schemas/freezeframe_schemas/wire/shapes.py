@@ -58,13 +58,13 @@ def is_completion(body: JsonObject) -> bool:
 
 def is_response(body: JsonObject) -> bool:
     """OpenAI ``responses``: a model, and a text or items that are messages or have a type."""
-    asked = body.get("input")
+    inputs = body.get("input")
     items = (
-        isinstance(asked, list)
-        and bool(asked)
-        and all(isinstance(item, dict) and {"role", "type"} & set(item) for item in asked)
+        isinstance(inputs, list)
+        and bool(inputs)
+        and all(isinstance(item, dict) and {"role", "type"} & set(item) for item in inputs)
     )
-    return _is_only(body, _RESPONSES) and _is_text(body.get("model")) and (_is_text(asked) or items)
+    return _is_only(body, _RESPONSES) and _is_text(body.get("model")) and (_is_text(inputs) or items)
 
 
 def is_message(body: JsonObject) -> bool:

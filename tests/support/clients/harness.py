@@ -118,8 +118,8 @@ def _not_captured(run: Run, crossed: Sequence[Crossed], column: Column) -> list[
     http = [exchange for exchange in run.exchanges if exchange.request.method and exchange.span_id not in run.enclosing]
     faults = [] if run.exchanges else ["nothing was recorded"]
     if len(http) != len(crossed):
-        asked = [item.path for item in crossed]
-        faults.append(f"{len(crossed)} requests were made {asked}, {len(http)} recorded {[item.name for item in http]}")
+        paths = [item.path for item in crossed]
+        faults.append(f"{len(crossed)} requests were made {paths}, {len(http)} recorded {[item.name for item in http]}")
     for exchange, item in zip(http, crossed, strict=False):
         completion = exchange.response.completion
         # A reader that is cancelled while it waits for more has stopped reading too.
@@ -129,8 +129,8 @@ def _not_captured(run: Run, crossed: Sequence[Crossed], column: Column) -> list[
         body = exchange.response.body
         if exchange.request.body != item.request:
             faults.append(f"{exchange.name}: the request has other bytes")
-        taken = item.sent.startswith(body) and (body or column is not Column.ABANDONED)
-        if not (taken if early else body == item.sent):
+        is_captured = item.sent.startswith(body) and (body or column is not Column.ABANDONED)
+        if not (is_captured if early else body == item.sent):
             faults.append(f"{exchange.name}: {len(item.sent)} bytes were sent, {len(body)} recorded, {completion}")
         if exchange.response.status != item.status:
             faults.append(f"{exchange.name}: the status was {item.status}, {exchange.response.status} is recorded")

@@ -119,10 +119,10 @@ def _gemini(url: str, row: Row) -> Any:
             )
         config = {**body.get("generationConfig", {}), **{name: body[name] for name in _GEMINI_CONFIG if name in body}}
         plain = {"model": model, "contents": "?"}
-        asked = {"model": model, "contents": body.get("contents", "?"), "config": config}
+        arguments = {"model": model, "contents": body.get("contents", "?"), "config": config}
         if operation == "streamGenerateContent":
-            return _items(_first_try(client.models.generate_content_stream, asked, plain))
-        return repr(_first_try(client.models.generate_content, asked, plain))
+            return _items(_first_try(client.models.generate_content_stream, arguments, plain))
+        return repr(_first_try(client.models.generate_content, arguments, plain))
 
 
 def _first_try(method: Callable[..., Any], asked: Mapping[str, Any], plain: Mapping[str, Any]) -> Any:
@@ -163,8 +163,8 @@ def _mistral(url: str, row: Row) -> Any:
     client = load("mistralai.client").Mistral(server_url=url, api_key="none")
     path, body = urlsplit(row["request"]["url"]).path, _body(row)
     if path.endswith("/embeddings"):
-        given = {**body, "inputs": body.get("inputs", body.get("input"))}
-        return repr(_call(client.embeddings.create, given, {"model": "m", "inputs": ["?"]}))
+        arguments = {**body, "inputs": body.get("inputs", body.get("input"))}
+        return repr(_call(client.embeddings.create, arguments, {"model": "m", "inputs": ["?"]}))
     plain = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
     if not row["stream"]:
         return repr(_call(client.chat.complete, body, plain))

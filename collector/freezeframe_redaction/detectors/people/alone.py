@@ -57,9 +57,9 @@ def _listed(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]:
         if _FORMS.capital_before.search(text, max(low, start - 24), start):
             spans = spans[1:]  # "Mexicana Restaurant, Mary & Tito's"
     words = [text[a:b] for a, b in spans]
-    mostly_given = 2 * sum(map(names.is_plainly_given, words)) > len(words) > 2
+    has_given_names = 2 * sum(map(names.is_plainly_given, words)) > len(words) > 2
     # "Jones, Smith and Davis" are a company more often than three people.
-    if not mostly_given or all(map(_IS_SURNAME, words)) or not all(map(_MAY_BE_LISTED, words)):
+    if not has_given_names or all(map(_IS_SURNAME, words)) or not all(map(_MAY_BE_LISTED, words)):
         return ()
     return tuple(found for span in spans for found in names.accept(text, [span], "listed"))
 

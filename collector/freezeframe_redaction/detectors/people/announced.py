@@ -176,9 +176,9 @@ def find(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...]:
         return ()  # "Dear Whitney Museum Collection Team"
     introduced = _FORMS.presents_self.search(before) is not None
     if len(words) == 1:
-        told = introduced and names.may_be_name(words[0]) and _FORMS.and_tells.match(text, kept[-1][1])
+        is_certain = introduced and names.may_be_name(words[0]) and _FORMS.and_tells.match(text, kept[-1][1])
         good = (_ALONE_AFTER_ITS if before[-4:].lower() == "its " else _ALONE)(words[0])
-        return names.accept(text, kept, "context") if told or good else ()
+        return names.accept(text, kept, "context") if is_certain or good else ()
     real = names.real(text, kept)
     if len(real) > 1 and real[0].lower() in names.PARTICLES:
         real = real[1:]  # "heer De Vries"

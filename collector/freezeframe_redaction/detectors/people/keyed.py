@@ -223,9 +223,9 @@ def _mailbox(match: re.Match[str], low: int, high: int) -> tuple[Candidate, ...]
     """The two words before an address in angle brackets, if they are known, or the address has one of them."""
     tokens, words = _names_in(match.string, *match.span(1))
     real = names.real(match.string, tokens)
-    is_given = len(words) == 1 and names.is_plainly_given(words[0]) and len(words[0]) > 3
-    is_told = any(names.is_known(word) or not word.isascii() or word.lower() in match[2].lower() for word in real)
-    if is_given or (len(real) > 1 and is_told and all(map(names.may_be_name, real)) and not names.is_brand(words)):
+    is_given_name = len(words) == 1 and names.is_plainly_given(words[0]) and len(words[0]) > 3
+    is_confirmed = any(names.is_known(word) or not word.isascii() or word.lower() in match[2].lower() for word in real)
+    if is_given_name or (len(real) > 1 and is_confirmed and all(map(names.may_be_name, real)) and not names.is_brand(words)):
         return names.accept(match.string, tokens, "mailbox")
     return ()
 

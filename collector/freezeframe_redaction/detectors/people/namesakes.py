@@ -90,17 +90,17 @@ def _is_of_a_thing(text: str, low: int, words: _Spans, first: int, last: int) ->
         joined = index >= 0 and (index == first or _FORMS.joined.fullmatch(text, words[index][1], words[first][0]))
         if joined and index < last and _leads(text[slice(*words[index])]):
             return True
-    given = text[slice(*words[first])].partition("-")[0]
+    first_name = text[slice(*words[first])].partition("-")[0]
     before, _, tail = text[slice(*words[last])].rpartition("-")
     before = before.rpartition("-")[2] or (text[slice(*words[last - 1])] if last - first > 1 else "")
-    if _follows(tail, given, before) and _FORMS.ends_there.match(text, words[last][1]):
+    if _follows(tail, first_name, before) and _FORMS.ends_there.match(text, words[last][1]):
         return True
     for index in range(last + 1, len(words)):
         word = text[slice(*words[index])]
         if not _FORMS.joined.fullmatch(text, words[index - 1][1], words[index][0]):
             break
         if word.lower() not in _BETWEEN:  # "Grace Hopper Primary School"
-            return _follows(word, given, tail) and _FORMS.ends_there.match(text, words[index][1]) is not None
+            return _follows(word, first_name, tail) and _FORMS.ends_there.match(text, words[index][1]) is not None
     return False
 
 

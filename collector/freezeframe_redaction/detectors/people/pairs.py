@@ -176,13 +176,13 @@ def _last_first(text: str, low: int, high: int, at: int) -> tuple[Candidate, ...
     """``Smith, John``."""
     comma = text.rfind(",", max(low, at - 24), at)
     surname = _FORMS.word_before.search(text, max(low, comma - 24), comma) if comma >= 0 else None
-    given = names.WORD.match(text, comma + 2, min(high, comma + 30))
-    if surname is None or given is None:
+    first_name = names.WORD.match(text, comma + 2, min(high, comma + 30))
+    if surname is None or first_name is None:
         return ()
-    tokens, begin, end = [surname.span(), given.span()], surname.start(), given.end()
+    tokens, begin, end = [surname.span(), first_name.span()], surname.start(), first_name.end()
     if _FORMS.field_before.search(text[max(low, begin - 2) : begin]) and _FORMS.mailbox.match(text, end, high):
         return names.accept(text, tokens, "last, first")
-    kind = _LAST_FIRST.kind_of(text, low, high, begin, end, surname.group()) if _IS_GIVEN_BEHIND(given.group()) else ""
+    kind = _LAST_FIRST.kind_of(text, low, high, begin, end, surname.group()) if _IS_GIVEN_BEHIND(first_name.group()) else ""
     return names.accept(text, tokens, kind) if kind else ()
 
 

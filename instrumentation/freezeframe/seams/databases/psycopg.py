@@ -98,10 +98,10 @@ def _asked(cursor: Any, query: Any, sets: Iterable[Any]) -> Callable[[], Any]:
     """Return the description of a statement: as the program gives it, if that is plain data, else as the server gets it."""
 
     def describe() -> Any:
-        given = [query, *sets]
-        if not isinstance(query, str) or values.is_opaque(values.encode(given)):
-            given = _as_sent(cursor, query, sets)
-        return statements.asked(SYSTEM, statements.operation_of(given[0]), *given)()
+        statement = [query, *sets]
+        if not isinstance(query, str) or values.is_opaque(values.encode(statement)):
+            statement = _as_sent(cursor, query, sets)
+        return statements.asked(SYSTEM, statements.operation_of(statement[0]), *statement)()
 
     return describe
 
@@ -110,11 +110,11 @@ def _as_sent(cursor: Any, query: Any, sets: Iterable[Any]) -> list[Any]:
     from psycopg.adapt import Transformer
 
     converted = cursor._query_cls(Transformer(cursor))
-    given: list[Any] = []
+    texts: list[Any] = []
     for number, parameters in enumerate(sets):
         converted.dump(parameters) if number else converted.convert(query, parameters)
-        given.append([_readable(value) for value in converted.params or ()])
-    return [_readable(converted.query), *given]
+        texts.append([_readable(value) for value in converted.params or ()])
+    return [_readable(converted.query), *texts]
 
 
 def _readable(value: Any) -> Any:

@@ -135,23 +135,23 @@ class _Cursor:
 
     def _fetch(self, real: Callable[[], Any], wanted: int | None, *, is_row: bool = False) -> Any:
         """Return what `real` does: a row or None, or rows, fewer than `wanted` at the end."""
-        taken = self._result
-        if not isinstance(taken, statements.Taken):
+        result = self._result
+        if not isinstance(result, statements.Taken):
             return real()
-        token = PLACE.set(taken.inside)
+        token = PLACE.set(result.inside)
         try:
             found = real()
         except Exception as error:
-            taken.end(error=error)
+            result.end(error=error)
             raise
         finally:
             leave(token)
         rows = () if found is None else (found,) if is_row else found
         for row in rows:
-            taken.add(row)
-        taken.rowcount = getattr(self._cursor, "rowcount", None)
+            result.add(row)
+        result.rowcount = getattr(self._cursor, "rowcount", None)
         if wanted is None or len(rows) < wanted:
-            taken.end(is_whole=True)
+            result.end(is_whole=True)
         return found
 
     def fetchone(self) -> Any:
@@ -166,8 +166,8 @@ class _Cursor:
         """Return the next rows."""
         if isinstance(self._result, statements.Given):
             return list(itertools.islice(self, self._cursor.arraysize if size is None else size))
-        given = () if size is None else (size,)
-        return self._fetch(partial(self._cursor.fetchmany, *given), self._cursor.arraysize if size is None else size)
+        size_argument = () if size is None else (size,)
+        return self._fetch(partial(self._cursor.fetchmany, *size_argument), self._cursor.arraysize if size is None else size)
 
     def fetchall(self) -> Any:
         """Return the rows that are left."""

@@ -54,8 +54,8 @@ def _connect(original: Any, *args: Any, **kwargs: Any) -> Any:
         if recorder is not None and switch.serving() is None:  # a replay has fences
             sights.hear("sqlite3.connect", (args[0] if args else kwargs.get("database"),), sys._getframe(1))
         return original(*args, **kwargs)
-    given = args[5] if len(args) > 5 else kwargs.pop("factory", None)
-    factory = _watched_kind_of(sqlite3.Connection if given is None else given, _Connection)
+    own_factory = args[5] if len(args) > 5 else kwargs.pop("factory", None)
+    factory = _watched_kind_of(sqlite3.Connection if own_factory is None else own_factory, _Connection)
     if len(args) > 5:
         return _opened(original, (*args[:5], factory, *args[6:]), kwargs)
     return _opened(original, args, {**kwargs, "factory": factory})
@@ -122,15 +122,15 @@ class _Cursor(sqlite3.Cursor):
 
     def executemany(self, *args: Any) -> Any:  # type: ignore[override]
         sql, sets = args if len(args) == 2 else ("", ())
-        given: Iterator[Any] | None = None
+        rows: Iterator[Any] | None = None
         if not isinstance(sets, list | tuple):
             with contextlib.suppress(TypeError):  # sqlite3 says it better
-                given = iter(sets)
-        if given is None:
+                rows = iter(sets)
+        if rows is None:
             return self._ask("executemany", args, statements.asked(SYSTEM, _operation(args), *args))
         if statements.is_served() and statements.is_in_run():
-            return self._all_at_once(sql, given)
-        passed = _Sets(given)
+            return self._all_at_once(sql, rows)
+        passed = _Sets(rows)
         described = statements.asked(SYSTEM, _operation(args), sql, [])
         return self._ask("executemany", (sql, passed.each()), lambda: passed.opened(described()), passed)
 
@@ -153,16 +153,16 @@ class _Cursor(sqlite3.Cursor):
             if not statements.is_in_run():
                 real()
                 return self
-            given = statements.given(describe)
-            names = ", ".join('NULL AS "{}"'.format(name.replace('"', '""')) for name in given.columns or ("nothing",))
-            steps = given.steps if given.columns is not None else 0
+            replayed = statements.given(describe)
+            names = ", ".join('NULL AS "{}"'.format(name.replace('"', '""')) for name in replayed.columns or ("nothing",))
+            steps = replayed.steps if replayed.columns is not None else 0
             rows = f"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < {steps})"
             super().execute(f"{rows} SELECT {names} FROM n LIMIT {steps}")
-            self._follow(given, _give)
+            self._follow(replayed, _give)
         elif statements.is_recorded():
-            taken = statements.take(describe, real, self) if sets is None else sets.taken(describe, real, self)
-            if taken is not None:
-                self._follow(taken, _note)
+            recorded = statements.take(describe, real, self) if sets is None else sets.taken(describe, real, self)
+            if recorded is not None:
+                self._follow(recorded, _note)
         else:
             statements.tell(statements.asked(SYSTEM, ""))
             real()
@@ -187,26 +187,26 @@ class _Cursor(sqlite3.Cursor):
     # -- what comes back ------------------------------------------------------------------------------------------------
 
     def _fetch(self, real: Callable[[], Any], *, wanted: int | None = 1) -> Any:
-        taken = self._result
-        if not isinstance(taken, statements.Taken):
+        result = self._result
+        if not isinstance(result, statements.Taken):
             return real()
-        before, taken.outside, taken.is_outside = taken.count, current_place(), False
-        token = PLACE.set(taken.inside)
+        before, result.outside, result.is_outside = result.count, current_place(), False
+        token = PLACE.set(result.inside)
         try:
             found = real()
         except sqlite3.ProgrammingError:  # a closed cursor, another thread: nothing was asked of the database
             raise
         except BaseException as error:
             is_end = isinstance(error, StopIteration)
-            if not taken.is_outside:
-                taken.end(rowcount=super().rowcount, is_whole=is_end, error=None if is_end else error)
+            if not result.is_outside:
+                result.end(rowcount=super().rowcount, is_whole=is_end, error=None if is_end else error)
             raise
         finally:
             leave(token)
-        taken.rowcount = super().rowcount
-        came = taken.count - before
+        result.rowcount = super().rowcount
+        came = result.count - before
         if wanted is None or came < wanted or wanted <= 0 < came:  # with no rows, `fetchmany` returns all that are left
-            taken.end(is_whole=True)
+            result.end(is_whole=True)
         return found
 
     def fetchone(self) -> Any:
@@ -300,23 +300,23 @@ class _Sets:
 
 def _note(cursor: Any, row: Any) -> Any:
     """Convert a row as the program does, at the program's place."""
-    taken = cursor._result
-    taken.add(row)
-    if taken.factory is None:
+    result = cursor._result
+    result.add(row)
+    if result.factory is None:
         return row
-    token, taken.is_outside = PLACE.set(taken.outside), True
+    token, result.is_outside = PLACE.set(result.outside), True
     try:
-        made = taken.factory(cursor, row)
+        made = result.factory(cursor, row)
     finally:
         leave(token)
-    taken.is_outside = False
+    result.is_outside = False
     return made
 
 
 def _give(cursor: Any, _: Any) -> Any:
-    given = cursor._result
-    row = given.next()
-    return row if given.factory is None else given.factory(cursor, row)
+    result = cursor._result
+    row = result.next()
+    return row if result.factory is None else result.factory(cursor, row)
 
 
 def _operation(args: tuple[Any, ...]) -> str:

@@ -321,10 +321,10 @@ def take(
     recording = calls.begin(describe, real, started)
     if recording is None:
         return None
-    taken = Taken(recording, cursor)
+    result = Taken(recording, cursor)
     if cursor.description is not None:
-        return taken
-    taken.end(is_whole=True)
+        return result
+    result.end(is_whole=True)
     return None
 
 

@@ -116,10 +116,10 @@ class _Lane:
 def _wrap_randbits(original: Callable[[int], int]) -> Callable[[int], int]:
     @functools.wraps(original)
     def randbits(k: int) -> int:
-        given = None
+        seed = None
         with guard("numpy_random.own"):
-            given = recorded_seed(asker(sys._getframe(1), (__file__,)))
-        return original(k) if given is None else given & ((1 << k) - 1)
+            seed = recorded_seed(asker(sys._getframe(1), (__file__,)))
+        return original(k) if seed is None else seed & ((1 << k) - 1)
 
     return randbits
 

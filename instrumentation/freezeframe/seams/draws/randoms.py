@@ -127,9 +127,9 @@ def _wrap_getrandbits(original: Callable[[int], int]) -> Callable[[int], int]:
             elif (lane := shared.served.lane(sys._getframe(1), FILES)) is not None:
                 lane.drew((k + _WORD - 1) // _WORD)
                 return lane.generator.getrandbits(k)
-            given = original(k)
+            bits = original(k)
             shared.words += (k + _WORD - 1) // _WORD
-            return given
+            return bits
 
     return getrandbits
 
@@ -221,12 +221,12 @@ def recorded_seed(file: str) -> int | None:
     if place.inside_call or (switch.serving() is None and draws is None and not is_before):
         return None
     feed = feed_of("random-own", place, file)
-    given = recall(feed) or _system_random(_SEED_BYTES).hex()
+    seed = recall(feed) or _system_random(_SEED_BYTES).hex()
     if draws is not None and draws.take():
-        note(place, feed, given)
+        note(place, feed, seed)
     if is_before:
-        MADE_BEFORE.append((feed, given))
-    return int(given, 16)
+        MADE_BEFORE.append((feed, seed))
+    return int(seed, 16)
 
 
 def _wrap_urandom(owner: Any, name: str, original: Callable[..., bytes]) -> Callable[..., bytes]:

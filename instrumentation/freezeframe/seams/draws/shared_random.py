@@ -84,9 +84,9 @@ class _Shared:
 
     def turnable(self, name: str, ours: Any, original: Any) -> Any:
         """Return a function that calls `ours`; while draws are not counted, `original` without a Python frame in between."""
-        given = functools.update_wrapper(functools.partial(ours), original)
-        self._turnable[name] = given, ours, original
-        return given
+        wrapper = functools.update_wrapper(functools.partial(ours), original)
+        self._turnable[name] = wrapper, ours, original
+        return wrapper
 
     def _turn(self, *, off: bool) -> None:
         """Turn counting off or on: also in modules that hold the functions, and in the places where most find them."""

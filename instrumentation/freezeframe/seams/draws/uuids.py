@@ -94,11 +94,11 @@ def _keep(size: int, draw: Callable[[int], bytes]) -> bytes:
     except Exception as error:
         report("uuids.feed", error)
     recorded = recall(feed)
-    given = draw(size) if recorded is None else bytes.fromhex(recorded)
+    drawn = draw(size) if recorded is None else bytes.fromhex(recorded)
     try:
-        note(place, feed, given.hex())
+        note(place, feed, drawn.hex())
         if place.run is None:
-            note_before(place, file, feed, given.hex())
+            note_before(place, file, feed, drawn.hex())
     except Exception as error:
         report("uuids.note", error)
-    return given
+    return drawn

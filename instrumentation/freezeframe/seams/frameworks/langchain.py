@@ -49,19 +49,19 @@ def _install_stores(base: Any, patches: Patches) -> None:
 
 
 def _describe_search(store: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
-    given: Any = args[0] if args else kwargs.get("query", kwargs.get("embedding"))
+    query: Any = args[0] if args else kwargs.get("query", kwargs.get("embedding"))
     extra = {name: value for name, value in kwargs.items() if name not in ("query", "embedding")}
-    named = {"query": given, **extra}
+    named = {"query": query, **extra}
     return calls.FunctionCall.of(Kind.RETRIEVAL, SEAM, type(store).__name__, *args[1:], kwargs=named)
 
 
 def _describe_tool(tool: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
-    given: Any = args[0] if args else kwargs.get("tool_input")
-    named = _without_injected(tool, given) if isinstance(given, dict) else None
-    unnamed = (given,) if named is None else ()
+    tool_input: Any = args[0] if args else kwargs.get("tool_input")
+    named = _without_injected(tool, tool_input) if isinstance(tool_input, dict) else None
+    unnamed = (tool_input,) if named is None else ()
     call_id, settings = kwargs.get("tool_call_id"), _settings(tool, "langchain_core.tools.base", "BaseTool")
     call = calls.FunctionCall.of(Kind.TOOL, SEAM, tool.name, *unnamed, kwargs=named or {}, call_id=call_id, settings=settings)
-    hidden: Any = [] if named is None else [value for name, value in given.items() if name not in named]
+    hidden: Any = [] if named is None else [value for name, value in tool_input.items() if name not in named]
     state = next((getattr(value, "state", value) for value in hidden), None)
     return call.by(tool, "func", "coroutine", "_run", "_arun", context=state)
 

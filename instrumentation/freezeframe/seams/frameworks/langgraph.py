@@ -134,13 +134,13 @@ def _hydrate(graph: Any, config: Any, text: str) -> tuple[Any, dict[str, Any]]:
             do="start the replay from the beginning, or from an earlier step",
         )
     state = values.decode(text)
-    given: dict[str, Any] = dict(config or {})
-    configurable = {name: value for name, value in (given.get("configurable") or {}).items() if name != "checkpoint_id"}
+    settings: dict[str, Any] = dict(config or {})
+    configurable = {name: value for name, value in (settings.get("configurable") or {}).items() if name != "checkpoint_id"}
     configurable = {"thread_id": _THREAD, "checkpoint_ns": "", **configurable}
     checkpoint = state["checkpoint"]
     saver = _saver_for(graph.checkpointer, checkpoint["channel_versions"])
     saver.put({"configurable": configurable}, checkpoint, state["metadata"], checkpoint["channel_versions"])
-    return graph.copy(update={"checkpointer": saver}), {**given, "configurable": configurable}
+    return graph.copy(update={"checkpointer": saver}), {**settings, "configurable": configurable}
 
 
 def _saver_for(own: Any, versions: dict[str, Any]) -> Any:

@@ -30,5 +30,5 @@ def _describe(manager: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> ca
     while hasattr(tool, "source_tool"):  # of several toolsets together
         tool = tool.source_tool
     schema: Any = getattr(getattr(tool, "call_func", None), "__self__", None)
-    asked = calls.FunctionCall.of(Kind.TOOL, SEAM, call.tool_name, kwargs=validated.validated_args, call_id=call_id)
-    return asked.by(schema, "function", context=getattr(validated.ctx, "deps", None))
+    call_of_tool = calls.FunctionCall.of(Kind.TOOL, SEAM, call.tool_name, kwargs=validated.validated_args, call_id=call_id)
+    return call_of_tool.by(schema, "function", context=getattr(validated.ctx, "deps", None))

@@ -63,8 +63,8 @@ class FunctionCall:
         settings: Mapping[str, Any] = MappingProxyType({}),
     ) -> Self:
         """Return a call with these arguments, of what is set like this. An id that is not text is dropped."""
-        given = {"args": list(args), "kwargs": dict(kwargs)}
-        body = values.encode({**given, "settings": dict(settings)} if settings else given)
+        arguments = {"args": list(args), "kwargs": dict(kwargs)}
+        body = values.encode({**arguments, "settings": dict(settings)} if settings else arguments)
         return cls(kind=kind, seam=seam, name=str(name), body=body, call_id=call_id if isinstance(call_id, str) else None)
 
     def by(self, tool: Any, *names: str, functions: Iterable[Any] = (), context: object = None) -> Self:

@@ -25,16 +25,16 @@ def watch_call(
 ) -> Changes:
     """Return a function that reports, after the call, what has changed. `before` is what `encode` wrote of the call."""
     owner = args[0] if has_object and args and not isinstance(args[0], type) else None
-    given = (*(args if owner is None else args[1:]), *kwargs.values())
-    fixed = all(map(is_fixed, given))
-    picture = None if fixed else _picture(given)
+    values = (*(args if owner is None else args[1:]), *kwargs.values())
+    fixed = all(map(is_fixed, values))
+    picture = None if fixed else _picture(values)
     around = left.before(owner)
 
     def changes(result: object) -> Iterator[tuple[str, str]]:
-        if not fixed and (picture is None or picture != _picture(given)):
+        if not fixed and (picture is None or picture != _picture(values)):
             yield from (("changes", what) for what in _changes(encode(args, kwargs), before))
         yield from around(result)
-        if type(result) not in CONSTANT and any(value is result for value in given):
+        if type(result) not in CONSTANT and any(value is result for value in values):
             yield "returns", "the very object that it was given"
 
     return changes

@@ -69,16 +69,16 @@ def _wrap(function: Any, *, kind: Kind, name: str | None) -> Any:
     left = LeftBehind(function)
 
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
-        given = body = bind(args, kwargs)
+        arguments = body = bind(args, kwargs)
         if kind is Kind.RETRIEVAL and bind.drops_self and args:
             with guard("functions.settings"):
-                given = with_settings(body, args[0])
+                arguments = with_settings(body, args[0])
         if plain is None or switch.recorder() is None:
-            return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=given, functions=functions)
+            return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=arguments, functions=functions)
         changed = None
         with guard("functions.given"):
             changed = watch_call(bind, left, args, kwargs, body, has_object=bind.drops_self)
-        return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=given, functions=functions, changed=changed)
+        return calls.FunctionCall(kind=kind, name=call_name, seam=SEAM, body=arguments, functions=functions, changed=changed)
 
     return watch(function, describe)
 

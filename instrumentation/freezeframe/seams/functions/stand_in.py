@@ -46,8 +46,8 @@ def describe_tool(function: Any, *, name: str, seam: str, call_id: str | None = 
     bind = Binder(function)
 
     def describe(args: tuple[Any, ...], kwargs: dict[str, Any]) -> calls.FunctionCall:
-        given = {key: value for key, value in kwargs.items() if key not in hidden}
-        body = values.encode({"args": list(args), "kwargs": given}) if len(given) < len(kwargs) else bind(args, kwargs)
+        arguments = {key: value for key, value in kwargs.items() if key not in hidden}
+        body = values.encode({"args": list(args), "kwargs": arguments}) if len(arguments) < len(kwargs) else bind(args, kwargs)
         return calls.FunctionCall(kind=Kind.TOOL, name=name, seam=seam, body=body, call_id=call_id).by(
             None, functions=(function,)
         )

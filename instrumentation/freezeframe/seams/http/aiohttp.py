@@ -209,8 +209,8 @@ def _make_response(req: Any) -> Any:
         "session": req._session,
         "stream_writer": _SentNothing(),
     }
-    taken = inspect.signature(cls.__init__).parameters
-    return cls(req.method, req.original_url, **{name: value for name, value in options.items() if name in taken})
+    accepted = inspect.signature(cls.__init__).parameters
+    return cls(req.method, req.original_url, **{name: value for name, value in options.items() if name in accepted})
 
 
 def _fill(response: Any, answer: Exchange, readers: _Readers) -> Any:

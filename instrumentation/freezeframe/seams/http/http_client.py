@@ -94,59 +94,59 @@ def _putrequest(original: Callable[..., None], conn: Any, method: str, url: str,
 
 def _putheader(original: Callable[..., None], conn: Any, header: Any, *values: Any) -> None:
     original(conn, header, *values)
-    asked = _asked(conn)
-    if asked is not None:
+    request = _asked(conn)
+    if request is not None:
         with guard("http.client.header"):
-            asked.headers.append((_text(header), ", ".join(map(_text, values))))
+            request.headers.append((_text(header), ", ".join(map(_text, values))))
 
 
 def _endheaders(original: Callable[..., None], conn: Any, message_body: Any = None, *, encode_chunked: bool = False) -> None:
-    asked = _asked(conn)
-    if asked is None:
+    request = _asked(conn)
+    if request is None:
         return original(conn, message_body, encode_chunked=encode_chunked)
-    asked.known = known_bytes(message_body)
+    request.known = known_bytes(message_body)
     responder = switch.serving()
     if responder is None:
-        return _send_recorded(original, conn, asked, message_body, encode_chunked)
-    asked.body = read_whole(message_body) or b""
-    asked.end = functools.partial(_send_for_real, original, conn, asked, encode_chunked)
-    if message_body is not None or not asked.announces_a_body():
-        _ask(responder, conn, asked, asked.body)
-        if asked.answer is not None and (error := _error_of_connecting(asked.answer)) is not None:
+        return _send_recorded(original, conn, request, message_body, encode_chunked)
+    request.body = read_whole(message_body) or b""
+    request.end = functools.partial(_send_for_real, original, conn, request, encode_chunked)
+    if message_body is not None or not request.announces_a_body():
+        _ask(responder, conn, request, request.body)
+        if request.answer is not None and (error := _error_of_connecting(request.answer)) is not None:
             raise error
     return setattr(conn, _STATE, http.client._CS_REQ_SENT)  # pyright: ignore[reportAttributeAccessIssue] - where it is then
 
 
 def _send(original: Callable[..., None], conn: Any, data: Any) -> None:
-    asked = _asked(conn)
-    if asked is None or current_place().sending:
+    request = _asked(conn)
+    if request is None or current_place().sending:
         return original(conn, data)
-    if asked.end is not None and asked.body is not None:
-        asked.body += read_whole(data) or b""
+    if request.end is not None and request.body is not None:
+        request.body += read_whole(data) or b""
         return None
-    if asked.seen is not None:
+    if request.seen is not None:
         with guard("http.client.send"):
             known = known_bytes(data)
             if known is None:
-                data = Upload(data, asked.seen, encoding="iso-8859-1")
+                data = Upload(data, request.seen, encoding="iso-8859-1")
             else:
-                asked.seen.add(known)
+                request.seen.add(known)
     return original(conn, data)
 
 
 def _getresponse(original: Callable[..., Any], conn: Any) -> Any:
-    asked: _Asked | None = vars(conn).pop(_ASKED, None)
-    if asked is None:
+    request: _Asked | None = vars(conn).pop(_ASKED, None)
+    if request is None:
         return original(conn)
     responder = switch.serving()
-    if responder is not None and asked.end is not None and asked.body is not None:
-        if not asked.is_asked:
-            _ask(responder, conn, asked, asked.body)
-        if asked.answer is not None:
+    if responder is not None and request.end is not None and request.body is not None:
+        if not request.is_asked:
+            _ask(responder, conn, request, request.body)
+        if request.answer is not None:
             setattr(conn, _STATE, http.client._CS_IDLE)  # pyright: ignore[reportAttributeAccessIssue] - for the next one
-            return _serve(conn, asked.answer, asked.method)
-        asked.end(asked.body)
-    recording = asked.recording
+            return _serve(conn, request.answer, request.method)
+        request.end(request.body)
+    recording = request.recording
     with while_sending(recording):
         response = original(conn)
     if recording is not None:

@@ -124,10 +124,10 @@ def _create_task(step: CodeType | None, original: Callable[..., Any]) -> Callabl
         lane = context = None
         try:
             if type(coro) is not _CLOSES_GENERATOR and not _is_finalizing(frame_of(1), step):
-                given = copy_context() if not options else options.get("context") or copy_context()
+                task_context = copy_context() if not options else options.get("context") or copy_context()
                 place = child_place()
-                if _set_place(given, place):
-                    context, lane = given, place.lane.path
+                if _set_place(task_context, place):
+                    context, lane = task_context, place.lane.path
         except Exception as error:
             report("lanes.create_task", error)
         if not options and context is not None:

@@ -72,32 +72,35 @@ class MasksValues(Protocol):
         ...
 
 
-def load_config(given: object, environ: Mapping[str, str] = os.environ) -> MasksValues | None:
+def load_config(trace_config: object, environ: Mapping[str, str] = os.environ) -> MasksValues | None:
     """Return what decides what is hidden: the configuration that is given, else the variables; None if nothing is hidden.
 
     Raises:
         ConfigError: it is no `TraceConfig`.
     """
-    if given is None:
+    if trace_config is None:
         if not any(name.startswith(VARIABLES) for name in environ):
             return None
         from openinference.instrumentation import TraceConfig  # 0.1 s: only if there is something to hide
 
-        given = TraceConfig()
-    if not isinstance(given, MasksValues):
+        trace_config = TraceConfig()
+    if not isinstance(trace_config, MasksValues):
         raise ConfigError(
-            f"instrument(trace_config=...): found {type(given).__name__}, expected openinference.instrumentation.TraceConfig",
+            f"instrument(trace_config=...): found {type(trace_config).__name__}, "
+            "expected openinference.instrumentation.TraceConfig",
             do="see docs/configuration.md",
         )
-    return given
+    return trace_config
 
 
 class Hiding:
     """Removes from a span's attributes what is hidden."""
 
     def __init__(self, config: MasksValues | None) -> None:
-        asked = {name for names in (*_HOLDS.values(), *_MESSAGES) for name in names} | {_EMBEDDED, _VECTOR}
-        self._hidden: Collection[str] = frozenset() if config is None else {n for n in asked if config.mask(n, "x") != "x"}
+        names_of_content = {name for names in (*_HOLDS.values(), *_MESSAGES) for name in names} | {_EMBEDDED, _VECTOR}
+        self._hidden: Collection[str] = (
+            frozenset() if config is None else {n for n in names_of_content if config.mask(n, "x") != "x"}
+        )
 
     def __bool__(self) -> bool:
         return bool(self._hidden)

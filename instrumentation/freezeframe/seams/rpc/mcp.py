@@ -92,5 +92,5 @@ async def _create_process(original: Callable[..., Any], command: str, args: list
 
 
 def _describe(method: str, params: Any, *_: Any, **__: Any) -> calls.FunctionCall:
-    given = {name: value for name, value in dict(params or {}).items() if name != "_meta"}
-    return calls.FunctionCall.of(Kind.MCP, SEAM, method, kwargs=given)
+    arguments = {name: value for name, value in dict(params or {}).items() if name != "_meta"}
+    return calls.FunctionCall.of(Kind.MCP, SEAM, method, kwargs=arguments)

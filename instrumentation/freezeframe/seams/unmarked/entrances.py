@@ -106,12 +106,12 @@ def _bound(called: Any, original: Any, module: str) -> Any:
     called.__name__, called.__qualname__, called.__doc__ = original.__name__, original.__name__, original.__doc__
     called.__module__ = module
     try:
-        given = inspect.signature(original).parameters.values()
+        parameters = inspect.signature(original).parameters.values()
     except (TypeError, ValueError):
-        given = ()
-    if given:
+        parameters = ()
+    if parameters:
         first = inspect.Parameter("module", inspect.Parameter.POSITIONAL_ONLY)
-        called.__signature__ = inspect.Signature((first, *given))
+        called.__signature__ = inspect.Signature((first, *parameters))
     return MethodType(called, _HomeModule(module))
 
 

@@ -301,15 +301,15 @@ def _address(address: Any) -> str | None:
 
 def _program(event: str, arguments: tuple[Any, ...]) -> str:
     """Return the name of the program, never its arguments."""
-    given = arguments[1] if event == "os.spawn" else arguments[0]
-    if event == "subprocess.Popen" and not given:
-        given = arguments[1]
+    program = arguments[1] if event == "os.spawn" else arguments[0]
+    if event == "subprocess.Popen" and not program:
+        program = arguments[1]
     if event == "os.system":
-        words = shlex.split(os.fsdecode(given), posix=True)
-        given = words[0] if words else "sh"
-    elif isinstance(given, list | tuple):
-        given = given[0] if given else "sh"
-    return os.path.basename(os.fsdecode(given).partition(" ")[0])
+        words = shlex.split(os.fsdecode(program), posix=True)
+        program = words[0] if words else "sh"
+    elif isinstance(program, list | tuple):
+        program = program[0] if program else "sh"
+    return os.path.basename(os.fsdecode(program).partition(" ")[0])
 
 
 def _is_systems(path: str) -> bool:

@@ -65,8 +65,8 @@ def examples_of(run_id: str, spans: Sequence[SpanRecord], *, each_call: bool) ->
         yield from calls
     elif calls:
         first, output = calls[0], _output(spans)
-        said: JsonObject = calls[-1].answer if output is None else {"role": "assistant", "content": output}
-        yield DatasetExample(name=run_id, messages=first.messages, answer=said, tools=first.tools, about=first.about)
+        reply: JsonObject = calls[-1].answer if output is None else {"role": "assistant", "content": output}
+        yield DatasetExample(name=run_id, messages=first.messages, answer=reply, tools=first.tools, about=first.about)
 
 
 def _output(spans: Sequence[SpanRecord]) -> str | None:

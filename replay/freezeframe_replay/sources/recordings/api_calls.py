@@ -191,13 +191,13 @@ def _stored(item: JsonObject) -> HttpCall:
         raise ValueError("object: expected chat.completion or response")
     name = "messages" if kind == "chat.completion" else "input"
     held = item.get(name)
-    said: JsonValue = [_message(message) for message in as_objects(held)] if name == "messages" else held
+    messages: JsonValue = [_message(message) for message in as_objects(held)] if name == "messages" else held
     request = {field: value for field, value in item.items() if field in _ASKED and value is not None}
     choices = as_objects(item.get("choices"))
     if len(choices) > 1:
         request["n"] = len(choices)
     answer = {field: value for field, value in item.items() if field != name}
-    return _call(_BY_ANSWER[str(kind)], {**request, name: said}, answer, at=_created(item))
+    return _call(_BY_ANSWER[str(kind)], {**request, name: messages}, answer, at=_created(item))
 
 
 _ASKED: Final = (

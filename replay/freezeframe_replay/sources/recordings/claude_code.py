@@ -117,15 +117,15 @@ def _said(thread: _Thread) -> list[Said]:
             block.get("type") == "tool_result" for block in as_objects(entry.message.get("content"))
         ):
             results[thread.place[entry.above]].append(place)
-    said: list[Said] = []
+    result: list[Said] = []
     for place, entry in enumerate(thread.entries):
         if entry.message.get("role") == "user":
             messages = spoken(DIALECT, {"messages": [entry.message]})
             parts = [part for message in messages for part in as_objects(message.get("parts"))]
-            said.append(Said(message={"role": "user", "parts": [*parts]}, key=entry.key, at=entry.at))
+            result.append(Said(message={"role": "user", "parts": [*parts]}, key=entry.key, at=entry.at))
         else:
-            said.append(_answer(entry, _before(thread, place, results)))
-    return said
+            result.append(_answer(entry, _before(thread, place, results)))
+    return result
 
 
 def _answer(entry: _Entry, after: list[int]) -> Said:

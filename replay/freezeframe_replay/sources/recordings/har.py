@@ -113,8 +113,8 @@ def _bytes(part: JsonObject, where: str) -> bytes:
 
 def _left_out(body: bytes, part: JsonObject, size: Any) -> str | None:
     """Return why a body is absent although there was one."""
-    said = isinstance(size, int) and size > 0
-    if body or "text" in part or not (said or part.get("params")):
+    has_content = isinstance(size, int) and size > 0
+    if body or "text" in part or not (has_content or part.get("params")):
         return None
     return "the HAR file holds no text of it: save it with content"
 
@@ -147,7 +147,7 @@ def _entry(exchange: Exchange) -> JsonObject:
     first_ms = min(response.chunks[0].offset_ns / 1e6, took_ms) if response.chunks else took_ms
     begun = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=exchange.start_time_unix_nano // 1000)
     version = f"HTTP/{response.version or '1.1'}"
-    asked: JsonObject = {
+    request_fields: JsonObject = {
         "method": request.method,
         "url": request.url,
         "httpVersion": version,
@@ -159,12 +159,12 @@ def _entry(exchange: Exchange) -> JsonObject:
     }
     if request.body:
         body = decode_body(request.body, request.headers)
-        asked["postData"] = {"mimeType": _type_of(request.headers), "params": [], **_text_of(body)}
+        request_fields["postData"] = {"mimeType": _type_of(request.headers), "params": [], **_text_of(body)}
     content = decode_body(response.body, response.headers)
     return {
         "startedDateTime": begun.isoformat(),
         "time": took_ms,
-        "request": asked,
+        "request": request_fields,
         "response": {
             "status": response.status or 0,
             "statusText": response.reason or ("OK" if response.status == 200 else ""),

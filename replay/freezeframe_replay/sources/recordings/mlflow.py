@@ -68,8 +68,8 @@ def _of_store(path: Path) -> Iterator[SpanRecord]:
 
 def mlflow_resource(tags: Mapping[str, JsonValue]) -> Resource:
     """Return the resource that a trace's tags hold: MLflow puts its attributes there."""
-    given = {name: value for name, value in tags.items() if isinstance(value, str) and not name.startswith(_OWN)}
-    return Resource(attributes=retyped(given))
+    resource = {name: value for name, value in tags.items() if isinstance(value, str) and not name.startswith(_OWN)}
+    return Resource(attributes=retyped(resource))
 
 
 def mlflow_span(item: JsonObject, resource: Resource | None = None) -> SpanRecord:
@@ -123,8 +123,8 @@ def _quoted_body(attributes: Mapping[str, AttributeValue], texts: JsonObject) ->
 
 def _event(item: JsonObject) -> Event:
     moment = item.get("time_unix_nano", item.get("timestamp"))
-    given = as_object(item.get("attributes"))
-    attributes = {name: _attribute(name, value) for name, value in given.items()}
+    event_attributes = as_object(item.get("attributes"))
+    attributes = {name: _attribute(name, value) for name, value in event_attributes.items()}
     return Event(
         time_unix_nano=moment if isinstance(moment, int) and moment >= 0 else 0,
         name=as_text(item.get("name")) or "event",

@@ -170,13 +170,13 @@ def _attributes(item: JsonObject, backend: ObservedNames, name: str) -> Mapping[
         return {}
     about = as_object(_at(item, backend.about)) if backend.about else {}
     messages: list[JsonValue] = given if isinstance(given, list) else [_message("user", given)]
-    asked: JsonObject = _given(given) if isinstance(given, dict) else {"messages": messages}
+    request: JsonObject = _given(given) if isinstance(given, dict) else {"messages": messages}
     response = _answer_of(answer)
-    dialect = _dialect_of(asked, response)
-    beside: JsonObject = {"id": about.get("id"), "usage": as_object(_at(item, backend.usage))}
+    dialect = _dialect_of(request, response)
+    extra: JsonObject = {"id": about.get("id"), "usage": as_object(_at(item, backend.usage))}
     return {
-        **dialect.request_attributes(dump({**_of_request(about), **asked}).encode()),
-        **(answered(dialect, {**beside, **response}) if answer is not None else {}),
+        **dialect.request_attributes(dump({**_of_request(about), **request}).encode()),
+        **(answered(dialect, {**extra, **response}) if answer is not None else {}),
         genai.PROVIDER_NAME: as_text(about.get("provider")) or dialect.provider,
     }
 

@@ -103,15 +103,15 @@ def read_mini_swe_agent(path: Path, origin: Origin) -> Iterator[Conversation]:
     def note(name: str, value: Any) -> None:
         about[name] = value
 
-    said = [item for item in each(path, "message", items_of(path, "messages", other=note), _of_mini_swe_agent) if item]
+    messages = [item for item in each(path, "message", items_of(path, "messages", other=note), _of_mini_swe_agent) if item]
     model = as_object(as_object(as_object(about.get("info")).get("config")).get("model")).get("model_name")
     if isinstance(model, str):
         own = {genai.REQUEST_MODEL: model.rpartition("/")[2]}
-        said = [
+        messages = [
             replace(item, attributes={**own, **item.attributes}) if item.message["role"] == "assistant" else item
-            for item in said
+            for item in messages
         ]
-    yield Conversation(number=1, name=origin.name, messages=said, lacks=_OF_MINI_SWE_AGENT)
+    yield Conversation(number=1, name=origin.name, messages=messages, lacks=_OF_MINI_SWE_AGENT)
 
 
 def _of_mini_swe_agent(entry: JsonObject) -> Said | None:
@@ -168,10 +168,10 @@ def read_atif(path: Path, origin: Origin) -> Iterator[Conversation]:
         own[genai.REQUEST_MODEL] = str(agent["model_name"])
     if agent.get("tool_definitions"):
         own[genai.TOOL_DEFINITIONS] = dump(agent["tool_definitions"])
-    said = [
+    messages = [
         replace(item, attributes={**own, **item.attributes}) if item.message["role"] == "assistant" else item for item in steps
     ]
-    yield Conversation(number=1, name=str(agent.get("name") or origin.name)[:100], messages=said, lacks=_OF_ATIF)
+    yield Conversation(number=1, name=str(agent.get("name") or origin.name)[:100], messages=messages, lacks=_OF_ATIF)
 
 
 _ATIF_ROLES: Final = {"agent": "assistant", "user": "user", "system": "system"}

@@ -52,20 +52,20 @@ async def _run(world: World, *, streaming: bool = False, stop_early: bool = Fals
     runner = _runner(world)
     await _session(runner)
     mode = config.StreamingMode.SSE if streaming else config.StreamingMode.NONE
-    heard: list[Any] = []
+    received: list[Any] = []
     async with aclosing(
         runner.run_async(
             user_id="u1", session_id="s1", new_message=_content(), run_config=config.RunConfig(streaming_mode=mode)
         )
     ) as events:
         async for event in events:
-            heard.append(
+            received.append(
                 [part.model_dump(exclude={"function_call": {"id"}, "function_response": {"id"}}) for part in _parts(event)]
             )
             if stop_early:
-                return heard
+                return received
     session = await runner.session_service.get_session(app_name="forecast", user_id="u1", session_id="s1")
-    return [heard, session.state]
+    return [received, session.state]
 
 
 def _parts(event: Any) -> Any:

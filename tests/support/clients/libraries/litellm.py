@@ -37,8 +37,8 @@ def _litellm() -> Any:
 
 def _told(answer: Any) -> Any:
     """Return the answer without the id and the time that LiteLLM invents for providers that give none."""
-    told = answer.model_dump()
-    return {name: value for name, value in told.items() if name not in ("id", "created")}
+    answer_dict = answer.model_dump()
+    return {name: value for name, value in answer_dict.items() if name not in ("id", "created")}
 
 
 def complete(world: World) -> Any:

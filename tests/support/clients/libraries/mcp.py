@@ -110,12 +110,12 @@ async def fail(world: World) -> Any:
     async with AsyncExitStack() as stack:
         session = await _session(stack, load("mcp.client.streamable_http").streamable_http_client(world.server))
         results = [await session.call_tool(name, {}) for name in ("broken", "missing")]
-        told: list[Any] = [result.model_dump() for result in results]
+        results_dumped: list[Any] = [result.model_dump() for result in results]
         try:
             await session.read_resource("res://none")
         except Exception as error:
-            told.append([type(error).__name__, str(error)])
-        return told
+            results_dumped.append([type(error).__name__, str(error)])
+        return results_dumped
 
 
 async def at_once(world: World) -> Any:
