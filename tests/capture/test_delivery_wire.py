@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from concurrent import futures
+from dataclasses import dataclass
 from typing import Any
 
 import grpc
 import pytest
+import time_machine
 from bare_spans import bare_span
 from google.protobuf.duration_pb2 import Duration
 from google.rpc.error_details_pb2 import RetryInfo
@@ -17,6 +21,7 @@ from google.rpc.status_pb2 import Status
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2, trace_service_pb2_grpc
 from otlp_receiver import Receiver
 
+from freezeframe import _guard
 from freezeframe._config import load_settings
 from freezeframe._instrument import make_collector_exporter
 from freezeframe.export.compression import make_compression
@@ -60,19 +65,24 @@ class GrpcCollector(trace_service_pb2_grpc.TraceServiceServicer):
         self.failures: list[Callable[[grpc.ServicerContext], None]] = []
         self.names: list[str] = []
         self.spans: list[Any] = []
-        self.encodings: list[str] = []
+        self.answer = trace_service_pb2.ExportTraceServiceResponse()
+        self.port = 0
+        self.start()
+        self.url = f"http://127.0.0.1:{self.port}"
+
+    def start(self) -> None:
+        """Listen; on the same port as before, once there was one."""
         self._server = grpc.server(futures.ThreadPoolExecutor(2))
         trace_service_pb2_grpc.add_TraceServiceServicer_to_server(self, self._server)
-        self.port = self._server.add_insecure_port("127.0.0.1:0")
+        self.port = self._server.add_insecure_port(f"127.0.0.1:{self.port}")
         self._server.start()
-        self.url = f"http://127.0.0.1:{self.port}"
 
     def Export(self, request: Any, context: Any) -> Any:
         if self.failures:
             self.failures.pop(0)(context)
         self.spans += [one for r in request.resource_spans for s in r.scope_spans for one in s.spans]
         self.names = [one.name for one in self.spans]
-        return trace_service_pb2.ExportTraceServiceResponse()
+        return self.answer
 
     def stop(self) -> None:
         self._server.stop(0).wait()
@@ -136,6 +146,32 @@ def test_the_delay_that_the_collector_asks_for_is_kept(receiver: Receiver) -> No
     assert exporter.export([span(1)], deadline) == Fate(delivered=1)
     exporter.close()
     assert deadline.waited == [17.0, 17.0]
+
+
+@pytest.mark.parametrize(("at", "waits"), [("Sat, 28 Nov 2026 12:00:17 GMT", 17.0), ("Sat, 28 Nov 2026 11:59:00 GMT", 0.0)])
+def test_the_time_that_the_collector_names_is_kept(at: str, waits: float, receiver: Receiver) -> None:
+    receiver.statuses, receiver.retry_after = [429, 503], at
+    exporter, deadline = exporter_to(receiver.url), Waits()
+    with time_machine.travel("2026-11-28T12:00:00Z", tick=False):
+        assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+    exporter.close()
+    assert deadline.waited == [waits, waits]
+
+
+def test_a_connection_that_is_cut_is_made_again(receiver: Receiver) -> None:
+    """Before an answer, and in the middle of one; and a kept connection that the collector closed meanwhile."""
+    receiver.faults = [
+        lambda handler: None,
+        lambda handler: handler.wfile.write(b"HTTP/1.1 200 OK\r\ncontent-length: 9\r\n\r\n"),
+    ]
+    exporter, deadline = exporter_to(receiver.url), Waits()
+    assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+    assert len(deadline.waited) == 2
+    receiver.stop()
+    receiver.start()
+    assert exporter.export([span(2)], deadline) == Fate(delivered=1)
+    exporter.close()
+    assert receiver.names == ["span 1", "span 2"]
 
 
 def test_without_a_delay_the_waits_grow_and_are_not_in_step(receiver: Receiver) -> None:
@@ -210,6 +246,85 @@ def test_a_forked_child_has_a_connection_of_its_own(
     parents.close()
 
 
+# -- over both --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Both:
+    """A receiver and how to reach it, over one of the protocols."""
+
+    exporter: Callable[..., CollectorExporter]
+    is_slow_once: Callable[[], None]
+    rejects: Callable[[int, str], None]
+    names: Callable[[], list[str]]
+
+
+@pytest.fixture(params=["http/protobuf", "grpc"])
+def either(request: pytest.FixtureRequest) -> Both:
+    def answer(spans: int, why: str) -> Any:
+        partial = trace_service_pb2.ExportTracePartialSuccess(rejected_spans=spans, error_message=why)
+        return trace_service_pb2.ExportTraceServiceResponse(partial_success=partial)
+
+    if request.param == "grpc":
+        collector: GrpcCollector = request.getfixturevalue("collector")
+
+        def hang_until_given_up(context: Any) -> None:
+            given_up = threading.Event()
+            context.add_callback(given_up.set)
+            given_up.wait()
+            context.abort(grpc.StatusCode.CANCELLED, "too late")
+
+        return Both(
+            exporter=functools.partial(exporter_to, collector.url, protocol="grpc"),
+            is_slow_once=lambda: collector.failures.append(hang_until_given_up),
+            rejects=lambda spans, why: setattr(collector, "answer", answer(spans, why)),
+            names=lambda: collector.names,
+        )
+    receiver: Receiver = request.getfixturevalue("receiver")
+    return Both(
+        exporter=functools.partial(exporter_to, receiver.url),
+        is_slow_once=lambda: receiver.faults.append(lambda handler: handler.connection.recv(1)),
+        rejects=lambda spans, why: setattr(receiver, "answer", answer(spans, why).SerializeToString()),
+        names=lambda: receiver.names,
+    )
+
+
+@pytest.mark.long  # waits for a time limit
+def test_a_request_that_takes_too_long_is_sent_again(either: Both) -> None:
+    either.is_slow_once()
+    exporter, deadline = either.exporter(request_timeout_s=0.3), Waits()
+    assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+    exporter.close()
+    assert len(deadline.waited) == 1
+    assert either.names() == ["span 1"]
+
+
+@pytest.mark.parametrize(("rejected", "failed"), [(1, 1), (2, 2), (1000, 2), (-1, 0)])
+def test_spans_that_the_collector_rejects_are_counted_with_its_reason(
+    rejected: int, failed: int, either: Both, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Not more than there were, whatever it says; and they are not sent again."""
+    either.rejects(rejected, "no room for these")
+    exporter = either.exporter()
+    fate = exporter.export([span(1), span(2)], BatchDeadline(5))
+    exporter.close()
+    assert (fate.delivered, fate.failed) == (2 - failed, failed)
+    assert either.names() == ["span 1", "span 2"]
+    assert failed == 0 or "no room for these" in caplog.text
+
+
+def test_what_the_collector_remarks_on_a_batch_that_it_took_is_logged_once(
+    either: Both, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(_guard, "_reported", set[str]())
+    either.rejects(0, "this endpoint goes away in March")
+    exporter = either.exporter()
+    for number in range(2):
+        assert exporter.export([span(number)], BatchDeadline(5)) == Fate(delivered=1)
+    exporter.close()
+    assert caplog.text.count("this endpoint goes away in March") == 1
+
+
 # -- gRPC ---------------------------------------------------------------------------------------------------------------
 
 
@@ -254,6 +369,30 @@ def test_a_receiver_of_four_mebibytes_gets_all_spans(compression: str, collector
     kept = [len({item.key: item.value.string_value for item in one.attributes}[genai.REQUEST_BODY]) for one in collector.spans]
     assert kept == [1 << 20, 1 << 20, 3 << 20, 0, 10]
     assert deadline.waited == []
+
+
+def test_a_call_that_is_cut_is_made_again(collector: GrpcCollector) -> None:
+    """The collector goes away in the middle of it, and is back when the exporter tries again."""
+
+    def go_away(context: Any) -> None:
+        gone = threading.Event()
+        context.add_callback(gone.set)
+        threading.Thread(target=collector.stop).start()
+        gone.wait()
+        context.abort(grpc.StatusCode.CANCELLED, "gone")
+
+    class Restarts(Waits):
+        def wait(self, seconds: float) -> None:
+            super().wait(seconds)
+            if len(self.waited) == 1:
+                collector.stop()
+                collector.start()
+
+    collector.failures = [go_away]
+    exporter, deadline = exporter_to(collector.url, protocol="grpc"), Restarts()
+    assert exporter.export([span(1)], deadline) == Fate(delivered=1)
+    exporter.close()
+    assert collector.names == ["span 1"]
 
 
 def test_an_address_of_version_six_keeps_its_brackets() -> None:

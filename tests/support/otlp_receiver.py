@@ -16,11 +16,17 @@ from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTrace
 
 
 class Receiver:
-    """Answers with `statuses` first (with `retry_after`), then 200; refuses bodies over `limit_bytes` with 413."""
+    """Answers with `statuses` first (with `retry_after`), then 200; refuses bodies over `limit_bytes` with 413.
+
+    Before that, each of `faults` spoils one request.
+    """
 
     def __init__(self, *, limit_bytes: int = 1 << 30) -> None:
         self.statuses: list[int] = []
+        self.faults: list[Callable[[BaseHTTPRequestHandler], object]] = []
         self.retry_after = "0"
+        self.answer = b""
+        """The body of what it answers with 200, an ``ExportTraceServiceResponse``."""
         self.limit_bytes = limit_bytes
         self.requests: list[ExportTraceServiceRequest] = []
         self.headers: list[dict[str, str]] = []
@@ -85,6 +91,10 @@ class _Handler(BaseHTTPRequestHandler):
     def do_POST(self) -> None:
         body = self.rfile.read(int(self.headers["content-length"]))
         receiver = self.receiver
+        if receiver.faults:
+            receiver.faults.pop(0)(self)
+            self.close_connection = True
+            return
         status = receiver.statuses.pop(0) if receiver.statuses else 413 if len(body) > receiver.limit_bytes else 200
         if status == 200:
             plain = _plain(body, self.headers.get("content-encoding"))
@@ -92,11 +102,14 @@ class _Handler(BaseHTTPRequestHandler):
                 receiver.requests.append(ExportTraceServiceRequest.FromString(plain))
                 receiver.headers.append({name.lower(): value for name, value in self.headers.items()})
                 receiver.changed.notify_all()
+        answer = receiver.answer if status == 200 else b""
         self.send_response(status)
-        self.send_header("content-length", "0")
+        self.send_header("content-type", "application/x-protobuf")
+        self.send_header("content-length", str(len(answer)))
         if status in (429, 503):
             self.send_header("retry-after", receiver.retry_after)
         self.end_headers()
+        self.wfile.write(answer)
 
 
 def _plain(body: bytes, encoding: str | None) -> bytes:

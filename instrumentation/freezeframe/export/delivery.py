@@ -158,7 +158,8 @@ class CollectorExporter:
         wait_s = _FIRST_WAIT_S
         while True:
             try:
-                rejected = self._wire.send(packed, max(0.1, min(self._request_timeout_s, deadline.left_s)))
+                timeout_s = max(0.1, min(self._request_timeout_s, deadline.left_s))
+                rejected = min(self._wire.send(packed, timeout_s), spans)
             except TryAgain as error:
                 if deadline.left_s <= 0 or (error.is_down and deadline.is_hopeless_if_down):
                     raise Unreachable(f"{self._wire.target}: {error}") from error

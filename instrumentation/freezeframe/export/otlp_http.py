@@ -7,7 +7,7 @@ import socket
 from typing import Any, Final
 
 from freezeframe._config import TRACES_PATH
-from freezeframe._guard import guard, logger
+from freezeframe._guard import guard, logger, say_once
 from freezeframe.export.delivery import Destination, Refused, TooLarge, TryAgain, Unreachable, show_token
 
 _RETRYABLE: Final = frozenset({429, 502, 503, 504})
@@ -150,8 +150,10 @@ def _rejected_spans(answer: bytes, content_type: str) -> int:
 
 
 def rejected_spans(response: Any) -> int:
-    """Return how many spans an ``ExportTraceServiceResponse`` sets aside, and log its reason."""
+    """Return how many spans an ``ExportTraceServiceResponse`` sets aside, and log its reason, or what else it remarks."""
     partial = response.partial_success
-    if partial.rejected_spans:
+    if partial.rejected_spans > 0:
         logger.warning("freezeframe: the collector rejected %d spans: %s", partial.rejected_spans, partial.error_message)
-    return int(partial.rejected_spans)
+    elif partial.error_message:
+        say_once("delivery.remark", "freezeframe: the collector remarks: %s", partial.error_message)
+    return max(0, partial.rejected_spans)
